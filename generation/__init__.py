@@ -1,0 +1,7 @@
+"""Generation of artifacts from raw evaluations, one module a benchmark family."""
+
+if __name__ != "hpobench_ordered.generation":
+    raise ImportError(
+        f"import this package as hpobench_ordered.generation, not {__name__}: "
+        "a second copy would break isinstance"
+    )

@@ -1,0 +1,1 @@
+"""Benchmarks, surrogates and methods for ordered transfer hyperparameter optimisation."""

@@ -1,0 +1,136 @@
+"""Conditions under which a hyperparameter is active."""
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered._typing import BoolArray, FloatArray
+from hpobench_ordered.errors import InvalidSpaceError
+
+
+class Comparison(Enum):
+    """How a parent's value is compared, by the names in ConfigSpace's JSON."""
+
+    EQUAL = "EQ"
+    NOT_EQUAL = "NEQ"
+    IN = "IN"
+    LESS = "LT"
+    GREATER = "GT"
+
+
+_OPERATORS: Mapping[Comparison, Callable[[Any, Any], Any]] = {
+    Comparison.EQUAL: operator.eq,
+    Comparison.NOT_EQUAL: operator.ne,
+    Comparison.LESS: operator.lt,
+    Comparison.GREATER: operator.gt,
+}
+
+
+class Connective(Enum):
+    """How several conditions are joined, by the names in ConfigSpace's JSON."""
+
+    AND = "AND"
+    OR = "OR"
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """The parent is active and its coded value compares as stated.
+
+    Attributes:
+        parent: Column of the parent in coded values.
+        comparison: The comparison.
+        coded: Coded values compared with: one, or several for IN.
+    """
+
+    parent: int
+    comparison: Comparison
+    coded: tuple[float, ...]
+
+    def holds(self, values: FloatArray, active: BoolArray) -> BoolArray:
+        """Evaluate on coded values (n, d), given which parents are active (n, d); shape (n,)."""
+        column = values[:, self.parent]
+        if self.comparison is Comparison.IN:
+            result = np.isin(column, self.coded)
+        else:
+            result = _OPERATORS[self.comparison](column, self.coded[0])
+        return np.asarray(result & active[:, self.parent])
+
+    def holds_for(self, coded: Sequence[float]) -> bool:
+        """Evaluate on one configuration whose inactive parents are NaN, length d."""
+        value = coded[self.parent]
+        if value != value:  # noqa: PLR0124  NaN marks an inactive parent
+            return False
+        if self.comparison is Comparison.IN:
+            return value in self.coded
+        return bool(_OPERATORS[self.comparison](value, self.coded[0]))
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """All (AND) or any (OR) of several conditions."""
+
+    connective: Connective
+    parts: tuple["Condition", ...]
+
+    def holds(self, values: FloatArray, active: BoolArray) -> BoolArray:
+        """Evaluate on coded values (n, d), given which parents are active (n, d); shape (n,)."""
+        parts = np.stack([part.holds(values, active) for part in self.parts])
+        join = np.logical_and if self.connective is Connective.AND else np.logical_or
+        return np.asarray(join.reduce(parts, axis=0), dtype=np.bool_)
+
+    def holds_for(self, coded: Sequence[float]) -> bool:
+        """Evaluate on one configuration whose inactive parents are NaN, length d."""
+        join = all if self.connective is Connective.AND else any
+        return join(part.holds_for(coded) for part in self.parts)
+
+
+Condition = Compare | Joined
+
+
+def parents(condition: Condition) -> set[int]:
+    """Columns of all hyperparameters a condition looks at."""
+    if isinstance(condition, Compare):
+        return {condition.parent}
+    return set().union(*(parents(part) for part in condition.parts))
+
+
+def condition_from_json(item: Mapping[str, Any], by_name: Mapping[str, Parameter]) -> Condition:
+    """Read a condition from ConfigSpace's JSON; `by_name` in the order of the columns.
+
+    Raises:
+        InvalidSpaceError: Unknown kind of condition, or unknown parent.
+    """
+    kind = item["type"]
+    if kind in {c.value for c in Connective}:
+        parts = tuple(condition_from_json(part, by_name) for part in item["conditions"])
+        return Joined(Connective(kind), parts)
+    if kind not in {c.value for c in Comparison}:
+        raise InvalidSpaceError(f"unsupported condition {kind!r} on {item['child']!r}")
+    if item["parent"] not in by_name:
+        raise InvalidSpaceError(
+            f"condition of {item['child']!r} on unknown hyperparameter {item['parent']!r}"
+        )
+    parent = by_name[item["parent"]]
+    native = item["values"] if kind == Comparison.IN.value else [item["value"]]
+    column = list(by_name).index(item["parent"])
+    return Compare(column, Comparison(kind), tuple(parent.code(value) for value in native))
+
+
+def condition_to_json(
+    condition: Condition, child: str, by_name: Mapping[str, Parameter]
+) -> dict[str, Any]:
+    """Describe a condition in ConfigSpace's JSON."""
+    if isinstance(condition, Joined):
+        parts = [condition_to_json(part, child, by_name) for part in condition.parts]
+        return {"type": condition.connective.value, "child": child, "conditions": parts}
+    parent = list(by_name.values())[condition.parent]
+    native = [parent.value(coded) for coded in condition.coded]
+    body = {"values": native} if condition.comparison is Comparison.IN else {"value": native[0]}
+    head = {"type": condition.comparison.value, "child": child, "parent": parent.name}
+    return head | body

@@ -1,0 +1,238 @@
+"""One hyperparameter: its range, its codings and its validation."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpobench_ordered._typing import BoolArray, FloatArray, Value
+from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError, suggestion
+
+
+_BOOLEANS = (bool, np.bool_)
+
+
+class Kind(Enum):
+    """Kinds of hyperparameters, by their names in ConfigSpace's JSON."""
+
+    FLOAT = "uniform_float"
+    INTEGER = "uniform_int"
+    CATEGORICAL = "categorical"
+    ORDINAL = "ordinal"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A tunable hyperparameter.
+
+    Attributes:
+        name: Its name in configurations.
+        kind: Float, integer, categorical or ordinal.
+        lower: Smallest value of a number; 0 for choices.
+        upper: Largest value of a number, inclusive; number of choices - 1 for choices.
+        log: Whether a number lives on a log scale.
+        choices: Values of a categorical or ordinal, in order; empty for numbers.
+        default: Default value.
+
+    Raises:
+        InvalidSpaceError: Empty or infinite range, non-positive bounds on a log scale, repeated
+            choices, or a default outside the range.
+    """
+
+    name: str
+    kind: Kind
+    lower: float
+    upper: float
+    log: bool = False
+    choices: tuple[Value, ...] = ()
+    default: Value | None = None
+    _codes: Mapping[tuple[bool, Value], float] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # True equals 1 and False equals 0 in Python: the key tells them apart.
+        codes = {(isinstance(c, _BOOLEANS), c): float(i) for i, c in enumerate(self.choices)}
+        object.__setattr__(self, "_codes", codes)
+        if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
+            raise InvalidSpaceError(f"{self.name}: bounds must be finite")
+        if self.lower > self.upper or (self.kind is Kind.FLOAT and self.lower == self.upper):
+            raise InvalidSpaceError(f"{self.name}: empty range [{self.lower}, {self.upper}]")
+        if self.log and self.lower <= 0:
+            raise InvalidSpaceError(f"{self.name}: a log scale needs a positive lower bound")
+        if len(codes) != len(self.choices):
+            raise InvalidSpaceError(f"{self.name}: repeated choices {self.choices}")
+        if self.default is not None:
+            try:
+                self.code(self.default)
+            except InvalidConfigError as error:
+                raise InvalidSpaceError(f"default of {error}") from None
+
+    @classmethod
+    def number(
+        cls, name: str, lower: float, upper: float, *, log: bool = False, integer: bool = False
+    ) -> "Parameter":
+        """Make a float or integer hyperparameter in [lower, upper]."""
+        kind = Kind.INTEGER if integer else Kind.FLOAT
+        return cls(name, kind, float(lower), float(upper), log)
+
+    @classmethod
+    def choice(
+        cls,
+        name: str,
+        choices: tuple[Value, ...],
+        *,
+        ordered: bool = False,
+        default: Value | None = None,
+    ) -> "Parameter":
+        """Make a categorical hyperparameter, or an ordinal one where the order has a meaning."""
+        if not choices:
+            raise InvalidSpaceError(f"{name}: no choices")
+        kind = Kind.ORDINAL if ordered else Kind.CATEGORICAL
+        return cls(name, kind, 0.0, float(len(choices) - 1), False, tuple(choices), default)
+
+    # -- description ---------------------------------------------------------------------------
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether the hyperparameter has finitely many values."""
+        return self.kind is not Kind.FLOAT
+
+    @property
+    def size(self) -> float:
+        """Number of distinct values; inf for a float."""
+        return math.inf if self.kind is Kind.FLOAT else self.upper - self.lower + 1
+
+    def describe(self) -> str:
+        """Say what is allowed, as part of a sentence."""
+        if self.choices:
+            return "one of " + ", ".join(map(repr, self.choices))
+        noun = "an integer" if self.kind is Kind.INTEGER else "a number"
+        lower, upper = self.value(self.lower), self.value(self.upper)
+        return f"{noun} in [{lower!r}, {upper!r}]" + (" (log scale)" if self.log else "")
+
+    def describe_coded(self) -> str:
+        """Say what is allowed in an array of coded values."""
+        if self.choices:
+            return f"the index of a choice, 0 to {len(self.choices) - 1}"
+        return self.describe()
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the hyperparameter in ConfigSpace's JSON."""
+        head = {"type": self.kind.value, "name": self.name}
+        if self.kind is Kind.ORDINAL:
+            default = self.choices[0] if self.default is None else self.default
+            return head | {"sequence": list(self.choices), "default_value": default, "meta": None}
+        if self.kind is Kind.CATEGORICAL:
+            default = self.choices[0] if self.default is None else self.default
+            body = {"choices": list(self.choices), "weights": None, "default_value": default}
+            return head | body | {"meta": None}
+        middle = self.value(float(self.decode(np.array([0.5]))[0]))
+        default = middle if self.default is None else self.default
+        bounds = {"lower": self.value(self.lower), "upper": self.value(self.upper)}
+        return head | bounds | {"default_value": default, "log": self.log, "meta": None}
+
+    # -- native value <-> coded value ----------------------------------------------------------
+
+    def code(self, value: Value) -> float:
+        """Check one native value and code it as a float.
+
+        Raises:
+            InvalidConfigError: Wrong type, not finite, out of bounds, or not a choice.
+        """
+        if self.choices:
+            return self._code_choice(value)
+        kind = type(value)
+        if kind is not float and kind is not int and not isinstance(value, np.number):
+            raise InvalidConfigError(
+                f"{self.name} must be {self.describe()}, got {value!r} ({kind.__name__})"
+            )
+        number = float(value)
+        whole = self.kind is Kind.FLOAT or number.is_integer()
+        if not (whole and self.lower <= number <= self.upper):
+            raise InvalidConfigError(f"{self.name} must be {self.describe()}, got {value!r}")
+        return number
+
+    def _code_choice(self, value: Value) -> float:
+        try:
+            return self._codes[isinstance(value, _BOOLEANS), value]
+        except (KeyError, TypeError):
+            hint = suggestion(value, map(str, self.choices)) if isinstance(value, str) else ""
+            near = hint if "did you mean" in hint else ""
+            raise InvalidConfigError(
+                f"{self.name} must be {self.describe()}, got {value!r}{near}"
+            ) from None
+
+    def code_column(self, column: NDArray[Any]) -> FloatArray:
+        """Code a column of native values; None and NaN become NaN. Bounds are not checked here."""
+        if not self.choices and column.dtype.kind in "fiu":
+            return column.astype(np.float64)
+        missing = np.array([v is None or (isinstance(v, float) and math.isnan(v)) for v in column])
+        coded = np.full(len(column), np.nan)
+        for i in np.flatnonzero(~missing):
+            try:
+                coded[i] = self.code(column[i])
+            except InvalidConfigError as error:
+                raise InvalidConfigError(f"configuration {i}: {error}") from None
+        return coded
+
+    def value(self, coded: float) -> Value:
+        """Turn one coded value into the native one."""
+        if self.choices:
+            return self.choices[int(coded)]
+        return int(coded) if self.kind is Kind.INTEGER else coded
+
+    def allows(self, coded: FloatArray) -> BoolArray:
+        """Tell which coded values are in range and, for discrete ones, whole; shape as given."""
+        allowed = (coded >= self.lower) & (coded <= self.upper)
+        if self.is_discrete:
+            allowed &= coded == np.floor(coded)
+        return allowed
+
+    # -- coded value <-> unit interval ---------------------------------------------------------
+
+    def encode(self, coded: FloatArray) -> FloatArray:
+        """Map coded values to [0, 1], shape as given; NaN stays NaN."""
+        low, high = self._span()
+        return ((np.log(coded) if self.log else coded) - low) / (high - low)
+
+    def decode(self, unit: FloatArray) -> FloatArray:
+        """Map [0, 1] to coded values, shape as given; NaN stays NaN."""
+        low, high = self._span()
+        scaled = low + unit * (high - low)
+        if self.log:
+            scaled = np.exp(scaled)
+        if self.is_discrete:
+            scaled = np.rint(scaled)
+        return np.clip(scaled, self.lower, self.upper)
+
+    def _span(self) -> tuple[float, float]:
+        """Ends of the unit interval on the (log) scale: half a step beyond discrete values."""
+        margin = 0.5 if self.is_discrete else 0.0
+        low, high = self.lower - margin, self.upper + margin
+        return (math.log(low), math.log(high)) if self.log else (low, high)
+
+
+def parameter_from_json(item: Mapping[str, Any]) -> Parameter:
+    """Read a hyperparameter from ConfigSpace's JSON, old (0.4) or new.
+
+    Raises:
+        InvalidSpaceError: A kind of hyperparameter this package does not support.
+    """
+    try:
+        kind = Kind(item["type"])
+    except ValueError:
+        supported = [k.value for k in Kind] + ["constant"]
+        raise InvalidSpaceError(
+            f"{item['name']}: unsupported hyperparameter type {item['type']!r}; "
+            f"supported: {supported}"
+        ) from None
+    default = item.get("default_value", item.get("default"))
+    if kind is Kind.CATEGORICAL or kind is Kind.ORDINAL:
+        choices = tuple(item["choices"] if kind is Kind.CATEGORICAL else item["sequence"])
+        ordered = kind is Kind.ORDINAL
+        return Parameter.choice(item["name"], choices, ordered=ordered, default=default)
+    bounds = float(item["lower"]), float(item["upper"])
+    return Parameter(item["name"], kind, *bounds, bool(item["log"]), (), default)

@@ -1,0 +1,131 @@
+"""The normalised score of Hellan et al. (2023), section 5.3.
+
+Notation:
+    A   number of methods
+    S   number of seeds (replications)
+    T   number of tasks
+    M   number of trials per task
+
+    L[a, t, m]  mean over seeds of the best loss method a found on task t in its first m trials
+    score = 100 (L[a, t, m] - L_best[t, M]) / (L_RS[t, M] - L_best[t, M])
+
+where L_best is the best mean among the compared methods and L_RS random search's, both after all
+M trials: 0 is the best method's final performance, 100 random search's; lower is better.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.errors import ExperimentError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RANDOM_SEARCH = "random-search"
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Normalised scores of several methods on the tasks of one benchmark.
+
+    Attributes:
+        methods: Names of the methods, length A.
+        mean: Scores, shape (A, T, M); NaN on tasks where random search ends best of all, on which
+            the score is not defined.
+        two_standard_errors: Twice the standard error of the mean over seeds, shape (A, T, M); NaN
+            with a single seed.
+    """
+
+    methods: tuple[str, ...]
+    mean: FloatArray
+    two_standard_errors: FloatArray
+
+
+def incumbents(losses: FloatArray) -> FloatArray:
+    """Best loss so far along the last axis; shape as given."""
+    return np.minimum.accumulate(losses, axis=-1)
+
+
+def normalised_scores(
+    losses: FloatArray, methods: Sequence[str], *, reference: str = RANDOM_SEARCH
+) -> Scores:
+    """Normalise the losses of several methods on the same tasks and seeds.
+
+    Args:
+        losses: Loss of every trial, shape (A, S, T, M).
+        methods: Names of the methods, length A.
+        reference: The method that scores 100 after all trials.
+
+    Raises:
+        ExperimentError: The reference is not among the methods.
+    """
+    if reference not in methods:
+        raise ExperimentError(
+            f"the normalised score compares with {reference!r}, which is not among {list(methods)}"
+        )
+    best = incumbents(losses)
+    seeds = best.shape[1]
+    mean = best.mean(axis=1)
+    lowest = mean[:, :, -1].min(axis=0)[:, None]
+    span = mean[list(methods).index(reference), :, -1][:, None] - lowest
+    span = np.where(span > 0, span, np.nan)
+    spread = best.std(axis=1, ddof=1) if seeds > 1 else np.full_like(mean, np.nan)
+    return Scores(
+        methods=tuple(methods),
+        mean=100 * (mean - lowest) / span,
+        two_standard_errors=100 * 2 * spread / np.sqrt(seeds) / span,
+    )
+
+
+def mean_score(scores: Scores, *, trial: int, first_task: int = 0) -> FloatArray:
+    """Mean over tasks of the normalised score after a trial.
+
+    Args:
+        scores: The scores.
+        trial: The trial, counted from 1.
+        first_task: First task that counts, from 0; 1 leaves out the task without history.
+
+    Returns:
+        Mean over the tasks on which the score is defined, shape (A,); NaN if there is none.
+    """
+    chosen = scores.mean[:, first_task:, trial - 1]
+    defined = ~np.isnan(chosen).any(axis=0)
+    if not defined.any():
+        return np.full(len(scores.methods), np.nan)
+    return np.asarray(chosen[:, defined].mean(axis=1))
+
+
+def loss_array(results: "pd.DataFrame", methods: Sequence[str]) -> FloatArray:
+    """Arrange the results on one benchmark as an array.
+
+    Args:
+        results: One row a trial, as `Store.read` gives, of one benchmark, surrogate and protocol.
+        methods: Names of the methods, in the order wanted.
+
+    Returns:
+        Losses, shape (A, S, T, M); seeds and tasks ascending.
+
+    Raises:
+        ExperimentError: The methods were not all run on the same seeds, tasks and trials.
+    """
+    import pandas as pd
+
+    keys = ["method", "seed", "task", "trial"]
+    levels = [list(methods), *(sorted(results[key].unique()) for key in keys[1:])]
+    index = pd.MultiIndex.from_product(levels, names=keys)
+    losses = results.set_index(keys)["loss"]
+    if not losses.index.is_unique:
+        raise ExperimentError("results of several benchmarks or protocols cannot be joined")
+    missing = index.difference(losses.index)
+    if len(missing):
+        method, seed, task, trial = missing[0]
+        raise ExperimentError(
+            f"results are incomplete: {len(missing)} trials are missing, such as {method}, "
+            f"seed {seed}, task {task}, trial {trial}"
+        )
+    shape = tuple(len(level) for level in levels)
+    return losses.loc[index].to_numpy(dtype=np.float64).reshape(shape)

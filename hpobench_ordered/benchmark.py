@@ -1,0 +1,244 @@
+"""Benchmarks: named families of tasks on one search space."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import ConfigLike, FloatArray
+from hpobench_ordered.errors import UnknownNameError
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates.base import Surrogate
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class Direction(Enum):
+    """Whether an objective is minimised or maximised."""
+
+    MINIMIZE = "minimize"
+    MAXIMIZE = "maximize"
+
+    @property
+    def sign(self) -> float:
+        """Factor between objective values and losses: 1 or -1."""
+        return 1.0 if self is Direction.MINIMIZE else -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What a benchmark measures.
+
+    Attributes:
+        name: Name of the quantity, such as "auc".
+        unit: Its unit, such as "misclassified images of 14000".
+        direction: Whether it is minimised or maximised.
+    """
+
+    name: str
+    unit: str
+    direction: Direction
+
+    def losses(self, values: FloatArray) -> FloatArray:
+        """Turn objective values into losses (or back), which are minimised; shape as given."""
+        return self.direction.sign * values
+
+    def loss(self, value: float) -> float:
+        """Turn one objective value into a loss, or back."""
+        return self.direction.sign * value
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a benchmark comes from.
+
+    Attributes:
+        paper: Citation of the paper that defines it.
+        source: Where its evaluations come from.
+        licence: Licence of the evaluations.
+    """
+
+    paper: str
+    source: str
+    licence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluations:
+    """Evaluations of one task, as history for later tasks.
+
+    Attributes:
+        task: Name of the task.
+        context: What is known of the task beforehand.
+        values: Configurations as coded by `SearchSpace.values`, in the order of evaluation, (n, d).
+        losses: Their losses (lower is better), shape (n,).
+    """
+
+    task: str
+    context: Mapping[str, float]
+    values: FloatArray
+    losses: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.losses)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One objective to optimise.
+
+    Attributes:
+        name: Its name, unique in the benchmark.
+        index: Its position in the benchmark's sequence, from 0.
+        context: What is known beforehand, by name: training-set size, index, ...
+        best_value: Best value known, in the objective's own units; None where nobody looked yet.
+        space: The benchmark's search space.
+        objective: The benchmark's objective.
+    """
+
+    name: str
+    index: int
+    context: Mapping[str, float]
+    best_value: float | None
+    space: SearchSpace
+    objective: Objective
+    _surrogate: Surrogate = field(repr=False)
+
+    def evaluate(self, config: ConfigLike) -> float:
+        """Evaluate one configuration.
+
+        Args:
+            config: Hyperparameters by name; inactive ones and constants may be left out.
+
+        Returns:
+            The objective's value in its own units.
+
+        Raises:
+            InvalidConfigError: The configuration does not fit the search space.
+        """
+        return self._surrogate.predict_one(self.space.row(config), self.index)
+
+    def evaluate_many(self, configs: "FloatArray | DataFrame | Iterable[ConfigLike]") -> FloatArray:
+        """Evaluate many configurations at once; the values equal those of `evaluate` exactly.
+
+        Args:
+            configs: Dicts; or a DataFrame with a column a hyperparameter; or a float array of
+                coded values as `SearchSpace.values` makes them, shape (n, d).
+
+        Returns:
+            The objective's values in its own units, shape (n,).
+
+        Raises:
+            InvalidConfigError: A configuration does not fit the search space.
+        """
+        return self._surrogate.predict(self.space.values(configs), self.index)
+
+    def regret(self, values: FloatArray) -> FloatArray:
+        """Distance of objective values from the best known one, shape as given; 0 is best.
+
+        Raises:
+            ValueError: No best value is known for this task.
+        """
+        if self.best_value is None:
+            raise ValueError(f"no best value is known for task {self.name!r}")
+        return self.objective.losses(np.asarray(values, dtype=np.float64) - self.best_value)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A named family of tasks on one search space, in order.
+
+    Attributes:
+        name: Name in the registry.
+        version: Version; a benchmark whose values change gets the next one.
+        summary: One line.
+        surrogate: Name of the surrogate the tasks are evaluated on.
+        space: Search space of every task.
+        objective: What is measured.
+        tasks: The tasks, in order.
+        provenance: Where the benchmark comes from.
+    """
+
+    name: str
+    version: int
+    summary: str
+    surrogate: str
+    space: SearchSpace
+    objective: Objective
+    tasks: tuple[Task, ...]
+    provenance: Provenance
+
+    @classmethod
+    def build(
+        cls,
+        definition: "Definition",
+        *,
+        surrogate: str,
+        model: Surrogate,
+        best_values: Sequence[float | None],
+    ) -> "Benchmark":
+        """Join what defines a benchmark with one of its surrogates.
+
+        Args:
+            definition: Space, objective and tasks.
+            surrogate: Name of the surrogate.
+            model: The surrogate.
+            best_values: Best known value of each task on this surrogate.
+        """
+        tasks = tuple(
+            Task(t.name, i, t.context, best, definition.space, definition.objective, model)
+            for i, (t, best) in enumerate(zip(definition.tasks, best_values, strict=True))
+        )
+        return cls(
+            name=definition.name,
+            version=definition.version,
+            summary=definition.summary,
+            surrogate=surrogate,
+            space=definition.space,
+            objective=definition.objective,
+            tasks=tasks,
+            provenance=definition.provenance,
+        )
+
+    @property
+    def id(self) -> str:
+        """Name and version, such as "newsvendor@1"."""
+        return f"{self.name}@{self.version}"
+
+    def task(self, name: str | int) -> Task:
+        """Find a task by its name, or by its index from 0.
+
+        Raises:
+            UnknownNameError: There is no such task.
+        """
+        for task in self.tasks:
+            if name in (task.name, task.index):
+                return task
+        if isinstance(name, int):
+            hint = f"; the benchmark has tasks 0 to {len(self.tasks) - 1}"
+            raise UnknownNameError("task", name, (), hint=hint)
+        raise UnknownNameError("task", name, [t.name for t in self.tasks])
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDefinition:
+    """Name and context of a task, as written in an artifact."""
+
+    name: str
+    context: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """All of a benchmark but its surrogate: what an artifact's `benchmark.json` says."""
+
+    name: str
+    version: int
+    summary: str
+    space: SearchSpace
+    objective: Objective
+    tasks: tuple[TaskDefinition, ...]
+    provenance: Provenance

@@ -1,0 +1,78 @@
+"""Errors: one root, messages that name what was given, what is allowed and the nearest match."""
+
+import difflib
+from collections.abc import Iterable
+
+MAX_LISTED = 12
+
+
+class HPOBenchOrderedError(Exception):
+    """Root of every error this package raises on purpose."""
+
+
+class UnknownNameError(HPOBenchOrderedError, LookupError):
+    """A benchmark, task, method, surrogate or suite of that name does not exist."""
+
+    def __init__(self, kind: str, given: object, allowed: Iterable[str], *, hint: str = "") -> None:
+        names = list(allowed)
+        super().__init__(f"unknown {kind} {given!r}{suggestion(str(given), names)}{hint}")
+
+
+class InvalidConfigError(HPOBenchOrderedError, ValueError):
+    """A configuration does not fit its search space."""
+
+
+class InvalidSpaceError(HPOBenchOrderedError, ValueError):
+    """A search space cannot be described, or uses what this package does not support."""
+
+
+class ArtifactError(HPOBenchOrderedError):
+    """An artifact is missing, incomplete or does not match its recorded hash."""
+
+
+class NotFetchedError(ArtifactError):
+    """A file must be fetched before the benchmark can be used."""
+
+
+class DownloadError(HPOBenchOrderedError):
+    """A file could not be downloaded or is not the published one."""
+
+
+class MissingExtraError(HPOBenchOrderedError, ImportError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, package: str, *, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package {package!r}; "
+            f"install it with: pip install 'hpobench-ordered[{extra}]'"
+        )
+
+
+class DuplicateNameError(HPOBenchOrderedError):
+    """Two packages register the same name."""
+
+
+class StoreError(HPOBenchOrderedError):
+    """A result store cannot be read or written, or belongs to another version."""
+
+
+class ExperimentError(HPOBenchOrderedError, ValueError):
+    """An experiment cannot be run as asked."""
+
+
+class MethodError(HPOBenchOrderedError):
+    """A method broke its contract (malformed configuration, exception while asked or told)."""
+
+
+def suggestion(given: str, allowed: Iterable[str]) -> str:
+    """Return "; did you mean 'x'?" for the nearest allowed name, else the list of allowed names."""
+    names = sorted(allowed)
+    near = difflib.get_close_matches(given.casefold(), [n.casefold() for n in names], n=1)
+    if near:
+        match = next(n for n in names if n.casefold() == near[0])
+        return f"; did you mean {match!r}?"
+    if not names:
+        return "; there are none"
+    listed = ", ".join(map(repr, names[:MAX_LISTED]))
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    return f"; choose from {listed}{more}"

@@ -1,0 +1,1 @@
+"""Experiments: deterministic plans, one runner, one store."""

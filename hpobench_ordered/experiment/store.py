@@ -1,0 +1,198 @@
+"""Result stores: a folder with one parquet file a run, written once and as a whole.
+
+    store.json              format of the store and version of the package that writes it
+    runs/KEY.parquet        one row a trial; what identifies the run is in the file's metadata
+    timings/KEY.json        seconds the run took; apart, so that runs are equal byte for byte
+
+Stores are merged by copying `runs` (and `timings`) together. A file is written under another name
+and then renamed, so a run is there as a whole or not at all.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpobench_ordered.errors import StoreError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+FORMAT = 1
+RUN_METADATA = b"hpobench_ordered"
+
+
+class Store:
+    """A folder of finished runs.
+
+    Args:
+        folder: The folder; made when something is first written.
+
+    Raises:
+        StoreError: The folder holds something else, or a store of another version.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._check()
+
+    @property
+    def runs(self) -> Path:
+        """Folder of the runs."""
+        return self.folder / "runs"
+
+    def prepare(self) -> None:
+        """Make the folders, and mark them as a store of this version.
+
+        Raises:
+            StoreError: The folder cannot be written.
+        """
+        try:
+            for folder in (self.runs, self.folder / "timings"):
+                folder.mkdir(parents=True, exist_ok=True)
+            marker = {"format": FORMAT, "version": version("hpobench-ordered")}
+            _write(self.folder / "store.json", json.dumps(marker).encode())
+        except OSError as error:
+            raise StoreError(f"cannot write results to {self.folder}: {error}") from None
+
+    def keys(self) -> frozenset[str]:
+        """Keys of the finished runs."""
+        return frozenset(path.stem for path in self.runs.glob("*.parquet"))
+
+    def write(self, key: str, table: "pa.Table", *, seconds: float) -> None:
+        """Write a finished run, atomically.
+
+        Args:
+            key: The cell's key.
+            table: One row a trial.
+            seconds: Wall time of the run.
+
+        Raises:
+            StoreError: The folder cannot be written.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        buffer = pa.BufferOutputStream()
+        pq.write_table(table, buffer, compression="zstd")
+        try:
+            _write(self.folder / "timings" / f"{key}.json", json.dumps({"seconds": seconds}).encode())
+            _write(self.runs / f"{key}.parquet", buffer.getvalue().to_pybytes())
+        except OSError as error:
+            raise StoreError(f"cannot write results to {self.folder}: {error}") from None
+
+    def describe(self) -> "pd.DataFrame":
+        """What identifies each run, one row a run: its key, benchmark, method, seed, protocol."""
+        import pandas as pd
+        import pyarrow.parquet as pq
+
+        rows = [
+            {"key": path.stem, **_metadata(path, pq.read_schema(path))} for path in self._paths()
+        ]
+        return pd.DataFrame(rows)
+
+    def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
+        """Read runs, one row a trial.
+
+        Args:
+            keys: The runs to read; all of them without.
+
+        Returns:
+            Columns benchmark, surrogate, method, seed, protocol, task, task_name, trial, value,
+            loss, fallbacks and optimiser. Configurations are read by `configurations`.
+
+        Raises:
+            StoreError: There is no run, or a file is damaged.
+        """
+        import pandas as pd
+
+        wanted = None if keys is None else frozenset(keys)
+        frames = []
+        for path in self._paths():
+            if wanted is None or path.stem in wanted:
+                table, cell = self._load(path)
+                columns = [c for c in table.column_names if not c.startswith(CONFIG_PREFIX)]
+                frame = table.select(columns).to_pandas()
+                for position, name in enumerate(CELL_COLUMNS):
+                    frame.insert(position, name, cell[name])
+                frames.append(frame)
+        if not frames:
+            raise StoreError(f"no finished runs in {self.folder}")
+        return pd.concat(frames, ignore_index=True)
+
+    def configurations(self, key: str) -> "pd.DataFrame":
+        """Read the configurations of one run, one row a trial, a column a hyperparameter."""
+        table, _ = self._load(self.runs / f"{key}.parquet")
+        columns = [c for c in table.column_names if c.startswith(CONFIG_PREFIX)]
+        frame = table.select(["task", "trial", *columns]).to_pandas()
+        return frame.rename(columns=lambda c: c.removeprefix(CONFIG_PREFIX))
+
+    # -- internals -----------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        marker = self.folder / "store.json"
+        if not self.folder.exists():
+            return
+        if not self.folder.is_dir():
+            raise StoreError(f"{self.folder} is not a folder")
+        if not marker.exists():
+            if any(self.folder.iterdir()):
+                raise StoreError(
+                    f"{self.folder} is not empty and not a result store; choose another folder"
+                )
+            return
+        try:
+            content = json.loads(marker.read_text())
+            written = content["format"], content["version"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"{marker} is damaged: {error}") from None
+        here = FORMAT, version("hpobench-ordered")
+        if written != here:
+            raise StoreError(
+                f"{self.folder} was written by version {written[1]} (store format {written[0]}), "
+                f"this is version {here[1]} (format {here[0]}): results of two versions are not "
+                "mixed; choose another folder"
+            )
+
+    def _paths(self) -> Sequence[Path]:
+        return sorted(self.runs.glob("*.parquet"))
+
+    def _load(self, path: Path) -> "tuple[pa.Table, dict[str, Any]]":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.read_table(path)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise StoreError(f"{path} is damaged: {error}; delete it and run again") from None
+        return table, _metadata(path, table.schema)
+
+
+CELL_COLUMNS = ("benchmark", "surrogate", "method", "seed", "protocol")
+CONFIG_PREFIX = "config."
+
+
+def _metadata(path: Path, schema: "pa.Schema") -> dict[str, Any]:
+    try:
+        cell: dict[str, Any] = json.loads((schema.metadata or {})[RUN_METADATA])
+    except (KeyError, ValueError):
+        raise StoreError(f"{path} is not a run: it does not say what it belongs to") from None
+    return cell
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file so that it is there as a whole or not at all, even after a crash."""
+    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(scratch).replace(path)
+    except BaseException:
+        Path(scratch).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,45 @@
+"""What every protocol decides."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hpobench_ordered.benchmark import Benchmark, Evaluations, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a method is given to do, once.
+
+    Attributes:
+        task: The task to optimise.
+        history: Evaluations the method may see, oldest task first.
+        budget: Number of trials.
+    """
+
+    task: Task
+    history: tuple[Evaluations, ...]
+    budget: int
+
+
+class Protocol(Protocol):
+    """Decides the sequence of assignments that make up a run."""
+
+    @property
+    def name(self) -> str:
+        """Its name, such as "ordered"."""
+        ...
+
+    def settings(self) -> Mapping[str, Any]:
+        """Settings, as JSON: together with the name they identify the protocol."""
+        ...
+
+    def length(self, benchmark: Benchmark) -> int:
+        """Number of assignments in a run on the benchmark."""
+        ...
+
+    def assignment(
+        self, benchmark: Benchmark, position: int, own: Sequence[Evaluations]
+    ) -> Assignment:
+        """Make the assignment at a position, given the method's own evaluations before it."""
+        ...

@@ -1,0 +1,53 @@
+"""The ordered protocol: tasks in sequence, a method's own evaluations become its history."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hpobench_ordered.benchmark import Benchmark, Evaluations
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.protocols.base import Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """Tasks in order; the history is what the method itself evaluated on all earlier tasks.
+
+    Hellan et al. (2023), sections 3 and 5.3.
+
+    Attributes:
+        trials: Evaluations per task (M in the paper: 25).
+        tasks: Only the first so many tasks; all of them without.
+
+    Raises:
+        ExperimentError: A number below 1.
+    """
+
+    trials: int = 25
+    tasks: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.trials < 1:
+            raise ExperimentError(f"a task needs at least 1 trial, got {self.trials}")
+        if self.tasks is not None and self.tasks < 1:
+            raise ExperimentError(f"a run needs at least 1 task, got {self.tasks}")
+
+    @property
+    def name(self) -> str:
+        """Name of the protocol."""
+        return "ordered"
+
+    def settings(self) -> Mapping[str, Any]:
+        """Trials and tasks."""
+        return asdict(self)
+
+    def length(self, benchmark: Benchmark) -> int:
+        """Number of tasks of a run."""
+        total = len(benchmark.tasks)
+        return total if self.tasks is None else min(self.tasks, total)
+
+    def assignment(
+        self, benchmark: Benchmark, position: int, own: Sequence[Evaluations]
+    ) -> Assignment:
+        """The task at this position, with all that the method evaluated before."""
+        return Assignment(benchmark.tasks[position], tuple(own), self.trials)

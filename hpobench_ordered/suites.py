@@ -1,0 +1,31 @@
+"""Suites: named lists of benchmarks."""
+
+from hpobench_ordered.errors import UnknownNameError
+
+SUITES: dict[str, tuple[str, ...]] = {
+    "othpo": (
+        "newsvendor",
+        "xgboost-mnist",
+        "yahpo-svm-1220",
+        "yahpo-svm-458",
+        "yahpo-aknn-4538",
+        "yahpo-aknn-41138",
+        "yahpo-ranger-4154",
+        "yahpo-ranger-40978",
+        "yahpo-glmnet-375",
+        "yahpo-glmnet-40981",
+    ),
+}
+"""`othpo`: the ten benchmarks of Hellan et al. (2023), section 4, in the paper's order."""
+
+
+def suite(name: str) -> tuple[str, ...]:
+    """Names of the benchmarks of a suite.
+
+    Raises:
+        UnknownNameError: No such suite.
+    """
+    try:
+        return SUITES[name]
+    except KeyError:
+        raise UnknownNameError("suite", name, SUITES) from None

@@ -1,0 +1,1 @@
+"""One Gaussian process for every method that needs one."""

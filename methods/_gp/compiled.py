@@ -1,0 +1,382 @@
+"""Compiled kernels of the Gaussian process: covariance, Cholesky, log posterior, fit, prediction.
+
+Everything that is compiled and called by compiled code lives in this one file: numba's cache looks
+only at the file of the outermost function, so a kernel elsewhere could change without its callers
+being compiled again. Loops run along contiguous rows as ``a += scalar * b``, which the compiler
+vectorises without reordering sums; results therefore depend on nothing but the input.
+
+==========  ============  =========================================================================
+symbol      shape         meaning
+==========  ============  =========================================================================
+n, m        scalars       observations, candidates
+p, g        scalars       feature columns, length scales (one for each hyperparameter of the space)
+X           (n, p)        features of the observations
+y           (n,)          standardised losses
+S           (g, n, n)     squared differences of the features, summed over a length scale's columns
+theta       (g + 2,)      log length scales l, log signal variance s2, log noise variance v
+r           (n, n)        scaled distance, r^2 = sum_k S_k / l_k^2
+K           (n, n)        s2 * matern52(r) + v * I
+R           (n, n)        upper Cholesky factor, K = R^T R
+T           (n, n)        lower triangular inverse of R^T, K^-1 = T^T T
+alpha       (n,)          K^-1 y
+mu, w       (g + 2,)      mean and precision of the normal priors on theta (w = 0: flat)
+==========  ============  =========================================================================
+
+Formulas: Rasmussen and Williams (2006), Gaussian Processes for Machine Learning: equation 4.17
+(Matern-5/2), algorithm 2.1 (prediction, log marginal likelihood), equation 5.9 (its gradient).
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from hpobench_ordered._typing import FloatArray, IntArray
+
+SQRT5 = math.sqrt(5.0)
+LOG_2PI = math.log(2.0 * math.pi)
+ARMIJO = 1e-4
+MAX_STEP = 2.0  # per coordinate of theta and iteration: a factor of e^2
+BLOCK = 64  # candidates predicted together: a block of n rows stays in the first-level cache
+
+
+@njit(cache=True)
+def squared_differences(X: FloatArray, groups: IntArray, g: int) -> FloatArray:
+    """S (g, n, n) of the features X (n, p), whose columns belong to length scales `groups` (p,)."""
+    n, p = X.shape
+    S = np.zeros((g, n, n))
+    for c in range(p):
+        k = groups[c]
+        for i in range(n):
+            for j in range(n):
+                S[k, i, j] += (X[i, c] - X[j, c]) ** 2
+    return S
+
+
+@njit(cache=True)
+def covariance(S: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """K (n, n) and F (n, n), with dK / d log l_k = F * S_k / l_k^2 elementwise."""
+    g, n, _ = S.shape
+    variance = math.exp(theta[g])
+    noise = math.exp(theta[g + 1])
+    squared = np.zeros((n, n))
+    for k in range(g):
+        inverse = math.exp(-2.0 * theta[k])
+        for i in range(n):
+            for j in range(i, n):
+                squared[i, j] += inverse * S[k, i, j]
+    K = np.empty((n, n))
+    F = np.empty((n, n))
+    for i in range(n):
+        K[i, i] = variance + noise
+        F[i, i] = 0.0  # S vanishes there
+        for j in range(i + 1, n):
+            a = SQRT5 * math.sqrt(squared[i, j])
+            decay = variance * math.exp(-a)
+            K[i, j] = decay * (1.0 + a + a * a / 3.0)
+            F[i, j] = decay * (5.0 / 3.0) * (1.0 + a)
+            K[j, i] = K[i, j]
+            F[j, i] = F[i, j]
+    return K, F
+
+
+@njit(cache=True)
+def cholesky(K: FloatArray) -> tuple[bool, FloatArray]:
+    """Whether K (n, n) is numerically positive definite, and if so R, upper, with K = R^T R."""
+    n = K.shape[0]
+    R = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i, n):
+            R[i, j] = K[i, j]
+    for k in range(n):
+        if not R[k, k] > 0.0 or not math.isfinite(R[k, k]):
+            return False, R
+        scale = 1.0 / math.sqrt(R[k, k])
+        for j in range(k, n):
+            R[k, j] *= scale
+        for i in range(k + 1, n):
+            factor = R[k, i]
+            for j in range(i, n):
+                R[i, j] -= factor * R[k, j]
+    return True, R
+
+
+@njit(cache=True)
+def solve(R: FloatArray, y: FloatArray) -> FloatArray:
+    """K^-1 y (n,) from the Cholesky factor R of K."""
+    n = y.shape[0]
+    x = y.copy()
+    for k in range(n):
+        x[k] /= R[k, k]
+        for j in range(k + 1, n):
+            x[j] -= x[k] * R[k, j]
+    for i in range(n - 1, -1, -1):
+        total = x[i]
+        for j in range(i + 1, n):
+            total -= R[i, j] * x[j]
+        x[i] = total / R[i, i]
+    return x
+
+
+@njit(cache=True)
+def inverse_from_factor(R: FloatArray) -> FloatArray:
+    """K^-1 (n, n), its upper triangle only, from the Cholesky factor R of K."""
+    n = R.shape[0]
+    T = np.zeros((n, n))
+    for i in range(n):
+        T[i, i] = 1.0
+        for k in range(i):
+            factor = R[k, i]
+            for j in range(k + 1):
+                T[i, j] -= factor * T[k, j]
+        scale = 1.0 / R[i, i]
+        for j in range(i + 1):
+            T[i, j] *= scale
+    inverse = np.zeros((n, n))
+    for k in range(n):
+        for i in range(k + 1):
+            factor = T[k, i]
+            for j in range(i, k + 1):
+                inverse[i, j] += factor * T[k, j]
+    return inverse
+
+
+@njit(cache=True)
+def likelihood_gradient(
+    S: FloatArray,
+    K: FloatArray,
+    F: FloatArray,
+    inverse: FloatArray,
+    alpha: FloatArray,
+    theta: FloatArray,
+) -> FloatArray:
+    """Gradient (g + 2,) of the log marginal likelihood: 1/2 tr((alpha alpha^T - K^-1) dK/dtheta).
+
+    `inverse` is K^-1; only its upper triangle is read.
+    """
+    g, n, _ = S.shape
+    noise = math.exp(theta[g + 1])
+    gradient = np.zeros(g + 2)
+    weighted = np.empty(n)
+    by_column = np.zeros((g, n))
+    for i in range(n):
+        diagonal = 0.5 * (alpha[i] * alpha[i] - inverse[i, i])
+        gradient[g] += diagonal * (K[i, i] - noise)
+        gradient[g + 1] += diagonal * noise
+        for j in range(i + 1, n):
+            weight = alpha[i] * alpha[j] - inverse[i, j]
+            gradient[g] += weight * K[i, j]
+            weighted[j] = weight * F[i, j]
+        for k in range(g):
+            for j in range(i + 1, n):
+                by_column[k, j] += weighted[j] * S[k, i, j]
+    for k in range(g):
+        gradient[k] = math.exp(-2.0 * theta[k]) * np.sum(by_column[k])
+    return gradient
+
+
+@njit(cache=True)
+def negative_log_posterior_from(
+    y: FloatArray,
+    R: FloatArray,
+    alpha: FloatArray,
+    theta: FloatArray,
+    mu: FloatArray,
+    w: FloatArray,
+) -> float:
+    """Minus log marginal likelihood minus log prior (up to its constant), from K's factor."""
+    value = 0.5 * y.shape[0] * LOG_2PI
+    for i in range(y.shape[0]):
+        value += 0.5 * y[i] * alpha[i] + math.log(R[i, i])
+    for k in range(theta.shape[0]):
+        value += 0.5 * w[k] * (theta[k] - mu[k]) ** 2
+    return value
+
+
+@njit(cache=True)
+def negative_log_posterior(
+    S: FloatArray, y: FloatArray, theta: FloatArray, mu: FloatArray, w: FloatArray
+) -> tuple[float, FloatArray]:
+    """Minus log posterior of theta, up to a constant, and its gradient (g + 2,).
+
+    The value is infinite where K has no Cholesky factor.
+    """
+    K, F = covariance(S, theta)
+    positive, R = cholesky(K)
+    if not positive:
+        return math.inf, np.zeros(theta.shape[0])
+    alpha = solve(R, y)
+    value = negative_log_posterior_from(y, R, alpha, theta, mu, w)
+    gradient = -likelihood_gradient(S, K, F, inverse_from_factor(R), alpha, theta)
+    return value, gradient + w * (theta - mu)
+
+
+@njit(cache=True)
+def _descent_direction(
+    H: FloatArray, x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, float]:
+    """Quasi-Newton direction among the free coordinates, and its slope (0 where x is stationary)."""
+    size = x.shape[0]
+    direction = np.zeros(size)
+    slope = 0.0
+    for i in range(size):
+        if _blocked(x[i], gradient[i], lower[i], upper[i]):
+            continue
+        for j in range(size):
+            if not _blocked(x[j], gradient[j], lower[j], upper[j]):
+                direction[i] -= H[i, j] * gradient[j]
+        direction[i] = min(max(direction[i], -MAX_STEP), MAX_STEP)
+        slope += direction[i] * gradient[i]
+    return direction, slope
+
+
+@njit(cache=True)
+def _blocked(x: float, slope: float, lower: float, upper: float) -> bool:
+    """Whether going downhill along this coordinate would leave the box."""
+    return (x <= lower and slope > 0.0) or (x >= upper and slope < 0.0)
+
+
+@njit(cache=True)
+def _update_inverse_hessian(H: FloatArray, step: FloatArray, change: FloatArray) -> None:
+    """BFGS update of H in place (Nocedal and Wright 2006, equation 6.17); skipped if not convex."""
+    curvature = np.sum(step * change)
+    if curvature <= 1e-10 * math.sqrt(np.sum(step * step) * np.sum(change * change)):
+        return
+    size = step.shape[0]
+    product = np.zeros(size)
+    for i in range(size):
+        for j in range(size):
+            product[i] += H[i, j] * change[j]
+    scale = (1.0 + np.sum(change * product) / curvature) / curvature
+    for i in range(size):
+        for j in range(size):
+            H[i, j] += (
+                scale * step[i] * step[j]
+                - (product[i] * step[j] + step[i] * product[j]) / curvature
+            )
+
+
+@njit(cache=True)
+def fit(
+    S: FloatArray,
+    y: FloatArray,
+    start: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    mu: FloatArray,
+    w: FloatArray,
+    max_iterations: int,
+    tolerance: float,
+) -> tuple[FloatArray, float]:
+    """Minimise the negative log posterior in the box by projected BFGS; theta (g + 2,) and value.
+
+    Stops after an iteration that gains less than `tolerance`; the value is infinite if the start
+    itself has no Cholesky factor.
+    """
+    x = np.minimum(np.maximum(start, lower), upper)
+    value, gradient = negative_log_posterior(S, y, x, mu, w)
+    size = x.shape[0]
+    H = np.eye(size) / max(1.0, np.max(np.abs(gradient)))
+    for _ in range(max_iterations):
+        direction, slope = _descent_direction(H, x, gradient, lower, upper)
+        if slope >= 0.0:
+            H = np.eye(size) / max(1.0, np.max(np.abs(gradient)))
+            direction, slope = _descent_direction(H, x, gradient, lower, upper)
+        if slope > -tolerance * 1e-3:
+            break
+        length = 1.0
+        while True:
+            trial = np.minimum(np.maximum(x + length * direction, lower), upper)
+            new_value, new_gradient = negative_log_posterior(S, y, trial, mu, w)
+            if new_value <= value + ARMIJO * length * slope or length < 1e-6:
+                break
+            length *= 0.3
+        if not new_value < value:
+            break
+        gain = value - new_value
+        _update_inverse_hessian(H, trial - x, new_gradient - gradient)
+        x, value, gradient = trial, new_value, new_gradient
+        if gain < tolerance:
+            break
+    return x, value
+
+
+@njit(cache=True)
+def _scaled(X: FloatArray, groups: IntArray, theta: FloatArray) -> FloatArray:
+    """Features (p, rows) divided by their length scales, one row a feature."""
+    rows, p = X.shape
+    scaled = np.empty((p, rows))
+    for c in range(p):
+        inverse = math.exp(-theta[groups[c]])
+        for i in range(rows):
+            scaled[c, i] = X[i, c] * inverse
+    return scaled
+
+
+@njit(cache=True)
+def _covariance_row(
+    row: FloatArray, x: FloatArray, scaled: FloatArray, begin: int, variance: float
+) -> None:
+    """Covariance of one scaled observation x (p,) with the candidates from `begin` on, into row."""
+    width = row.shape[0]
+    for j in range(width):
+        row[j] = 0.0
+    for c in range(x.shape[0]):
+        others = scaled[c, begin : begin + width]
+        for j in range(width):
+            row[j] += (x[c] - others[j]) ** 2
+    for j in range(width):
+        a = SQRT5 * math.sqrt(row[j])
+        row[j] = variance * (1.0 + a + a * a / 3.0) * math.exp(-a)
+
+
+@njit(cache=True)
+def cross_covariance(
+    X: FloatArray, candidates: FloatArray, groups: IntArray, theta: FloatArray
+) -> FloatArray:
+    """Covariance (n, m) between the observations X (n, p) and the candidates (m, p)."""
+    variance = math.exp(theta[theta.shape[0] - 2])
+    scaled = _scaled(candidates, groups, theta)
+    points = _scaled(X, groups, theta).T.copy()
+    cross = np.empty((X.shape[0], candidates.shape[0]))
+    for i in range(X.shape[0]):
+        _covariance_row(cross[i], points[i], scaled, 0, variance)
+    return cross
+
+
+@njit(cache=True)
+def predict(
+    X: FloatArray,
+    R: FloatArray,
+    alpha: FloatArray,
+    candidates: FloatArray,
+    groups: IntArray,
+    theta: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Posterior mean (m,) and variance (m,) of the noise-free function at the candidates (m, p)."""
+    n, m = X.shape[0], candidates.shape[0]
+    variance = math.exp(theta[theta.shape[0] - 2])
+    scaled = _scaled(candidates, groups, theta)
+    points = _scaled(X, groups, theta).T.copy()
+    mean = np.zeros(m)
+    remaining = np.full(m, variance)
+    block = np.empty((n, BLOCK))
+    for begin in range(0, m, BLOCK):
+        width = min(BLOCK, m - begin)
+        block_mean = mean[begin : begin + width]
+        block_remaining = remaining[begin : begin + width]
+        for i in range(n):
+            row = block[i, :width]
+            _covariance_row(row, points[i], scaled, begin, variance)
+            for j in range(width):
+                block_mean[j] += alpha[i] * row[j]
+            for k in range(i):
+                factor = R[k, i]
+                other = block[k, :width]
+                for j in range(width):
+                    row[j] -= factor * other[j]
+            scale = 1.0 / R[i, i]
+            for j in range(width):
+                row[j] *= scale
+                block_remaining[j] -= row[j] * row[j]
+    return mean, remaining

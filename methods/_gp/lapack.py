@@ -1,0 +1,90 @@
+"""The Gaussian process above some 64 observations: the functions of `compiled` around LAPACK.
+
+A compiled function that calls LAPACK cannot be cached, so these are plain Python between compiled
+kernels and LAPACK; they take and return what their namesakes in `compiled` do, in its notation.
+
+BLAS reads memory by columns: the transpose of a row-wise upper factor R is a column-wise lower one,
+which is how R goes in and out without being copied.
+"""
+
+import math
+
+import numpy as np
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.optimize import minimize
+
+from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered.methods._gp import compiled
+
+
+def cholesky(K: FloatArray) -> tuple[bool, FloatArray]:
+    """Whether K (n, n) is numerically positive definite, and if so R, upper, with K = R^T R."""
+    if not np.isfinite(K).all():
+        return False, K
+    lower, info = dpotrf(K.T, lower=1, clean=1)
+    return info == 0, lower.T
+
+
+def negative_log_posterior(
+    S: FloatArray, y: FloatArray, theta: FloatArray, mu: FloatArray, w: FloatArray
+) -> tuple[float, FloatArray]:
+    """Minus log posterior of theta, up to a constant, and its gradient (g + 2,)."""
+    K, F = compiled.covariance(S, theta)
+    positive, R = cholesky(K)
+    if not positive:
+        return math.inf, np.zeros(len(theta))
+    alpha = compiled.solve(R, y)
+    value = compiled.negative_log_posterior_from(y, R, alpha, theta, mu, w)
+    inverse, _ = dpotri(R.T, lower=1)
+    gradient = -compiled.likelihood_gradient(S, K, F, inverse.T, alpha, theta)
+    return value, gradient + w * (theta - mu)
+
+
+def fit(
+    S: FloatArray,
+    y: FloatArray,
+    start: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    mu: FloatArray,
+    w: FloatArray,
+    max_iterations: int,
+    tolerance: float,
+) -> tuple[FloatArray, float]:
+    """Minimise the negative log posterior in the box by L-BFGS-B; theta (g + 2,) and value."""
+
+    def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+        return negative_log_posterior(S, y, theta, mu, w)
+
+    first = np.clip(start, lower, upper)
+    value, _ = objective(first)
+    options = {
+        "maxiter": max_iterations,
+        "ftol": tolerance / max(abs(value), 1.0),  # L-BFGS-B compares relative gains
+        "gtol": math.sqrt(tolerance),
+    }
+    result = minimize(
+        objective,
+        first,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=list(zip(lower, upper, strict=True)),
+        options=options,
+    )
+    return result.x, float(result.fun)
+
+
+def predict(
+    X: FloatArray,
+    R: FloatArray,
+    alpha: FloatArray,
+    candidates: FloatArray,
+    groups: IntArray,
+    theta: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Posterior mean (m,) and variance (m,) of the noise-free function at the candidates (m, p)."""
+    cross = compiled.cross_covariance(X, candidates, groups, theta)
+    mean = alpha @ cross
+    solved = dtrsm(1.0, R.T, cross.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+    return mean, math.exp(theta[-2]) - np.einsum("ji,ji->j", solved, solved)

@@ -1,0 +1,73 @@
+"""What every method is: an optimiser of one task that is asked and told."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hpobench_ordered._typing import Config
+from hpobench_ordered.space import SearchSpace
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from hpobench_ordered.benchmark import Evaluations
+
+
+class Method(ABC):
+    """An optimiser of one task.
+
+    A new object is made for every task of a run. Losses are minimised; the protocol flips
+    objectives that are maximised. All randomness comes from `rng`.
+
+    Attributes:
+        space: The search space.
+        rng: Source of all randomness.
+        history: Evaluations of the earlier tasks the protocol lets the method see, oldest first.
+        context: What is known of the task beforehand.
+        budget: Number of trials.
+        fallbacks: Number of suggestions made at random because a model failed.
+    """
+
+    def __init__(
+        self,
+        *,
+        space: SearchSpace,
+        rng: "np.random.Generator",
+        history: "Sequence[Evaluations]",
+        context: Mapping[str, float],
+        budget: int,
+    ) -> None:
+        self.space = space
+        self.rng = rng
+        self.history = history
+        self.context = context
+        self.budget = budget
+        self.fallbacks = 0
+
+    @abstractmethod
+    def ask(self) -> Config:
+        """Suggest the next configuration to evaluate."""
+
+    @abstractmethod
+    def tell(self, config: Config, loss: float) -> None:
+        """Learn the loss of a configuration that was asked for; lower is better."""
+
+
+@dataclass(frozen=True, slots=True)
+class MethodSpec:
+    """What the registry knows of a method.
+
+    Attributes:
+        name: Name in the registry.
+        method: The class, made anew for every task.
+        summary: One line.
+        source: Paper, section and settings.
+        min_history: Earlier tasks it needs; on tasks with fewer the protocol runs `bo` instead.
+    """
+
+    name: str
+    method: type[Method]
+    summary: str
+    source: str
+    min_history: int = 0

@@ -1,0 +1,14 @@
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Folder of the public data and recorded values that are not part of the project."""
+    default = Path(__file__).absolute().parents[2] / "shared"
+    folder = Path(os.environ.get("HPOBENCH_ORDERED_SHARED", default))
+    if not (folder / "data").is_dir():
+        pytest.skip(f"no shared data at {folder}; set HPOBENCH_ORDERED_SHARED to its folder")
+    return folder
