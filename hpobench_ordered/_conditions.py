@@ -42,6 +42,8 @@ class Connective(Enum):
 class Compare:
     """The parent is active and its coded value compares as stated.
 
+    As in ConfigSpace, NOT_EQUAL alone holds where the parent is inactive.
+
     Attributes:
         parent: Column of the parent in coded values.
         comparison: The comparison.
@@ -59,13 +61,14 @@ class Compare:
             result = np.isin(column, self.coded)
         else:
             result = _OPERATORS[self.comparison](column, self.coded[0])
-        return np.asarray(result & active[:, self.parent])
+        inactive = self.comparison is Comparison.NOT_EQUAL
+        return np.where(active[:, self.parent], result, inactive)
 
     def holds_for(self, coded: Sequence[float]) -> bool:
         """Evaluate on one configuration whose inactive parents are NaN, length d."""
         value = coded[self.parent]
         if value != value:  # noqa: PLR0124  NaN marks an inactive parent
-            return False
+            return self.comparison is Comparison.NOT_EQUAL
         if self.comparison is Comparison.IN:
             return value in self.coded
         return bool(_OPERATORS[self.comparison](value, self.coded[0]))
@@ -98,6 +101,25 @@ def parents(condition: Condition) -> set[int]:
     if isinstance(condition, Compare):
         return {condition.parent}
     return set().union(*(parents(part) for part in condition.parts))
+
+
+_SYMBOLS: Mapping[Comparison, str] = {
+    Comparison.EQUAL: "=",
+    Comparison.NOT_EQUAL: "is not",
+    Comparison.IN: "in",
+    Comparison.LESS: "<",
+    Comparison.GREATER: ">",
+}
+
+
+def describe(condition: Condition, parameters: Sequence[Parameter]) -> str:
+    """Say when a condition holds, such as "kernel = radial"."""
+    if isinstance(condition, Joined):
+        parts = [describe(part, parameters) for part in condition.parts]
+        return f" {condition.connective.value.lower()} ".join(parts)
+    parent = parameters[condition.parent]
+    values = ", ".join(str(parent.value(coded)) for coded in condition.coded)
+    return f"{parent.name} {_SYMBOLS[condition.comparison]} {values}"
 
 
 def condition_from_json(item: Mapping[str, Any], by_name: Mapping[str, Parameter]) -> Condition:

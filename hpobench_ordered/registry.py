@@ -151,20 +151,27 @@ def benchmark_spec(name: str) -> BenchmarkSpec:
         UnknownNameError: No such benchmark, or not in that version.
         ArtifactError: The artifact at that path is missing or damaged.
     """
-    if os.sep in str(name):
-        from hpobench_ordered.bundle import folder_spec
-
-        return folder_spec(Path(name))
-    stem, at, version = str(name).partition("@")
-    spec = _benchmarks().get(stem)
-    for family in _families() if spec is None else ():
-        spec = spec or family.spec(stem)
+    stem, at, version = str(name).rpartition("@")
+    if not (at and version.isdecimal()):
+        stem, at, version = str(name), "", ""
+    spec = _find(stem)
     if spec is None:
         patterns = ", ".join(family.pattern for family in _families())
         hint = f" (or one of the pattern {patterns})" if patterns else ""
         raise UnknownNameError("benchmark", name, _benchmarks(), hint=hint)
     if at and version != str(spec.version):
         raise UnknownNameError("benchmark", name, [spec.id])
+    return spec
+
+
+def _find(name: str) -> BenchmarkSpec | None:
+    if os.sep in name:
+        from hpobench_ordered.bundle import folder_spec
+
+        return folder_spec(Path(name))
+    spec = _benchmarks().get(name)
+    for family in _families() if spec is None else ():
+        spec = spec or family.spec(name)
     return spec
 
 

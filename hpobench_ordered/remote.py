@@ -1,13 +1,15 @@
 """Published files, downloaded once into a cache folder and checked against their hash."""
 
+import gzip
+import hashlib
 import os
-import shutil
 import tempfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from hpobench_ordered.artifact import file_sha256
+from hpobench_ordered.artifact import file_sha256, write_atomically
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError
 
 CACHE_VARIABLE = "HPOBENCH_ORDERED_CACHE"
@@ -78,13 +80,14 @@ class RemoteFile:
         return self.path
 
     def store(self, source: Path) -> None:
-        """Copy a local file into the cache, atomically, if it is the published one.
+        """Copy a local file, gzipped or not, into the cache, atomically, if it is the published one.
 
         Raises:
             DownloadError: It is not the published file.
             ArtifactError: The cache folder cannot be written.
         """
-        digest = file_sha256(source)
+        data = _read(source)
+        digest = hashlib.sha256(data).hexdigest()
         if self.sha256 is not None and digest != self.sha256:
             raise DownloadError(
                 f"{source} is not the published {self.name}: SHA-256 {digest}, "
@@ -92,12 +95,9 @@ class RemoteFile:
             )
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            handle, scratch = tempfile.mkstemp(dir=self.path.parent)
-            os.close(handle)
-            shutil.copyfile(source, scratch)
             if self.sha256 is None:
-                self._hash_path.write_text(digest)
-            Path(scratch).replace(self.path)
+                write_atomically(self._hash_path, digest.encode())
+            write_atomically(self.path, data)
         except OSError as error:
             raise ArtifactError(f"cannot write to the cache folder: {error}") from None
 
@@ -135,6 +135,14 @@ class RemoteFile:
                     f"accepted with: hpobench-ordered fetch NAME --from PATH"
                 ) from None
             self.store(target)
+
+
+def _read(source: Path) -> bytes:
+    try:
+        data = source.read_bytes()
+        return gzip.decompress(data) if source.suffix == ".gz" else data
+    except (OSError, EOFError, zlib.error) as error:
+        raise DownloadError(f"cannot read {source}: {error}") from None
 
 
 def _reason(error: Exception) -> str:

@@ -23,7 +23,13 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from hpobench_ordered._conditions import Condition, condition_from_json, condition_to_json, parents
+from hpobench_ordered._conditions import (
+    Condition,
+    condition_from_json,
+    condition_to_json,
+    describe,
+    parents,
+)
 from hpobench_ordered._parameters import Kind, Parameter, parameter_from_json
 from hpobench_ordered._typing import BoolArray, Config, ConfigLike, FloatArray, Value
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError, suggestion
@@ -42,7 +48,7 @@ class SearchSpace:
     Args:
         parameters: Tunable hyperparameters; their order is the order of columns everywhere.
         conditions: At most one per hyperparameter, keyed by its name: it is active only where its
-            condition holds and all hyperparameters the condition looks at are active.
+            condition holds.
         constants: Hyperparameters with one fixed value; part of every configuration.
 
     Raises:
@@ -79,6 +85,11 @@ class SearchSpace:
     def conditions(self) -> Mapping[str, Condition]:
         """Condition of each conditional hyperparameter."""
         return dict(self._conditions)
+
+    def describe_condition(self, name: str) -> str:
+        """Say when a hyperparameter is active, such as "kernel = radial"; "" if it always is."""
+        condition = self._conditions.get(name)
+        return "" if condition is None else describe(condition, self.parameters)
 
     def __len__(self) -> int:
         return self.dimension

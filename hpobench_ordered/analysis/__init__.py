@@ -2,10 +2,10 @@
 
 from hpobench_ordered.analysis.scores import (
     Scores,
+    TaskMean,
     incumbents,
     loss_array,
-    mean_score,
     normalised_scores,
 )
 
-__all__ = ["Scores", "incumbents", "loss_array", "mean_score", "normalised_scores"]
+__all__ = ["Scores", "TaskMean", "incumbents", "loss_array", "normalised_scores"]

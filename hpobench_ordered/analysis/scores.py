@@ -34,15 +34,63 @@ class Scores:
 
     Attributes:
         methods: Names of the methods, length A.
-        mean: Scores, shape (A, T, M); NaN on tasks where random search ends best of all, on which
-            the score is not defined.
-        two_standard_errors: Twice the standard error of the mean over seeds, shape (A, T, M); NaN
-            with a single seed.
+        values: Score of every seed, shape (A, S, T, M); NaN on tasks where random search ends
+            best of all methods, on which the score is not defined.
     """
 
     methods: tuple[str, ...]
+    values: FloatArray
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean over seeds, shape (A, T, M)."""
+        return np.asarray(self.values.mean(axis=1))
+
+    @property
+    def two_standard_errors(self) -> FloatArray:
+        """Twice the standard error of the mean over seeds, shape (A, T, M)."""
+        return two_standard_errors(self.values)
+
+    def over_tasks(self, *, trial: int, first_task: int = 0) -> "TaskMean":
+        """Mean over tasks after a trial.
+
+        Args:
+            trial: The trial, counted from 1.
+            first_task: First task that counts, from 0; 1 leaves out the task without history.
+        """
+        chosen = self.values[:, :, first_task:, trial - 1]
+        defined = ~np.isnan(chosen).any(axis=(0, 1))
+        if not defined.any():
+            nothing = np.full(len(self.methods), np.nan)
+            return TaskMean(nothing, nothing, 0, chosen.shape[2])
+        per_seed = chosen[:, :, defined].mean(axis=2)
+        errors = two_standard_errors(per_seed)
+        return TaskMean(per_seed.mean(axis=1), errors, int(defined.sum()), chosen.shape[2])
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMean:
+    """Mean score over tasks.
+
+    Attributes:
+        mean: Mean over tasks and seeds, shape (A,); NaN if the score is defined on no task.
+        two_standard_errors: Twice its standard error over seeds, shape (A,).
+        defined: Number of tasks on which the score is defined, and which the mean is over.
+        tasks: Number of tasks.
+    """
+
     mean: FloatArray
     two_standard_errors: FloatArray
+    defined: int
+    tasks: int
+
+
+def two_standard_errors(samples: FloatArray) -> FloatArray:
+    """Twice the standard error of the mean over axis 1 (seeds); NaN with a single seed."""
+    seeds = samples.shape[1]
+    if seeds < 2:
+        return np.full(samples.shape[:1] + samples.shape[2:], np.nan)
+    return np.asarray(2 * samples.std(axis=1, ddof=1) / np.sqrt(seeds))
 
 
 def incumbents(losses: FloatArray) -> FloatArray:
@@ -68,35 +116,12 @@ def normalised_scores(
             f"the normalised score compares with {reference!r}, which is not among {list(methods)}"
         )
     best = incumbents(losses)
-    seeds = best.shape[1]
-    mean = best.mean(axis=1)
-    lowest = mean[:, :, -1].min(axis=0)[:, None]
-    span = mean[list(methods).index(reference), :, -1][:, None] - lowest
+    final = best[..., -1].mean(axis=1)
+    lowest = final.min(axis=0)
+    span = final[list(methods).index(reference)] - lowest
     span = np.where(span > 0, span, np.nan)
-    spread = best.std(axis=1, ddof=1) if seeds > 1 else np.full_like(mean, np.nan)
-    return Scores(
-        methods=tuple(methods),
-        mean=100 * (mean - lowest) / span,
-        two_standard_errors=100 * 2 * spread / np.sqrt(seeds) / span,
-    )
-
-
-def mean_score(scores: Scores, *, trial: int, first_task: int = 0) -> FloatArray:
-    """Mean over tasks of the normalised score after a trial.
-
-    Args:
-        scores: The scores.
-        trial: The trial, counted from 1.
-        first_task: First task that counts, from 0; 1 leaves out the task without history.
-
-    Returns:
-        Mean over the tasks on which the score is defined, shape (A,); NaN if there is none.
-    """
-    chosen = scores.mean[:, first_task:, trial - 1]
-    defined = ~np.isnan(chosen).any(axis=0)
-    if not defined.any():
-        return np.full(len(scores.methods), np.nan)
-    return np.asarray(chosen[:, defined].mean(axis=1))
+    values = 100 * (best - lowest[:, None]) / span[:, None]
+    return Scores(methods=tuple(methods), values=values)
 
 
 def loss_array(results: "pd.DataFrame", methods: Sequence[str]) -> FloatArray:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,7 +65,7 @@ def plan(
     methods: Iterable[str | type[Method] | MethodSpec],
     seeds: Iterable[int],
     protocol: Protocol,
-    surrogates: "dict[str, str] | None" = None,
+    surrogates: Mapping[str, str] | None = None,
 ) -> list[Cell]:
     """List the runs of an experiment, in a fixed order.
 
@@ -104,7 +104,7 @@ def plan(
     ]
 
 
-def _method(given: "str | type[Method] | MethodSpec") -> MethodSpec:
+def _method(given: str | type[Method] | MethodSpec) -> MethodSpec:
     if isinstance(given, MethodSpec):
         return given
     if isinstance(given, str):
@@ -119,6 +119,6 @@ def _method(given: "str | type[Method] | MethodSpec") -> MethodSpec:
     return MethodSpec(name=name, method=given, summary=summary, source="user")
 
 
-def select(cells: Sequence[Cell], done: "frozenset[str]") -> list[Cell]:
+def select(cells: Sequence[Cell], done: frozenset[str]) -> list[Cell]:
     """The cells whose key is not among the finished ones."""
     return [cell for cell in cells if cell.key not in done]

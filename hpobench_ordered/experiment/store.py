@@ -9,13 +9,12 @@ and then renamed, so a run is there as a whole or not at all.
 """
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.errors import StoreError
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class Store:
             for folder in (self.runs, self.folder / "timings"):
                 folder.mkdir(parents=True, exist_ok=True)
             marker = {"format": FORMAT, "version": version("hpobench-ordered")}
-            _write(self.folder / "store.json", json.dumps(marker).encode())
+            write_atomically(self.folder / "store.json", json.dumps(marker).encode())
         except OSError as error:
             raise StoreError(f"cannot write results to {self.folder}: {error}") from None
 
@@ -80,8 +79,8 @@ class Store:
         buffer = pa.BufferOutputStream()
         pq.write_table(table, buffer, compression="zstd")
         try:
-            _write(self.folder / "timings" / f"{key}.json", json.dumps({"seconds": seconds}).encode())
-            _write(self.runs / f"{key}.parquet", buffer.getvalue().to_pybytes())
+            write_atomically(self.folder / "timings" / f"{key}.json", json.dumps({"seconds": seconds}).encode())
+            write_atomically(self.runs / f"{key}.parquet", buffer.getvalue().to_pybytes())
         except OSError as error:
             raise StoreError(f"cannot write results to {self.folder}: {error}") from None
 
@@ -182,17 +181,3 @@ def _metadata(path: Path, schema: "pa.Schema") -> dict[str, Any]:
     except (KeyError, ValueError):
         raise StoreError(f"{path} is not a run: it does not say what it belongs to") from None
     return cell
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a file so that it is there as a whole or not at all, even after a crash."""
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(scratch).replace(path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise

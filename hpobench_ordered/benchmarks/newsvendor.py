@@ -1,0 +1,50 @@
+"""NewsVendor: prices of three items under a drifting demand (Hellan et al. 2023, section 4)."""
+
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered.benchmark import (
+    Definition,
+    Direction,
+    Objective,
+    Provenance,
+    TaskDefinition,
+)
+from hpobench_ordered.bundle import bundled_spec
+from hpobench_ordered.space import SearchSpace
+
+NAME = "newsvendor"
+VERSION = 1
+SUMMARY = "Prices of three items in the dynamic newsvendor problem, exact values."
+
+TASKS = 9
+ITEMS = 3
+HIGHEST_PRICE = 20
+
+
+def definition() -> Definition:
+    """Search space, objective and tasks."""
+    prices = [
+        Parameter.number(f"price_{item}", 0, HIGHEST_PRICE, integer=True) for item in range(ITEMS)
+    ]
+    return Definition(
+        name=NAME,
+        version=VERSION,
+        summary=SUMMARY,
+        space=SearchSpace(prices),
+        objective=Objective("profit", "mean over 10 replications", Direction.MAXIMIZE),
+        tasks=tuple(TaskDefinition(str(i), {"task_index": i}) for i in range(TASKS)),
+        provenance=Provenance(
+            paper="Hellan et al. (2023), section 4; SimOpt: Eckman et al. (2023)",
+            source="own simulation of all 9 x 9261 price vectors",
+            licence="Apache-2.0",
+        ),
+    )
+
+
+SPECS = (
+    bundled_spec(
+        NAME,
+        version=VERSION,
+        summary=SUMMARY,
+        surrogates={"table": "The simulator's value of every configuration."},
+    ),
+)

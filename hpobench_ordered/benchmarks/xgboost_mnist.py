@@ -1,0 +1,134 @@
+"""XGBoost on MNIST over 28 training-set sizes (Hellan et al. 2023, section 4 and appendix B)."""
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.benchmark import (
+    Definition,
+    Direction,
+    Objective,
+    Provenance,
+    TaskDefinition,
+)
+from hpobench_ordered.bundle import bundled_spec
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.registry import SurrogateOption
+from hpobench_ordered.remote import RemoteFile
+from hpobench_ordered.space import SearchSpace
+
+if TYPE_CHECKING:
+    from hpobench_ordered.surrogates import Surrogate
+
+NAME = "xgboost-mnist"
+VERSION = 1
+SUMMARY = "XGBoost on MNIST, 56 to 56000 training images."
+VALIDATION_IMAGES = 14_000
+
+SIZES = (
+    (56, 72, 93, 120, 155, 201, 259, 335, 433)
+    + (560, 723, 934, 1206, 1558, 2012, 2599, 3357, 4335)
+    + (5600, 7232, 9341, 12064, 15582, 20125, 25992, 33571, 43358, 56000)
+)
+"""Training-set sizes, table 3 of the paper."""
+
+PUBLISHED = RemoteFile(
+    name="othpo/aggregated_experiments.json",
+    url=(
+        "https://raw.githubusercontent.com/sighellan/syne-tune/"
+        "f4034662d84cf27dfee34de9695c89af5d7238c5/benchmarking/nursery/othpo/"
+        "xgboost_experiment_results/random-mnist/aggregated_experiments.json"
+    ),
+    sha256="a8682c17305adda3cdfa2556207b1bbefa9261affc0f7a6b3715910ac4dab392",
+)
+"""The authors' evaluations: 1000 random configurations at the 28 sizes."""
+
+_COLUMNS = ("learning_rates", "min_child_weight", "max_depth", "n_estimators")
+"""Names of the hyperparameters in the published file, in the order of the search space."""
+
+
+def space() -> SearchSpace:
+    """The search space, table 2 of the paper."""
+    return SearchSpace(
+        [
+            Parameter.number("learning_rate", 1e-6, 1, log=True),
+            Parameter.number("min_child_weight", 1e-6, 32, log=True),
+            Parameter.number("max_depth", 2, 32, log=True, integer=True),
+            Parameter.number("n_estimators", 2, 256, log=True, integer=True),
+        ]
+    )
+
+
+def definition() -> Definition:
+    """Search space, objective and tasks."""
+    unit = f"misclassified validation images of {VALIDATION_IMAGES}"
+    return Definition(
+        name=NAME,
+        version=VERSION,
+        summary=SUMMARY,
+        space=space(),
+        objective=Objective("error_count", unit, Direction.MINIMIZE),
+        tasks=tuple(TaskDefinition(str(size), {"train_size": size}) for size in SIZES),
+        provenance=Provenance(
+            paper="Hellan et al. (2023), section 4 and appendix B",
+            source="the authors' evaluations of 1000 configurations, github.com/sighellan/syne-tune",
+            licence="Apache-2.0",
+        ),
+    )
+
+
+def read_published(path: Path) -> tuple[FloatArray, FloatArray]:
+    """Read the published evaluations.
+
+    Returns:
+        Configurations coded as values, shape (1000, 4), and error counts, shape (1000, 28).
+
+    Raises:
+        ArtifactError: The file is not what it should be.
+    """
+    try:
+        content = json.loads(path.read_text())
+        parameters = content["parameters_mat"]
+        values = np.array([parameters[column] for column in _COLUMNS], dtype=np.float64).T
+        errors = np.array(content["test_error_mat"], dtype=np.float64)[:, :, 0].T
+    except (OSError, ValueError, KeyError, IndexError) as error:
+        raise ArtifactError(f"{path} does not hold the published evaluations: {error}") from None
+    return values, errors
+
+
+def _load_nearest(*, log_scaled: bool) -> "tuple[Surrogate, Sequence[float]]":
+    from hpobench_ordered.surrogates.nearest import NearestSurrogate
+
+    values, errors = read_published(PUBLISHED.open_path())
+    raise NotImplementedError
+
+
+SPECS = (
+    bundled_spec(
+        NAME,
+        version=VERSION,
+        summary=SUMMARY,
+        surrogates={"forest": "Random forest fitted to the published evaluations."},
+        more=(
+            SurrogateOption(
+                "nearest",
+                "Nearest neighbour among the published evaluations, the authors' own: on "
+                "standardised values without log scales.",
+                partial(_load_nearest, log_scaled=False),
+                (PUBLISHED,),
+            ),
+            SurrogateOption(
+                "nearest-log",
+                "Nearest neighbour among the published evaluations, on log scales.",
+                partial(_load_nearest, log_scaled=True),
+                (PUBLISHED,),
+            ),
+        ),
+    ),
+)

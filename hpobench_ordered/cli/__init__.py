@@ -1,0 +1,51 @@
+"""The command line: `hpobench-ordered`."""
+
+import sys
+
+import click
+
+from hpobench_ordered.cli.benchmarks import evaluate, fetch, info, list_, verify
+from hpobench_ordered.cli.experiments import report, run
+from hpobench_ordered.cli.generate import generate
+from hpobench_ordered.errors import (
+    ExperimentError,
+    HPOBenchOrderedError,
+    InvalidConfigError,
+    UnknownNameError,
+)
+
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+
+
+@click.group(
+    epilog="Start with:  hpobench-ordered run --benchmark newsvendor",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(package_name="hpobench-ordered")
+def app() -> None:
+    """Benchmarks and methods for ordered transfer hyperparameter optimisation.
+
+    Results go to standard output, progress and messages to standard error. Exit codes: 0 all is
+    well, 1 something failed, 2 the command was misused, 130 interrupted.
+    """
+
+
+for command in (list_, info, evaluate, fetch, verify, generate, run, report):
+    app.add_command(command)
+
+
+def main() -> None:
+    """Run the command line; one clear message and an exit code instead of a traceback."""
+    try:
+        code = app(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted; what is finished is kept: the same command continues", err=True)
+        code = INTERRUPTED
+    except HPOBenchOrderedError as error:
+        click.echo(f"error: {error}", err=True)
+        misused = UnknownNameError | InvalidConfigError | ExperimentError
+        code = MISUSED if isinstance(error, misused) else FAILED
+    sys.exit(code)

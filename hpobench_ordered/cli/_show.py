@@ -1,0 +1,63 @@
+"""What the commands share: tables on standard output, progress bars on standard error."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+PIPE_WIDTH = 120
+"""Width of tables that do not go to a terminal."""
+
+
+
+def console() -> Console:
+    """The console of results: standard output."""
+    plain = Console()
+    return plain if plain.is_terminal else Console(width=PIPE_WIDTH)
+
+
+def say(message: str) -> None:
+    """Say something that is not a result."""
+    click.echo(message, err=True)
+
+
+def print_table(headers: Iterable[str], rows: Iterable[Iterable[str]], *, title: str = "") -> None:
+    """Print a table."""
+    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    for header in headers:
+        table.add_column(header, overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console().print(table)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
+    """Show progress; the function it gives takes the step's name, parts done and parts in all."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        steps = {}
+
+        def move(step: str, done: int, total: int) -> None:
+            if step not in steps:
+                steps[step] = bar.add_task(step, total=total)
+            bar.update(steps[step], completed=done, total=total)
+
+        yield move

@@ -1,0 +1,242 @@
+"""Commands on benchmarks: list, info, evaluate, fetch, verify."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered._typing import Config, Value
+from hpobench_ordered.benchmark import Benchmark
+from hpobench_ordered.bundle import read_card
+from hpobench_ordered.cli._show import print_table, progress_bar, say
+from hpobench_ordered.errors import (
+    ArtifactError,
+    DownloadError,
+    HPOBenchOrderedError,
+    InvalidConfigError,
+)
+from hpobench_ordered.registry import BenchmarkSpec, benchmark_spec, list_benchmarks, load
+from hpobench_ordered.remote import RemoteFile, cache_folder
+from hpobench_ordered.space import SearchSpace
+
+
+@click.command("list")
+def list_() -> None:
+    """List the benchmarks, and what each can be evaluated on.
+
+    A surrogate in brackets must be fetched first.
+    """
+    rows = []
+    for name in list_benchmarks():
+        spec = benchmark_spec(name)
+        definition = spec.define()
+        options = [o.name if o.is_ready else f"[{o.name}]" for o in spec.surrogates]
+        objective = f"{definition.objective.direction.value} {definition.objective.name}"
+        sizes = str(len(definition.tasks)), str(definition.space.dimension)
+        rows.append((spec.id, *sizes, objective, " ".join(options), spec.summary))
+    print_table(("benchmark", "tasks", "d", "objective", "surrogates", "summary"), rows)
+
+
+@click.command(epilog="Example:  hpobench-ordered info xgboost-mnist")
+@click.argument("name")
+def info(name: str) -> None:
+    """Show a benchmark: objective, search space, tasks, surrogates and their quality."""
+    spec = benchmark_spec(name)
+    definition = spec.define()
+    objective, provenance = definition.objective, definition.provenance
+    click.echo(f"{spec.id}: {definition.summary}")
+    click.echo(f"objective: {objective.direction.value} {objective.name} ({objective.unit})")
+    click.echo(f"paper:     {provenance.paper}")
+    click.echo(f"source:    {provenance.source}")
+    click.echo(f"licence:   {provenance.licence}\n")
+    print_table(("hyperparameter", "range", "active"), _space_rows(definition.space))
+    click.echo()
+    options = [
+        (o.name, "ready" if o.is_ready else "to be fetched", o.summary) for o in spec.surrogates
+    ]
+    print_table(("surrogate", "", ""), options)
+    click.echo()
+    ready = next((o.name for o in spec.surrogates if o.is_ready), None)
+    best: Sequence[float | None] = [None] * len(definition.tasks)
+    if ready is not None:
+        best = [task.best_value for task in load(name, surrogate=ready).tasks]
+    rows = [
+        (str(i), t.name, _context(t.context), "-" if b is None else f"{b:.6g}")
+        for i, (t, b) in enumerate(zip(definition.tasks, best, strict=True))
+    ]
+    print_table(("index", "task", "context", "best known"), rows)
+    if spec.artifact is not None:
+        click.echo()
+        click.echo(read_card(spec.artifact).describe())
+
+
+@click.command(
+    epilog="Example:  hpobench-ordered evaluate newsvendor --task 0 price_0=9 price_1=9 price_2=9"
+)
+@click.argument("name")
+@click.argument("settings", nargs=-1, metavar="HYPERPARAMETER=VALUE...")
+@click.option("--task", required=True, help="Name of the task, or its index from 0.")
+@click.option("--surrogate", help="What to evaluate on; the default one without.")
+def evaluate(name: str, settings: tuple[str, ...], task: str, surrogate: str | None) -> None:
+    """Evaluate one configuration; prints the objective's value."""
+    benchmark = load(name, surrogate=surrogate)
+    chosen = benchmark.task(_task_key(benchmark, task))
+    config = parse_config(settings, benchmark.space)
+    click.echo(repr(chosen.evaluate(config)))
+
+
+@click.command(
+    epilog="Example:  hpobench-ordered fetch xgboost-mnist --from aggregated_experiments.json"
+)
+@click.argument("name")
+@click.option("--surrogate", help="Fetch what this surrogate needs; all of them without.")
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(exists=True, path_type=Path),
+    help="A local copy instead of a download: the file, or a folder that holds the files.",
+)
+def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
+    """Download the published files a benchmark's further surrogates need.
+
+    Files are checked against their SHA-256 and kept in the cache folder, which the environment
+    variable HPOBENCH_ORDERED_CACHE may name.
+    """
+    spec = benchmark_spec(name)
+    options = spec.surrogates if surrogate is None else (spec.option(surrogate),)
+    files = dict.fromkeys(file for option in options for file in option.files)
+    if not files:
+        say(f"{spec.id}: nothing to fetch, it comes with the package")
+    for file in files:
+        if file.is_fetched:
+            file.open_path()
+            say(f"{file.name}: already in the cache")
+        elif source is not None:
+            file.store(_local_copy(source, file))
+            say(f"{file.name}: copied")
+        else:
+            _download(file)
+    click.echo(str(cache_folder()))
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+def verify(names: tuple[str, ...]) -> None:
+    """Check the hash of every file of benchmarks, packaged and fetched; of all of them without.
+
+    Exits with 1 if a file is missing or damaged.
+    """
+    damaged = False
+    for name in names or list_benchmarks():
+        spec = benchmark_spec(name)
+        try:
+            checked = _check(spec)
+            click.echo(f"ok       {spec.id}: {checked} files")
+        except HPOBenchOrderedError as error:
+            damaged = True
+            click.echo(f"damaged  {spec.id}: {error}")
+    if damaged:
+        raise ArtifactError("some files are damaged")
+
+
+def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
+    """Read a configuration from HYPERPARAMETER=VALUE words.
+
+    Raises:
+        InvalidConfigError: A word is malformed or given twice, or a value is not what its
+            hyperparameter takes.
+    """
+    config: Config = {}
+    for word in settings:
+        name, equals, text = word.partition("=")
+        if not equals:
+            raise InvalidConfigError(f"expected HYPERPARAMETER=VALUE, got {word!r}")
+        if name in config:
+            raise InvalidConfigError(f"hyperparameter {name!r} is given twice")
+        constant = space.constants.get(name)
+        config[name] = (
+            _value(text, space[name]) if constant is None else type(constant)(text)
+        )
+    return config
+
+
+def _value(text: str, parameter: Parameter) -> Value:
+    """The choice that is written so, or the number."""
+    for choice in parameter.choices:
+        if str(choice) == text:
+            return choice
+    if parameter.choices:
+        return text
+    try:
+        number = float(text)
+    except ValueError:
+        return text  # validation says what is wrong with it
+    return int(number) if math.isfinite(number) and number.is_integer() else number
+
+
+def _task_key(benchmark: Benchmark, text: str) -> str | int:
+    """A task's name, or else its index."""
+    is_name = any(task.name == text for task in benchmark.tasks)
+    return int(text) if text.isdecimal() and not is_name else text
+
+
+def _space_rows(space: SearchSpace) -> list[tuple[str, str, str]]:
+    rows = [
+        (p.name, p.describe(), space.describe_condition(p.name)) for p in space.parameters
+    ]
+    return rows + [(name, f"always {value!r}", "") for name, value in space.constants.items()]
+
+
+def _context(context: object) -> str:
+    return json.dumps(context).strip("{}").replace('"', "")
+
+
+def _local_copy(source: Path, file: RemoteFile) -> Path:
+    """The file itself, or the one of that name in a folder, however deep, compressed or not."""
+    if source.is_file():
+        return source
+    wanted = Path(file.name)
+    for name in (wanted.name, wanted.name + ".gz"):
+        matches = sorted(source.rglob(name))
+        nearest = [m for m in matches if m.parent.name == wanted.parent.name] or matches
+        if nearest:
+            return nearest[0]
+    raise DownloadError(f"no file {wanted.name} in {source}")
+
+
+def _download(file: RemoteFile) -> None:
+    class Bar:
+        """Moves the progress bar as pooch downloads."""
+
+        total = 0
+        done = 0
+
+        def update(self, size: int) -> None:
+            self.done += size
+            move(file.name, self.done, self.total)
+
+        def reset(self) -> None:
+            self.done = 0
+
+        def close(self) -> None:
+            pass
+
+    with progress_bar() as move:
+        file.download(progress=Bar())
+
+
+def _check(spec: BenchmarkSpec) -> int:
+    """Check all files of a benchmark; return how many there are."""
+    checked = 0
+    if spec.artifact is not None:
+        for name in spec.artifact.sums():
+            spec.artifact.read(name)
+            checked += 1
+    for file in dict.fromkeys(f for option in spec.surrogates for f in option.files):
+        if file.is_fetched:
+            file.open_path()
+            checked += 1
+    return checked

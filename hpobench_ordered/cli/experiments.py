@@ -1,0 +1,152 @@
+"""Commands on experiments: run and report."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from hpobench_ordered.cli._show import print_table, progress_bar, say
+from hpobench_ordered.protocols import Ordered
+from hpobench_ordered.suites import SUITES, suite
+
+METHODS = ("random-search", "bo", "simple-ordered")
+
+
+@click.command(
+    epilog="Example:  hpobench-ordered run --benchmark newsvendor --method bo "
+    "--method random-search --seeds 20 --output results"
+)
+@click.option(
+    "--suite",
+    "suite_name",
+    default="othpo",
+    show_default=True,
+    help=f"Benchmarks to run on: {', '.join(SUITES)}.",
+)
+@click.option("--benchmark", "benchmarks", multiple=True, help="Run on this one instead; repeat.")
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    default=METHODS,
+    show_default=True,
+    help="Method to run; repeat.",
+)
+@click.option("--seeds", default="5", show_default=True, help="How many, or which, as in 10-19.")
+@click.option("--trials", default=25, show_default=True, help="Evaluations per task.")
+@click.option("--tasks", type=int, help="Only the first so many tasks.")
+@click.option(
+    "--surrogate",
+    "surrogates",
+    multiple=True,
+    metavar="[BENCHMARK=]SURROGATE",
+    help="Evaluate on this one instead of the default; repeat.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=lambda: os.cpu_count() or 1,
+    show_default="all processors",
+    help="Number of processes.",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    help="Folder of the results; running again with the same folder continues.",
+)
+def run(
+    suite_name: str,
+    benchmarks: tuple[str, ...],
+    methods: tuple[str, ...],
+    seeds: str,
+    trials: int,
+    tasks: int | None,
+    surrogates: tuple[str, ...],
+    workers: int,
+    output: Path,
+) -> None:
+    """Run methods over sequences of tasks, then show scores and draw the figure.
+
+    Every method optimises the tasks of a benchmark in order; what it evaluated is its history on
+    the later tasks. Each finished run is kept at once: stopping loses nothing, the same command
+    continues.
+    """
+    from hpobench_ordered.experiment import api
+
+    chosen = benchmarks or suite(suite_name)
+    with progress_bar() as move:
+        results = api.run(
+            benchmarks=chosen,
+            methods=methods,
+            seeds=parse_seeds(seeds),
+            protocol=Ordered(trials=trials, tasks=tasks),
+            surrogates=_surrogates(surrogates, chosen),
+            folder=output,
+            workers=workers,
+            progress=lambda done, total: move("runs", done, total),
+        )
+    _report(results, output / "report")
+
+
+@click.command(epilog="Example:  hpobench-ordered report results --output report")
+@click.argument("results", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the report; RESULTS/report without.",
+)
+def report(results: Path, output: Path | None) -> None:
+    """Show scores of finished runs and draw the figure."""
+    _report(results, output or results / "report")
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Read seeds: "5" is 0 to 4, "10-19" those, "3,7" those.
+
+    Raises:
+        click.BadParameter: It is none of these.
+    """
+    try:
+        if "," in text:
+            return [int(part) for part in text.split(",")]
+        first, dash, last = text.partition("-")
+        seeds = range(int(first), int(last) + 1) if dash else range(int(first))
+    except ValueError:
+        seeds = range(0)
+    if not seeds:
+        message = f"{text!r} is neither a number of seeds nor a range such as 10-19"
+        raise click.BadParameter(message, param_hint="--seeds")
+    return list(seeds)
+
+
+def _surrogates(given: Sequence[str], benchmarks: Sequence[str]) -> dict[str, str]:
+    chosen: dict[str, str] = {}
+    for text in given:
+        benchmark, equals, surrogate = text.rpartition("=")
+        chosen |= dict.fromkeys([benchmark] if equals else benchmarks, surrogate)
+    return chosen
+
+
+def _report(results: object, folder: Path) -> None:
+    from hpobench_ordered.experiment import api
+    from hpobench_ordered.report.write import plus_minus
+
+    written = api.report(results, folder)
+    for item in written.benchmarks:
+        means = [item.over_tasks(trial) for trial in item.trials]
+        rows = [
+            (method, *(plus_minus(m.mean[a], m.two_standard_errors[a]) for m in means))
+            for a, method in enumerate(item.scores.methods)
+        ]
+        headers = ("method", *(f"trial {trial}" for trial in item.trials))
+        title = f"{item.benchmark}: {item.seeds} seeds, {len(item.task_names)} tasks"
+        print_table(headers, rows, title=title)
+        click.echo()
+    click.echo("Normalised score ± two standard errors, mean over the tasks with history; lower is")
+    click.echo("better. 0: best method, 100: random search, both after the last trial.")
+    for path in written.files:
+        click.echo(str(path))
+    say(f"figure: {written.files[-2]}")

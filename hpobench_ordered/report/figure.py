@@ -1,0 +1,70 @@
+"""The figure of normalised scores per task, as in Hellan et al. (2023), figure 5."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from hpobench_ordered.report.write import BenchmarkScores
+
+# Okabe and Ito's colours, told apart by colour-blind readers.
+COLOURS = ("#999999", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
+HIGHEST_SHOWN = 300.0
+"""Scores above are cut off and marked by an arrow; random search ends at 100."""
+
+
+def draw_scores(
+    scored: "Sequence[BenchmarkScores]", *, trial: int, folder: Path
+) -> tuple[Path, ...]:
+    """Draw the scores of all tasks after a trial: one row of bars a benchmark.
+
+    Args:
+        scored: Scores by benchmark.
+        trial: The trial, counted from 1.
+        folder: Where the PNG and the SVG file go.
+
+    Returns:
+        Paths of the two files.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 0.9 + 1.9 * len(scored)), layout="constrained")
+    panels = figure.subplots(len(scored), 1, squeeze=False)[:, 0]
+    for axes, item in zip(panels, scored, strict=True):
+        _draw_benchmark(axes, item, trial)
+    panels[-1].set_xlabel("task")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=min(6, len(labels)))
+    figure.supylabel(f"normalised score after trial {trial} (lower is better)", fontsize=10)
+    paths = tuple(folder / f"scores-trial-{trial}.{suffix}" for suffix in ("png", "svg"))
+    # Neither a date nor random ids: the same results give the same file.
+    with mpl.rc_context({"svg.hashsalt": "hpobench_ordered"}):
+        figure.savefig(paths[0], dpi=130)
+        figure.savefig(paths[1], metadata={"Date": None})
+    return paths
+
+
+def _draw_benchmark(axes: "Axes", item: "BenchmarkScores", trial: int) -> None:
+    mean = item.scores.mean[:, :, trial - 1]
+    errors = item.scores.two_standard_errors[:, :, trial - 1]
+    positions = np.arange(len(item.task_names))
+    width = 0.85 / len(item.scores.methods)
+    top = min(HIGHEST_SHOWN, 1.08 * float(np.nanmax(mean + np.nan_to_num(errors), initial=1.0)))
+    for a, method in enumerate(item.scores.methods):
+        place = positions + (a + 0.5) * width - 0.425
+        colour = COLOURS[a % len(COLOURS)]
+        bars = None if np.isnan(errors[a]).all() else errors[a]
+        axes.bar(place, mean[a], width, label=method, color=colour, yerr=bars, error_kw={"lw": 0.7})
+        above = mean[a] > top
+        axes.plot(place[above], np.full(above.sum(), 0.96 * top), "^", color="black", ms=3.5)
+    axes.set_ylim(0, top)
+    axes.set_xlim(-0.6, len(positions) - 0.4)
+    axes.set_xticks(positions, item.task_names, fontsize=7)
+    axes.set_title(f"{item.benchmark}, {item.seeds} seeds", fontsize=9, loc="left")
+    axes.grid(axis="y", lw=0.3)
+    axes.set_axisbelow(True)

@@ -1,0 +1,235 @@
+import math
+import pickle
+
+import ConfigSpace
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpobench_ordered import SearchSpace
+from hpobench_ordered._parameters import Kind, Parameter
+from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
+
+
+def mixed_configspace() -> ConfigSpace.ConfigurationSpace:
+    """Every kind of hyperparameter and condition there is."""
+    space = ConfigSpace.ConfigurationSpace()
+    kernel = ConfigSpace.Categorical("kernel", ["linear", "poly", "radial"])
+    gamma = ConfigSpace.Float("gamma", (1e-3, 10.0), log=True)
+    trees = ConfigSpace.Integer("trees", (2, 256), log=True)
+    depth = ConfigSpace.Integer("depth", (-3, 4))
+    level = ConfigSpace.Categorical("level", [1, 2, 4], ordered=True)
+    flag = ConfigSpace.Categorical("flag", [True, False])
+    alpha = ConfigSpace.Float("alpha", (0.0, 1.0))
+    nested = ConfigSpace.Float("nested", (-5.0, 5.0))
+    fixed = ConfigSpace.Constant("fixed", 3)
+    space.add(kernel, gamma, trees, depth, level, flag, alpha, nested, fixed)
+    space.add(
+        ConfigSpace.InCondition(gamma, kernel, ["poly", "radial"]),
+        ConfigSpace.AndConjunction(
+            ConfigSpace.EqualsCondition(alpha, flag, True),
+            ConfigSpace.GreaterThanCondition(alpha, trees, 10),
+        ),
+        ConfigSpace.OrConjunction(
+            ConfigSpace.LessThanCondition(nested, gamma, 1.0),
+            ConfigSpace.NotEqualsCondition(nested, alpha, 0.5),
+        ),
+    )
+    return space
+
+
+@pytest.fixture(scope="module")
+def space() -> SearchSpace:
+    return SearchSpace.from_configspace(mixed_configspace())
+
+
+def one_number(**changes: object) -> SearchSpace:
+    return SearchSpace([Parameter.number("x", 1, 10, **changes)])
+
+
+class TestCodings:
+    def test_every_sample_is_a_configuration_for_configspace(self, space: SearchSpace) -> None:
+        reference = mixed_configspace()
+        rng = np.random.default_rng(0)
+        for config in space.configs(space.decode(space.sample_unit(rng, 300))):
+            ConfigSpace.Configuration(reference, values=config)  # raises if it is not
+
+    def test_every_sample_of_configspace_is_valid_here(self, space: SearchSpace) -> None:
+        reference = mixed_configspace()
+        reference.seed(3)
+        for theirs in reference.sample_configuration(300):
+            config = dict(theirs)
+            row = space.row(config)
+            assert space.configs(row[None])[0] == config
+
+    @given(st.integers(0, 2**32 - 1))
+    @settings(max_examples=30, deadline=None)
+    def test_round_trips(self, space: SearchSpace, seed: int) -> None:
+        unit = space.sample_unit(np.random.default_rng(seed), 20)
+        values = space.decode(unit)
+        configs = space.configs(values)
+        np.testing.assert_allclose(space.encode(values), unit, atol=1e-12)
+        np.testing.assert_array_equal(space.values(configs), values)
+        np.testing.assert_array_equal(space.values(pd.DataFrame(configs)), values)
+        np.testing.assert_array_equal(space.values(values), values)
+        np.testing.assert_array_equal(space.canonical(unit), unit)
+
+    def test_discrete_values_survive_the_unit_cube_exactly(self) -> None:
+        for log in (False, True):
+            parameter = Parameter.number("n", 1, 5000, integer=True, log=log)
+            numbers = np.arange(1.0, 5001.0)
+            np.testing.assert_array_equal(parameter.decode(parameter.encode(numbers)), numbers)
+
+    def test_log_scale(self) -> None:
+        parameter = Parameter.number("x", 1e-6, 1, log=True)
+        np.testing.assert_allclose(parameter.encode(np.array([1e-6, 1e-3, 1])), [0, 0.5, 1])
+
+    def test_sampling_is_uniform_on_the_scale(self) -> None:
+        log_integer = SearchSpace([Parameter.number("n", 1, 100, integer=True, log=True)])
+        drawn = log_integer.decode(log_integer.sample_unit(np.random.default_rng(0), 200_000))
+        span = math.log(100.5 / 0.5)
+        for n in (1, 2, 10, 100):
+            expected = math.log((n + 0.5) / (n - 0.5)) / span
+            assert np.mean(drawn == n) == pytest.approx(expected, abs=0.004)
+
+    def test_bounds_are_never_left(self, space: SearchSpace) -> None:
+        corners = np.array([np.zeros(space.dimension), np.ones(space.dimension)])
+        space.values(space.decode(corners))
+
+    def test_features_are_finite_and_one_hot(self, space: SearchSpace) -> None:
+        unit = space.sample_unit(np.random.default_rng(0), 100)
+        features = space.features(unit)
+        choices = sum(len(p.choices) for p in space.parameters if p.kind is Kind.CATEGORICAL)
+        numbers = sum(p.kind is not Kind.CATEGORICAL for p in space.parameters)
+        assert features.shape == (100, choices + numbers)
+        assert np.isfinite(features).all()
+        assert features.min() >= 0 and features.max() <= 1
+
+    def test_inactive_values_do_not_change_features(self, space: SearchSpace) -> None:
+        config = dict(TestValidation.config) | {"kernel": "linear"}
+        del config["gamma"]
+        other = config | {"gamma": 3.0, "alpha": 0.1}
+        np.testing.assert_array_equal(space.row(config), space.row(other))
+        assert np.isnan(space.row(other)).sum() == 2
+
+
+class TestValidation:
+    config = {
+        "kernel": "radial",
+        "gamma": 5.0,
+        "trees": 5,
+        "depth": 0,
+        "level": 2,
+        "flag": False,
+        "nested": 1.0,
+    }
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            ({"trees": 1}, ["trees", "[2, 256]", "got 1"]),
+            ({"trees": 2.5}, ["trees", "an integer", "2.5"]),
+            ({"gamma": math.nan}, ["gamma", "[0.001, 10.0]", "nan"]),
+            ({"gamma": math.inf}, ["gamma", "inf"]),
+            ({"gamma": "a lot"}, ["gamma", "'a lot'", "str"]),
+            ({"gamma": None}, ["gamma", "None"]),
+            ({"gamma": [0.1]}, ["gamma", "list"]),
+            ({"kernel": "radical"}, ["kernel", "did you mean 'radial'"]),
+            ({"kernel": ["radial"]}, ["kernel", "one of"]),
+            ({"flag": 0}, ["flag", "one of True, False", "got 0"]),
+            ({"depth": True}, ["depth", "bool"]),
+            ({"fixed": 4}, ["fixed", "always 3", "got 4"]),
+            ({"tree": 5}, ["unknown", "'tree'", "did you mean 'trees'"]),
+        ],
+    )
+    def test_says_what_is_wrong(
+        self, space: SearchSpace, change: dict[str, object], words: list[str]
+    ) -> None:
+        space.validate(self.config)
+        wrong = {**self.config, **change}
+        with pytest.raises(InvalidConfigError) as one:
+            space.validate(wrong)  # type: ignore[arg-type]
+        with pytest.raises(InvalidConfigError, match="configuration 1"):
+            space.values([self.config, wrong])  # type: ignore[list-item]
+        assert all(word in str(one.value) for word in words), str(one.value)
+
+    def test_missing(self, space: SearchSpace) -> None:
+        with pytest.raises(InvalidConfigError, match="'gamma' is missing: a number in"):
+            space.validate({k: v for k, v in self.config.items() if k != "gamma"})
+        with pytest.raises(InvalidConfigError, match="'trees' is missing"):
+            space.values(pd.DataFrame([self.config]).drop(columns="trees"))
+
+    def test_numpy_numbers_and_whole_floats_are_numbers(self, space: SearchSpace) -> None:
+        same = {**self.config, "trees": np.int32(5), "depth": 0.0, "gamma": np.float32(0.5)}
+        assert space.row(same)[space.names.index("trees")] == 5
+
+    def test_arrays(self, space: SearchSpace) -> None:
+        with pytest.raises(InvalidConfigError, match=r"shape \(n, 8\)"):
+            space.values(np.zeros((3, 2)))
+        with pytest.raises(InvalidConfigError, match="numeric"):
+            space.values(np.full((1, 8), "a"))
+        row = space.row(self.config)
+        row[space.names.index("kernel")] = 3
+        with pytest.raises(InvalidConfigError, match="configuration 0: kernel must be the index"):
+            space.values(row[None])
+
+    def test_array_entries_of_inactive_hyperparameters_are_ignored(
+        self, space: SearchSpace
+    ) -> None:
+        row = space.row(self.config)
+        given = np.where(np.isnan(row), 1e9, row)
+        np.testing.assert_array_equal(space.values(given[None])[0], row)
+
+    def test_no_configurations(self, space: SearchSpace) -> None:
+        assert space.values([]).shape == (0, space.dimension)
+
+
+class TestDescription:
+    def test_configspace_round_trip(self, space: SearchSpace) -> None:
+        assert SearchSpace.from_configspace(space.to_configspace()) == space
+        assert SearchSpace.from_json(space.to_json()) == space
+
+    def test_pickles(self, space: SearchSpace) -> None:
+        assert pickle.loads(pickle.dumps(space)) == space
+
+    def test_text_names_ranges(self, space: SearchSpace) -> None:
+        assert "gamma: a number in [0.001, 10.0] (log scale)" in repr(space)
+        assert space.describe_condition("gamma") == "kernel in poly, radial"
+
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (lambda: Parameter.number("x", 2, 1), "empty range"),
+            (lambda: Parameter.number("x", 0, 1, log=True), "positive lower bound"),
+            (lambda: Parameter.number("x", 0, math.inf), "finite"),
+            (lambda: Parameter.choice("x", ("a", "a")), "repeated"),
+            (lambda: Parameter.choice("x", ()), "no choices"),
+            (lambda: Parameter.choice("x", ("a", "b"), default="c"), "default of x"),
+            (lambda: SearchSpace([]), "at least one"),
+            (lambda: SearchSpace([Parameter.number("x", 0, 1)] * 2), "defined twice"),
+        ],
+    )
+    def test_nonsense_is_refused(self, make: object, message: str) -> None:
+        with pytest.raises(InvalidSpaceError, match=message):
+            make()  # type: ignore[operator]
+
+    def test_unsupported_configspace(self) -> None:
+        space = ConfigSpace.ConfigurationSpace()
+        space.add(ConfigSpace.NormalFloatHyperparameter("x", mu=0.5, sigma=0.1, lower=0, upper=1))
+        with pytest.raises(InvalidSpaceError, match="unsupported hyperparameter type"):
+            SearchSpace.from_configspace(space)
+
+    def test_circular_conditions(self) -> None:
+        description = {
+            "hyperparameters": [
+                {"type": "categorical", "name": n, "choices": [1, 2], "default": 1} for n in "ab"
+            ],
+            "conditions": [
+                {"type": "EQ", "child": "a", "parent": "b", "value": 1},
+                {"type": "EQ", "child": "b", "parent": "a", "value": 1},
+            ],
+        }
+        with pytest.raises(InvalidSpaceError, match="depend on each other"):
+            SearchSpace.from_json(description)
