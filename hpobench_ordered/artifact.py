@@ -104,15 +104,19 @@ class ArtifactWriter:
         self._scratch = Path(tempfile.mkdtemp(prefix=prefix, dir=self.folder.parent))
         return self
 
+    def write_bytes(self, name: str, data: bytes) -> None:
+        """Write a file."""
+        (self._scratch / name).write_bytes(data)
+
     def write_json(self, name: str, content: Any) -> None:
-        """Write a JSON file, readable and with a stable order."""
+        """Write a JSON file, in the order given."""
         text = json.dumps(content, indent=1, ensure_ascii=False)
-        (self._scratch / name).write_text(text + "\n", encoding="utf-8")
+        self.write_bytes(name, f"{text}\n".encode())
 
     def write_arrays(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> int:
         """Write a compressed npz file with the same bytes for the same arrays; return its size."""
-        path = self._scratch / name
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
             for key in sorted(arrays):
                 member = io.BytesIO()
                 np.lib.format.write_array(member, np.asarray(arrays[key]), allow_pickle=False)
@@ -120,13 +124,14 @@ class ArtifactWriter:
                 info = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
                 info.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(info, member.getvalue())
-        return path.stat().st_size
+        self.write_bytes(name, buffer.getvalue())
+        return len(buffer.getvalue())
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             files = sorted(path.name for path in self._scratch.iterdir())
             sums = [f"{file_sha256(self._scratch / name)}  {name}\n" for name in files]
-            (self._scratch / SUMS).write_text("".join(sums), encoding="utf-8")
+            self.write_bytes(SUMS, "".join(sums).encode())
             self._scratch.chmod(0o755)
             if self.folder.exists():
                 shutil.rmtree(self.folder)

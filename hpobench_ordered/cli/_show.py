@@ -20,7 +20,6 @@ PIPE_WIDTH = 120
 """Width of tables that do not go to a terminal."""
 
 
-
 def console() -> Console:
     """The console of results: standard output."""
     plain = Console()

@@ -157,9 +157,7 @@ def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
         if name in config:
             raise InvalidConfigError(f"hyperparameter {name!r} is given twice")
         constant = space.constants.get(name)
-        config[name] = (
-            _value(text, space[name]) if constant is None else type(constant)(text)
-        )
+        config[name] = _value(text, space[name]) if constant is None else type(constant)(text)
     return config
 
 
@@ -184,9 +182,7 @@ def _task_key(benchmark: Benchmark, text: str) -> str | int:
 
 
 def _space_rows(space: SearchSpace) -> list[tuple[str, str, str]]:
-    rows = [
-        (p.name, p.describe(), space.describe_condition(p.name)) for p in space.parameters
-    ]
+    rows = [(p.name, p.describe(), space.describe_condition(p.name)) for p in space.parameters]
     return rows + [(name, f"always {value!r}", "") for name, value in space.constants.items()]
 
 

@@ -87,7 +87,7 @@ def plan(
     specs = [benchmark_spec(name) for name in dict.fromkeys(benchmarks)]
     for name in surrogates.keys() - {s.name for s in specs}:
         raise ExperimentError(f"a surrogate is chosen for {name!r}, which is not in the experiment")
-    chosen = [_method(method) for method in methods]
+    chosen = [as_method_spec(method) for method in methods]
     names = [m.name for m in chosen]
     if len(set(names)) < len(names):
         raise ExperimentError(f"methods of the same name: {names}")
@@ -104,7 +104,13 @@ def plan(
     ]
 
 
-def _method(given: str | type[Method] | MethodSpec) -> MethodSpec:
+def as_method_spec(given: str | type[Method] | MethodSpec) -> MethodSpec:
+    """Find a method by name, or describe a class of the user's own.
+
+    Raises:
+        UnknownNameError: No method of that name.
+        ExperimentError: Neither a name nor a subclass of `Method`.
+    """
     if isinstance(given, MethodSpec):
         return given
     if isinstance(given, str):

@@ -96,9 +96,7 @@ def run_cell(cell: Cell) -> "pa.Table":
     return _table(cell, benchmark.space, list(_outcomes(cell, benchmark)))
 
 
-def optimise(
-    spec: MethodSpec, assignment: Assignment, rng: np.random.Generator
-) -> Outcome:
+def optimise(spec: MethodSpec, assignment: Assignment, rng: np.random.Generator) -> Outcome:
     """Let a method optimise one task: ask, evaluate, tell.
 
     Raises:

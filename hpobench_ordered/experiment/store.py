@@ -79,7 +79,9 @@ class Store:
         buffer = pa.BufferOutputStream()
         pq.write_table(table, buffer, compression="zstd")
         try:
-            write_atomically(self.folder / "timings" / f"{key}.json", json.dumps({"seconds": seconds}).encode())
+            write_atomically(
+                self.folder / "timings" / f"{key}.json", json.dumps({"seconds": seconds}).encode()
+            )
             write_atomically(self.runs / f"{key}.parquet", buffer.getvalue().to_pybytes())
         except OSError as error:
             raise StoreError(f"cannot write results to {self.folder}: {error}") from None

@@ -69,17 +69,20 @@ class TableSurrogate:
             values: Objective of every task and configuration, shape (T, m_1, ..., m_d).
             lower: Lowest value of each hyperparameter, d of them.
         """
-        if not np.isfinite(values).all():
+        wanted = np.asarray(values, dtype=np.float64)
+        if not np.isfinite(wanted).all():
             raise ValueError("a table's values must be finite")
         low = tuple(int(bound) for bound in lower)
         for divisor in _DIVISORS:
-            whole = np.rint(values * divisor)
+            with np.errstate(over="ignore"):  # infinity does not fit, as any other large number
+                whole = np.rint(wanted * divisor)
             for code_type in _CODE_TYPES:
                 limits = np.iinfo(code_type)
-                fits = limits.min <= whole.min() and whole.max() <= limits.max
-                if fits and _same_bits(whole / divisor, values):
-                    return cls(low, whole.astype(code_type), divisor)
-        return cls(low, np.asarray(values, dtype=np.float64))
+                if limits.min <= whole.min() and whole.max() <= limits.max:
+                    codes: NDArray[Any] = whole.astype(code_type)
+                    if (codes / float(divisor)).tobytes() == wanted.tobytes():
+                        return cls(low, codes, divisor)
+        return cls(low, wanted)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -113,7 +116,8 @@ class TableSurrogate:
         if not on_grid.all():
             self._refuse(values[np.argmin(on_grid.all(axis=1))])
         index = np.ravel_multi_index(tuple(offsets.T.astype(np.int64)), self.shape)
-        return self._flat[task, index]
+        found: FloatArray = self._flat[task, index]
+        return found
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Look up one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly.
@@ -162,8 +166,3 @@ class TableSurrogate:
         raise InvalidConfigError(
             f"{row.tolist()} is not on the grid of whole numbers from {list(self.lower)} to {upper}"
         )
-
-
-def _same_bits(a: FloatArray, b: FloatArray) -> bool:
-    """Whether two arrays hold the same doubles; -0.0 is not 0.0."""
-    return bool(np.array_equal(a.view(np.uint64), np.asarray(b, dtype=np.float64).view(np.uint64)))

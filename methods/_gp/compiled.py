@@ -185,7 +185,7 @@ def negative_log_posterior_from(
     w: FloatArray,
 ) -> float:
     """Minus log marginal likelihood minus log prior (up to its constant), from K's factor."""
-    value = 0.5 * y.shape[0] * LOG_2PI
+    value: float = 0.5 * y.shape[0] * LOG_2PI
     for i in range(y.shape[0]):
         value += 0.5 * y[i] * alpha[i] + math.log(R[i, i])
     for k in range(theta.shape[0]):
@@ -215,7 +215,7 @@ def negative_log_posterior(
 def _descent_direction(
     H: FloatArray, x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Quasi-Newton direction among the free coordinates, and its slope (0 where x is stationary)."""
+    """Quasi-Newton direction among the free coordinates, and its slope; 0 at a stationary x."""
     size = x.shape[0]
     direction = np.zeros(size)
     slope = 0.0

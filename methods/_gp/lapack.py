@@ -10,8 +10,8 @@ which is how R goes in and out without being copied.
 import math
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.blas import dtrsm  # type: ignore[attr-defined]  # made by f2py
+from scipy.linalg.lapack import dpotrf, dpotri  # type: ignore[attr-defined]
 from scipy.optimize import minimize
 
 from hpobench_ordered._typing import FloatArray, IntArray
@@ -57,16 +57,14 @@ def fit(
     def objective(theta: FloatArray) -> tuple[float, FloatArray]:
         return negative_log_posterior(S, y, theta, mu, w)
 
-    first = np.clip(start, lower, upper)
-    value, _ = objective(first)
     options = {
         "maxiter": max_iterations,
-        "ftol": tolerance / max(abs(value), 1.0),  # L-BFGS-B compares relative gains
+        "ftol": tolerance / len(y),  # compared with relative gains; the value grows like n
         "gtol": math.sqrt(tolerance),
     }
-    result = minimize(
+    result = minimize(  # type: ignore[no-untyped-call]
         objective,
-        first,
+        np.clip(start, lower, upper),
         jac=True,
         method="L-BFGS-B",
         bounds=list(zip(lower, upper, strict=True)),

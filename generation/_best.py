@@ -1,0 +1,94 @@
+"""Best known values: a random search on the surrogate itself, refined around what it finds.
+
+Notation:
+    n   number of candidates
+    d   number of hyperparameters
+"""
+
+import numpy as np
+
+from hpobench_ordered._parameters import Kind
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.benchmark import Objective
+from hpobench_ordered.generation.base import Progress, silent
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates.base import Surrogate
+
+DRAWS = 200_000
+"""Configurations drawn at random, the same for all tasks."""
+INCUMBENTS = 64
+"""Configurations kept from round to round."""
+NEIGHBOURS = 32
+"""New configurations around each of them in a round."""
+STEPS = tuple(0.2 * 0.5**k for k in range(10))
+"""Standard deviation of a move in the unit cube, round by round."""
+
+
+def best_known(
+    surrogate: Surrogate,
+    space: SearchSpace,
+    objective: Objective,
+    n_tasks: int,
+    rng: np.random.Generator,
+    progress: Progress = silent,
+    *,
+    known: FloatArray | None = None,
+    draws: int = DRAWS,
+) -> list[float]:
+    """Search the best value of every task.
+
+    The best `INCUMBENTS` of many random configurations and the known ones are moved by Gaussian
+    steps in the unit cube, shorter from round to round, and the best of old and new are kept. The
+    result is a lower bound of what is possible, and is not beaten by any of the known ones.
+
+    Args:
+        surrogate: What the benchmark evaluates.
+        space: The benchmark's search space.
+        objective: What is measured.
+        n_tasks: Number of tasks.
+        rng: Source of everything random.
+        progress: Told how many tasks are done.
+        known: Coded configurations to start from, such as those the surrogate was fitted to,
+            shape (n, d).
+        draws: Number of random configurations.
+
+    Returns:
+        The best value found for each task, in the objective's own units.
+    """
+    drawn = space.decode(space.sample_unit(rng, draws))
+    candidates = drawn if known is None else np.concatenate([known, drawn])
+    best = []
+    for task in range(n_tasks):
+        losses = objective.losses(surrogate.predict(candidates, task))
+        kept, kept_losses = _lowest(candidates, losses)
+        for step in STEPS:
+            moved = _neighbours(space, kept, step, rng)
+            losses = objective.losses(surrogate.predict(moved, task))
+            kept, kept_losses = _lowest(
+                np.concatenate([kept, moved]), np.concatenate([kept_losses, losses])
+            )
+        best.append(objective.loss(float(kept_losses[0])))
+        progress("best values", task + 1, n_tasks)
+    return best
+
+
+def _lowest(values: FloatArray, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The configurations of lowest loss, at most `INCUMBENTS`, the first of equal ones first."""
+    order = np.argsort(losses, kind="stable")[:INCUMBENTS]
+    return values[order], losses[order]
+
+
+def _neighbours(
+    space: SearchSpace, values: FloatArray, step: float, rng: np.random.Generator
+) -> FloatArray:
+    """Move each configuration `NEIGHBOURS` times, in about half of its hyperparameters.
+
+    Numbers move by a Gaussian step; categoricals, and what was inactive, are drawn anew.
+    """
+    unit = np.repeat(space.encode(values), NEIGHBOURS, axis=0)
+    fresh = rng.random(unit.shape)
+    moved = np.clip(unit + step * rng.standard_normal(unit.shape), 0.0, 1.0)
+    categorical = [parameter.kind is Kind.CATEGORICAL for parameter in space.parameters]
+    moved = np.where(np.array(categorical) | np.isnan(unit), fresh, moved)
+    chosen = (rng.random(unit.shape) < 0.5) | np.isnan(unit)
+    return space.decode(np.where(chosen, moved, unit))

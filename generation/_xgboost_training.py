@@ -1,0 +1,438 @@
+"""Training XGBoost on MNIST (OTHPO paper, section 4 and appendix B).
+
+A task's training set is the first s images of one fixed shuffle; the objective is the number of
+misclassified images among the last 14 000. `train_many` evaluates configurations x sizes in
+parallel and keeps every finished evaluation, so that it can be interrupted at any time:
+
+    FOLDER/<training-set size>/<key>.json   one finished evaluation
+
+The key hashes all that decides an evaluation, so folders are merged by copying them together.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpobench_ordered._typing import Config, ConfigLike
+from hpobench_ordered.artifact import write_atomically
+from hpobench_ordered.errors import (
+    ArtifactError,
+    DownloadError,
+    InvalidConfigError,
+    MissingExtraError,
+    StoreError,
+)
+from hpobench_ordered.generation.base import Progress, silent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OPENML_DATA_SET = 554  # mnist_784, version 1
+POOL_SIZE = 56_000
+SMALLEST_TRAINING_SET = 56
+SHUFFLE_SEED = 1
+
+_HYPERPARAMETERS: dict[str, type[int] | type[float]] = {
+    "learning_rate": float,
+    "max_depth": int,
+    "min_child_weight": float,
+    "n_estimators": int,
+}
+
+
+class TreeMethod(Enum):
+    """How XGBoost looks for splits."""
+
+    EXACT = "exact"
+    HIST = "hist"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is fixed of the classifier, apart from the four hyperparameters.
+
+    Attributes:
+        tree_method: How splits are looked for.
+        base_score: Margin every class starts from; None lets XGBoost start from the classes'
+            frequencies (its default from version 3.1 on).
+        seed: Seed of XGBoost's generator; nothing is subsampled, so it changes nothing.
+    """
+
+    tree_method: TreeMethod
+    base_score: float | None
+    seed: int = 0
+
+
+AS_PUBLISHED = Settings(TreeMethod.EXACT, 0.5)
+"""The defaults of XGBoost 1.x, by which the published evaluations were made."""
+
+CURRENT_DEFAULTS = Settings(TreeMethod.HIST, None)
+"""The defaults of XGBoost 3.1 and later."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training pool and validation set.
+
+    Attributes:
+        smallest: Size of the smallest training set that holds all classes for sure.
+        pool: Standardised features in the order training sets grow, float32, shape (N, p).
+        pool_labels: Their classes 0..9, shape (N,).
+        validation: Features standardised as the pool's are, float32, shape (M, p).
+        validation_labels: Their classes, shape (M,).
+        digest: SHA-256 of the images and classes in this order: tells one split from another.
+    """
+
+    smallest: int
+    pool: NDArray[np.float32]
+    pool_labels: NDArray[np.int64]
+    validation: NDArray[np.float32]
+    validation_labels: NDArray[np.int64]
+    digest: str
+
+
+class Outcome(NamedTuple):
+    """What an evaluation gives: misclassified validation images, and seconds it took."""
+
+    error_count: int
+    seconds: float
+
+
+class Trainer(Protocol):
+    """Evaluates a configuration on a training-set size; picklable, for other processes."""
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """All but configuration and size that decides an outcome, as JSON can hold it."""
+        ...
+
+    def __call__(self, config: Config, train_size: int) -> Outcome:
+        """Train and count errors."""
+        ...
+
+
+def load_mnist(path: Path | None = None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Load MNIST in OpenML's order.
+
+    Args:
+        path: An npz file with the arrays `data` and `target`; without, OpenML is asked.
+
+    Returns:
+        Pixels 0..255, shape (70000, 784), and classes 0..9, shape (70000,).
+
+    Raises:
+        ArtifactError: The file is missing or not such an npz file.
+        MissingExtraError: There is no path, and `openml` is not installed.
+        DownloadError: OpenML cannot be reached.
+    """
+    data, target = _from_openml() if path is None else _from_npz(path)
+    if data.ndim != 2 or target.shape != data.shape[:1]:
+        raise ArtifactError(
+            f"images of shape (n, pixels) and n classes are needed, "
+            f"got shapes {data.shape} and {target.shape}"
+        )
+    return data.astype(np.uint8), target.astype(np.int64)
+
+
+def split(
+    data: NDArray[np.uint8],
+    target: NDArray[np.int64],
+    *,
+    pool_size: int = POOL_SIZE,
+    smallest: int = SMALLEST_TRAINING_SET,
+) -> Split:
+    """Split as the paper's authors did.
+
+    The images are shuffled, again and again, until the smallest training set holds all classes.
+    The shuffles come from NumPy's legacy generator under the authors' seed, because the published
+    evaluations depend on them. Features are standardised by the pool's means and standard
+    deviations; a pixel that never changes is only centred.
+
+    Args:
+        data: Pixels, shape (n, p).
+        target: Classes, shape (n,).
+        pool_size: Images to train on, N; the others validate.
+        smallest: Size of the smallest training set.
+
+    Raises:
+        ValueError: No image is left to validate on, or `smallest` cannot hold all classes.
+    """
+    n_classes = len(np.unique(target))
+    if not n_classes <= smallest <= pool_size < len(data):
+        raise ValueError(
+            f"{n_classes} classes <= smallest training set ({smallest}) <= pool ({pool_size}) "
+            f"< images ({len(data)}) does not hold"
+        )
+    rng = np.random.RandomState(SHUFFLE_SEED)
+    order = np.arange(len(data))
+    rng.shuffle(order)
+    while len(np.unique(target[order[:smallest]])) < n_classes:
+        rng.shuffle(order)
+    data, labels = data[order], target[order]
+    mean, deviation = data[:pool_size].mean(axis=0), data[:pool_size].std(axis=0)
+    scale = np.where(deviation > 0, deviation, 1.0)
+    features = ((data - mean) / scale).astype(np.float32)  # what XGBoost computes in anyway
+    return Split(
+        smallest=smallest,
+        pool=features[:pool_size],
+        pool_labels=labels[:pool_size],
+        validation=features[pool_size:],
+        validation_labels=labels[pool_size:],
+        digest=hashlib.sha256(data.tobytes() + labels.astype("<i8").tobytes()).hexdigest(),
+    )
+
+
+def train_and_count(
+    split: Split,
+    config: ConfigLike,
+    train_size: int,
+    *,
+    threads: int = 1,
+    settings: Settings = AS_PUBLISHED,
+) -> Outcome:
+    """Train XGBoost on the first images of the pool and count validation errors.
+
+    Args:
+        split: The data.
+        config: learning_rate, max_depth, min_child_weight and n_estimators.
+        train_size: Number of images to train on.
+        threads: Threads of XGBoost.
+        settings: What else is fixed of the classifier.
+
+    Raises:
+        InvalidConfigError: Not these four hyperparameters, or not numbers.
+        ValueError: The size is larger than the pool, or too small to hold all classes.
+        MissingExtraError: XGBoost is not installed.
+    """
+    if not split.smallest <= train_size <= len(split.pool):
+        raise ValueError(
+            f"train_size must be in {split.smallest}..{len(split.pool)}, got {train_size}"
+        )
+    hyperparameters = normalise(config)
+    begin = time.perf_counter()
+    classifier = _xgboost().XGBClassifier(
+        learning_rate=hyperparameters["learning_rate"],
+        max_depth=hyperparameters["max_depth"],
+        min_child_weight=hyperparameters["min_child_weight"],
+        n_estimators=hyperparameters["n_estimators"],
+        tree_method=settings.tree_method.value,
+        base_score=settings.base_score,
+        random_state=settings.seed,
+        n_jobs=threads,
+    )
+    classifier.fit(split.pool[:train_size], split.pool_labels[:train_size])
+    wrong = classifier.predict(split.validation) != split.validation_labels
+    return Outcome(int(np.count_nonzero(wrong)), time.perf_counter() - begin)
+
+
+@dataclass(frozen=True, slots=True)
+class XGBoostTrainer:
+    """Trains XGBoost on one split, by one choice of settings.
+
+    Attributes:
+        split: The data.
+        threads: Threads of each training.
+        settings: What is fixed of the classifier, apart from the hyperparameters.
+    """
+
+    split: Split
+    threads: int = 1
+    settings: Settings = AS_PUBLISHED
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Data, settings and XGBoost's version; the number of threads decides nothing."""
+        return {
+            "data": self.split.digest,
+            "tree_method": self.settings.tree_method.value,
+            "base_score": self.settings.base_score,
+            "seed": self.settings.seed,
+            "xgboost": _xgboost().__version__,
+        }
+
+    def __call__(self, config: Config, train_size: int) -> Outcome:
+        """Train and count errors, see `train_and_count`."""
+        return train_and_count(
+            self.split, config, train_size, threads=self.threads, settings=self.settings
+        )
+
+
+def train_many(
+    trainer: Trainer,
+    configs: Sequence[ConfigLike],
+    sizes: Sequence[int],
+    folder: Path,
+    *,
+    workers: int = 1,
+    progress: Progress = silent,
+) -> "pd.DataFrame":
+    """Evaluate every configuration on every size, whatever of it `folder` does not hold yet.
+
+    A finished evaluation is written at once and as a whole: killing the process loses those in
+    flight alone, and calling this again continues.
+
+    Args:
+        trainer: Evaluates; `XGBoostTrainer` for the real thing.
+        configs: Configurations.
+        sizes: Training-set sizes, in the order they are worked off.
+        folder: Where evaluations are kept; made if need be.
+        workers: Number of processes.
+        progress: Told how many evaluations are done, those found in the folder included.
+
+    Returns:
+        One row an evaluation, sizes as given, configurations as given within each: `train_size`,
+        `configuration` (index in `configs`), the hyperparameters, `error_count`, `seconds`.
+        All but the seconds of new evaluations is independent of workers and interruptions.
+
+    Raises:
+        InvalidConfigError: A configuration does not hold the four hyperparameters.
+        StoreError: The folder cannot be written, or a file in it is damaged.
+    """
+    import pandas as pd
+
+    identity = trainer.identity
+    jobs = [
+        Job(size, index, config, _job_path(folder, identity, config, size))
+        for size in map(int, sizes)
+        for index, config in enumerate(map(normalise, configs))
+    ]
+    _train_missing(trainer, jobs, workers, progress)
+    return pd.DataFrame.from_records(
+        [
+            {"train_size": job.size, "configuration": job.index, **job.config}
+            | _read(job.path)._asdict()
+            for job in jobs
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """An evaluation to make: configuration, its index, size, and the file it is kept in."""
+
+    size: int
+    index: int
+    config: Config
+    path: Path
+
+
+def normalise(config: ConfigLike) -> Config:
+    """Check a configuration and bring it to plain Python numbers, in a fixed order.
+
+    Raises:
+        InvalidConfigError: Not the four hyperparameters, or not numbers of their type.
+    """
+    if config.keys() != _HYPERPARAMETERS.keys():
+        raise InvalidConfigError(
+            f"XGBoost is trained with {list(_HYPERPARAMETERS)}, got {list(config)}"
+        )
+    try:
+        plain: Config = {name: kind(config[name]) for name, kind in _HYPERPARAMETERS.items()}
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidConfigError(f"{dict(config)} does not hold numbers: {error}") from error
+    for name, value in plain.items():
+        if value != config[name]:
+            kind = _HYPERPARAMETERS[name].__name__
+            raise InvalidConfigError(
+                f"{name} must be a number of type {kind}, got {config[name]!r}"
+            )
+    return plain
+
+
+def _train_missing(trainer: Trainer, jobs: Sequence[Job], workers: int, progress: Progress) -> None:
+    from joblib import Parallel, delayed
+
+    missing = [job for job in jobs if not _is_finished(job.path)]
+    try:
+        for parent in {job.path.parent for job in missing}:
+            parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot keep evaluations in {error.filename}: {error}") from error
+    done = len(jobs) - len(missing)
+    progress("training", done, len(jobs))
+    # A batch would hold finished evaluations back until all of it is finished.
+    parallel = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
+    for _ in parallel(delayed(_train_and_keep)(trainer, job) for job in missing):
+        done += 1
+        progress("training", done, len(jobs))
+
+
+def _train_and_keep(trainer: Trainer, job: Job) -> None:
+    outcome = trainer(job.config, job.size)
+    record = {
+        "train_size": job.size,
+        "config": job.config,
+        "trainer": trainer.identity,
+        **outcome._asdict(),
+    }
+    try:
+        write_atomically(job.path, json.dumps(record, indent=1).encode())
+    except OSError as error:
+        raise StoreError(f"cannot write {job.path}: {error}") from None
+
+
+def _job_path(folder: Path, identity: Mapping[str, Any], config: Config, size: int) -> Path:
+    content = {"train_size": size, "config": config, "trainer": identity}
+    text = json.dumps(content, sort_keys=True)
+    return folder / str(size) / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
+
+
+def _is_finished(path: Path) -> bool:
+    """Whether an evaluation is there; a damaged one is found now, not after hours of training."""
+    if not path.exists():
+        return False
+    _read(path)
+    return True
+
+
+def _read(path: Path) -> Outcome:
+    try:
+        record = json.loads(path.read_bytes())
+        return Outcome(int(record["error_count"]), float(record["seconds"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(
+            f"{path} is not a finished evaluation ({error!r}); delete it to train it again"
+        ) from error
+
+
+def _from_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return arrays["data"], arrays["target"]
+    except (OSError, ValueError, KeyError) as error:
+        raise ArtifactError(
+            f"{path} is not an npz file with the arrays 'data' and 'target': {error}"
+        ) from error
+
+
+def _from_openml() -> tuple[NDArray[Any], NDArray[Any]]:
+    try:
+        import openml
+    except ImportError as error:
+        raise MissingExtraError("openml", extra="train", purpose="downloading MNIST") from error
+    try:
+        mnist = openml.datasets.get_dataset(OPENML_DATA_SET)
+        data, target, _, _ = mnist.get_data(target=mnist.default_target_attribute)
+    except (OSError, openml.exceptions.PyOpenMLError) as error:
+        raise DownloadError(
+            f"cannot download MNIST from OpenML ({error}); give a local npz file with the arrays "
+            "'data' and 'target' instead"
+        ) from error
+    return np.asarray(data), np.asarray(target)
+
+
+def _xgboost() -> ModuleType:
+    try:
+        import xgboost
+    except ImportError as error:
+        raise MissingExtraError("xgboost", extra="train", purpose="training") from error
+    return xgboost

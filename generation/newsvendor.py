@@ -1,0 +1,47 @@
+"""Generates `newsvendor`: simulates every price vector on every task."""
+
+import numpy as np
+
+from hpobench_ordered.benchmarks.newsvendor import HIGHEST_PRICE, NAME, definition
+from hpobench_ordered.bundle import BundledSurrogate, write_bundle
+from hpobench_ordered.generation._newsvendor_simulation import (
+    draws,
+    price_grid,
+    simulate,
+    utilities,
+)
+from hpobench_ordered.generation.base import Generator, Request
+from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates.card import Card
+from hpobench_ordered.surrogates.table import TableSurrogate
+
+
+def generate(request: Request) -> None:
+    """Simulate the whole grid and write the artifact."""
+    described = definition()
+    prices, noise = price_grid(HIGHEST_PRICE), draws()
+    rows = []
+    walk = utilities(len(described.tasks))
+    for task, utility in enumerate(walk):
+        rows.append(simulate(prices, utility, noise))
+        request.progress("simulating", task + 1, len(walk))
+    profits = np.stack(rows)
+    shape = (len(rows), *(HIGHEST_PRICE + 1,) * prices.shape[1])
+    surrogate = BundledSurrogate(
+        name="table",
+        type=SurrogateType.TABLE,
+        summary="The simulator's value of every configuration.",
+        model=TableSurrogate.from_values(profits.reshape(shape), lower=[0] * prices.shape[1]),
+        best_values=profits.max(axis=1).tolist(),
+    )
+    card = Card()
+    write_bundle(request.folder, described, [surrogate], card)
+
+
+GENERATORS = (
+    Generator(
+        name=NAME,
+        sources={"simulation": "Simulates all 9 x 9261 price vectors."},
+        generate=generate,
+    ),
+)

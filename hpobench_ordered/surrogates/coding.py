@@ -1,0 +1,207 @@
+"""Codings: how a configuration becomes the features of a nearest-neighbour or forest surrogate.
+
+Notation:
+    n   number of configurations
+    d   number of hyperparameters; values have their columns in the order of the search space
+    p   number of features
+    x   feature value, (raw - mean) / scale; raw is what the feature's kind says, or `inactive`
+        where a hyperparameter it needs is inactive (NaN)
+
+A coding is data: a table of numbers, stored with the surrogate and interpreted by the surrogate's
+compiled kernels row by row. Fitting uses the same kernel, so that a configuration has the same
+features, bit by bit, when a surrogate is fitted and when it is evaluated.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from hpobench_ordered._parameters import Kind, Parameter
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.errors import ArtifactError
+
+if TYPE_CHECKING:
+    from hpobench_ordered.space import SearchSpace
+
+_TABLE_COLUMNS = 6
+
+
+class FeatureKind(IntEnum):
+    """What a feature is, before it is standardised. The numbers are part of stored artifacts."""
+
+    IDENTITY = 0
+    """The hyperparameter itself."""
+    LOG = 1
+    """Its natural logarithm."""
+    LOG_PRODUCT = 2
+    """Log of a product of two hyperparameters, such as learning_rate x n_estimators."""
+    ONE_HOT = 3
+    """1 if a categorical hyperparameter takes one particular choice, else 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One feature of a configuration.
+
+    Attributes:
+        kind: What it is.
+        column: Column of the hyperparameter in the values.
+        operand: Column of the second hyperparameter of a `LOG_PRODUCT`; index of the choice of a
+            `ONE_HOT`; else unused.
+        inactive: Raw feature where the hyperparameter is inactive.
+        mean: Subtracted from the raw feature.
+        scale: What the difference is divided by.
+    """
+
+    kind: FeatureKind
+    column: int
+    operand: int = 0
+    inactive: float = 0.0
+    mean: float = 0.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.column < 0 or self.operand < 0:
+            raise ValueError(f"columns and choices are counted from 0: {self}")
+        if not (self.scale > 0 and math.isfinite(self.mean) and math.isfinite(self.inactive)):
+            raise ValueError(f"mean and inactive must be finite, scale positive: {self}")
+
+
+@dataclass(frozen=True)
+class Coding:
+    """An ordered list of features.
+
+    Attributes:
+        features: The features, p of them.
+    """
+
+    features: tuple[Feature, ...]
+
+    def __post_init__(self) -> None:
+        if not self.features:
+            raise ValueError("a coding needs at least one feature")
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @cached_property
+    def table(self) -> FloatArray:
+        """The features as numbers for the kernels and for storage, shape (p, 6), read-only."""
+        rows = [(f.kind, f.column, f.operand, f.inactive, f.mean, f.scale) for f in self.features]
+        table = np.array(rows, dtype=np.float64)
+        table.flags.writeable = False
+        return table
+
+    @classmethod
+    def from_table(cls, table: FloatArray) -> Self:
+        """Build a coding from `table`.
+
+        Raises:
+            ArtifactError: It is not a coding's table.
+        """
+        if table.ndim != 2 or table.shape[1] != _TABLE_COLUMNS:
+            raise ArtifactError(f"a coding has {_TABLE_COLUMNS} columns, not shape {table.shape}")
+        try:
+            return cls(
+                tuple(
+                    Feature(FeatureKind(int(kind)), int(column), int(operand), *numbers)
+                    for kind, column, operand, *numbers in table.tolist()
+                )
+            )
+        except ValueError as error:
+            raise ArtifactError(f"not a coding: {error}") from None
+
+    def encode(self, values: FloatArray) -> FloatArray:
+        """Compute the features of configurations.
+
+        Args:
+            values: Native values, inactive ones NaN, shape (n, d).
+
+        Returns:
+            Features, shape (n, p).
+        """
+        from hpobench_ordered.surrogates import _kernels
+
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        self.check(values)
+        features: FloatArray = _kernels.encode(values, self.table)
+        return features
+
+    def check(self, values: FloatArray) -> None:
+        """Raise `ValueError` unless values are two-dimensional and have all columns needed."""
+        if values.ndim != 2 or values.shape[1] < self.width:
+            raise ValueError(f"values need shape (n, {self.width}) or wider, got {values.shape}")
+
+    @cached_property
+    def width(self) -> int:
+        """Number of leading columns of the values that the features need."""
+        pairs = (f.operand for f in self.features if f.kind is FeatureKind.LOG_PRODUCT)
+        return 1 + max((*pairs, *(f.column for f in self.features)))
+
+    def standardised(self, values: FloatArray) -> Self:
+        """Standardise every feature by its mean and population standard deviation.
+
+        Args:
+            values: Configurations whose features get mean 0 and variance 1, shape (n, d). A
+                feature that is constant on them is only centred.
+        """
+        raw = type(self)(tuple(replace(f, mean=0.0, scale=1.0) for f in self.features))
+        columns = raw.encode(values)
+        means, scales = columns.mean(axis=0), columns.std(axis=0)
+        return type(self)(
+            tuple(
+                replace(feature, mean=float(mean), scale=float(scale) if scale > 0 else 1.0)
+                for feature, mean, scale in zip(raw.features, means, scales, strict=True)
+            )
+        )
+
+
+def space_coding(
+    space: "SearchSpace",
+    *,
+    log_scales: bool = True,
+    products: Iterable[Sequence[str]] = (),
+    also_raw: Iterable[str] = (),
+) -> Coding:
+    """Code a search space: a feature a number, one a choice of each categorical, and extras.
+
+    An inactive number is put in the middle of its range, an inactive categorical has zeros only;
+    the parent's own features tell that it is inactive.
+
+    Args:
+        space: The search space.
+        log_scales: Use logarithms where the space has a log scale; else everything is raw.
+        products: Pairs of names of positive hyperparameters; each adds the log of their product.
+        also_raw: Names of numbers on a log scale to be added un-logged.
+    """
+    index = {name: column for column, name in enumerate(space.names)}
+    features: list[Feature] = []
+    for column, parameter in enumerate(space.parameters):
+        if parameter.kind is Kind.CATEGORICAL:
+            features += [
+                Feature(FeatureKind.ONE_HOT, column, choice)
+                for choice in range(len(parameter.choices))
+            ]
+        else:
+            features.append(_number(parameter, column, log=log_scales and parameter.log))
+    for first, second in products:
+        middle = _middle(space[first], log=True) + _middle(space[second], log=True)
+        columns = index[first], index[second]
+        features.append(Feature(FeatureKind.LOG_PRODUCT, *columns, inactive=middle))
+    features += [_number(space[name], index[name], log=False) for name in also_raw]
+    return Coding(tuple(features))
+
+
+def _number(parameter: Parameter, column: int, *, log: bool) -> Feature:
+    kind = FeatureKind.LOG if log else FeatureKind.IDENTITY
+    return Feature(kind, column, inactive=_middle(parameter, log=log))
+
+
+def _middle(parameter: Parameter, *, log: bool) -> float:
+    lower, upper = parameter.lower, parameter.upper
+    return (math.log(lower) + math.log(upper)) / 2 if log else (lower + upper) / 2

@@ -1,0 +1,189 @@
+"""1-nearest neighbour among stored evaluations, under a declared coding.
+
+Notation:
+    m   number of stored configurations
+    T   number of tasks
+    p   number of features of the coding
+    q   number of nodes of the k-d tree, q = 2 * leaves - 1
+
+The neighbour is exact in Euclidean distance between float64 features; among equally near ones the
+one stored first counts.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.surrogates.coding import Coding, space_coding
+
+if TYPE_CHECKING:
+    from hpobench_ordered.space import SearchSpace
+
+POINTS_PER_LEAF = 6
+
+
+@dataclass(frozen=True, eq=False)
+class NearestSurrogate:
+    """The evaluation of the most similar stored configuration.
+
+    Attributes:
+        coding: Features in which configurations are compared.
+        points: Features of the stored configurations, shape (m, p).
+        targets: Their evaluations in the objective's own units, shape (m, T).
+
+    Raises:
+        ValueError: The shapes do not fit, there are no points, or something is not finite.
+    """
+
+    coding: Coding
+    points: FloatArray
+    targets: FloatArray
+    _tree: "_Tree" = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        points, targets = _frozen(self.points), _frozen(self.targets)
+        if points.shape[1:] != (len(self.coding),) or not len(points):
+            raise ValueError(
+                f"points need shape (m, {len(self.coding)}), m > 0, not {points.shape}"
+            )
+        if targets.ndim != 2 or len(targets) != len(points):
+            raise ValueError(f"targets need shape ({len(points)}, T), not {targets.shape}")
+        if not (np.isfinite(points).all() and np.isfinite(targets).all()):
+            raise ValueError("points and targets must be finite")
+        object.__setattr__(self, "points", points)
+        object.__setattr__(self, "targets", targets)
+        object.__setattr__(self, "_tree", _Tree.of(points))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Coding, FloatArray, FloatArray]]:
+        return type(self), (self.coding, self.points, self.targets)
+
+    @classmethod
+    def from_evaluations(cls, values: FloatArray, targets: FloatArray, *, coding: Coding) -> Self:
+        """Store evaluations.
+
+        Args:
+            values: Configurations, native values with inactive ones NaN, shape (m, d).
+            targets: Their evaluations on every task, shape (m, T).
+            coding: Features in which configurations are compared.
+        """
+        return cls(coding, coding.encode(values), targets)
+
+    def predict(self, values: FloatArray, task: int) -> FloatArray:
+        """Predict the objective of many configurations, shape (n, d) to (n,).
+
+        Raises:
+            IndexError: There is no such task.
+            ValueError: The values have the wrong shape.
+        """
+        self._check_task(task)
+        values = np.ascontiguousarray(values, dtype=np.float64)
+        self.coding.check(values)
+        tree = self._tree
+        index = _kernels().nearest(
+            values, self.coding.table, tree.points, tree.order, tree.starts, tree.boxes
+        )
+        found: FloatArray = self.targets[index, task]
+        return found
+
+    def predict_one(self, row: FloatArray, task: int) -> float:
+        """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
+        self._check_task(task)
+        if row.shape[0] < self.coding.width:
+            raise ValueError(f"a row needs {self.coding.width} values, got {row.shape}")
+        tree = self._tree
+        index = _kernels().nearest_one(
+            row, self.coding.table, tree.points, tree.order, tree.starts, tree.boxes
+        )
+        return float(self.targets[index, task])
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return coding, points and targets as arrays for an npz file without pickle."""
+        return {"coding": self.coding.table, "points": self.points, "targets": self.targets}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Build the surrogate from `to_arrays`' result.
+
+        Raises:
+            ArtifactError: An array is missing or does not fit the others.
+        """
+        try:
+            return cls(Coding.from_table(arrays["coding"]), arrays["points"], arrays["targets"])
+        except (KeyError, ValueError) as error:
+            raise ArtifactError(f"the arrays are not a nearest neighbour's: {error}") from error
+
+    def _check_task(self, task: int) -> None:
+        if not 0 <= task < self.targets.shape[1]:
+            raise IndexError(f"task {task} is not one of 0..{self.targets.shape[1] - 1}")
+
+
+def authors_coding(space: "SearchSpace", values: FloatArray) -> Coding:
+    """Code configurations as the authors do: raw values, standardised, no log scales.
+
+    Distances are then dominated by the upper ends of log-scaled ranges. It reproduces the numbers
+    of Hellan et al. (2023), appendix B; `log_coding` is the better one.
+
+    Args:
+        space: The search space.
+        values: Stored configurations, whose mean and population deviation standardise, (m, d).
+    """
+    return space_coding(space, log_scales=False).standardised(values)
+
+
+def log_coding(space: "SearchSpace", values: FloatArray) -> Coding:
+    """Code configurations with the log scales of the space, standardised over `values` (m, d)."""
+    return space_coding(space).standardised(values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Tree:
+    """A complete k-d tree over points; see `_kernels.nearest_point` for its arrays."""
+
+    points: FloatArray
+    order: IntArray
+    starts: IntArray
+    boxes: FloatArray
+
+    @classmethod
+    def of(cls, points: FloatArray) -> Self:
+        """Split the points at the median of their widest feature until leaves are small."""
+        depth = max(0, int(np.ceil(np.log2(len(points) / POINTS_PER_LEAF))))
+        order = np.arange(len(points))
+        starts = np.array([0, len(points)])
+        boxes = [_boxes(points, order, starts)]
+        for _ in range(depth):
+            for begin, end in zip(starts[:-1], starts[1:], strict=True):
+                members = points[order[begin:end]]
+                widest = np.argmax(members.max(axis=0) - members.min(axis=0))
+                ranks = np.argsort(members[:, widest], kind="stable")
+                order[begin:end] = order[begin:end][ranks]
+            starts = np.insert(starts, range(1, len(starts)), (starts[:-1] + starts[1:]) // 2)
+            boxes.append(_boxes(points, order, starts))
+        return cls(np.ascontiguousarray(points[order]), order, starts, np.concatenate(boxes))
+
+
+def _boxes(points: FloatArray, order: IntArray, starts: IntArray) -> FloatArray:
+    lower = np.minimum.reduceat(points[order], starts[:-1])
+    upper = np.maximum.reduceat(points[order], starts[:-1])
+    return np.stack((lower, upper), axis=1)
+
+
+def _frozen(array: FloatArray) -> FloatArray:
+    copy = np.array(array, dtype=np.float64, order="C")
+    copy.flags.writeable = False
+    return copy
+
+
+@cache
+def _kernels() -> ModuleType:
+    # Imported at the first prediction: numba takes longer than loading a benchmark may.
+    from hpobench_ordered.surrogates import _kernels as kernels
+
+    return kernels

@@ -1,0 +1,293 @@
+"""Surrogate that is a published ONNX network, evaluated by onnxruntime.
+
+Notation:
+    n   number of configurations
+    d   number of hyperparameters of the search space
+    a   number of categorical inputs of the network
+    b   number of continuous inputs of the network
+    m   most choices of a categorical input
+    t   number of tasks
+
+Values that do not depend on the batch: most of onnxruntime's kernels treat every row alike, but
+those for element-wise logarithms and exponentials take four numbers at a time and the rest, if
+any, one by one, with another rounding. Every batch is therefore filled up to a multiple of
+`GROUP` rows, a single configuration too. Matrix products sum in the same order for any number of
+rows as long as one thread computes them, so a session has one thread; large batches are cut into
+blocks, which threads of our own share.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpobench_ordered._typing import FloatArray, Value
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates._onnx_graph import keep_output
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+GROUP = 4
+"""Batches have a multiple of so many rows: one register of the element-wise kernels."""
+BLOCK = 256
+"""Rows evaluated at once: enough for the matrix products, few enough for the cache."""
+INACTIVE = "#na#"
+"""Name of an inactive categorical in YAHPO's encoding; an inactive number is 0."""
+THREADS_VARIABLE = "OMP_NUM_THREADS"
+"""Limit of threads, set by joblib in its workers."""
+
+Encoding = Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Columns of a network.
+
+    Attributes:
+        categorical: Names of the columns of its input `x_cat`.
+        continuous: Names of the columns of its input `x_cont`.
+        targets: Names of the columns of its output.
+    """
+
+    categorical: tuple[str, ...]
+    continuous: tuple[str, ...]
+    targets: tuple[str, ...]
+
+
+class OnnxSurrogate:
+    """One target of a published network, for the tasks of one benchmark.
+
+    Args:
+        model: The network, an ONNX file's content.
+        target: Column of the network's output, of `n_targets`.
+        n_targets: Number of columns of the network's output.
+        cat_source: Column of `values` that each categorical input is taken from, -1 if fixed, (a,).
+        cat_codes: The network's code of each choice and, last, of an inactive hyperparameter;
+            for a fixed input, its code everywhere; shape (a, m + 1).
+        cont_source: Column of `values` of each continuous input, -1 if not a hyperparameter, (b,).
+        cont_fixed: Continuous inputs of each task where they are not hyperparameters, (t, b).
+    """
+
+    def __init__(
+        self,
+        model: bytes,
+        *,
+        target: int,
+        n_targets: int,
+        cat_source: NDArray[np.int64],
+        cat_codes: NDArray[np.int32],
+        cont_source: NDArray[np.int64],
+        cont_fixed: NDArray[np.float32],
+    ) -> None:
+        self._model = model
+        self._target = target
+        self._n_targets = n_targets
+        self._cat_source = cat_source
+        self._cat_codes = cat_codes
+        self._cont_source = cont_source
+        self._cont_fixed = cont_fixed
+        # Plain lists: one configuration is coded faster without arrays.
+        self._cat_plan = list(zip(cat_source.tolist(), cat_codes.tolist(), strict=True))
+        sources = cont_source.tolist()
+        self._cont_plans = [list(zip(sources, f, strict=True)) for f in cont_fixed.tolist()]
+        self._session: InferenceSession | None = None
+
+    @classmethod
+    def for_space(
+        cls,
+        model: bytes,
+        *,
+        space: SearchSpace,
+        layout: Layout,
+        encoding: Encoding,
+        fixed: Mapping[str, Value],
+        varied: Mapping[str, Sequence[float]],
+        target: str,
+    ) -> Self:
+        """Fit a network's columns to a search space.
+
+        Args:
+            model: The network, an ONNX file's content.
+            space: Search space of the configurations.
+            layout: Columns of the network.
+            encoding: Code of every choice of the categorical inputs, by name.
+            fixed: Inputs that are the same for all tasks.
+            varied: Continuous inputs that tell the tasks apart, one value a task.
+            target: Name of the output to predict.
+
+        Raises:
+            ArtifactError: A column or a choice is unknown: these files do not belong together.
+        """
+        given = {*space.names, *fixed, *varied}
+        columns = {*layout.categorical, *layout.continuous}
+        if given != columns or target not in layout.targets:
+            raise ArtifactError(
+                f"search space and network do not belong together: {sorted(given ^ columns)} are "
+                f"in one of them only, target {target!r} of {list(layout.targets)}"
+            )
+        index = {name: j for j, name in enumerate(space.names)}
+        n_tasks = len(next(iter(varied.values()))) if varied else 1
+        constants = {name: [value] * n_tasks for name, value in fixed.items()}
+        per_task = {**dict.fromkeys(space.names, [0.0] * n_tasks), **constants, **varied}
+        return cls(
+            model,
+            target=layout.targets.index(target),
+            n_targets=len(layout.targets),
+            cat_source=np.array([index.get(name, -1) for name in layout.categorical]),
+            cat_codes=_codes(space, layout.categorical, encoding, fixed),
+            cont_source=np.array([index.get(name, -1) for name in layout.continuous]),
+            cont_fixed=np.array([per_task[name] for name in layout.continuous], np.float32).T,
+        )
+
+    # -- predictions ---------------------------------------------------------------------------
+
+    def predict(self, values: FloatArray, task: int) -> FloatArray:
+        """Predict the objective of many configurations; see `Surrogate.predict`."""
+        n = len(values)
+        padded = -(-n // GROUP) * GROUP
+        x_cat = np.zeros((padded, len(self._cat_source)), dtype=np.int32)
+        x_cont = np.zeros((padded, len(self._cont_source)), dtype=np.float32)
+        self._fill(x_cat[:n], x_cont[:n], values, task)
+        blocks = [slice(start, start + BLOCK) for start in range(0, padded, BLOCK)]
+        inputs = [{"x_cat": x_cat[rows], "x_cont": x_cont[rows]} for rows in blocks]
+        threads = min(len(blocks), _available_threads())
+        if threads > 1:
+            self._ready_session()
+            with ThreadPoolExecutor(threads) as pool:
+                outputs = list(pool.map(self._run, inputs))
+        else:
+            outputs = [self._run(one) for one in inputs]
+        return np.concatenate([np.zeros(0), *outputs])[:n]
+
+    def predict_one(self, row: FloatArray, task: int) -> float:
+        """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
+        coded = row.tolist()
+        # Four equal rows, so that one configuration is computed as in any batch.
+        x_cat = np.empty((GROUP, len(self._cat_plan)), dtype=np.int32)
+        x_cat[:] = [
+            codes[int(coded[j])] if j >= 0 and coded[j] == coded[j] else codes[-1]  # noqa: PLR0124
+            for j, codes in self._cat_plan
+        ]
+        plan = self._cont_plans[task]
+        x_cont = np.empty((GROUP, len(plan)), dtype=np.float32)
+        x_cont[:] = [
+            (coded[j] if coded[j] == coded[j] else 0.0) if j >= 0 else fixed  # noqa: PLR0124
+            for j, fixed in plan
+        ]
+        return float(self._run({"x_cat": x_cat, "x_cont": x_cont})[0])
+
+    def _fill(
+        self,
+        x_cat: NDArray[np.int32],
+        x_cont: NDArray[np.float32],
+        values: FloatArray,
+        task: int,
+    ) -> None:
+        """Code values (n, d) as the network's inputs (n, a) and (n, b)."""
+        for k, (j, codes) in enumerate(zip(self._cat_source, self._cat_codes, strict=True)):
+            x_cat[:, k] = codes[-1]
+            if j >= 0:
+                active = ~np.isnan(values[:, j])
+                x_cat[active, k] = codes[values[active, j].astype(np.int64)]
+        x_cont[:] = self._cont_fixed[task]
+        tunable = self._cont_source >= 0
+        x_cont[:, tunable] = np.nan_to_num(values[:, self._cont_source[tunable]], nan=0.0)
+
+    def _run(self, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
+        """Evaluate a multiple of `GROUP` rows, shape (n,)."""
+        session = self._session or self._ready_session()
+        output: NDArray[Any] = session.run(None, inputs)[0]
+        # A network that could not be cut down to one target still has them all.
+        return output[:, 0 if output.shape[1] == 1 else self._target]
+
+    def _ready_session(self) -> "InferenceSession":
+        """Start onnxruntime with the network, if that was not done yet in this process.
+
+        Raises:
+            ArtifactError: The network is damaged, or has other inputs than it should.
+        """
+        if self._session is not None:
+            return self._session
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3  # errors only: it warns of weights that became unused
+        try:
+            network = keep_output(self._model, column=self._target, width=self._n_targets)
+            session = onnxruntime.InferenceSession(
+                network, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime's errors share no other base class
+            raise ArtifactError(f"the network cannot be read: {error}") from None
+        found = {tensor.name: tensor.shape[1] for tensor in session.get_inputs()}
+        expected = {"x_cat": len(self._cat_source), "x_cont": len(self._cont_source)}
+        if found != expected:
+            raise ArtifactError(f"the network has inputs {found} instead of {expected}")
+        self._session = session
+        return session
+
+    # -- content -------------------------------------------------------------------------------
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Network and columns, as arrays for an npz file without pickle."""
+        return {
+            "model": np.frombuffer(self._model, dtype=np.uint8),
+            "target": np.array([self._target, self._n_targets]),
+            "cat_source": self._cat_source,
+            "cat_codes": self._cat_codes,
+            "cont_source": self._cont_source,
+            "cont_fixed": self._cont_fixed,
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Build the surrogate from `to_arrays`' result."""
+        target, n_targets = arrays["target"].tolist()
+        return cls(
+            arrays["model"].tobytes(),
+            target=target,
+            n_targets=n_targets,
+            cat_source=arrays["cat_source"],
+            cat_codes=arrays["cat_codes"],
+            cont_source=arrays["cont_source"],
+            cont_fixed=arrays["cont_fixed"],
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Sessions do not pickle: the other process starts its own at its first prediction.
+        return type(self).from_arrays, (self.to_arrays(),)
+
+
+def _codes(
+    space: SearchSpace, names: Sequence[str], encoding: Encoding, fixed: Mapping[str, Value]
+) -> NDArray[np.int32]:
+    """The network's codes of the categorical inputs' choices, as in `OnnxSurrogate`."""
+    rows: list[list[int]] = []
+    for name in names:
+        choices = [fixed[name]] if name in fixed else [*space[name].choices, INACTIVE]
+        try:
+            rows.append([encoding[name][str(choice)] for choice in choices])
+        except KeyError as error:
+            raise ArtifactError(f"the encoding of {name!r} does not know {error}") from None
+    width = max((len(row) for row in rows), default=1)
+    # What is between the choices and the last column is never looked up.
+    padded = [row[:-1] + [row[-1]] * (width - len(row) + 1) for row in rows]
+    return np.array(padded, dtype=np.int32).reshape(len(rows), width)
+
+
+def _available_threads() -> int:
+    """Threads this process may use: the limit joblib sets in its workers, or the machine's cores."""
+    limit = os.environ.get(THREADS_VARIABLE, "")
+    if limit.isdigit() and int(limit) > 0:
+        return int(limit)
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,207 @@
+"""The command line, run as a user runs it: in a process of its own, in an empty folder."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hpobench_ordered import load
+
+PRICES = ["price_0=9", "price_1=9", "price_2=9"]
+
+
+@pytest.fixture
+def cli(tmp_path: Path):  # type: ignore[no-untyped-def]
+    def call(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        script = "import sys; from hpobench_ordered.cli import main; main()"
+        return subprocess.run(
+            [sys.executable, "-c", script, *words],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, "HPOBENCH_ORDERED_CACHE": str(tmp_path / "cache"), **environment},
+            check=False,
+        )
+
+    return call
+
+
+def fails(result: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
+    """One clear message, on standard error alone."""
+    assert result.returncode == code, result.stderr
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    assert all(word in result.stderr for word in words), result.stderr
+
+
+def test_list(cli) -> None:  # type: ignore[no-untyped-def]
+    result = cli("list")
+    assert result.returncode == 0
+    lines = result.stdout.splitlines()
+    assert len(lines) >= 11
+    assert any("xgboost-mnist@1" in line and "28" in line and "[nearest]" in line for line in lines)
+
+
+def test_info(cli) -> None:  # type: ignore[no-untyped-def]
+    result = cli("info", "yahpo-svm-1220")
+    assert result.returncode == 0
+    for words in ("maximize auc", "kernel = radial", "train_fraction: 0.05", "Spearman", "Apache-2.0"):
+        assert words in result.stdout
+
+
+def test_evaluate(cli) -> None:  # type: ignore[no-untyped-def]
+    config = {"price_0": 9, "price_1": 9, "price_2": 9}
+    expected = load("newsvendor").task("3").evaluate(config)
+    result = cli("evaluate", "newsvendor", "--task", "3", *PRICES)
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"{expected!r}\n", "")
+    given = ["learning_rate=0.1", "max_depth=6", "min_child_weight=1", "n_estimators=1e2"]
+    assert float(cli("evaluate", "xgboost-mnist", "--task", "56", *given).stdout) > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["newsvendr", "--task", "0", *PRICES], ["did you mean 'newsvendor'"]),
+        (["newsvendor", "--task", "9", *PRICES], ["unknown task", "tasks 0 to 8"]),
+        (["newsvendor", "--task", "0", *PRICES[:2]], ["'price_2' is missing", "[0, 20]"]),
+        (["newsvendor", "--task", "0", *PRICES, "price_3=1"], ["did you mean 'price_"]),
+        (["newsvendor", "--task", "0", *PRICES[:2], "price_2=21"], ["price_2", "[0, 20]", "21"]),
+        (["newsvendor", "--task", "0", *PRICES[:2], "price_2=1.5"], ["an integer", "1.5"]),
+        (["newsvendor", "--task", "0", *PRICES[:2], "price_2=nan"], ["an integer", "nan"]),
+        (["newsvendor", "--task", "0", *PRICES[:2], "price_2=inf"], ["an integer", "inf"]),
+        (["newsvendor", "--task", "0", *PRICES[:2], "price_2=low"], ["an integer", "'low'"]),
+        (["newsvendor", "--task", "0", *PRICES[:2], "price_2"], ["HYPERPARAMETER=VALUE"]),
+        (["newsvendor", "--task", "0", *PRICES, PRICES[0]], ["given twice"]),
+        (["newsvendor", *PRICES], ["--task"]),
+        (["newsvendor", "--task", "0", "--surrogate", "x", *PRICES], ["'table'"]),
+    ],
+)
+def test_bad_evaluations(cli, words: list[str], message: list[str]) -> None:  # type: ignore[no-untyped-def]
+    fails(cli("evaluate", *words), 2, *message)
+
+
+def test_what_is_not_fetched_says_how_to_fetch(cli) -> None:  # type: ignore[no-untyped-def]
+    result = cli("evaluate", "xgboost-mnist", "--surrogate", "nearest", "--task", "56")
+    fails(result, 1, "hpobench-ordered fetch xgboost-mnist --surrogate nearest")
+    fails(cli("info", "yahpo-rpart-1220"), 1, "fetch")
+
+
+def test_no_network(cli) -> None:  # type: ignore[no-untyped-def]
+    result = cli("fetch", "xgboost-mnist", HTTPS_PROXY="http://127.0.0.1:9")
+    fails(result, 1, "cannot download", "--from")
+
+
+def test_fetch_from_a_local_copy(cli, shared: Path) -> None:  # type: ignore[no-untyped-def]
+    copy = shared / "data" / "othpo" / "aggregated_experiments.json.gz"
+    assert cli("fetch", "xgboost-mnist", "--from", str(copy)).returncode == 0
+    assert "[nearest]" not in cli("list").stdout
+    folder = shared / "data" / "yahpo" / "yahpo_data-1.0.2"
+    assert cli("fetch", "yahpo-rpart-1220", "--from", str(folder)).returncode == 0
+    assert "minbucket" in cli("info", "yahpo-rpart-1220").stdout
+    fails(cli("info", "yahpo-rpart-1221"), 2, "unknown instance", "did you mean '1220'")
+    assert cli("verify").returncode == 0
+
+
+def test_fetch_of_the_wrong_file(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "copy.json").write_text("{}")
+    result = cli("fetch", "xgboost-mnist", "--from", "copy.json")
+    fails(result, 1, "copy.json is not the published")
+
+
+def test_verify(cli) -> None:  # type: ignore[no-untyped-def]
+    result = cli("verify")
+    assert result.returncode == 0
+    assert result.stdout.count("ok") >= 10
+
+
+def test_generate_and_load_by_path(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    pytest.importorskip("mrg32k3a", reason="the generate extra is not installed")
+    assert cli("generate", "newsvendor", "--output", "mine").returncode == 0
+    result = cli("evaluate", "mine/newsvendor", "--task", "0", *PRICES)
+    assert result.stdout == cli("evaluate", "newsvendor", "--task", "0", *PRICES).stdout
+    path = tmp_path / "mine" / "newsvendor" / "table.npz"
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    fails(cli("evaluate", "mine/newsvendor", "--task", "0", *PRICES), 1, "table.npz", "damaged")
+
+
+def test_bad_generation(cli) -> None:  # type: ignore[no-untyped-def]
+    fails(cli("generate", "newsvendr"), 2, "did you mean 'newsvendor'")
+    fails(cli("generate", "xgboost-mnist", "--source", "training"), 2, "did you mean 'train'")
+    fails(cli("generate", "xgboost-mnist", "--sizes", "a,b"), 2, "56,155,433")
+
+
+def test_run_and_report(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    words = ["--benchmark", "newsvendor", "--seeds", "2", "--trials", "4", "--tasks", "3"]
+    result = cli("run", *words, "--workers", "1")
+    assert result.returncode == 0, result.stderr
+    assert "simple-ordered" in result.stdout and "±" in result.stdout
+    report = tmp_path / "results" / "report"
+    names = {path.name for path in report.iterdir()}
+    assert names == {"summary.md", "scores.csv", "scores-trial-1.png", "scores-trial-1.svg"}
+    before = {p.name: p.read_bytes() for p in report.iterdir()}
+    again = cli("report", "results")
+    assert again.stdout == result.stdout
+    assert {p.name: p.read_bytes() for p in report.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--benchmark", "newsvendr"], ["did you mean 'newsvendor'"]),
+        (["--suite", "all"], ["'othpo'"]),
+        (["--method", "simple"], ["unknown method"]),
+        (["--seeds", "none"], ["--seeds", "10-19"]),
+        (["--seeds", "5-3"], ["--seeds"]),
+        (["--trials", "0"], ["at least 1 trial"]),
+        (["--surrogate", "xgboost-mnist=nearest", "--benchmark", "newsvendor"], ["not in the"]),
+    ],
+)
+def test_bad_runs(cli, words: list[str], message: list[str], tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    fails(cli("run", *words), 2, *message)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_elsewhere(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    words = ["run", "--benchmark", "newsvendor", "--seeds", "1", "--trials", "2", "--tasks", "1"]
+    (tmp_path / "file").write_text("")
+    fails(cli(*words, "--output", "file"), 1, "not a folder")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "store.json").write_text(json.dumps({"format": 1, "version": "9.9"}))
+    fails(cli(*words, "--output", "other"), 1, "written by version 9.9")
+    (tmp_path / "empty").mkdir()
+    fails(cli("report", "empty"), 1, "no finished runs")
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root writes everywhere")
+def test_unwritable_folder(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "locked").mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
+    fails(cli("run", "--output", "locked/results"), 1, "cannot write")
+
+
+def test_unwritable_folder_for_anyone(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "file").write_text("")
+    words = ["--benchmark", "newsvendor", "--seeds", "1", "--tasks", "1"]
+    fails(cli("run", *words, "--output", "file/results"), 1, "cannot write")
+
+
+def test_help_teaches(cli) -> None:  # type: ignore[no-untyped-def]
+    assert "run" in cli("--help").stdout
+    for command in ("info", "evaluate", "fetch", "generate", "run", "report"):
+        result = cli(command, "--help")
+        assert result.returncode == 0
+        assert f"hpobench-ordered {command}" in result.stdout
+    assert cli("--version").stdout.startswith("hpobench-ordered")
+
+
+def test_unknown_command(cli) -> None:  # type: ignore[no-untyped-def]
+    fails(cli("rum"), 2, "rum")
+
+
+@pytest.mark.skipif(shutil.which("hpobench-ordered") is None, reason="the script is not installed")
+def test_script_is_installed() -> None:
+    assert subprocess.run(["hpobench-ordered", "list"], capture_output=True, check=False).returncode == 0

@@ -1,0 +1,46 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hpobench_ordered import Method, MethodSpec, Ordered
+from hpobench_ordered.experiment.plan import Cell, plan
+
+
+class FirstThenRandom(Method):
+    """Starts with the best configuration of the last task; knows what it was told."""
+
+    def ask(self):  # type: ignore[no-untyped-def]
+        if self.history and not hasattr(self, "started"):
+            self.started = True
+            last = self.history[-1]
+            return self.space.configs(last.values[[np.argmin(last.losses)]])[0]
+        return self.space.sample(self.rng)
+
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        assert np.isfinite(loss)
+
+
+TRANSFER = MethodSpec("transfer", FirstThenRandom, "", "", min_history=1)
+
+
+@pytest.fixture
+def small_plan() -> Callable[..., list[Cell]]:
+    """Plans of a few short runs on newsvendor."""
+
+    def make(**changes: object) -> list[Cell]:
+        settings = {
+            "benchmarks": ["newsvendor"],
+            "methods": ["random-search", TRANSFER],
+            "seeds": range(3),
+            "protocol": Ordered(trials=4, tasks=3),
+        }
+        return plan(**(settings | changes))  # type: ignore[arg-type]
+
+    return make
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "results"

@@ -1,0 +1,213 @@
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hpobench_ordered import Method, MethodSpec, Ordered, load, run
+from hpobench_ordered.errors import MethodError, StoreError
+from hpobench_ordered.experiment.plan import plan
+from hpobench_ordered.experiment.runner import run_cells
+from hpobench_ordered.experiment.store import Store
+
+
+def run_bytes(folder: Path) -> dict[str, str]:
+    """Hash of every run in a store."""
+    return {
+        p.name: hashlib.sha256(p.read_bytes()).hexdigest()
+        for p in sorted((folder / "runs").glob("*.parquet"))
+    }
+
+
+def test_results_say_what_happened(small_plan, folder) -> None:  # type: ignore[no-untyped-def]
+    cells = small_plan()
+    store = Store(folder)
+    run_cells(cells, store)
+    frame = store.read()
+    assert len(frame) == 6 * 3 * 4
+    benchmark = load("newsvendor")
+    for cell in cells:
+        configs = store.configurations(cell.key)
+        mine = frame[(frame["method"] == cell.method.name) & (frame["seed"] == cell.seed)]
+        for task in benchmark.tasks[:3]:
+            here = configs[configs["task"] == task.index].drop(columns=["task", "trial"])
+            values = mine[mine["task"] == task.index]["value"].to_numpy()
+            np.testing.assert_array_equal(task.evaluate_many(here), values)
+    np.testing.assert_array_equal(frame["loss"], -frame["value"])  # profit is maximised
+    assert (frame["fallbacks"] == 0).all()
+
+
+def test_history_is_what_the_method_did_before(small_plan, folder) -> None:  # type: ignore[no-untyped-def]
+    store = Store(folder)
+    run_cells(small_plan(), store)
+    frame = store.read()
+    transfer = frame[frame["method"] == "transfer"]
+    # The first task has no history, so bo ran; later tasks start from the last one's best.
+    assert set(transfer[transfer["task"] == 0]["optimiser"]) == {"bo"}
+    assert set(transfer[transfer["task"] > 0]["optimiser"]) == {"transfer"}
+    cell = next(c for c in small_plan() if c.method.name == "transfer")
+    configs = store.configurations(cell.key)
+    losses = transfer[transfer["seed"] == cell.seed].set_index(["task", "trial"])["loss"]
+    best = losses.loc[0].idxmin()
+    columns = ["price_0", "price_1", "price_2"]
+    first = configs[(configs["task"] == 1) & (configs["trial"] == 1)][columns]
+    previous = configs[(configs["task"] == 0) & (configs["trial"] == best)][columns]
+    np.testing.assert_array_equal(first, previous)
+
+
+def test_same_bytes_with_one_and_two_workers_and_when_resumed(small_plan, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    cells = small_plan()
+    for name, workers in (("one", 1), ("two", 2)):
+        run_cells(cells, Store(tmp_path / name), workers=workers)
+    resumed = Store(tmp_path / "resumed")
+    run_cells(cells[::2], resumed)
+    finished = []
+    run_cells(cells, resumed, progress=lambda done, total: finished.append((done, total)))
+    expected = run_bytes(tmp_path / "one")
+    assert len(expected) == 6
+    assert run_bytes(tmp_path / "two") == run_bytes(tmp_path / "resumed") == expected
+    assert finished == [(3, 6), (4, 6), (5, 6), (6, 6)]
+
+
+def test_killed_and_started_again(tmp_path: Path) -> None:
+    script = (
+        "import sys, hpobench_ordered as hbo\n"
+        "hbo.run(benchmarks=['newsvendor'], methods=['random-search', 'bo'], seeds=range(8),"
+        " folder=sys.argv[1], workers=2)"
+    )
+
+    def start(folder: Path) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", script, str(folder)]
+        return subprocess.Popen(command, start_new_session=True)
+
+    killed = start(tmp_path / "killed")
+    deadline = time.monotonic() + 120
+    while len(list((tmp_path / "killed").glob("runs/*.parquet"))) < 5:
+        assert killed.poll() is None and time.monotonic() < deadline
+        time.sleep(0.005)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait()
+    kept = run_bytes(tmp_path / "killed")
+    assert 5 <= len(kept) < 16
+    for name in ("killed", "undisturbed"):
+        assert start(tmp_path / name).wait(timeout=120) == 0
+    expected = run_bytes(tmp_path / "undisturbed")
+    assert run_bytes(tmp_path / "killed") == expected
+    assert kept.items() <= expected.items()
+
+
+class Raises(Method):
+    def ask(self):  # type: ignore[no-untyped-def]
+        raise RuntimeError("out of ideas")
+
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        pass
+
+
+class OutOfBounds(Raises):
+    def ask(self):  # type: ignore[no-untyped-def]
+        return {"price_0": 21, "price_1": 0, "price_2": 0}
+
+
+class NoDict(Raises):
+    def ask(self):  # type: ignore[no-untyped-def]
+        return [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (Raises, "trial 1: RuntimeError: out of ideas"),
+        (OutOfBounds, r"price_0 must be an integer in \[0, 20\], got 21"),
+        (NoDict, "task '0'"),
+    ],
+)
+def test_a_bad_method_is_named(folder: Path, method: type[Method], message: str) -> None:
+    with pytest.raises(MethodError, match=message):
+        run(benchmarks=["newsvendor"], methods=[method], seeds=[0], folder=folder)
+    assert run_bytes(folder) == {}
+
+
+def test_store_of_another_version(folder: Path) -> None:
+    Store(folder).prepare()
+    Store(folder)
+    marker = {"format": 1, "version": "0.0.1"}
+    (folder / "store.json").write_text(json.dumps(marker))
+    with pytest.raises(StoreError, match=r"written by version 0\.0\.1"):
+        Store(folder)
+    (folder / "store.json").write_text("{")
+    with pytest.raises(StoreError, match="damaged"):
+        Store(folder)
+
+
+def test_a_folder_of_something_else_is_not_touched(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "thesis.tex").write_text("")
+    with pytest.raises(StoreError, match="not a result store"):
+        Store(folder)
+    (folder / "thesis.tex").unlink()
+    folder.rmdir()
+    folder.write_text("")
+    with pytest.raises(StoreError, match="not a folder"):
+        Store(folder)
+
+
+def test_a_damaged_run_is_named(small_plan, folder) -> None:  # type: ignore[no-untyped-def]
+    store = Store(folder)
+    run_cells(small_plan(seeds=[0]), store)
+    path = next((folder / "runs").glob("*.parquet"))
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(StoreError, match=path.name):
+        store.read()
+
+
+def test_stores_merge_by_copying(small_plan, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    cells = small_plan()
+    halves = [Store(tmp_path / name) for name in ("a", "b")]
+    run_cells(cells[:3], halves[0])
+    run_cells(cells[3:], halves[1])
+    for path in halves[1].runs.iterdir():
+        path.rename(halves[0].runs / path.name)
+    run_cells(cells, Store(tmp_path / "whole"))
+    assert run_bytes(tmp_path / "a") == run_bytes(tmp_path / "whole")
+
+
+def test_empty_store(folder: Path) -> None:
+    with pytest.raises(StoreError, match="no finished runs"):
+        Store(folder).read()
+
+
+def test_maximised_and_minimised_alike(folder: Path) -> None:
+    """Losses go down for both: the direction is taken into account once."""
+    benchmarks = ["newsvendor", "xgboost-mnist"]
+    cells = plan(
+        benchmarks=benchmarks,
+        methods=[MethodSpec("greedy", BestSoFar, "", "")],
+        seeds=[0],
+        protocol=Ordered(trials=6, tasks=1),
+    )
+    store = Store(folder)
+    run_cells(cells, store)
+    for (name,), group in store.read().groupby(["benchmark"]):
+        best = group["value"].max() if name.startswith("newsvendor") else group["value"].min()
+        assert group["value"].iloc[-1] == best
+
+
+class BestSoFar(Method):
+    """Random, but ends with the configuration of the lowest loss it was told."""
+
+    best: tuple[float, dict] = (np.inf, {})  # type: ignore[type-arg]
+    asked = 0
+
+    def ask(self):  # type: ignore[no-untyped-def]
+        self.asked += 1
+        return self.best[1] if self.asked == self.budget else self.space.sample(self.rng)
+
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        self.best = min(self.best, (loss, config), key=lambda pair: pair[0])

@@ -1,0 +1,126 @@
+import json
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpobench_ordered.errors import MissingExtraError
+from hpobench_ordered.generation import _newsvendor_simulation as newsvendor
+
+WALK = [
+    [7, 7, 7],
+    [7, 5, 7],
+    [5, 5, 9],
+    [4, 7, 9],
+    [5, 7, 11],
+    [5, 7, 10],
+    [6, 9, 10],
+    [4, 10, 11],
+    [5, 11, 10],
+]
+
+
+def mean_profit(prices: list[int], worth: list[int], noise: list[list[list[float]]]) -> float:
+    """Serve one customer after another, by the words of the benchmark's description."""
+    profits = []
+    for replication in noise:
+        shelf = {0: 8, 1: 6, 2: 20}
+        till = 0
+        for customer in replication:
+            wanted = None
+            best = 0.0
+            for item, units in shelf.items():
+                utility = worth[item] - prices[item] / 2 + customer[item]
+                if units and utility > best:
+                    wanted, best = item, utility
+            if wanted is not None:
+                shelf[wanted] -= 1
+                till += prices[wanted]
+        profits.append(till - 5 * (8 + 6 + 20))
+    return sum(profits) / len(profits)
+
+
+@pytest.fixture(scope="module")
+def noise() -> np.ndarray:
+    return newsvendor.draws()
+
+
+def test_utilities_follow_the_authors_walk() -> None:
+    np.testing.assert_array_equal(newsvendor.utilities(), WALK)
+
+
+def test_utilities_of_more_tasks_continue_the_walk() -> None:
+    np.testing.assert_array_equal(newsvendor.utilities(40)[:9], WALK)
+    assert newsvendor.utilities(400).min() == 1
+    assert newsvendor.utilities(400).max() == 11
+
+
+def test_utilities_leave_the_global_generator_alone() -> None:
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    newsvendor.utilities()
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+def test_no_tasks_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        newsvendor.utilities(0)
+
+
+def test_draws_are_gumbel_noise_of_mean_zero(noise: np.ndarray) -> None:
+    assert noise.shape == (10, 30, 3)
+    np.testing.assert_array_equal(noise, newsvendor.draws())
+    assert abs(noise.mean()) < 3 * math.pi / math.sqrt(6 * noise.size)
+    assert noise.std() == pytest.approx(math.pi / math.sqrt(6), rel=0.1)
+
+
+def test_draws_without_the_generator_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mrg32k3a.mrg32k3a", None)
+    with pytest.raises(MissingExtraError, match=r"hpobench-ordered\[generate\]"):
+        newsvendor.draws()
+
+
+@given(
+    prices=st.lists(st.integers(0, 20), min_size=3, max_size=3),
+    worth=st.lists(st.integers(1, 11), min_size=3, max_size=3),
+)
+@settings(deadline=None, max_examples=60)
+def test_equals_serving_customer_by_customer(prices: list[int], worth: list[int]) -> None:
+    noise = newsvendor.draws()
+    profit = newsvendor.simulate(np.array([prices]), np.array(worth), noise)
+    assert profit.item() == mean_profit(prices, worth, noise.tolist())
+
+
+def test_batch_equals_single_in_any_order(noise: np.ndarray) -> None:
+    prices = np.random.default_rng(0).integers(0, 21, (50, 3))
+    worth = np.array(WALK[4])
+    batch = newsvendor.simulate(prices, worth, noise)
+    single = [newsvendor.simulate(row[None], worth, noise).item() for row in prices]
+    np.testing.assert_array_equal(batch, single)
+    np.testing.assert_array_equal(newsvendor.simulate(prices[::-1], worth, noise), batch[::-1])
+
+
+def test_unsold_stock_costs_its_price(noise: np.ndarray) -> None:
+    free = newsvendor.simulate(np.array([[0, 0, 0]]), np.array(WALK[0]), noise)
+    assert free.item() == -5 * 34
+
+
+def test_grid_holds_every_price_list_last_item_fastest() -> None:
+    grid = newsvendor.price_grid(20)
+    assert grid.shape == (21**3, 3)
+    assert len(np.unique(grid, axis=0)) == 21**3
+    np.testing.assert_array_equal(
+        grid[[0, 1, 21, 441]], [[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0]]
+    )
+
+
+def test_equals_what_the_authors_runs_recorded(shared: Path, noise: np.ndarray) -> None:
+    recorded = json.loads((shared / "reference/newsvendor_recorded.json").read_text())
+    walk = newsvendor.utilities()
+    for task in range(len(walk)):
+        rows = [row for row in recorded if row["task"] == task]
+        profits = newsvendor.simulate(np.array([r["price"] for r in rows]), walk[task], noise)
+        np.testing.assert_allclose(profits, [r["profit"] for r in rows], rtol=0, atol=1e-9)

@@ -1,0 +1,400 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpobench_ordered._typing import Config
+from hpobench_ordered.errors import (
+    ArtifactError,
+    DownloadError,
+    InvalidConfigError,
+    MissingExtraError,
+    StoreError,
+)
+from hpobench_ordered.generation import _xgboost_training as training
+
+CONFIG: Config = {
+    "learning_rate": 0.3,
+    "max_depth": 3,
+    "min_child_weight": 1.0,
+    "n_estimators": 5,
+}
+CONFIGS = [CONFIG | {"n_estimators": n} for n in (2, 3, 5)]
+SIZES = [10, 20]
+
+
+@dataclass(frozen=True)
+class StubTrainer:
+    """Counts errors by a formula, and leaves a mark for every call."""
+
+    marks: Path
+    name: str = "stub"
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        return {"name": self.name}
+
+    def __call__(self, config: Config, train_size: int) -> training.Outcome:
+        number = config["n_estimators"]
+        (self.marks / f"{train_size}-{number}-{time.monotonic_ns()}").touch()
+        return training.Outcome(1000 - train_size * int(number), 0.25)
+
+    def calls(self) -> int:
+        return len(list(self.marks.iterdir()))
+
+
+@pytest.fixture
+def stub(tmp_path: Path) -> StubTrainer:
+    (tmp_path / "marks").mkdir()
+    return StubTrainer(tmp_path / "marks")
+
+
+@pytest.fixture(scope="module")
+def images() -> tuple[np.ndarray, np.ndarray]:
+    """Ten noisy patterns of 6 x 6 pixels, the first pixel always 0."""
+    rng = np.random.default_rng(0)
+    target = rng.integers(0, 10, 400)
+    patterns = rng.integers(0, 200, (10, 36))
+    data = patterns[target] + rng.integers(0, 56, (400, 36))
+    data[:, 0] = 0
+    return data.astype(np.uint8), target
+
+
+@pytest.fixture(scope="module")
+def small(images: tuple[np.ndarray, np.ndarray]) -> training.Split:
+    return training.split(*images, pool_size=300, smallest=20)
+
+
+@pytest.fixture
+def xgboost() -> Any:
+    return pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
+
+
+def progress_of(seen: list[tuple[int, int]]) -> Any:
+    return lambda step, done, total: seen.append((done, total))
+
+
+class TestLoading:
+    def test_reads_an_npz_file(self, tmp_path: Path) -> None:
+        file = tmp_path / "mnist.npz"
+        np.savez(file, data=np.ones((3, 4), np.uint8), target=np.array([1, 0, 9], np.uint8))
+        data, target = training.load_mnist(file)
+        assert (data.dtype, data.shape, target.dtype) == (np.uint8, (3, 4), np.int64)
+        assert target.tolist() == [1, 0, 9]
+
+    def test_names_a_missing_file(self, tmp_path: Path) -> None:
+        with pytest.raises(ArtifactError, match=r"nowhere\.npz is not an npz file"):
+            training.load_mnist(tmp_path / "nowhere.npz")
+
+    def test_refuses_other_arrays_and_pickles(self, tmp_path: Path) -> None:
+        file = tmp_path / "other.npz"
+        np.savez(file, x=np.ones(3))
+        with pytest.raises(ArtifactError, match="'data' and 'target'"):
+            training.load_mnist(file)
+        np.savez(file, data=np.array([{}]), target=np.ones(1), allow_pickle=True)
+        with pytest.raises(ArtifactError, match="'data' and 'target'"):
+            training.load_mnist(file)
+        np.savez(file, data=np.ones((3, 2)), target=np.ones(2))
+        with pytest.raises(ArtifactError, match="got shapes"):
+            training.load_mnist(file)
+
+    def test_names_the_extra_without_openml(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "openml", None)
+        with pytest.raises(MissingExtraError, match=r"hpobench-ordered\[train\]"):
+            training.load_mnist()
+
+    def test_asks_openml(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def get_dataset(number: int) -> Any:
+            assert number == 554
+            frame = pd.DataFrame({"pixel1": [0, 255], "pixel2": [3, 4]})
+            labels = pd.Series(["7", "1"], dtype="category")
+            return SimpleNamespace(
+                default_target_attribute="class",
+                get_data=lambda target: (frame, labels, [False] * 2, list(frame)),
+            )
+
+        fake_openml(monkeypatch, get_dataset)
+        data, target = training.load_mnist()
+        assert data.tolist() == [[0, 3], [255, 4]]
+        assert target.tolist() == [7, 1]
+
+    def test_says_when_openml_cannot_be_reached(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def get_dataset(number: int) -> Any:
+            raise ConnectionError("no network")
+
+        fake_openml(monkeypatch, get_dataset)
+        with pytest.raises(DownloadError, match=r"no network.*local npz"):
+            training.load_mnist()
+
+
+def fake_openml(monkeypatch: pytest.MonkeyPatch, get_dataset: Any) -> None:
+    openml = SimpleNamespace(
+        datasets=SimpleNamespace(get_dataset=get_dataset),
+        exceptions=SimpleNamespace(PyOpenMLError=type("PyOpenMLError", (Exception,), {})),
+    )
+    monkeypatch.setitem(sys.modules, "openml", openml)
+
+
+class TestSplit:
+    def test_shuffles_a_list_until_the_first_labels_hold_all_classes(
+        self, images: tuple[np.ndarray, np.ndarray]
+    ) -> None:
+        data, target = images
+        smallest = 12  # so small that one shuffle is not enough
+        rng = np.random.RandomState(1)
+        order = list(range(400))
+        shuffles = 0
+        while not shuffles or len(set(target[order[:smallest]])) < 10:
+            rng.shuffle(order)
+            shuffles += 1
+        assert shuffles > 1
+        split = training.split(data, target, pool_size=300, smallest=smallest)
+        np.testing.assert_array_equal(split.pool_labels, target[order[:300]])
+        np.testing.assert_array_equal(split.validation_labels, target[order[300:]])
+
+    def test_standardises_by_the_pool(self, small: training.Split) -> None:
+        assert small.pool.dtype == np.float32
+        np.testing.assert_allclose(small.pool.mean(axis=0), 0, atol=1e-5)
+        np.testing.assert_allclose(small.pool[:, 1:].std(axis=0), 1, atol=1e-5)
+        assert not small.pool[:, 0].any()
+        assert abs(small.validation[:, 1:].mean(axis=0)).max() > 0.01
+
+    def test_digest_tells_data_apart(
+        self, images: tuple[np.ndarray, np.ndarray], small: training.Split
+    ) -> None:
+        data, target = images
+        again = training.split(data, target, pool_size=300, smallest=20)
+        assert again.digest == small.digest
+        other = data.copy()
+        other[5, 5] ^= 1
+        assert training.split(other, target, pool_size=300, smallest=20).digest != small.digest
+
+    @pytest.mark.parametrize("sizes", [(400, 20), (300, 9), (10, 20)])
+    def test_impossible_sizes_are_refused(
+        self, images: tuple[np.ndarray, np.ndarray], sizes: tuple[int, int]
+    ) -> None:
+        with pytest.raises(ValueError, match="does not hold"):
+            training.split(*images, pool_size=sizes[0], smallest=sizes[1])
+
+    def test_leaves_the_global_generator_alone(self, images: tuple[np.ndarray, np.ndarray]) -> None:
+        before = np.random.get_state()[1].copy()  # noqa: NPY002
+        training.split(*images, pool_size=300, smallest=20)
+        np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+class TestConfigurations:
+    def test_come_out_as_plain_numbers_in_a_fixed_order(self) -> None:
+        given = {
+            "n_estimators": np.int64(7),
+            "max_depth": 3.0,
+            "learning_rate": 1,
+            "min_child_weight": np.float64(0.5),
+        }
+        config = training.normalise(given)
+        assert json.dumps(config) == (
+            '{"learning_rate": 1.0, "max_depth": 3, "min_child_weight": 0.5, "n_estimators": 7}'
+        )
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"gamma": 1.0},
+            {"max_depth": 2.5},
+            {"max_depth": float("inf")},
+            {"learning_rate": "fast"},
+            {"learning_rate": "0.1"},
+            {"learning_rate": float("nan")},
+        ],
+    )
+    def test_of_another_kind_are_refused(self, change: Config) -> None:
+        with pytest.raises(InvalidConfigError):
+            training.normalise(CONFIG | change)
+
+
+class TestTraining:
+    def test_counts_errors(self, small: training.Split, xgboost: Any) -> None:
+        outcome = training.train_and_count(small, CONFIG, 300)
+        assert 0 <= outcome.error_count < 40
+        assert outcome.seconds > 0
+        assert training.train_and_count(small, CONFIG, 300).error_count == outcome.error_count
+
+    def test_more_data_means_fewer_errors(self, small: training.Split, xgboost: Any) -> None:
+        few, many = (training.train_and_count(small, CONFIG, s).error_count for s in (20, 300))
+        assert many < few
+
+    def test_small_trees_give_the_first_class_as_published(
+        self, small: training.Split, xgboost: Any
+    ) -> None:
+        """Where no root reaches min_child_weight all classes tie, and the first is predicted."""
+        config = CONFIG | {"min_child_weight": 32.0}
+        size = 100
+        assert size * 2 * 0.1 * 0.9 < 32
+        published = training.train_and_count(small, config, size)
+        assert published.error_count == np.count_nonzero(small.validation_labels != 0)
+        current = training.train_and_count(small, config, size, settings=training.CURRENT_DEFAULTS)
+        assert 0 < current.error_count <= len(small.validation_labels)
+
+    @pytest.mark.parametrize("size", [19, 301])
+    def test_impossible_sizes_are_refused(self, small: training.Split, size: int) -> None:
+        with pytest.raises(ValueError, match=r"20\.\.300"):
+            training.train_and_count(small, CONFIG, size)
+
+    def test_without_xgboost_the_extra_is_named(
+        self, small: training.Split, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "xgboost", None)
+        with pytest.raises(MissingExtraError, match=r"hpobench-ordered\[train\]"):
+            training.train_and_count(small, CONFIG, 20)
+
+    def test_trainer_in_other_processes_equals_this_one(
+        self, small: training.Split, tmp_path: Path, xgboost: Any
+    ) -> None:
+        trainer = training.XGBoostTrainer(small)
+        sizes = [20, 40]
+        one = training.train_many(trainer, CONFIGS, sizes, tmp_path / "one")
+        two = training.train_many(trainer, CONFIGS, sizes, tmp_path / "two", workers=2)
+        pd.testing.assert_frame_equal(one.drop(columns="seconds"), two.drop(columns="seconds"))
+        expected = training.train_and_count(small, CONFIGS[1], 40).error_count
+        assert one["error_count"].iloc[4] == expected
+
+    def test_trainer_is_identified_by_data_settings_and_version(
+        self, small: training.Split, xgboost: Any
+    ) -> None:
+        trainer = training.XGBoostTrainer(small)
+        assert trainer.identity == replace(trainer, threads=2).identity
+        assert trainer.identity["xgboost"] == xgboost.__version__
+        assert trainer.identity != replace(trainer, settings=training.CURRENT_DEFAULTS).identity
+        assert trainer.identity != replace(trainer, split=replace(small, digest="x")).identity
+
+
+class TestManyEvaluations:
+    def test_table_is_in_the_order_asked(self, stub: StubTrainer, tmp_path: Path) -> None:
+        table = training.train_many(stub, CONFIGS, SIZES[::-1], tmp_path / "kept")
+        assert table["train_size"].tolist() == [20, 20, 20, 10, 10, 10]
+        assert table["configuration"].tolist() == [0, 1, 2, 0, 1, 2]
+        assert table["error_count"].tolist() == [960, 940, 900, 980, 970, 950]
+        assert list(table.columns) == [
+            "train_size",
+            "configuration",
+            *sorted(CONFIG),
+            "error_count",
+            "seconds",
+        ]
+
+    def test_workers_do_not_matter(self, stub: StubTrainer, tmp_path: Path) -> None:
+        one = training.train_many(stub, CONFIGS, SIZES, tmp_path / "one")
+        two = training.train_many(stub, CONFIGS, SIZES, tmp_path / "two", workers=2)
+        pd.testing.assert_frame_equal(one, two)
+
+    def test_finished_evaluations_are_not_made_again(
+        self, stub: StubTrainer, tmp_path: Path
+    ) -> None:
+        seen: list[tuple[int, int]] = []
+        training.train_many(stub, CONFIGS[:2], SIZES, tmp_path / "kept")
+        assert stub.calls() == 4
+        table = training.train_many(
+            stub, CONFIGS, SIZES, tmp_path / "kept", progress=progress_of(seen)
+        )
+        assert stub.calls() == 6
+        assert seen == [(4, 6), (5, 6), (6, 6)]
+        again = training.train_many(stub, CONFIGS, SIZES, tmp_path / "kept")
+        assert stub.calls() == 6
+        pd.testing.assert_frame_equal(table, again)
+
+    def test_another_trainer_starts_anew(self, stub: StubTrainer, tmp_path: Path) -> None:
+        training.train_many(stub, CONFIGS, SIZES, tmp_path / "kept")
+        training.train_many(replace(stub, name="other"), CONFIGS, SIZES, tmp_path / "kept")
+        assert stub.calls() == 12
+
+    def test_a_failing_evaluation_keeps_the_finished_ones(
+        self, stub: StubTrainer, tmp_path: Path
+    ) -> None:
+        @dataclass(frozen=True)
+        class Failing(StubTrainer):
+            def __call__(self, config: Config, train_size: int) -> training.Outcome:
+                if (train_size, config["n_estimators"]) == (20, 3):
+                    raise MemoryError
+                return super().__call__(config, train_size)
+
+        with pytest.raises(MemoryError):
+            training.train_many(Failing(stub.marks), CONFIGS, SIZES, tmp_path / "kept")
+        assert stub.calls() == 4
+        training.train_many(stub, CONFIGS, SIZES, tmp_path / "kept")
+        assert stub.calls() == 6
+
+    def test_damage_is_found_before_anything_is_trained(
+        self, stub: StubTrainer, tmp_path: Path
+    ) -> None:
+        training.train_many(stub, CONFIGS[:1], SIZES, tmp_path / "kept")
+        file = next((tmp_path / "kept" / "20").glob("*.json"))
+        file.write_bytes(file.read_bytes()[:20])
+        with pytest.raises(StoreError, match="delete it"):
+            training.train_many(stub, CONFIGS, SIZES, tmp_path / "kept")
+        assert stub.calls() == 2
+
+    def test_an_unusable_folder_is_refused(self, stub: StubTrainer, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        with pytest.raises(StoreError, match="cannot keep"):
+            training.train_many(stub, CONFIGS, SIZES, tmp_path / "file")
+        assert stub.calls() == 0
+
+    def test_folders_of_two_machines_merge_by_copying(
+        self, stub: StubTrainer, tmp_path: Path
+    ) -> None:
+        first, second = tmp_path / "first", tmp_path / "second"
+        training.train_many(stub, CONFIGS, SIZES[:1], first)
+        training.train_many(stub, CONFIGS, SIZES[1:], second)
+        for file in second.rglob("*.json"):
+            target = first / file.relative_to(second)
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(file.read_bytes())
+        training.train_many(stub, CONFIGS, SIZES, first)
+        assert stub.calls() == 6
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is POSIX")
+def test_killing_the_process_loses_only_what_is_in_flight(tmp_path: Path) -> None:
+    script = textwrap.dedent("""
+        import os, sys, time
+        from dataclasses import dataclass
+        from pathlib import Path
+        from hpobench_ordered.generation import _xgboost_training as training
+
+        class Slow:
+            identity = {"name": "slow"}
+            def __call__(self, config, train_size):
+                if train_size == 3:
+                    Path(sys.argv[1], "reached").touch()
+                    time.sleep(float(sys.argv[2]))
+                return training.Outcome(train_size, 0.0)
+
+        config = {"learning_rate": .1, "max_depth": 3, "min_child_weight": 1., "n_estimators": 2}
+        folder = Path(sys.argv[1], "kept")
+        table = training.train_many(Slow(), [config], [1, 2, 3, 4], folder)
+        print(table["error_count"].tolist())
+    """)
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    process = subprocess.Popen([*command, "600"])
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "reached").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = sorted((tmp_path / "kept").rglob("*.json"))
+    assert [file.parent.name for file in kept] == ["1", "2"]
+    written = [file.stat().st_mtime_ns for file in kept]
+    again = subprocess.run([*command, "0"], capture_output=True, text=True, check=True)
+    assert again.stdout == "[1, 2, 3, 4]\n"
+    assert [file.stat().st_mtime_ns for file in kept] == written

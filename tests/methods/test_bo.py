@@ -1,0 +1,256 @@
+"""Bayesian optimisation: initial design, repeats, failures, determinism, quality."""
+
+import hashlib
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from hpobench_ordered._conditions import Compare, Comparison
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered._typing import Config
+from hpobench_ordered.errors import InvalidConfigError
+from hpobench_ordered.methods._gp.candidates import CANDIDATES, Tried, candidate_blocks
+from hpobench_ordered.methods._gp.model import COMPILED_LIMIT
+from hpobench_ordered.methods.base import Method
+from hpobench_ordered.methods.bo import BayesianOptimisation
+from hpobench_ordered.methods.random_search import RandomSearch
+from hpobench_ordered.space import SearchSpace
+
+PLAIN = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 1e-4, 1, log=True)])
+MIXED = SearchSpace(
+    [
+        Parameter.choice("kernel", ("linear", "radial", "polynomial")),
+        Parameter.number("cost", 1e-3, 1e3, log=True),
+        Parameter.number("gamma", 1e-3, 1e3, log=True),
+        Parameter.number("degree", 2, 5, integer=True),
+    ],
+    conditions={
+        "gamma": Compare(0, Comparison.EQUAL, (1.0,)),
+        "degree": Compare(0, Comparison.EQUAL, (2.0,)),
+    },
+)
+SMALL = SearchSpace(
+    [Parameter.number("k", 1, 4, integer=True), Parameter.choice("c", ("a", "b", "c"))]
+)
+
+
+def make(space: SearchSpace, *, seed: int = 0, **options: object) -> BayesianOptimisation:
+    rng = np.random.default_rng(seed)
+    return BayesianOptimisation(space=space, rng=rng, history=(), context={}, budget=25, **options)
+
+
+def optimise(method: Method, loss: Callable[[Config], float], *, trials: int) -> list[Config]:
+    configs = []
+    for _ in range(trials):
+        config = method.ask()
+        method.tell(config, loss(config))
+        configs.append(config)
+    return configs
+
+
+def bowl(config: Config) -> float:
+    return (config["x"] - 0.3) ** 2 + (math.log10(config["y"]) / 4 + 0.6) ** 2
+
+
+def mixed_loss(config: Config) -> float:
+    base = {"linear": 2.0, "radial": 0.0, "polynomial": 1.0}[config["kernel"]]
+    return (
+        base
+        + math.log10(config["cost"]) ** 2 / 9
+        + abs(math.log10(config.get("gamma", 1.0)) - 1) / 3
+        + 0.1 * config.get("degree", 0)
+    )
+
+
+def test_the_first_three_trials_are_those_of_random_search():
+    ours = optimise(make(PLAIN, seed=7), bowl, trials=4)
+    peer = RandomSearch(
+        space=PLAIN, rng=np.random.default_rng(7), history=(), context={}, budget=25
+    )
+    theirs = optimise(peer, bowl, trials=4)
+    assert ours[:3] == theirs[:3]
+    assert ours[3] != theirs[3]
+
+
+def test_initial_configurations_come_first_once_and_replace_the_random_ones():
+    initial = [{"x": 0.1, "y": 0.1}, {"x": 0.2, "y": 0.2}, {"x": 0.1, "y": 0.1}]
+    rng = np.random.default_rng(0)
+    before = rng.bit_generator.state
+    method = BayesianOptimisation(
+        space=PLAIN, rng=rng, history=(), context={}, budget=25, initial=initial
+    )
+    assert optimise(method, bowl, trials=2) == initial[:2]
+    assert rng.bit_generator.state == before
+    assert method.ask() not in initial
+
+
+@pytest.mark.parametrize("random_trials", [0, 1, 5])
+def test_number_of_random_trials(random_trials):
+    ours = optimise(make(PLAIN, random_trials=random_trials), bowl, trials=6)
+    rng = np.random.default_rng(0)
+    drawn = [PLAIN.sample(rng) for _ in range(6)]
+    alike = sum(a == b for a, b in zip(ours, drawn, strict=True))
+    assert alike == max(random_trials, 1)  # without any evaluation there is nothing to model
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_configuration_is_repeated_before_a_small_space_is_exhausted(seed):
+    method = make(SMALL, seed=seed)
+    configs = optimise(method, lambda c: float(c["k"]), trials=15)
+    first = {tuple(c.items()) for c in configs[:12]}
+    assert len(first) == 12
+    assert {tuple(c.items()) for c in configs[12:]} <= first
+    assert method.fallbacks == 0
+
+
+def test_a_space_larger_than_a_block_is_exhausted_too():
+    space = SearchSpace([Parameter.number("k", 1, CANDIDATES + 9, integer=True)])
+    tried = Tried(space)
+    for k in range(1, CANDIDATES + 10):
+        if k != 1234:
+            tried.add(np.array([float(k)]))
+    rng = np.random.default_rng(0)
+    found = [tried.first_new(unit, rng.random(len(unit))) for unit in candidate_blocks(space, rng)]
+    assert {float(values[0]) for values in found if values is not None} == {1234.0}
+
+
+def test_blocks_of_a_conditional_space_are_canonical_and_complete():
+    space = SearchSpace(
+        [
+            Parameter.choice("kernel", ("linear", "polynomial")),
+            Parameter.number("degree", 2, 5, integer=True),
+        ],
+        conditions={"degree": Compare(0, Comparison.EQUAL, (1.0,))},
+    )
+    (block,) = candidate_blocks(space, np.random.default_rng(0))
+    np.testing.assert_array_equal(block, space.canonical(block))
+    configs = {tuple(c.items()) for c in space.configs(space.decode(block))}
+    assert len(configs) == 5
+    ours = optimise(make(space), lambda c: float(c.get("degree", 0)), trials=5)
+    assert {tuple(c.items()) for c in ours} == configs
+
+
+def test_pending_configurations_are_not_suggested_again():
+    method = make(SMALL)
+    optimise(method, lambda c: float(c["k"]), trials=4)
+    pending = [method.ask() for _ in range(8)]
+    assert len({tuple(c.items()) for c in pending}) == 8
+
+
+def test_evaluations_nobody_asked_for_are_learnt_from_and_not_suggested():
+    method = make(SMALL, random_trials=0)
+    for k in range(1, 5):
+        method.tell({"k": k, "c": "a"}, float(k))
+    assert all(c["c"] != "a" for c in (method.ask() for _ in range(8)))
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
+def test_a_loss_that_is_not_finite_is_refused(loss):
+    method = make(PLAIN)
+    with pytest.raises(ValueError, match="finite"):
+        method.tell(method.ask(), loss)
+
+
+def test_a_configuration_outside_the_space_is_refused():
+    with pytest.raises(InvalidConfigError):
+        make(PLAIN).tell({"x": 2.0, "y": 0.1}, 1.0)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda c: 3.0,
+        lambda c: -1e300,
+        lambda c: 1e308 if c["x"] > 0.5 else -1e308,
+        lambda c: 1e12 * bowl(c),
+        lambda c: 1e12 + bowl(c),
+        lambda c: 1e-300 * bowl(c),
+        lambda c: 5e-324 if c["x"] > 0.5 else 0.0,
+        lambda c: math.exp(60 * c["x"]),
+    ],
+    ids=["constant", "huge constant", "range", "scaled", "offset", "tiny", "subnormal", "skewed"],
+)
+def test_losses_of_any_scale_are_modelled_without_falling_back(loss):
+    method = make(PLAIN)
+    configs = optimise(method, loss, trials=20)
+    assert method.fallbacks == 0
+    assert len({tuple(c.items()) for c in configs}) == 20
+
+
+def test_suggestions_do_not_depend_on_scale_and_offset():
+    plain = optimise(make(PLAIN), bowl, trials=15)
+    assert plain == optimise(make(PLAIN), lambda c: 2.0**40 * bowl(c), trials=15)
+
+
+def test_the_same_point_told_many_times():
+    method = make(PLAIN)
+    config = method.ask()
+    for loss in np.random.default_rng(0).standard_normal(30):
+        method.tell(config, float(loss))
+    optimise(method, bowl, trials=3)
+    assert method.fallbacks == 0
+
+
+def test_a_model_that_fails_is_counted_and_replaced_by_a_random_trial(monkeypatch):
+    method = make(PLAIN)
+    optimise(method, bowl, trials=3)
+    monkeypatch.setattr(method, "_groups", np.zeros(2, dtype=np.int64))
+    method._features[0] = np.array([math.nan, 0.5])
+    configs = optimise(method, bowl, trials=4)
+    assert method.fallbacks == 4
+    assert len({tuple(c.items()) for c in configs}) == 4
+
+
+def test_more_observations_than_the_compiled_route_takes():
+    method = make(PLAIN)
+    rng = np.random.default_rng(3)
+    for _ in range(COMPILED_LIMIT + 20):
+        config = PLAIN.sample(rng)
+        method.tell(config, bowl(config))
+    best = min(bowl(config) for config in optimise(method, bowl, trials=5))
+    assert method.fallbacks == 0
+    assert best < 1e-3
+
+
+def trajectory_digest() -> str:
+    lines = [repr(optimise(make(space, seed=5), loss, trials=25)) for space, loss in CASES]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+CASES = ((PLAIN, bowl), (MIXED, mixed_loss), (SMALL, lambda c: float(c["k"])))
+
+
+def test_same_seed_same_bytes_in_another_process_and_beside_other_methods():
+    expected = trajectory_digest()
+    a, b = make(PLAIN, seed=5), make(PLAIN, seed=6)
+    interleaved = []
+    for _ in range(25):
+        interleaved += optimise(a, bowl, trials=1)
+        optimise(b, bowl, trials=1)
+    assert interleaved == optimise(make(PLAIN, seed=5), bowl, trials=25)
+    code = (
+        "import importlib.util as u, sys; s = u.spec_from_file_location('other', sys.argv[1]);"
+        "m = u.module_from_spec(s); s.loader.exec_module(m); print(m.trajectory_digest())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, __file__], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == expected
+
+
+@pytest.mark.parametrize(("space", "loss"), CASES[:2], ids=["plain", "mixed"])
+def test_it_beats_random_search(space, loss):
+    def best(method: Method) -> float:
+        return min(loss(config) for config in optimise(method, loss, trials=25))
+
+    ours, theirs = [], []
+    for seed in range(10):
+        ours.append(best(make(space, seed=seed)))
+        rng = np.random.default_rng(seed)
+        theirs.append(best(RandomSearch(space=space, rng=rng, history=(), context={}, budget=25)))
+    assert np.mean(ours) < 0.3 * np.mean(theirs)
+    assert sum(a < b for a, b in zip(ours, theirs, strict=True)) >= 8

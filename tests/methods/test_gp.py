@@ -1,0 +1,259 @@
+"""The Gaussian process against finite differences, scikit-learn and high precision."""
+
+import math
+from decimal import Decimal, getcontext
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._gp import compiled, lapack
+from hpobench_ordered.methods._gp.acquisition import TAIL, log_expected_improvement
+from hpobench_ordered.methods._gp.model import (
+    COMPILED_LIMIT,
+    GaussianProcess,
+    ModelError,
+    Priors,
+    standardise,
+)
+
+ROUTES = (compiled, lapack)
+thetas = st.tuples(
+    st.floats(-2.0, 2.0), st.floats(-2.0, 2.0), st.floats(-2.0, 2.0), st.floats(-9.0, 0.0)
+)
+
+
+def observations(n: int, p: int, *, seed: int = 0) -> tuple[FloatArray, FloatArray]:
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, p))
+    y = np.sin(5 * X[:, 0]) + X.sum(axis=1) ** 2 + 0.05 * rng.standard_normal(n)
+    return X, standardise(y)
+
+
+def peer(X: FloatArray, y: FloatArray, theta: FloatArray) -> GaussianProcessRegressor:
+    """scikit-learn's process at the same hyperparameters; the noise stays out of predictions."""
+    *lengths, signal, noise = np.exp(theta)
+    kernel = ConstantKernel(signal) * Matern(lengths, nu=2.5)
+    return GaussianProcessRegressor(kernel, alpha=noise, optimizer=None).fit(X, y)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@settings(max_examples=40, deadline=None)
+@given(n=st.integers(1, 40), theta=thetas, seed=st.integers(0, 99), weight=st.sampled_from([0, 1]))
+def test_gradient_equals_finite_differences(route, n, theta, seed, weight):
+    X, y = observations(n, 3, seed=seed)
+    S = compiled.squared_differences(X, np.array([0, 1, 1]), 2)
+    point, mu, w = np.array(theta), np.full(4, 0.3), np.full(4, float(weight))
+
+    def value(at: FloatArray) -> float:
+        return route.negative_log_posterior(S, y, at, mu, w)[0]
+
+    step = 1e-5
+    numeric = [
+        (value(point + step * unit) - value(point - step * unit)) / (2 * step) for unit in np.eye(4)
+    ]
+    _, gradient = route.negative_log_posterior(S, y, point, mu, w)
+    assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-4 * max(1.0, abs(value(point)) / 100))
+
+
+@pytest.mark.parametrize("n", [1, 7, 25, COMPILED_LIMIT, COMPILED_LIMIT + 1, 120])
+@pytest.mark.parametrize("p", [1, 4])
+def test_posterior_and_likelihood_equal_scikit_learn(n, p):
+    X, y = observations(n, p)
+    theta = np.array([*np.linspace(-1.0, 0.5, p), 0.4, -5.0])
+    ours = GaussianProcess(X, y, groups=np.arange(p), theta=theta)
+    theirs = peer(X, y, theta)
+    candidates = np.random.default_rng(1).random((150, p))
+    mean, sd = ours.predict(candidates)
+    their_mean, their_sd = theirs.predict(candidates, return_std=True)
+    assert_allclose(mean, their_mean, atol=1e-8)
+    assert_allclose(sd, their_sd, atol=1e-8)
+    assert_allclose(
+        ours.log_marginal_likelihood(), theirs.log_marginal_likelihood_value_, rtol=1e-9, atol=1e-8
+    )
+
+
+def test_gradient_equals_scikit_learn():
+    X, y = observations(30, 2)
+    theta = np.array([-0.5, 0.2, 0.3, -4.0])
+    kernel = ConstantKernel() * Matern([1.0, 1.0], nu=2.5) + WhiteKernel()
+    theirs = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(X, y)
+    value, gradient = theirs.log_marginal_likelihood(theta[[2, 0, 1, 3]], eval_gradient=True)
+    S = compiled.squared_differences(X, np.arange(2), 2)
+    our_value, our_gradient = compiled.negative_log_posterior(S, y, theta, theta, np.zeros(4))
+    assert_allclose(-our_value, value, rtol=1e-10)
+    assert_allclose(-our_gradient, gradient[[1, 2, 0, 3]], rtol=1e-7)
+
+
+@settings(max_examples=25, deadline=None)
+@given(n=st.integers(1, 80), theta=thetas, seed=st.integers(0, 99))
+def test_routes_agree(n, theta, seed):
+    X, y = observations(n, 3, seed=seed)
+    groups, point, zeros = np.array([0, 1, 1]), np.array(theta), np.zeros(4)
+    S = compiled.squared_differences(X, groups, 2)
+    ours, theirs = (r.negative_log_posterior(S, y, point, zeros, zeros) for r in ROUTES)
+    assert_allclose(ours[0], theirs[0], rtol=1e-9, atol=1e-8)
+    assert_allclose(ours[1], theirs[1], rtol=1e-6, atol=1e-5 * (1 + np.abs(ours[1]).max()))
+    K, _ = compiled.covariance(S, point)
+    candidates = np.random.default_rng(seed).random((130, 3))
+    predictions = []
+    for route in ROUTES:
+        positive, R = route.cholesky(K)
+        assert positive
+        assert_allclose(R.T @ R, K, rtol=1e-12, atol=1e-12)
+        alpha = compiled.solve(R, y)
+        predictions.append(route.predict(X, R, alpha, candidates, groups, point))
+    assert_allclose(*predictions, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [5, 25, 60])
+def test_routes_find_the_same_optimum(n):
+    X, y = observations(n, 3)
+    S = compiled.squared_differences(X, np.arange(3), 3)
+    priors = Priors()
+    mean, precision, bounds = priors.mean(3), priors.precision(3), priors.bounds(3)
+    ends = [r.fit(S, y, mean, *bounds, mean, precision, 200, 1e-8) for r in ROUTES]
+    assert_allclose(ends[0][1], ends[1][1], atol=1e-4)
+    assert_allclose(ends[0][0], ends[1][0], atol=0.02)
+
+
+def test_fit_stays_inside_the_bounds_and_stops_at_them():
+    X, _ = observations(20, 2)
+    S = compiled.squared_differences(X, np.arange(2), 2)
+    lower, upper = np.array([-1.0, -1.0, -1.0, -7.0]), np.array([1.0, 1.0, 1.0, -3.0])
+    flat = np.zeros(4)
+    irrelevant_feature = standardise(X[:, 0])
+    pure_noise = standardise(np.random.default_rng(0).standard_normal(20))
+    for y, bounded in ((irrelevant_feature, 1), (pure_noise, 3)):
+        theta, _ = compiled.fit(S, y, flat - 3.0, lower, upper, flat, flat, 100, 1e-6)
+        assert (theta >= lower).all()
+        assert (theta <= upper).all()
+        assert theta[bounded] == upper[bounded]
+
+
+def test_fit_improves_on_every_start():
+    X, y = observations(25, 3)
+    priors = Priors()
+    mean, precision = priors.mean(3), priors.precision(3)
+    S = compiled.squared_differences(X, np.arange(3), 3)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        start = mean + rng.standard_normal(5)
+        before, _ = compiled.negative_log_posterior(S, y, start, mean, precision)
+        theta, after = compiled.fit(S, y, start, *priors.bounds(3), mean, precision, 50, 1e-3)
+        again, gradient = compiled.negative_log_posterior(S, y, theta, mean, precision)
+        assert after == again
+        assert after < before
+        assert np.abs(gradient).max() < 0.5
+
+
+@pytest.mark.parametrize("n", [10, 100])
+def test_prediction_of_a_candidate_does_not_depend_on_the_others(n):
+    X, y = observations(n, 2)
+    model = GaussianProcess(X, y, groups=np.arange(2), theta=np.array([-1.0, 0.0, 0.0, -6.0]))
+    candidates = np.random.default_rng(3).random((300, 2))
+    mean, sd = model.predict(candidates)
+    few_mean, few_sd = model.predict(candidates[37:41])
+    assert_allclose(mean[37:41], few_mean, rtol=1e-12, atol=1e-13)
+    assert_allclose(sd[37:41], few_sd, rtol=1e-10, atol=1e-12)
+    if n <= COMPILED_LIMIT:
+        assert_array_equal(mean[37:41], few_mean)
+        assert_array_equal(sd[37:41], few_sd)
+
+
+@pytest.mark.parametrize("n", [30, 100])
+def test_observations_at_one_point_and_constant_losses_can_be_fitted(n):
+    priors = Priors()
+    starts = [priors.mean(2)]
+    for X, y in (
+        (np.full((n, 2), 0.5), observations(n, 2)[1]),
+        (observations(n, 2)[0], np.zeros(n)),
+        (np.full((n, 2), 0.5), np.zeros(n)),
+    ):
+        model = GaussianProcess.fitted(X, y, groups=np.arange(2), starts=starts, priors=priors)
+        mean, sd = model.predict(np.random.default_rng(0).random((50, 2)))
+        assert np.isfinite(mean).all()
+        assert (sd >= 0.0).all()
+
+
+@pytest.mark.parametrize("n", [5, 100])
+def test_what_is_not_finite_is_a_model_error(n):
+    X, y = observations(n, 2)
+    y[0] = math.nan
+    priors = Priors()
+    with pytest.raises(ModelError):
+        GaussianProcess.fitted(X, y, groups=np.arange(2), starts=[priors.mean(2)], priors=priors)
+    X[0] = math.nan
+    with pytest.raises(ModelError):
+        GaussianProcess(X, y, groups=np.arange(2), theta=priors.mean(2))
+
+
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30),
+)
+def test_standardised_losses_are_finite_ordered_and_standard(losses):
+    raw = np.array(losses)
+    scaled = standardise(raw)
+    assert np.isfinite(scaled).all()
+    order = np.argsort(raw, kind="stable")
+    assert (np.diff(scaled[order]) >= -1e-12).all()
+    if scaled.any():
+        assert_allclose(scaled.mean(), 0.0, atol=1e-9)
+        assert_allclose(scaled.std(), 1.0, rtol=1e-9)
+
+
+def test_standardised_losses_keep_small_differences_beside_a_large_offset():
+    assert_allclose(standardise(1e12 + np.arange(4.0)), standardise(np.arange(4.0)), rtol=1e-12)
+
+
+def log_h(z: float) -> float:
+    """log(phi(z) + z Phi(z)) in 60 digits, by the Taylor series of the normal integral."""
+    getcontext().prec = 400
+    x = Decimal(z)
+    pi = Decimal(
+        "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899"
+    )
+    normaliser = 1 / (2 * pi).sqrt()
+    density = normaliser * (-x * x / 2).exp()
+    # Mills ratio by its continued fraction from the far end; converges for every t > 0.
+    t = abs(x)
+    tail = Decimal(0)
+    for k in range(4000, 0, -1):
+        tail = k / (t + tail)
+    upper = density / (t + tail)
+    probability = upper if z < 0 else 1 - upper
+    return float((density * tail / (t + tail) if z < 0 else density + x * probability).ln())
+
+
+@pytest.mark.parametrize(
+    "z", [-1e3, -300.0, -38.0, -20.0, -10.1, -10.0, -9.9, -5.0, -2.0, 1.0, 6.0]
+)
+def test_log_ei_equals_high_precision(z):
+    result = log_expected_improvement(np.array([-z]), np.array([1.0]), 0.0)
+    assert_allclose(result, log_h(z), rtol=1e-12, atol=1e-12)
+
+
+def test_log_ei_approaches_its_asymptote():
+    z = -np.logspace(3, 8, 20)
+    result = log_expected_improvement(-z, np.ones(20), 0.0)
+    asymptote = -0.5 * z**2 - 0.5 * math.log(2 * math.pi) - 2 * np.log(-z)
+    assert_allclose(result, asymptote, rtol=1e-9)
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(-1e4, 50.0), min_size=2, max_size=20, unique=True))
+def test_log_ei_is_finite_and_falls_with_the_mean(z):
+    mean = -np.sort(np.array([*z, TAIL, np.nextafter(TAIL, 0.0)]))
+    result = log_expected_improvement(mean, np.ones(len(mean)), 0.0)
+    assert np.isfinite(result).all()
+    assert (np.diff(result) >= -1e-12 * np.abs(result[1:])).all()
+
+
+def test_ei_of_a_known_value_is_minus_infinity():
+    result = log_expected_improvement(np.array([-1.0, -1.0]), np.array([0.0, math.nan]), 0.0)
+    assert (result == -math.inf).all()

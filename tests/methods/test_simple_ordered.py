@@ -1,0 +1,69 @@
+"""Appendix D, one sentence a test."""
+
+import numpy as np
+import pytest
+
+from hpobench_ordered import Evaluations
+from hpobench_ordered.methods.simple_ordered import ordered_configurations
+
+
+def task(losses_by_configuration: list[tuple[int, float]]) -> Evaluations:
+    """A finished task; configurations are single numbers, in the order of evaluation."""
+    configurations, losses = zip(*losses_by_configuration, strict=True)
+    values = np.array(configurations, dtype=float)[:, None]
+    return Evaluations("", {}, values, np.array(losses, dtype=float))
+
+
+def chosen(history: list[Evaluations], count: int = 5) -> list[int]:
+    return ordered_configurations(history, count=count)[:, 0].astype(int).tolist()
+
+
+def test_top_configuration_of_each_task_the_most_recent_first() -> None:
+    history = [task([(10 * t, 1), (10 * t + 1, 0), (10 * t + 2, 5)]) for t in range(8)]
+    assert chosen(history) == [71, 61, 51, 41, 31]
+
+
+def test_fewer_tasks_than_needed_give_their_second_best_and_so_on() -> None:
+    history = [task([(1, 0), (2, 1), (3, 2)]), task([(11, 2), (12, 0), (13, 1)])]
+    assert chosen(history) == [12, 1, 13, 2, 11]
+
+
+def test_a_repeated_optimum_is_skipped_for_an_earlier_task() -> None:
+    history = [task([(t, 0), (90 + t, 1)]) for t in (1, 2, 3, 3, 5, 6)]
+    assert chosen(history) == [6, 5, 3, 2, 1]
+
+
+def test_joint_optima_go_to_the_back_of_the_list() -> None:
+    # Both 11 and 12 are optimal on the last task: 12 comes after the other task's optimum, and
+    # before any second-best.
+    history = [task([(1, 0), (2, 1)]), task([(11, 0), (12, 0), (13, 1)])]
+    assert chosen(history) == [11, 1, 12, 13, 2]
+
+
+def test_the_first_joint_optimum_is_skipped_if_it_is_a_repeat() -> None:
+    # Task 1's first optimum, 11, was chosen from task 2 already; 5 waits at the back.
+    history = [task([(7, 0)]), task([(11, 0), (5, 0)]), task([(11, 0)])]
+    assert chosen(history, count=3) == [11, 7, 5]
+
+
+def test_a_configuration_evaluated_twice_counts_once() -> None:
+    assert chosen([task([(1, 0), (1, 0), (2, 3)])]) == [1, 2]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_never_more_than_asked_for_and_never_twice(count: int) -> None:
+    rng = np.random.default_rng(count)
+    for _ in range(50):
+        history = [
+            task(list(zip(rng.integers(0, 6, 8), rng.integers(0, 3, 8), strict=True)))
+            for _ in range(rng.integers(1, 7))
+        ]
+        configurations = chosen(history, count)
+        available = {int(v) for e in history for v in e.values[:, 0]}
+        assert len(configurations) == len(set(configurations)) == min(count, len(available))
+
+
+def test_inactive_hyperparameters_compare_equal() -> None:
+    values = np.array([[1.0, np.nan], [1.0, np.nan], [2.0, np.nan]])
+    history = [Evaluations("", {}, values, np.array([0.0, 0.0, 1.0]))]
+    assert len(ordered_configurations(history, count=5)) == 2

@@ -1,0 +1,104 @@
+"""Time of one suggestion, beside scikit-learn's Gaussian process doing the same.
+
+Run with `pytest tests/performance/test_bo.py` and BLAS on one thread (OMP_NUM_THREADS=1).
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.methods._gp.candidates import CANDIDATES
+from hpobench_ordered.methods.bo import BayesianOptimisation
+from hpobench_ordered.space import SearchSpace
+
+SIZES = (5, 10, 25, 50, 100, 200)
+SPACE = SearchSpace(
+    [
+        Parameter.number("learning_rate", 1e-6, 1, log=True),
+        Parameter.number("max_depth", 2, 32, log=True, integer=True),
+        Parameter.number("min_child_weight", 1e-6, 32, log=True),
+        Parameter.number("n_estimators", 2, 256, log=True, integer=True),
+    ]
+)
+
+
+def loss(config: Config) -> float:
+    return (
+        math.sin(math.log(config["learning_rate"]))
+        + math.log(config["max_depth"]) ** 2
+        + 0.1 * math.log(config["min_child_weight"]) * math.log(config["n_estimators"])
+    )
+
+
+def observed(n: int) -> BayesianOptimisation:
+    """A method that has been told n random configurations and has fitted its model once."""
+    method = BayesianOptimisation(
+        space=SPACE,
+        rng=np.random.default_rng(0),
+        history=(),
+        context={},
+        budget=25,
+        random_trials=0,
+    )
+    rng = np.random.default_rng(1)
+    for _ in range(n):
+        config = SPACE.sample(rng)
+        method.tell(config, loss(config))
+    method.ask()
+    return method
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_suggestion(benchmark, n):
+    method = observed(n)
+    benchmark.pedantic(method.ask, rounds=100 if n < 100 else 20, warmup_rounds=3)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_suggestion_by_scikit_learn(benchmark, n):
+    rng = np.random.default_rng(1)
+    configs = [SPACE.sample(rng) for _ in range(n)]
+    features = SPACE.features(SPACE.encode(SPACE.values(configs)))
+    losses = np.array([loss(config) for config in configs])
+    kernel = ConstantKernel(1.0, (1e-2, 1e2)) * Matern(
+        [0.7] * 4, (1e-2, 1e2), nu=2.5
+    ) + WhiteKernel(1e-3, (1e-6, 1.0))
+
+    def suggest() -> FloatArray:
+        model = GaussianProcessRegressor(kernel, normalize_y=True).fit(features, losses)
+        unit = SPACE.sample_unit(rng, CANDIDATES)
+        mean, sd = model.predict(SPACE.features(unit), return_std=True)
+        z = (losses.min() - mean) / sd
+        return unit[np.argmax(sd * (z * norm.cdf(z) + norm.pdf(z)))]
+
+    benchmark.pedantic(suggest, rounds=5, warmup_rounds=1)
+
+
+def test_suggestion_at_25_observations_takes_at_most_two_milliseconds(benchmark):
+    method = observed(25)
+    benchmark.pedantic(method.ask, rounds=200, warmup_rounds=5)
+    assert benchmark.stats.stats.median <= 2e-3
+
+
+def test_run_of_25_trials(benchmark):
+    seeds = iter(range(1000))
+
+    def run() -> None:
+        method = BayesianOptimisation(
+            space=SPACE,
+            rng=np.random.default_rng(next(seeds)),
+            history=(),
+            context={},
+            budget=25,
+        )
+        for _ in range(25):
+            config = method.ask()
+            method.tell(config, loss(config))
+
+    benchmark.pedantic(run, rounds=20, warmup_rounds=2)

@@ -1,0 +1,221 @@
+import json
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from joblib import Parallel, delayed
+
+from hpobench_ordered import surrogates
+from hpobench_ordered.benchmark import Benchmark, Definition
+from hpobench_ordered.benchmarks.yahpo import FRACTIONS, SCENARIOS, TARGETS, definition
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.surrogates import onnx
+from hpobench_ordered.surrogates._onnx_graph import keep_output
+from hpobench_ordered.surrogates.onnx import BLOCK, GROUP, OnnxSurrogate
+
+TASK = 6
+
+
+@cache
+def files(shared: Path, scenario: str) -> tuple[dict, dict, bytes]:
+    folder = shared / "data" / "yahpo" / "yahpo_data-1.0.2" / f"rbv2_{scenario}"
+    return (
+        json.loads((folder / "config_space.json").read_text()),
+        json.loads((folder / "encoding.json").read_text()),
+        (folder / "model.onnx").read_bytes(),
+    )
+
+
+def build(
+    shared: Path, scenario: str, instance: str = "1220", target: str = "auc"
+) -> tuple[Definition, OnnxSurrogate]:
+    config_space, encoding, model = files(shared, scenario)
+    defined = definition(scenario, instance, config_space, encoding)
+    surrogate = OnnxSurrogate.for_space(
+        model,
+        space=defined.space,
+        layout=SCENARIOS[scenario].layout,
+        encoding=encoding,
+        fixed={"task_id": instance, "repl": 10},
+        varied={"trainsize": FRACTIONS},
+        target=target,
+    )
+    return defined, surrogate
+
+
+@pytest.fixture(params=["rpart", "xgboost"])
+def scenario(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def draw(defined: Definition, n: int, seed: int = 0) -> np.ndarray:
+    unit = defined.space.sample_unit(np.random.default_rng(seed), n)
+    return defined.space.decode(unit)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_agrees_with_yahpo_gym(shared: Path, target: str) -> None:
+    records = json.loads((shared / "reference" / "yahpo_gym_values.json").read_text())
+    benchmarks: dict[tuple[str, str], Benchmark] = {}
+    ours, theirs = [], []
+    for record in records:
+        key = record["scenario"].removeprefix("rbv2_"), record["instance"]
+        if key not in benchmarks:
+            defined, surrogate = build(shared, *key, target)
+            benchmarks[key] = Benchmark.build(
+                defined, surrogate="onnx", model=surrogate, best_values=[None] * 20
+            )
+        task = benchmarks[key].tasks[round(20 * record["trainsize"]) - 1]
+        assert task.context["train_fraction"] == pytest.approx(record["trainsize"], abs=1e-15)
+        ours.append(task.evaluate(record["config"]))
+        theirs.append(record["values"][target])
+    assert len(records) == 160
+    # Times and scores near 0 are differences of float32 numbers near 1.
+    tolerance = 0.0 if target == "auc" else 2e-6
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=tolerance)
+
+
+def test_agrees_with_the_whole_network_row_by_row(shared: Path, scenario: str) -> None:
+    """An independent coding, by dicts, and a session of the file as it was published."""
+    _, encoding, model = files(shared, scenario)
+    defined, surrogate = build(shared, scenario)
+    layout = SCENARIOS[scenario].layout
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    values = draw(defined, 100)
+    expected = []
+    for config in defined.space.configs(values):
+        inputs = config | {"task_id": "1220", "trainsize": FRACTIONS[TASK], "repl": 10}
+        x_cat = [[encoding[n][inputs.get(n, "#na#")] for n in layout.categorical]]
+        x_cont = [[inputs.get(n, 0) for n in layout.continuous]]
+        feed = {"x_cat": np.array(x_cat, np.int32), "x_cont": np.array(x_cont, np.float32)}
+        expected.append(session.run(None, feed)[0][0, layout.targets.index("auc")])
+    np.testing.assert_allclose(surrogate.predict(values, TASK), expected, rtol=1e-5)
+
+
+def test_values_do_not_depend_on_the_batch(shared: Path, scenario: str) -> None:
+    defined, surrogate = build(shared, scenario)
+    values = draw(defined, 3 * BLOCK + 5)
+    whole = surrogate.predict(values, TASK)
+    assert [surrogate.predict_one(row, TASK) for row in values[:100]] == whole[:100].tolist()
+    rng = np.random.default_rng(1)
+    sizes = [1, 2, 3, GROUP, GROUP + 1, BLOCK - 1, BLOCK, BLOCK + 1]
+    for n in [*sizes, *rng.integers(1, len(values), 12)]:
+        chosen = rng.permutation(len(values))[:n]
+        np.testing.assert_array_equal(surrogate.predict(values[chosen], TASK), whole[chosen])
+
+
+def test_values_do_not_depend_on_threads(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    defined, surrogate = build(shared, "rpart")
+    values = draw(defined, 2 * BLOCK + 1)
+    results = []
+    for threads in ("1", "2", "3"):
+        monkeypatch.setenv(onnx.THREADS_VARIABLE, threads)
+        results.append(surrogate.predict(values, TASK))
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
+
+
+def test_an_empty_batch(shared: Path) -> None:
+    defined, surrogate = build(shared, "rpart")
+    assert surrogate.predict(np.empty((0, defined.space.dimension)), TASK).shape == (0,)
+
+
+def test_pickles_before_and_after_its_first_prediction(shared: Path, scenario: str) -> None:
+    defined, surrogate = build(shared, scenario)
+    values = draw(defined, 10)
+    fresh = pickle.loads(pickle.dumps(surrogate))
+    expected = surrogate.predict(values, TASK)
+    used = pickle.loads(pickle.dumps(surrogate))
+    np.testing.assert_array_equal(fresh.predict(values, TASK), expected)
+    np.testing.assert_array_equal(used.predict(values, TASK), expected)
+
+
+def test_other_processes_get_the_same_values(shared: Path) -> None:
+    defined, surrogate = build(shared, "rpart")
+    values = draw(defined, BLOCK + 50)
+    halves = np.array_split(values, 2)
+    parts = Parallel(n_jobs=2)(delayed(surrogate.predict)(half, TASK) for half in halves)
+    np.testing.assert_array_equal(np.concatenate(parts), surrogate.predict(values, TASK))
+
+
+def test_is_rebuilt_from_its_arrays(shared: Path) -> None:
+    defined, surrogate = build(shared, "xgboost")
+    arrays = surrogate.to_arrays()
+    assert all(array.dtype.kind in "iuf" for array in arrays.values())
+    values = draw(defined, 10)
+    rebuilt = OnnxSurrogate.from_arrays(arrays)
+    np.testing.assert_array_equal(rebuilt.predict(values, 0), surrogate.predict(values, 0))
+    assert isinstance(surrogate, surrogates.Surrogate)
+
+
+def test_inactive_hyperparameters_change_nothing(shared: Path) -> None:
+    defined, surrogate = build(shared, "xgboost")
+    linear = defined.space.values(
+        [{"booster": "gblinear", "alpha": 1.0, "lambda": 1.0, "nrounds": 100, "subsample": 0.5}
+         | {"num.impute.selected.cpo": "impute.mean"}]
+    )  # fmt: skip
+    with_inactive = np.where(np.isnan(linear), 1.0, linear)
+    np.testing.assert_array_equal(
+        surrogate.predict(defined.space.values(with_inactive), TASK),
+        surrogate.predict(linear, TASK),
+    )
+
+
+def test_a_network_that_cannot_be_cut_is_used_whole(
+    shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    defined, surrogate = build(shared, "rpart")
+    values = draw(defined, 9)
+    expected = surrogate.predict(values, TASK)
+    uncut: Callable[..., bytes] = lambda model, **_: model  # noqa: E731
+    monkeypatch.setattr(onnx, "keep_output", uncut)
+    _, whole = build(shared, "rpart")
+    np.testing.assert_array_equal(whole.predict(values, TASK), expected)
+
+
+def test_cutting_keeps_a_network_of_another_width(shared: Path) -> None:
+    *_, model = files(shared, "rpart")
+    assert keep_output(model, column=2, width=8) is model
+    assert len(keep_output(model, column=2, width=9)) < len(model)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a network", b"\x3a\x7f\x00", b"\x3a\x00"])
+def test_a_damaged_network_is_refused(shared: Path, content: bytes) -> None:
+    defined, surrogate = build(shared, "rpart")
+    arrays = surrogate.to_arrays() | {"model": np.frombuffer(content, np.uint8)}
+    with pytest.raises(ArtifactError, match="cannot be read"):
+        OnnxSurrogate.from_arrays(arrays).predict(draw(defined, 1), TASK)
+
+
+def test_the_network_of_another_scenario_is_refused(shared: Path) -> None:
+    defined, surrogate = build(shared, "rpart")
+    *_, other = files(shared, "xgboost")
+    arrays = surrogate.to_arrays() | {"model": np.frombuffer(other, np.uint8)}
+    with pytest.raises(ArtifactError, match="inputs"):
+        OnnxSurrogate.from_arrays(arrays).predict(draw(defined, 1), TASK)
+
+
+def test_files_that_do_not_belong_together_are_refused(shared: Path) -> None:
+    config_space, encoding, model = files(shared, "rpart")
+    space = definition("rpart", "1220", config_space, encoding).space
+    layout = SCENARIOS["rpart"].layout
+    varied = {"trainsize": FRACTIONS}
+
+    def make(layout: onnx.Layout, encoding: onnx.Encoding, instance: str) -> OnnxSurrogate:
+        fixed = {"task_id": instance, "repl": 10}
+        return OnnxSurrogate.for_space(
+            model, space=space, layout=layout, encoding=encoding, fixed=fixed, varied=varied,
+            target="auc",
+        )  # fmt: skip
+
+    with pytest.raises(ArtifactError, match="do not belong together.*cp"):
+        make(replace(layout, continuous=layout.continuous[1:]), encoding, "1220")
+    with pytest.raises(ArtifactError, match="does not know 'impute"):
+        make(layout, encoding | {"num.impute.selected.cpo": {"#na#": 0}}, "1220")
+    with pytest.raises(ArtifactError, match="task_id.*does not know '7'"):
+        make(layout, encoding, "7")

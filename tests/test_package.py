@@ -1,0 +1,84 @@
+"""The wheel: everything is in it, and it works away from the checkout."""
+
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).absolute().parents[1]
+LINKED = ("methods", "generation", "artifacts")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    command = ["pip", "wheel", "--no-deps", "--no-build-isolation", "-w", str(folder), str(ROOT)]
+    subprocess.run([sys.executable, "-m", *command], check=True, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def in_checkout() -> set[str]:
+    """Files of the package, the linked folders included, as git knows them where it does."""
+    folders = [ROOT / "hpobench_ordered", *(ROOT / name for name in LINKED)]
+    files = set()
+    for folder in folders:
+        for path in folder.rglob("*"):
+            relative = path.relative_to(ROOT)
+            if path.is_file() and "__pycache__" not in path.parts:
+                if relative.parts[0] in LINKED:
+                    relative = Path("hpobench_ordered") / relative
+                files.add(relative.as_posix())
+    return files
+
+
+def test_every_module_and_artifact_is_in_the_wheel(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        files = {name for name in archive.namelist() if ".dist-info/" not in name}
+    assert files == in_checkout()
+
+
+def test_it_works_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
+    environment = tmp_path / "venv"
+    venv.create(environment, system_site_packages=False, with_pip=False)
+    site = next(environment.glob("lib/python*/site-packages"), environment / "Lib/site-packages")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    # The dependencies are taken from here; the package itself must not be.
+    dependencies = Path(pytest.__file__).parents[1]
+    script = (
+        f"import sys; sys.path.append({str(dependencies)!r})\n"
+        "import hpobench_ordered as hbo\n"
+        f"assert hbo.__file__.startswith({str(site)!r}), hbo.__file__\n"
+        "for name in hbo.list_benchmarks():\n"
+        "    task = hbo.load(name).tasks[-1]\n"
+        "    import numpy; config = task.space.sample(numpy.random.default_rng(0))\n"
+        "    assert task.evaluate(config) == task.evaluate_many([config])[0]\n"
+        "hbo.run(benchmarks=['newsvendor'], methods=['bo'], seeds=[0])\n"
+    )
+    (tmp_path / "empty").mkdir()
+    python = next(p for p in (environment / "bin/python", environment / "Scripts/python.exe") if p.exists())
+    result = subprocess.run(
+        [python, "-c", script], capture_output=True, text=True, cwd=tmp_path / "empty", check=False
+    )
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("name", ["methods", "generation"])
+def test_linked_packages_refuse_to_be_a_second_copy(name: str) -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {name}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode != 0
+    assert f"hpobench_ordered.{name}" in result.stderr
+
+
+def test_artifacts_are_small() -> None:
+    size = sum(path.stat().st_size for path in (ROOT / "artifacts").rglob("*") if path.is_file())
+    assert size <= 25e6

@@ -1,0 +1,141 @@
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import hpobench_ordered as hbo
+from hpobench_ordered import registry
+from hpobench_ordered.errors import ArtifactError, DuplicateNameError, UnknownNameError
+
+TEN = [
+    ("newsvendor", 9, 3, "table"),
+    ("xgboost-mnist", 28, 4, "forest"),
+    ("yahpo-svm-1220", 20, 6, "forest"),
+    ("yahpo-svm-458", 20, 6, "forest"),
+    ("yahpo-aknn-4538", 20, 6, "forest"),
+    ("yahpo-aknn-41138", 20, 6, "forest"),
+    ("yahpo-ranger-4154", 20, 8, "forest"),
+    ("yahpo-ranger-40978", 20, 8, "forest"),
+    ("yahpo-glmnet-375", 20, 3, "forest"),
+    ("yahpo-glmnet-40981", 20, 3, "forest"),
+]
+
+
+@pytest.mark.parametrize(("name", "tasks", "dimension", "surrogate"), TEN)
+def test_the_ten_benchmarks(name: str, tasks: int, dimension: int, surrogate: str) -> None:
+    benchmark = hbo.load(name)
+    assert (len(benchmark.tasks), benchmark.space.dimension) == (tasks, dimension)
+    assert benchmark.surrogate == surrogate
+    assert benchmark.id == f"{name}@1"
+    assert hbo.load(f"{name}@1").id == benchmark.id
+    assert all(task.best_value is not None for task in benchmark.tasks)
+
+
+def test_the_suite_is_all_there() -> None:
+    assert set(hbo.suite("othpo")) == {name for name, *_ in TEN} <= set(hbo.list_benchmarks())
+    with pytest.raises(UnknownNameError, match="did you mean 'othpo'"):
+        hbo.suite("othp")
+
+
+def test_contexts_are_those_of_the_paper() -> None:
+    sizes = [task.context["train_size"] for task in hbo.load("xgboost-mnist").tasks]
+    assert (sizes[0], sizes[-1], len(sizes)) == (56, 56000, 28)
+    fractions = [task.context["train_fraction"] for task in hbo.load("yahpo-svm-1220").tasks]
+    assert fractions == [k / 20 for k in range(1, 21)]
+    assert hbo.load("newsvendor").tasks[8].context == {"task_index": 8}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("news-vendor", "did you mean 'newsvendor'"),
+        ("NewsVendor", "did you mean 'newsvendor'"),
+        ("newsvendor@2", "unknown benchmark 'newsvendor@2'.*'newsvendor@1'"),
+        ("newsvendor@x", "newsvendor@x"),
+        ("nothing like it", "choose from .*yahpo-SCENARIO-INSTANCE"),
+        ("", "choose from"),
+    ],
+)
+def test_unknown_benchmarks(name: str, message: str) -> None:
+    with pytest.raises(UnknownNameError, match=message):
+        hbo.load(name)
+
+
+def test_unknown_surrogate_and_task() -> None:
+    with pytest.raises(UnknownNameError, match="'table'"):
+        hbo.load("newsvendor", surrogate="forest")
+    benchmark = hbo.load("xgboost-mnist")
+    assert benchmark.task("56") is benchmark.task(0)
+    with pytest.raises(UnknownNameError, match="did you mean '5600'"):
+        benchmark.task("5601")
+    with pytest.raises(UnknownNameError, match="tasks 0 to 27"):
+        benchmark.task(28)
+
+
+def test_a_missing_artifact_is_named() -> None:
+    with pytest.raises(ArtifactError, match="nowhere"):
+        hbo.load("./nowhere/at-all")
+
+
+def test_the_same_name_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hpobench_ordered.benchmarks import newsvendor
+    from hpobench_ordered.bundle import bundled_spec
+
+    again = bundled_spec("newsvendor", version=2, summary="", surrogates={"table": ""})
+    monkeypatch.setattr(newsvendor, "SPECS", (*newsvendor.SPECS, again))
+    with pytest.raises(DuplicateNameError, match="'newsvendor' is registered twice"):
+        registry._benchmarks.__wrapped__()
+
+
+def test_third_party_package(tmp_path: Path) -> None:
+    """A package that is merely installed adds a benchmark and a method."""
+    info = tmp_path / "their_hpo-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-hpo\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[hpobench_ordered.benchmarks]\ntheirs = their_benchmarks\n"
+        "[hpobench_ordered.methods]\ntheirs = their_methods\n"
+    )
+    for kind, module, name in (
+        ("benchmarks", "newsvendor", "their-benchmark"),
+        ("methods", "random_search", "their-method"),
+    ):
+        (tmp_path / f"their_{kind}.py").write_text(
+            "from dataclasses import replace\n"
+            f"from hpobench_ordered.{kind}.{module} import SPECS as OURS\n"
+            f"SPECS = (replace(OURS[0], name={name!r}),)\n"
+        )
+    script = (
+        "import hpobench_ordered as hbo\n"
+        "print(hbo.load('their-benchmark').tasks[0].evaluate("
+        "{'price_0': 1, 'price_1': 1, 'price_2': 1}))\n"
+        "assert 'their-method' in hbo.list_methods()\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(tmp_path)},
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    float(result.stdout)
+
+
+def test_import_and_load_leave_heavy_libraries_alone() -> None:
+    script = textwrap.dedent("""
+        import sys
+        import hpobench_ordered as hbo
+        for name in hbo.list_benchmarks():
+            hbo.load(name)
+        hbo.list_methods()
+        heavy = {"pandas", "pyarrow", "scipy", "sklearn", "numba", "ConfigSpace", "onnxruntime",
+                 "matplotlib", "joblib", "pooch", "requests", "rich"}
+        print(sorted(heavy & set(sys.modules)))
+    """)
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
