@@ -28,10 +28,10 @@ def best_known(
     surrogate: Surrogate,
     space: SearchSpace,
     objective: Objective,
+    *,
     n_tasks: int,
     rng: np.random.Generator,
     progress: Progress = silent,
-    *,
     known: FloatArray | None = None,
     draws: int = DRAWS,
 ) -> list[float]:

@@ -12,7 +12,7 @@ from hpobench_ordered.generation._newsvendor_simulation import (
 )
 from hpobench_ordered.generation.base import Generator, Request
 from hpobench_ordered.surrogates import SurrogateType
-from hpobench_ordered.surrogates.card import Card
+from hpobench_ordered.surrogates.card import Card, versions_of
 from hpobench_ordered.surrogates.table import TableSurrogate
 
 
@@ -34,7 +34,21 @@ def generate(request: Request) -> None:
         model=TableSurrogate.from_values(profits.reshape(shape), lower=[0] * prices.shape[1]),
         best_values=profits.max(axis=1).tolist(),
     )
-    card = Card()
+    card = Card(
+        benchmark=NAME,
+        surrogate=SurrogateType.TABLE,
+        source=described.provenance.source,
+        licence=described.provenance.licence,
+        evaluations=profits.size,
+        configurations=len(prices),
+        folds=0,
+        figures=(),
+        limits=(
+            "Every evaluation uses the same random numbers: there is no noise between evaluations.",
+        ),
+        command=f"hpobench-ordered generate {NAME}",
+        versions=versions_of("numpy", "mrg32k3a"),
+    )
     write_bundle(request.folder, described, [surrogate], card)
 
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from hpobench_ordered._typing import BoolArray, FloatArray, Value
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError, suggestion
 
-
 _BOOLEANS = (bool, np.bool_)
 
 
@@ -51,6 +50,7 @@ class Parameter:
     choices: tuple[Value, ...] = ()
     default: Value | None = None
     _codes: Mapping[tuple[bool, Value], float] = field(init=False, repr=False, compare=False)
+    _span: tuple[float, float] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # True equals 1 and False equals 0 in Python: the key tells them apart.
@@ -64,6 +64,7 @@ class Parameter:
             raise InvalidSpaceError(f"{self.name}: a log scale needs a positive lower bound")
         if len(codes) != len(self.choices):
             raise InvalidSpaceError(f"{self.name}: repeated choices {self.choices}")
+        object.__setattr__(self, "_span", self._unit_interval())
         if self.default is not None:
             try:
                 self.code(self.default)
@@ -195,12 +196,12 @@ class Parameter:
 
     def encode(self, coded: FloatArray) -> FloatArray:
         """Map coded values to [0, 1], shape as given; NaN stays NaN."""
-        low, high = self._span()
+        low, high = self._span
         return ((np.log(coded) if self.log else coded) - low) / (high - low)
 
     def decode(self, unit: FloatArray) -> FloatArray:
         """Map [0, 1] to coded values, shape as given; NaN stays NaN."""
-        low, high = self._span()
+        low, high = self._span
         scaled = low + unit * (high - low)
         if self.log:
             scaled = np.exp(scaled)
@@ -208,7 +209,7 @@ class Parameter:
             scaled = np.rint(scaled)
         return np.clip(scaled, self.lower, self.upper)
 
-    def _span(self) -> tuple[float, float]:
+    def _unit_interval(self) -> tuple[float, float]:
         """Ends of the unit interval on the (log) scale: half a step beyond discrete values."""
         margin = 0.5 if self.is_discrete else 0.0
         low, high = self.lower - margin, self.upper + margin

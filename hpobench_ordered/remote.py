@@ -80,7 +80,7 @@ class RemoteFile:
         return self.path
 
     def store(self, source: Path) -> None:
-        """Copy a local file, gzipped or not, into the cache, atomically, if it is the published one.
+        """Copy a local file, gzipped or not, into the cache if it is the published one.
 
         Raises:
             DownloadError: It is not the published file.

@@ -164,7 +164,8 @@ class BayesianOptimisation(Method):
             top = int(np.argmax(scores))
             tops.append((float(scores[top]), unit[top : top + 1]))
         _, exhausted = max(tops, key=lambda scored: scored[0])
-        return self.space.decode(exhausted)[0]
+        repeated: FloatArray = self.space.decode(exhausted)[0]
+        return repeated
 
 
 def _feature_groups(space: SearchSpace) -> IntArray:

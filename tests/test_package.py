@@ -60,7 +60,9 @@ def test_it_works_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
         "hbo.run(benchmarks=['newsvendor'], methods=['bo'], seeds=[0])\n"
     )
     (tmp_path / "empty").mkdir()
-    python = next(p for p in (environment / "bin/python", environment / "Scripts/python.exe") if p.exists())
+    python = next(
+        p for p in (environment / "bin/python", environment / "Scripts/python.exe") if p.exists()
+    )
     result = subprocess.run(
         [python, "-c", script], capture_output=True, text=True, cwd=tmp_path / "empty", check=False
     )

@@ -153,4 +153,4 @@ def loss_array(results: "pd.DataFrame", methods: Sequence[str]) -> FloatArray:
             f"seed {seed}, task {task}, trial {trial}"
         )
     shape = tuple(len(level) for level in levels)
-    return losses.loc[index].to_numpy(dtype=np.float64).reshape(shape)
+    return np.asarray(losses.loc[index], dtype=np.float64).reshape(shape)

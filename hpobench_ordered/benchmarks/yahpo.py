@@ -40,10 +40,8 @@ REPLICATION = 10
 INSTANCE, FRACTION, REPL = "task_id", "trainsize", "repl"
 """Inputs of the networks that are not tuned: OpenML data set, training fraction, replication."""
 
-TARGETS = (
-    ("acc", "bac", "auc", "brier", "f1")  # quality
-    + ("logloss", "timetrain", "timepredict", "memory")
-)
+QUALITIES = ("acc", "bac", "auc", "brier", "f1", "logloss")
+TARGETS = (*QUALITIES, "timetrain", "timepredict", "memory")
 """Output columns of the v1.0.2 networks."""
 TARGET = "auc"
 
@@ -295,8 +293,10 @@ def _load_onnx(scenario: str, instance: str) -> "tuple[Surrogate, Sequence[float
 
 
 def _paper_spec(scenario: str, instance: str) -> BenchmarkSpec:
-    origin = "evaluations sampled from YAHPO's v2 network" if scenario == "ranger" else (
-        "published evaluations at five fractions, linear in between"
+    origin = (
+        "evaluations sampled from YAHPO's v2 network"
+        if scenario == "ranger"
+        else ("published evaluations at five fractions, linear in between")
     )
     return bundled_spec(
         name_of(scenario, instance),

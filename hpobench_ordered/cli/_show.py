@@ -1,20 +1,22 @@
 """What the commands share: tables on standard output, progress bars on standard error."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import click
+import rich.progress
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
+
+from hpobench_ordered.generation.base import Progress
 
 PIPE_WIDTH = 120
 """Width of tables that do not go to a terminal."""
@@ -42,7 +44,7 @@ def print_table(headers: Iterable[str], rows: Iterable[Iterable[str]], *, title:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
+def progress_bar() -> Iterator[Progress]:
     """Show progress; the function it gives takes the step's name, parts done and parts in all."""
     columns = (
         TextColumn("{task.description}"),
@@ -51,7 +53,7 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with rich.progress.Progress(*columns, console=Console(stderr=True)) as bar:
         steps = {}
 
         def move(step: str, done: int, total: int) -> None:

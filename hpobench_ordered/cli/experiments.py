@@ -3,12 +3,16 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hpobench_ordered.cli._show import print_table, progress_bar, say
 from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.suites import SUITES, suite
+
+if TYPE_CHECKING:
+    from hpobench_ordered.experiment.api import Results
 
 METHODS = ("random-search", "bo", "simple-ordered")
 
@@ -130,7 +134,7 @@ def _surrogates(given: Sequence[str], benchmarks: Sequence[str]) -> dict[str, st
     return chosen
 
 
-def _report(results: object, folder: Path) -> None:
+def _report(results: "Results | Path", folder: Path) -> None:
     from hpobench_ordered.experiment import api
     from hpobench_ordered.report.write import plus_minus
 

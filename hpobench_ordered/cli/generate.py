@@ -73,4 +73,5 @@ def _sizes(text: str | None) -> list[int] | None:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise click.BadParameter(f"{text!r} is not a list such as 56,155,433", param_hint="--sizes")
+        message = f"{text!r} is not a list such as 56,155,433"
+        raise click.BadParameter(message, param_hint="--sizes") from None

@@ -96,8 +96,5 @@ def report(results: Results | str | Path, folder: str | Path) -> "Report":
     """
     from hpobench_ordered.report import write_report
 
-    if isinstance(results, Results):
-        frame = results.frame()
-    else:
-        frame = Store(Path(results)).read()
+    frame = results.frame() if isinstance(results, Results) else Store(Path(results)).read()
     return write_report(frame, Path(folder))

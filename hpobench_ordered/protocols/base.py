@@ -1,8 +1,9 @@
 """What every protocol decides."""
 
+import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from hpobench_ordered.benchmark import Benchmark, Evaluations, Task
 
@@ -22,7 +23,7 @@ class Assignment:
     budget: int
 
 
-class Protocol(Protocol):
+class Protocol(typing.Protocol):
     """Decides the sequence of assignments that make up a run."""
 
     @property

@@ -7,8 +7,7 @@ other by the same code alone and in batches; results depend on nothing but the r
 Notation:
     n, d    configurations, hyperparameters
     p       features
-    m       stored points of a nearest-neighbour surrogate
-    q       nodes of a binary tree
+    m, b    stored points of a nearest-neighbour surrogate, blocks they are sorted into
     table   a coding: one row a feature, (kind, column, operand, inactive, mean, scale), (p, 6)
 """
 
@@ -25,7 +24,7 @@ IDENTITY = int(FeatureKind.IDENTITY)
 LOG = int(FeatureKind.LOG)
 LOG_PRODUCT = int(FeatureKind.LOG_PRODUCT)
 
-MAX_DEPTH = 64  # of a k-d tree: more than 2^64 points do not fit into memory
+LANES = 4  # features that are processed together, see `nearest_point`
 
 
 @njit(cache=True)
@@ -58,27 +57,38 @@ def encode(values: FloatArray, table: FloatArray) -> FloatArray:
 
 
 @njit(cache=True)
-def box_distance(x: FloatArray, box: FloatArray) -> float:
-    """Squared distance of x (p,) to a box (2, p): lower and upper corner.
+def box_distances(x: FloatArray, lower: FloatArray, upper: FloatArray, total: FloatArray) -> None:
+    """Write the squared distances of x (p,) to boxes (p, b) into total (b,).
 
-    Summed in the order of `squared_distance`, and rounding is monotone: the result never exceeds
-    the computed distance of a point in the box.
+    Rounding is monotone and terms are summed in the order of `point_distances`, so the computed
+    distance to a box never exceeds that to a point in it. Both functions take `LANES` features at
+    a time: without a loop over features inside, the compiler vectorises the loop over columns.
     """
-    total = 0.0
-    for j in range(x.shape[0]):
-        outside = max(box[0, j] - x[j], x[j] - box[1, j], 0.0)
-        total += outside * outside
-    return total
+    for j in range(0, x.shape[0], LANES):
+        x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
+        for k in range(lower.shape[1]):
+            d0 = max(lower[j, k] - x0, x0 - upper[j, k], 0.0)
+            d1 = max(lower[j + 1, k] - x1, x1 - upper[j + 1, k], 0.0)
+            d2 = max(lower[j + 2, k] - x2, x2 - upper[j + 2, k], 0.0)
+            d3 = max(lower[j + 3, k] - x3, x3 - upper[j + 3, k], 0.0)
+            partial = d0 * d0 + d1 * d1 + d2 * d2 + d3 * d3
+            total[k] = partial if j == 0 else total[k] + partial
 
 
 @njit(cache=True)
-def squared_distance(x: FloatArray, point: FloatArray) -> float:
-    """Squared Euclidean distance of x (p,) and a point (p,)."""
-    total = 0.0
-    for j in range(x.shape[0]):
-        difference = x[j] - point[j]
-        total += difference * difference
-    return total
+def point_distances(
+    x: FloatArray, points: FloatArray, begin: int, size: int, total: FloatArray
+) -> None:
+    """Write the squared distances of x (p,) to `size` columns of points (p, m) into total."""
+    for j in range(0, x.shape[0], LANES):
+        x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
+        for i in range(size):
+            d0 = points[j, begin + i] - x0
+            d1 = points[j + 1, begin + i] - x1
+            d2 = points[j + 2, begin + i] - x2
+            d3 = points[j + 3, begin + i] - x3
+            partial = d0 * d0 + d1 * d1 + d2 * d2 + d3 * d3
+            total[i] = partial if j == 0 else total[i] + partial
 
 
 @njit(cache=True)
@@ -87,46 +97,45 @@ def nearest_point(
     points: FloatArray,
     order: IntArray,
     starts: IntArray,
-    boxes: FloatArray,
-    stack: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
     bounds: FloatArray,
+    distances: FloatArray,
 ) -> int:
     """Original index of the point nearest to x (p,); among equals the lowest.
 
-    The k-d tree is complete: node k has the children 2k + 1 and 2k + 2, its leaves come last.
+    Distances to the blocks' bounding boxes tell which blocks need a look, usually two or three.
 
     Args:
-        x: Features, (p,).
-        points: Stored points, those of a leaf together, (m, p).
+        x: Features, (p,), p a multiple of `LANES`.
+        points: Stored points, those of a block together, (p, m).
         order: Original index of each stored point, (m,).
-        starts: Where the points of each leaf begin, and m, (leaves + 1,).
-        boxes: Bounding box of each node's points, (q, 2, p).
-        stack: Scratch, nodes still to visit.
-        bounds: Scratch, their distances.
+        starts: Where the points of each block begin, and m, (b + 1,).
+        lower: Lower corners of the blocks, (p, b).
+        upper: Upper corners of the blocks, (p, b).
+        bounds: Scratch, (b,).
+        distances: Scratch, as long as the largest block.
     """
-    first_leaf = starts.shape[0] - 2
-    best, best_index = math.inf, points.shape[0]
-    height = 1
-    stack[0], bounds[0] = 0, 0.0
-    while height > 0:
-        height -= 1
-        if bounds[height] > best:  # where equal, a lower index may be found
+    blocks = lower.shape[1]
+    box_distances(x, lower, upper, bounds)
+    first = 0
+    for k in range(1, blocks):
+        if bounds[k] < bounds[first]:
+            first = k
+    best, best_index = math.inf, points.shape[1]
+    for turn in range(-1, blocks):
+        k = first if turn < 0 else turn
+        # Where a bound equals the best distance, a point with a lower index may be found.
+        if turn >= 0 and (k == first or bounds[k] > best):
             continue
-        node = stack[height]
-        while node < first_leaf:
-            left, right = 2 * node + 1, 2 * node + 2
-            to_left, to_right = box_distance(x, boxes[left]), box_distance(x, boxes[right])
-            if to_left <= to_right:
-                node, other, bound = left, right, to_right
-            else:
-                node, other, bound = right, left, to_left
-            if bound <= best:
-                stack[height], bounds[height] = other, bound
-                height += 1
-        for i in range(starts[node - first_leaf], starts[node - first_leaf + 1]):
-            distance = squared_distance(x, points[i])
-            if distance < best or (distance == best and order[i] < best_index):
-                best, best_index = distance, order[i]
+        begin = starts[k]
+        size = starts[k + 1] - begin
+        point_distances(x, points, begin, size, distances)
+        for i in range(size):
+            if distances[i] <= best:
+                if distances[i] < best or order[begin + i] < best_index:
+                    best_index = order[begin + i]
+                best = distances[i]
     return best_index
 
 
@@ -137,29 +146,40 @@ def nearest(
     points: FloatArray,
     order: IntArray,
     starts: IntArray,
-    boxes: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
 ) -> IntArray:
     """Original indices (n,) of the points nearest to configurations (n, d)."""
     found = np.empty(values.shape[0], dtype=np.int64)
-    x = np.empty(table.shape[0])
-    stack, bounds = np.empty(MAX_DEPTH, dtype=np.int64), np.empty(MAX_DEPTH)
+    x = np.zeros(points.shape[0])  # features beyond the coding's stay 0
+    bounds = np.empty(lower.shape[1])
+    distances = np.empty(np.max(np.diff(starts)))
     for i in range(values.shape[0]):
         encode_row(values[i], table, x)
-        found[i] = nearest_point(x, points, order, starts, boxes, stack, bounds)
+        found[i] = nearest_point(x, points, order, starts, lower, upper, bounds, distances)
     return found
 
 
 @njit(cache=True)
-def nearest_one(
-    row: FloatArray,
-    table: FloatArray,
-    points: FloatArray,
-    order: IntArray,
-    starts: IntArray,
-    boxes: FloatArray,
+def add_leaf_codes(
+    x: NDArray[np.float32],
+    root: int,
+    feature: NDArray[np.uint8],
+    threshold: NDArray[np.float32],
+    below: NDArray[np.int32],
 ) -> int:
-    """Original index of the point nearest to one configuration (d,)."""
-    x = np.empty(table.shape[0])
-    encode_row(row, table, x)
-    stack, bounds = np.empty(MAX_DEPTH, dtype=np.int64), np.empty(MAX_DEPTH)
-    return nearest_point(x, points, order, starts, boxes, stack, bounds)
+    """Number of the leaf that x (p,) reaches in the tree at `root`.
+
+    The left child, taken where x <= threshold, comes right after its parent.
+
+    Args:
+        x: Features, (p,).
+        root: Node to start from.
+        feature: Feature a node compares; `LEAF` in leaves, (q,).
+        threshold: What it is compared with, (q,).
+        below: Right child; in leaves their own number, (q,).
+    """
+    node = root
+    while feature[node] != LEAF:
+        node = node + 1 if x[feature[node]] <= threshold[node] else below[node]
+    return below[node]

@@ -4,7 +4,7 @@ Notation:
     m   number of stored configurations
     T   number of tasks
     p   number of features of the coding
-    q   number of nodes of the k-d tree, q = 2 * leaves - 1
+    b   number of blocks of neighbouring configurations
 
 The neighbour is exact in Euclidean distance between float64 features; among equally near ones the
 one stored first counts.
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,8 @@ from hpobench_ordered.surrogates.coding import Coding, space_coding
 if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
 
-POINTS_PER_LEAF = 6
+POINTS_PER_BLOCK = 32
+_LANES = 4  # of `_kernels`, which takes too long to import here
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +46,7 @@ class NearestSurrogate:
     coding: Coding
     points: FloatArray
     targets: FloatArray
-    _tree: "_Tree" = field(init=False, repr=False)
+    _blocks: "_Blocks" = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         points, targets = _frozen(self.points), _frozen(self.targets)
@@ -59,7 +60,7 @@ class NearestSurrogate:
             raise ValueError("points and targets must be finite")
         object.__setattr__(self, "points", points)
         object.__setattr__(self, "targets", targets)
-        object.__setattr__(self, "_tree", _Tree.of(points))
+        object.__setattr__(self, "_blocks", _Blocks.of(points))
 
     def __reduce__(self) -> tuple[type[Self], tuple[Coding, FloatArray, FloatArray]]:
         return type(self), (self.coding, self.points, self.targets)
@@ -85,10 +86,7 @@ class NearestSurrogate:
         self._check_task(task)
         values = np.ascontiguousarray(values, dtype=np.float64)
         self.coding.check(values)
-        tree = self._tree
-        index = _kernels().nearest(
-            values, self.coding.table, tree.points, tree.order, tree.starts, tree.boxes
-        )
+        index = self._nearest(values)
         found: FloatArray = self.targets[index, task]
         return found
 
@@ -97,11 +95,7 @@ class NearestSurrogate:
         self._check_task(task)
         if row.shape[0] < self.coding.width:
             raise ValueError(f"a row needs {self.coding.width} values, got {row.shape}")
-        tree = self._tree
-        index = _kernels().nearest_one(
-            row, self.coding.table, tree.points, tree.order, tree.starts, tree.boxes
-        )
-        return float(self.targets[index, task])
+        return float(self.targets[self._nearest(row[None])[0], task])
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return coding, points and targets as arrays for an npz file without pickle."""
@@ -118,6 +112,10 @@ class NearestSurrogate:
             return cls(Coding.from_table(arrays["coding"]), arrays["points"], arrays["targets"])
         except (KeyError, ValueError) as error:
             raise ArtifactError(f"the arrays are not a nearest neighbour's: {error}") from error
+
+    def _nearest(self, values: FloatArray) -> IntArray:
+        found: IntArray = _kernels().nearest(values, self.coding.table, *self._blocks)
+        return found
 
     def _check_task(self, task: int) -> None:
         if not 0 <= task < self.targets.shape[1]:
@@ -142,37 +140,34 @@ def log_coding(space: "SearchSpace", values: FloatArray) -> Coding:
     return space_coding(space).standardised(values)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Tree:
-    """A complete k-d tree over points; see `_kernels.nearest_point` for its arrays."""
+class _Blocks(NamedTuple):
+    """Points sorted into blocks of neighbours; see `_kernels.nearest_point` for its arrays."""
 
     points: FloatArray
     order: IntArray
     starts: IntArray
-    boxes: FloatArray
+    lower: FloatArray
+    upper: FloatArray
 
     @classmethod
     def of(cls, points: FloatArray) -> Self:
-        """Split the points at the median of their widest feature until leaves are small."""
-        depth = max(0, int(np.ceil(np.log2(len(points) / POINTS_PER_LEAF))))
-        order = np.arange(len(points))
-        starts = np.array([0, len(points)])
-        boxes = [_boxes(points, order, starts)]
-        for _ in range(depth):
+        """Halve the points (m, p) along their most spread feature until blocks are small."""
+        order, starts = np.arange(len(points)), np.array([0, len(points)])
+        while np.diff(starts).max() > POINTS_PER_BLOCK:
             for begin, end in zip(starts[:-1], starts[1:], strict=True):
                 members = points[order[begin:end]]
-                widest = np.argmax(members.max(axis=0) - members.min(axis=0))
-                ranks = np.argsort(members[:, widest], kind="stable")
+                # Mean absolute deviation: a range follows outliers, of which raw values are full.
+                spread = np.abs(members - members.mean(axis=0)).mean(axis=0)
+                ranks = np.argsort(members[:, np.argmax(spread)], kind="stable")
                 order[begin:end] = order[begin:end][ranks]
             starts = np.insert(starts, range(1, len(starts)), (starts[:-1] + starts[1:]) // 2)
-            boxes.append(_boxes(points, order, starts))
-        return cls(np.ascontiguousarray(points[order]), order, starts, np.concatenate(boxes))
-
-
-def _boxes(points: FloatArray, order: IntArray, starts: IntArray) -> FloatArray:
-    lower = np.minimum.reduceat(points[order], starts[:-1])
-    upper = np.maximum.reduceat(points[order], starts[:-1])
-    return np.stack((lower, upper), axis=1)
+        padding = -points.shape[1] % _LANES
+        padded = np.pad(points[order], ((0, 0), (0, padding)))
+        lower = np.minimum.reduceat(padded, starts[:-1])
+        upper = np.maximum.reduceat(padded, starts[:-1])
+        columns = (np.ascontiguousarray(array.T) for array in (padded, lower, upper))
+        blocked, low, high = columns
+        return cls(blocked, order, starts, low, high)
 
 
 def _frozen(array: FloatArray) -> FloatArray:

@@ -149,6 +149,7 @@ class OnnxSurrogate:
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations; see `Surrogate.predict`."""
+        self._check_task(task)
         n = len(values)
         padded = -(-n // GROUP) * GROUP
         x_cat = np.zeros((padded, len(self._cat_source)), dtype=np.int32)
@@ -167,20 +168,24 @@ class OnnxSurrogate:
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
+        self._check_task(task)
         coded = row.tolist()
         # Four equal rows, so that one configuration is computed as in any batch.
         x_cat = np.empty((GROUP, len(self._cat_plan)), dtype=np.int32)
         x_cat[:] = [
-            codes[int(coded[j])] if j >= 0 and coded[j] == coded[j] else codes[-1]  # noqa: PLR0124
+            codes[int(coded[j])] if j >= 0 and coded[j] == coded[j] else codes[-1]
             for j, codes in self._cat_plan
         ]
         plan = self._cont_plans[task]
         x_cont = np.empty((GROUP, len(plan)), dtype=np.float32)
         x_cont[:] = [
-            (coded[j] if coded[j] == coded[j] else 0.0) if j >= 0 else fixed  # noqa: PLR0124
-            for j, fixed in plan
+            (coded[j] if coded[j] == coded[j] else 0.0) if j >= 0 else fixed for j, fixed in plan
         ]
         return float(self._run({"x_cat": x_cat, "x_cont": x_cont})[0])
+
+    def _check_task(self, task: int) -> None:
+        if not 0 <= task < len(self._cont_plans):
+            raise IndexError(f"there is no task {task} among {len(self._cont_plans)}")
 
     def _fill(
         self,
@@ -202,7 +207,7 @@ class OnnxSurrogate:
     def _run(self, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
         """Evaluate a multiple of `GROUP` rows, shape (n,)."""
         session = self._session or self._ready_session()
-        output: NDArray[Any] = session.run(None, inputs)[0]
+        output = np.asarray(session.run(None, inputs)[0])
         # A network that could not be cut down to one target still has them all.
         return output[:, 0 if output.shape[1] == 1 else self._target]
 
@@ -284,7 +289,7 @@ def _codes(
 
 
 def _available_threads() -> int:
-    """Threads this process may use: the limit joblib sets in its workers, or the machine's cores."""
+    """Threads this process may use: the limit set by joblib in its workers, or all cores."""
     limit = os.environ.get(THREADS_VARIABLE, "")
     if limit.isdigit() and int(limit) > 0:
         return int(limit)

@@ -19,8 +19,8 @@ c = 1/(t + 2/(t + 3/(t + ...))) is the tail of the continued fraction of the Mil
 import math
 
 import numpy as np
-from numba import njit
 
+from hpobench_ordered._compile import compiled
 from hpobench_ordered._typing import FloatArray
 
 SQRT_HALF = math.sqrt(0.5)
@@ -30,7 +30,7 @@ TAIL = -10.0  # there the direct formula still has 13 digits, and the fraction c
 TERMS = 12
 
 
-@njit(cache=True)
+@compiled
 def log_expected_improvement(mean: FloatArray, sd: FloatArray, best: float) -> FloatArray:
     """Log expected improvement (m,) below `best`; -inf where sd is not positive."""
     m = mean.shape[0]

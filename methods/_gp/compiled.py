@@ -15,7 +15,7 @@ y           (n,)          standardised losses
 S           (g, n, n)     squared differences of the features, summed over a length scale's columns
 theta       (g + 2,)      log length scales l, log signal variance s2, log noise variance v
 r           (n, n)        scaled distance, r^2 = sum_k S_k / l_k^2
-K           (n, n)        s2 * matern52(r) + v * I
+K           (n, n)        s2 * matern52(r) + v * I; upper triangle only
 R           (n, n)        upper Cholesky factor, K = R^T R
 T           (n, n)        lower triangular inverse of R^T, K^-1 = T^T T
 alpha       (n,)          K^-1 y
@@ -29,8 +29,8 @@ Formulas: Rasmussen and Williams (2006), Gaussian Processes for Machine Learning
 import math
 
 import numpy as np
-from numba import njit
 
+from hpobench_ordered._compile import compiled
 from hpobench_ordered._typing import FloatArray, IntArray
 
 SQRT5 = math.sqrt(5.0)
@@ -40,7 +40,7 @@ MAX_STEP = 2.0  # per coordinate of theta and iteration: a factor of e^2
 BLOCK = 64  # candidates predicted together: a block of n rows stays in the first-level cache
 
 
-@njit(cache=True)
+@compiled
 def squared_differences(X: FloatArray, groups: IntArray, g: int) -> FloatArray:
     """S (g, n, n) of the features X (n, p), whose columns belong to length scales `groups` (p,)."""
     n, p = X.shape
@@ -53,55 +53,57 @@ def squared_differences(X: FloatArray, groups: IntArray, g: int) -> FloatArray:
     return S
 
 
-@njit(cache=True)
+@compiled
 def covariance(S: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """K (n, n) and F (n, n), with dK / d log l_k = F * S_k / l_k^2 elementwise."""
+    """K and F, upper triangles (n, n), with dK / d log l_k = F * S_k / l_k^2 elementwise."""
     g, n, _ = S.shape
     variance = math.exp(theta[g])
     noise = math.exp(theta[g + 1])
-    squared = np.zeros((n, n))
-    for k in range(g):
-        inverse = math.exp(-2.0 * theta[k])
-        for i in range(n):
-            for j in range(i, n):
-                squared[i, j] += inverse * S[k, i, j]
-    K = np.empty((n, n))
-    F = np.empty((n, n))
+    inverses = np.exp(-2.0 * theta[:g])
+    K = np.zeros((n, n))
+    F = np.zeros((n, n))
     for i in range(n):
-        K[i, i] = variance + noise
-        F[i, i] = 0.0  # S vanishes there
-        for j in range(i + 1, n):
-            a = SQRT5 * math.sqrt(squared[i, j])
+        row = K[i, i:]
+        slopes = F[i, i:]
+        width = n - i
+        for k in range(g):
+            squared = S[k, i, i:]
+            for j in range(width):
+                row[j] += inverses[k] * squared[j]
+        for j in range(width):
+            a = SQRT5 * math.sqrt(row[j])
             decay = variance * math.exp(-a)
-            K[i, j] = decay * (1.0 + a + a * a / 3.0)
-            F[i, j] = decay * (5.0 / 3.0) * (1.0 + a)
-            K[j, i] = K[i, j]
-            F[j, i] = F[i, j]
+            row[j] = decay * (1.0 + a + a * a / 3.0)
+            slopes[j] = decay * (5.0 / 3.0) * (1.0 + a)
+        row[0] += noise
     return K, F
 
 
-@njit(cache=True)
+@compiled
 def cholesky(K: FloatArray) -> tuple[bool, FloatArray]:
-    """Whether K (n, n) is numerically positive definite, and if so R, upper, with K = R^T R."""
+    """Whether K (n, n) is numerically positive definite, and if so R, upper, with K = R^T R.
+
+    Only the upper triangle of K is read.
+    """
     n = K.shape[0]
     R = np.zeros((n, n))
     for i in range(n):
-        for j in range(i, n):
-            R[i, j] = K[i, j]
+        R[i, i:] = K[i, i:]
     for k in range(n):
-        if not R[k, k] > 0.0 or not math.isfinite(R[k, k]):
+        pivot = R[k, k]
+        if not pivot > 0.0 or not math.isfinite(pivot):
             return False, R
-        scale = 1.0 / math.sqrt(R[k, k])
-        for j in range(k, n):
-            R[k, j] *= scale
+        R[k, k:] /= math.sqrt(pivot)
         for i in range(k + 1, n):
             factor = R[k, i]
-            for j in range(i, n):
-                R[i, j] -= factor * R[k, j]
+            source = R[k, i:]
+            target = R[i, i:]
+            for j in range(n - i):
+                target[j] -= factor * source[j]
     return True, R
 
 
-@njit(cache=True)
+@compiled
 def solve(R: FloatArray, y: FloatArray) -> FloatArray:
     """K^-1 y (n,) from the Cholesky factor R of K."""
     n = y.shape[0]
@@ -118,30 +120,34 @@ def solve(R: FloatArray, y: FloatArray) -> FloatArray:
     return x
 
 
-@njit(cache=True)
+@compiled
 def inverse_from_factor(R: FloatArray) -> FloatArray:
     """K^-1 (n, n), its upper triangle only, from the Cholesky factor R of K."""
     n = R.shape[0]
     T = np.zeros((n, n))
     for i in range(n):
-        T[i, i] = 1.0
+        row = T[i]
+        row[i] = 1.0
         for k in range(i):
             factor = R[k, i]
+            above = T[k]
             for j in range(k + 1):
-                T[i, j] -= factor * T[k, j]
+                row[j] -= factor * above[j]
         scale = 1.0 / R[i, i]
         for j in range(i + 1):
-            T[i, j] *= scale
+            row[j] *= scale
     inverse = np.zeros((n, n))
     for k in range(n):
         for i in range(k + 1):
             factor = T[k, i]
-            for j in range(i, k + 1):
-                inverse[i, j] += factor * T[k, j]
+            source = T[k, i:]
+            target = inverse[i, i:]
+            for j in range(k + 1 - i):
+                target[j] += factor * source[j]
     return inverse
 
 
-@njit(cache=True)
+@compiled
 def likelihood_gradient(
     S: FloatArray,
     K: FloatArray,
@@ -163,19 +169,23 @@ def likelihood_gradient(
         diagonal = 0.5 * (alpha[i] * alpha[i] - inverse[i, i])
         gradient[g] += diagonal * (K[i, i] - noise)
         gradient[g + 1] += diagonal * noise
-        for j in range(i + 1, n):
-            weight = alpha[i] * alpha[j] - inverse[i, j]
-            gradient[g] += weight * K[i, j]
-            weighted[j] = weight * F[i, j]
+        width = n - i - 1
+        row, inverses, slopes = K[i, i + 1 :], inverse[i, i + 1 :], F[i, i + 1 :]
+        others = alpha[i + 1 :]
+        for j in range(width):
+            weight = alpha[i] * others[j] - inverses[j]
+            gradient[g] += weight * row[j]
+            weighted[j] = weight * slopes[j]
         for k in range(g):
-            for j in range(i + 1, n):
-                by_column[k, j] += weighted[j] * S[k, i, j]
+            squared, sums = S[k, i, i + 1 :], by_column[k, i + 1 :]
+            for j in range(width):
+                sums[j] += weighted[j] * squared[j]
     for k in range(g):
         gradient[k] = math.exp(-2.0 * theta[k]) * np.sum(by_column[k])
     return gradient
 
 
-@njit(cache=True)
+@compiled
 def negative_log_posterior_from(
     y: FloatArray,
     R: FloatArray,
@@ -193,7 +203,7 @@ def negative_log_posterior_from(
     return value
 
 
-@njit(cache=True)
+@compiled
 def negative_log_posterior(
     S: FloatArray, y: FloatArray, theta: FloatArray, mu: FloatArray, w: FloatArray
 ) -> tuple[float, FloatArray]:
@@ -211,7 +221,7 @@ def negative_log_posterior(
     return value, gradient + w * (theta - mu)
 
 
-@njit(cache=True)
+@compiled
 def _descent_direction(
     H: FloatArray, x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, float]:
@@ -230,13 +240,13 @@ def _descent_direction(
     return direction, slope
 
 
-@njit(cache=True)
+@compiled
 def _blocked(x: float, slope: float, lower: float, upper: float) -> bool:
     """Whether going downhill along this coordinate would leave the box."""
     return (x <= lower and slope > 0.0) or (x >= upper and slope < 0.0)
 
 
-@njit(cache=True)
+@compiled
 def _update_inverse_hessian(H: FloatArray, step: FloatArray, change: FloatArray) -> None:
     """BFGS update of H in place (Nocedal and Wright 2006, equation 6.17); skipped if not convex."""
     curvature = np.sum(step * change)
@@ -256,7 +266,7 @@ def _update_inverse_hessian(H: FloatArray, step: FloatArray, change: FloatArray)
             )
 
 
-@njit(cache=True)
+@compiled
 def fit(
     S: FloatArray,
     y: FloatArray,
@@ -301,7 +311,7 @@ def fit(
     return x, value
 
 
-@njit(cache=True)
+@compiled
 def _scaled(X: FloatArray, groups: IntArray, theta: FloatArray) -> FloatArray:
     """Features (p, rows) divided by their length scales, one row a feature."""
     rows, p = X.shape
@@ -313,7 +323,7 @@ def _scaled(X: FloatArray, groups: IntArray, theta: FloatArray) -> FloatArray:
     return scaled
 
 
-@njit(cache=True)
+@compiled
 def _covariance_row(
     row: FloatArray, x: FloatArray, scaled: FloatArray, begin: int, variance: float
 ) -> None:
@@ -330,7 +340,7 @@ def _covariance_row(
         row[j] = variance * (1.0 + a + a * a / 3.0) * math.exp(-a)
 
 
-@njit(cache=True)
+@compiled
 def cross_covariance(
     X: FloatArray, candidates: FloatArray, groups: IntArray, theta: FloatArray
 ) -> FloatArray:
@@ -344,7 +354,7 @@ def cross_covariance(
     return cross
 
 
-@njit(cache=True)
+@compiled
 def predict(
     X: FloatArray,
     R: FloatArray,

@@ -19,7 +19,10 @@ from hpobench_ordered.methods._gp import compiled
 
 
 def cholesky(K: FloatArray) -> tuple[bool, FloatArray]:
-    """Whether K (n, n) is numerically positive definite, and if so R, upper, with K = R^T R."""
+    """Whether K (n, n) is numerically positive definite, and if so R, upper, with K = R^T R.
+
+    Only the upper triangle of K is read.
+    """
     if not np.isfinite(K).all():
         return False, K
     lower, info = dpotrf(K.T, lower=1, clean=1)

@@ -50,7 +50,13 @@ def test_list(cli) -> None:  # type: ignore[no-untyped-def]
 def test_info(cli) -> None:  # type: ignore[no-untyped-def]
     result = cli("info", "yahpo-svm-1220")
     assert result.returncode == 0
-    for words in ("maximize auc", "kernel = radial", "train_fraction: 0.05", "Spearman", "Apache-2.0"):
+    for words in (
+        "maximize auc",
+        "kernel = radial",
+        "train_fraction: 0.05",
+        "Spearman",
+        "Apache-2.0",
+    ):
         assert words in result.stdout
 
 
@@ -204,4 +210,7 @@ def test_unknown_command(cli) -> None:  # type: ignore[no-untyped-def]
 
 @pytest.mark.skipif(shutil.which("hpobench-ordered") is None, reason="the script is not installed")
 def test_script_is_installed() -> None:
-    assert subprocess.run(["hpobench-ordered", "list"], capture_output=True, check=False).returncode == 0
+    assert (
+        subprocess.run(["hpobench-ordered", "list"], capture_output=True, check=False).returncode
+        == 0
+    )

@@ -75,9 +75,10 @@ def test_agrees_with_yahpo_gym(shared: Path, target: str) -> None:
         ours.append(task.evaluate(record["config"]))
         theirs.append(record["values"][target])
     assert len(records) == 160
-    # Times and scores near 0 are differences of float32 numbers near 1.
-    tolerance = 0.0 if target == "auc" else 2e-6
-    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=tolerance)
+    # yahpo-gym evaluates one row, where onnxruntime's logarithms round differently; in the times,
+    # exponentials of wide ranges, and in scores near 0 a float32's last bit shows more.
+    rtol = 3e-4 if target.startswith("time") else 1e-5
+    np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=0.0 if target == "auc" else 1e-7)
 
 
 def test_agrees_with_the_whole_network_row_by_row(shared: Path, scenario: str) -> None:
@@ -118,6 +119,16 @@ def test_values_do_not_depend_on_threads(shared: Path, monkeypatch: pytest.Monke
         results.append(surrogate.predict(values, TASK))
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
+
+
+def test_there_is_no_other_task(shared: Path) -> None:
+    defined, surrogate = build(shared, "rpart")
+    values = draw(defined, 1)
+    for task in (-1, len(FRACTIONS)):
+        with pytest.raises(IndexError, match="no task"):
+            surrogate.predict(values, task)
+        with pytest.raises(IndexError, match="no task"):
+            surrogate.predict_one(values[0], task)
 
 
 def test_an_empty_batch(shared: Path) -> None:
@@ -213,9 +224,9 @@ def test_files_that_do_not_belong_together_are_refused(shared: Path) -> None:
             target="auc",
         )  # fmt: skip
 
-    with pytest.raises(ArtifactError, match="do not belong together.*cp"):
+    with pytest.raises(ArtifactError, match=r"do not belong together.*cp"):
         make(replace(layout, continuous=layout.continuous[1:]), encoding, "1220")
     with pytest.raises(ArtifactError, match="does not know 'impute"):
         make(layout, encoding | {"num.impute.selected.cpo": {"#na#": 0}}, "1220")
-    with pytest.raises(ArtifactError, match="task_id.*does not know '7'"):
+    with pytest.raises(ArtifactError, match=r"task_id.*does not know '7'"):
         make(layout, encoding, "7")

@@ -1,0 +1,251 @@
+"""Forests of the eight YAHPO benchmarks (Hellan et al. 2023, section 4).
+
+svm, aknn, glmnet: fitted to the authors' published evaluations at five training fractions. ranger:
+fitted to evaluations of YAHPO's later v2 network at all twenty, sampled here; the authors
+published none, and the v1.0.2 network was not at hand.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.artifact import file_sha256
+from hpobench_ordered.benchmark import Definition
+from hpobench_ordered.benchmarks.yahpo import (
+    FRACTION,
+    FRACTIONS,
+    INSTANCE,
+    PAPER_BENCHMARKS,
+    REPL,
+    REPLICATION,
+    REPOSITORY,
+    SCENARIOS,
+    TARGET,
+    definition,
+    name_of,
+    remote_files,
+    task_name,
+)
+from hpobench_ordered.bundle import BundledSurrogate, write_bundle
+from hpobench_ordered.errors import ArtifactError, DownloadError
+from hpobench_ordered.generation._best import best_known
+from hpobench_ordered.generation.base import Generator, Request
+from hpobench_ordered.remote import RemoteFile
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates.card import Card, figures, versions_of
+from hpobench_ordered.surrogates.onnx import Layout, OnnxSurrogate
+
+EVALUATIONS, NETWORK = "evaluations", "network"
+PUBLISHED_AT = (
+    "github.com/sighellan/syne-tune, commit f4034662d84cf27dfee34de9695c89af5d7238c5, yahpo_data"
+)
+SAMPLED = 4000
+"""Configurations sampled from the network unless asked otherwise."""
+FOLDS = 10
+
+V2_COMMIT = "0e288068134f4af8d231c63d2a941e5ab8060ef0"
+V2_LAYOUT = Layout(
+    categorical=(
+        (INSTANCE, "respect.unordered.factors", "splitrule", "replace")
+        + ("num.impute.selected.cpo", REPL)
+    ),
+    continuous=(
+        ("num.trees", "sample.fraction", "mtry.power", "min.node.size", "num.random.splits")
+        + (FRACTION,)
+    ),
+    targets=("acc", "bac", "auc", "brier", "logloss", "timetrain", "timepredict"),
+)
+"""Columns of the v2 network of rbv2_ranger."""
+
+
+def _v2_file(name: str, sha256: str) -> RemoteFile:
+    url = f"{REPOSITORY}/{V2_COMMIT}/rbv2_ranger/{name}"
+    return RemoteFile(f"yahpo_data-2.0/rbv2_ranger/{name}", url, sha256)
+
+
+V2_ENCODING = _v2_file(
+    "encoding_v2.json", "79f94025ec3ab2aa5d91f9d149cbd82b26e461a61b07826a6b29da46032d4246"
+)
+V2_MODEL = _v2_file(
+    "model_v2.onnx", "04e5ec7a65e2f1005bead3756ba3e8c214144639a8d2302f39f1692d172dd60a"
+)
+
+
+@dataclass(frozen=True)
+class Evaluations:
+    """Evaluations of the same configurations at several training fractions.
+
+    Attributes:
+        values: Configurations as coded by the search space, shape (n, d).
+        fractions: Training fractions, ascending, k of them.
+        auc: Area under the ROC curve, shape (n, k).
+    """
+
+    values: FloatArray
+    fractions: tuple[float, ...]
+    auc: FloatArray
+
+    def first(self, n: int) -> "Evaluations":
+        """Those of the first n configurations."""
+        return replace(self, values=self.values[:n], auc=self.auc[:n])
+
+
+def generate_from_evaluations(scenario: str, instance: str, request: Request) -> None:
+    """Fit the forest of a benchmark to its published evaluations and write its artifact.
+
+    Raises:
+        ArtifactError: There is no local copy of the evaluations, or it is malformed.
+        DownloadError: The scenario's search space is neither here nor can be downloaded.
+    """
+    path = evaluations_path(request.local, scenario, instance)
+    defined = _definition(scenario, instance, request.local)
+    evaluations = read_evaluations(path, defined.space)
+    if request.configurations is not None:
+        evaluations = evaluations.first(request.configurations)
+    rng = np.random.default_rng(request.seed)
+    _write(scenario, defined, evaluations, PUBLISHED_ORIGIN, request, rng)
+
+
+def generate_from_network(scenario: str, instance: str, request: Request) -> None:
+    """Fit the forest of a benchmark to evaluations of the v2 network and write its artifact.
+
+    Raises:
+        DownloadError: A published file is neither here nor can be downloaded.
+    """
+    defined = _definition(scenario, instance, request.local)
+    rng = np.random.default_rng(request.seed)
+    evaluations = sample_network(defined, instance, request, rng)
+    _write(scenario, defined, evaluations, NETWORK_ORIGIN, request, rng)
+
+
+# -- evaluations -----------------------------------------------------------------------------------
+
+
+def evaluations_path(local: Path | None, scenario: str, instance: str) -> Path:
+    """Find the local copy of a data set's evaluations.
+
+    Args:
+        local: The file itself, or a folder that holds rbv2_SCENARIO/INSTANCE.parquet, directly or
+            under `evaluations`.
+        scenario: The scenario, without "rbv2_".
+        instance: The OpenML data set.
+
+    Raises:
+        ArtifactError: There is none.
+    """
+    file = Path(f"rbv2_{scenario}") / f"{instance}.parquet"
+    if local is None:
+        raise ArtifactError(
+            f"the evaluations of {name_of(scenario, instance)} are not downloaded: they are "
+            f"published at {PUBLISHED_AT}, in files too large to fetch one by one. Give a local "
+            f"copy with --from, a folder that holds {file}: a row for each configuration and "
+            f"fraction, all fractions of a configuration one after another and ascending, with a "
+            f"column a hyperparameter, train_frac and {TARGET}"
+        )
+    candidates = [local, local / file, local / "evaluations" / file]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
+    raise ArtifactError(f"there is no {file} in {local} or its folder evaluations")
+
+
+def read_evaluations(path: Path, space: SearchSpace) -> Evaluations:
+    """Read published evaluations: a row for each configuration and fraction.
+
+    Args:
+        path: A parquet file with a column a hyperparameter (missing where inactive), `train_frac`
+            and `auc`; all fractions of a configuration one after another, ascending.
+        space: The benchmark's search space.
+
+    Raises:
+        ArtifactError: The file is not of that form.
+        InvalidConfigError: A configuration does not fit the search space.
+    """
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(path, columns=[*space.names, "train_frac", TARGET])
+    except (OSError, ValueError, KeyError) as error:
+        raise ArtifactError(f"{path} does not hold evaluations: {error}") from None
+    fractions = np.unique(frame["train_frac"].to_numpy())
+    values = space.values(frame[list(space.names)])
+    rows = (-1, len(fractions))
+    try:
+        given = frame["train_frac"].to_numpy().reshape(rows)
+        auc = frame[TARGET].to_numpy(dtype=np.float64).reshape(rows)
+        grouped = values.reshape(*rows, space.dimension)
+        same = np.array_equal(
+            grouped, np.broadcast_to(grouped[:, :1], grouped.shape), equal_nan=True
+        )
+    except ValueError:
+        same = False
+    if not (same and (given == fractions).all() and set(fractions) <= set(FRACTIONS)):
+        raise ArtifactError(
+            f"{path}: the rows of a configuration must follow one another, one for each of the "
+            f"fractions {fractions.tolist()}, ascending"
+        )
+    return Evaluations(grouped[:, 0], tuple(fractions.tolist()), auc)
+
+
+def sample_network(
+    defined: Definition, instance: str, request: Request, rng: np.random.Generator
+) -> Evaluations:
+    """Evaluate random configurations of rbv2_ranger on the v2 network, at all fractions.
+
+    What v1.0.2 does not tune is fixed: sampling with replacement, replication 10.
+    """
+    model = OnnxSurrogate.for_space(
+        _obtain(V2_MODEL, request.local).read_bytes(),
+        space=defined.space,
+        layout=V2_LAYOUT,
+        encoding=_json(V2_ENCODING, request.local),
+        fixed={INSTANCE: instance, REPL: REPLICATION, "replace": "TRUE"},
+        varied={FRACTION: FRACTIONS},
+        target=TARGET,
+    )
+    n = SAMPLED if request.configurations is None else request.configurations
+    values = defined.space.decode(defined.space.sample_unit(rng, n))
+    columns = []
+    for task in range(len(FRACTIONS)):
+        columns.append(model.predict(values, task))
+        request.progress("evaluations", task + 1, len(FRACTIONS))
+    return Evaluations(values, FRACTIONS, np.stack(columns, axis=1))
+
+
+# -- published files -------------------------------------------------------------------------------
+
+
+def _definition(scenario: str, instance: str, local: Path | None) -> Definition:
+    files = remote_files(scenario)
+    config_space = _json(files["config_space.json"], local)
+    return definition(scenario, instance, config_space, _json(files["encoding.json"], local))
+
+
+def _json(file: RemoteFile, local: Path | None) -> Any:
+    return json.loads(_obtain(file, local).read_bytes())
+
+
+def _obtain(file: RemoteFile, local: Path | None) -> Path:
+    """A published file: a copy beside the local data, else from the cache, else downloaded.
+
+    Raises:
+        DownloadError: The copy is not the published file, or the download failed.
+    """
+    if local is not None:
+        # From the evaluations of one data set, the root of the data is three folders up.
+        for folder in (local, *local.absolute().parents[:3]):
+            path = folder / file.name
+            if path.is_file():
+                if file_sha256(path) != file.sha256:
+                    raise DownloadError(f"{path} is not the published {file.name}")
+                return path
+    if not file.is_fetched:
+        file.download()
+    return file.open_path()

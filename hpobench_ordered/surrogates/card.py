@@ -1,0 +1,217 @@
+"""Quality cards: how well a surrogate predicts evaluations that it was not fitted to.
+
+Notation:
+    n   number of configurations
+    T   number of outputs: tasks whose evaluations the surrogate was fitted to
+    k   size of the best tenth, max(1, n // 10)
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib.metadata import PackageNotFoundError, version
+from platform import python_version
+from typing import Any, Self
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.benchmark import Direction
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.surrogates import SurrogateType
+
+
+def r_squared(truth: FloatArray, predicted: FloatArray) -> FloatArray:
+    """Coefficient of determination of each output, (n, T) and (n, T) to (T,).
+
+    An output whose true values are all equal has 1 if it is predicted exactly, else minus infinity.
+    """
+    residual = np.sum((truth - predicted) ** 2, axis=0)
+    total = np.sum((truth - truth.mean(axis=0)) ** 2, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = residual / total
+    result: FloatArray = 1.0 - np.where(residual == 0.0, 0.0, share)
+    return result
+
+
+def rank_correlation(truth: FloatArray, predicted: FloatArray) -> FloatArray:
+    """Spearman's correlation of each output, ties at their mean rank, (n, T) and (n, T) to (T,).
+
+    NaN where either is constant.
+    """
+    from scipy.stats import rankdata
+
+    x, y = rankdata(truth, axis=0), rankdata(predicted, axis=0)
+    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    with np.errstate(invalid="ignore"):
+        result: FloatArray = np.sum(x * y, axis=0) / np.sqrt(
+            np.sum(x * x, axis=0) * np.sum(y * y, axis=0)
+        )
+    return result
+
+
+def top_decile_overlap(
+    truth: FloatArray, predicted: FloatArray, *, direction: Direction
+) -> FloatArray:
+    """Share of the true best k configurations that are among the predicted best k.
+
+    Among equal values the configuration that comes first counts as the better one.
+
+    Args:
+        truth: Evaluations, shape (n, T).
+        predicted: Predictions, shape (n, T).
+        direction: Whether the best values are the lowest or the highest.
+
+    Returns:
+        Shares in [0, 1], shape (T,).
+    """
+    n = len(truth)
+    k = max(1, n // 10)
+    is_best = np.zeros((2, *truth.shape), dtype=np.bool_)
+    for which, values in enumerate((truth, predicted)):
+        order = np.argsort(direction.sign * values, axis=0, kind="stable")
+        np.put_along_axis(is_best[which], order[:k], True, axis=0)
+    result: FloatArray = is_best.all(axis=0).sum(axis=0) / k
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Quality of one output on configurations it was not fitted to.
+
+    Attributes:
+        name: The task, by name.
+        r2: Coefficient of determination.
+        spearman: Spearman's rank correlation.
+        top_decile: Share of the true best tenth that is in the predicted best tenth.
+    """
+
+    name: str
+    r2: float
+    spearman: float
+    top_decile: float
+
+
+def figures(
+    truth: FloatArray, predicted: FloatArray, *, names: Sequence[str], direction: Direction
+) -> tuple[Figures, ...]:
+    """Compute the figures of every output.
+
+    Args:
+        truth: Evaluations, shape (n, T).
+        predicted: Out-of-fold predictions, as of `cross_validate`, shape (n, T).
+        names: Name of each output, T of them.
+        direction: Whether the objective is minimised or maximised.
+    """
+    if truth.shape != predicted.shape:
+        raise ValueError(f"truth has shape {truth.shape}, predictions {predicted.shape}")
+    columns = (
+        r_squared(truth, predicted),
+        rank_correlation(truth, predicted),
+        top_decile_overlap(truth, predicted, direction=direction),
+    )
+    rows = zip(names, *(column.tolist() for column in columns), strict=True)
+    return tuple(Figures(*row) for row in rows)
+
+
+@dataclass(frozen=True)
+class Card:
+    """Everything a user should know before trusting a benchmark's surrogate.
+
+    Attributes:
+        benchmark: Name of the benchmark.
+        surrogate: Kind of the surrogate.
+        source: Where the evaluations come from, in words and with address and revision.
+        licence: Licence of the evaluations.
+        evaluations: Number of evaluations the surrogate rests on.
+        configurations: Number of different configurations among them.
+        folds: Number of folds of the cross-validation; 0 if there is none, as for exact tables.
+        figures: Cross-validated quality of each output.
+        limits: Known limits, one sentence each.
+        command: What made the artifact.
+        versions: Versions of the software that made it, by package.
+        size: Bytes of the stored arrays; set when the artifact is written.
+        comparisons: Further comparisons by name, as JSON.
+    """
+
+    benchmark: str
+    surrogate: SurrogateType
+    source: str
+    licence: str
+    evaluations: int
+    configurations: int
+    folds: int
+    figures: tuple[Figures, ...]
+    limits: tuple[str, ...]
+    command: str
+    versions: Mapping[str, str]
+    size: int = 0
+    comparisons: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_size(self, size: int) -> Self:
+        """Return the card with the size of the stored arrays in bytes."""
+        return replace(self, size=size)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the card as JSON."""
+        return {
+            **{f.name: getattr(self, f.name) for f in fields(self)},
+            "surrogate": self.surrogate.name,
+            "figures": [asdict(output) for output in self.figures],
+            "limits": list(self.limits),
+            "versions": dict(self.versions),
+            "comparisons": dict(self.comparisons),
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Read a card from `to_json`'s result.
+
+        Raises:
+            ArtifactError: Something is missing, unknown or of another type.
+        """
+        try:
+            typed = {
+                "surrogate": SurrogateType[content["surrogate"]],
+                "figures": tuple(Figures(**output) for output in content["figures"]),
+                "limits": tuple(content["limits"]),
+            }
+            return cls(**{**content, **typed})
+        except (KeyError, TypeError) as error:
+            raise ArtifactError(f"not a quality card: {error!r}") from None
+
+    def describe(self) -> str:
+        """Describe the card in plain text, one fact a line."""
+        lines = [
+            f"surrogate: {self.surrogate.name.lower()}, {self.size / 1e6:.2f} MB, from "
+            f"{self.evaluations} evaluations of {self.configurations} configurations",
+            f"source: {self.source} ({self.licence})",
+        ]
+        if self.figures:
+            columns = ("r2", "spearman", "top_decile")
+            low, mean = (
+                [statistic([getattr(f, c) for f in self.figures]) for c in columns]
+                for statistic in (np.min, np.mean)
+            )
+            worst = ", ".join(
+                f"{name} {at_least:.3f} (mean {on_average:.3f})"
+                for name, at_least, on_average in zip(
+                    ("R2", "Spearman", "top-decile overlap"), low, mean, strict=True
+                )
+            )
+            lines.append(f"{self.folds}-fold cross-validation, worst task: {worst}")
+        lines += [f"limit: {limit}" for limit in self.limits]
+        lines += [f"comparison: {name}" for name in self.comparisons]
+        made_with = ", ".join(f"{name} {number}" for name, number in self.versions.items())
+        lines.append(f"made by: {self.command} ({made_with})")
+        return "\n".join(lines)
+
+
+def versions_of(*packages: str) -> dict[str, str]:
+    """Versions of Python and of packages, for a card; "not installed" for what is not."""
+    found = {"python": python_version()}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found

@@ -1,0 +1,166 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hpobench_ordered.artifact import file_sha256
+from hpobench_ordered.benchmark import Definition, Direction
+from hpobench_ordered.benchmarks.yahpo import (
+    FAMILIES,
+    FRACTIONS,
+    PAPER_BENCHMARKS,
+    SCENARIOS,
+    SPECS,
+    definition,
+    remote_files,
+)
+from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
+from hpobench_ordered.registry import BenchmarkSpec, benchmark_spec, load
+from hpobench_ordered.remote import CACHE_VARIABLE
+
+COMPLETE = ("rpart", "xgboost")
+"""Scenarios whose three files are in the shared data."""
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def fetched(shared: Path, cache: Path) -> Path:
+    """A cache that holds the scenarios of the shared data."""
+    for scenario in COMPLETE:
+        for file in remote_files(scenario).values():
+            file.store(shared / "data" / "yahpo" / file.name)
+    return cache
+
+
+def define(shared: Path, scenario: str, instance: str = "1220") -> Definition:
+    folder = shared / "data" / "yahpo" / "yahpo_data-1.0.2" / f"rbv2_{scenario}"
+    config_space = json.loads((folder / "config_space.json").read_text())
+    encoding = json.loads((folder / "encoding.json").read_text())
+    return definition(scenario, instance, config_space, encoding)
+
+
+def family_spec(name: str) -> BenchmarkSpec:
+    spec = FAMILIES[0].spec(name)
+    assert spec is not None
+    return spec
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_pinned_hashes_are_those_of_the_published_files(shared: Path, scenario: str) -> None:
+    for name, file in remote_files(scenario).items():
+        local = shared / "data" / "yahpo" / file.name
+        assert local.is_file() == (file.sha256 is not None), name
+        if local.is_file():
+            assert file_sha256(local) == file.sha256
+        assert file.url.endswith(f"/slds-lmu/yahpo_data/v1.0.2/rbv2_{scenario}/{name}")
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_columns_are_the_hyperparameters_of_the_search_space(shared: Path, scenario: str) -> None:
+    space = define(shared, scenario).space
+    layout = SCENARIOS[scenario].layout
+    categorical = {p.name for p in space.parameters if p.choices}
+    assert categorical | {"task_id"} == set(layout.categorical)
+    assert {*space.names} - categorical | {"trainsize", "repl"} == set(layout.continuous)
+
+
+def test_the_search_space_is_yahpos(shared: Path) -> None:
+    space = define(shared, "svm").space
+    assert space.names[:3] == ("cost", "kernel", "num.impute.selected.cpo")
+    assert space.names[3:] == ("tolerance", "degree", "gamma")
+    assert set(space.conditions) == {"degree", "gamma"}
+    assert space["cost"].log
+    assert space["kernel"].choices == ("linear", "polynomial", "radial")
+    linear = {"cost": 1.0, "kernel": "linear", "tolerance": 0.1}
+    row = space.row(linear | {"num.impute.selected.cpo": "impute.hist"})
+    np.testing.assert_array_equal(row, [1.0, 0.0, 2.0, 0.1, np.nan, np.nan])
+
+
+def test_tasks_are_twenty_fractions(shared: Path) -> None:
+    defined = define(shared, "glmnet", "375")
+    assert defined.name == "yahpo-glmnet-375"
+    assert [t.name for t in defined.tasks] == [f"{k}%" for k in range(5, 101, 5)]
+    assert [t.context["train_fraction"] for t in defined.tasks] == [k / 20 for k in range(1, 21)]
+    assert defined.objective.direction is Direction.MAXIMIZE
+
+
+def test_the_papers_eight_are_registered() -> None:
+    assert [spec.name for spec in SPECS] == [f"yahpo-{s}-{i}" for s, i in PAPER_BENCHMARKS]
+    for spec in SPECS:
+        assert [option.name for option in spec.surrogates] == ["forest", "onnx"]
+        assert benchmark_spec(spec.name) is spec
+
+
+def test_an_unpinned_network_is_said_to_be_so() -> None:
+    for name in ("yahpo-svm-3", "yahpo-rpart-3"):
+        option = family_spec(name).option()
+        unpinned = any(file.sha256 is None for file in option.files)
+        assert ("first download" in option.summary) == unpinned
+
+
+@pytest.mark.parametrize("scenario", COMPLETE)
+def test_loads_the_network_of_any_instance(fetched: Path, scenario: str) -> None:
+    bench = load(f"yahpo-{scenario}-40981@1")
+    assert bench.surrogate == "onnx"
+    assert bench.name == f"yahpo-{scenario}-40981"
+    assert len(bench.tasks) == len(FRACTIONS)
+    rng = np.random.default_rng(0)
+    configs = [bench.space.sample(rng) for _ in range(20)]
+    for task in (bench.tasks[0], bench.task("100%")):
+        values = task.evaluate_many(configs)
+        assert ((values > 0) & (values <= 1)).all()
+        assert [task.evaluate(config) for config in configs] == values.tolist()
+        assert task.best_value is None
+
+
+def test_values_of_every_recorded_instance(fetched: Path, shared: Path) -> None:
+    records = json.loads((shared / "reference" / "yahpo_gym_values.json").read_text())
+    for record in records[::7]:
+        bench = load(f"yahpo-{record['scenario'].removeprefix('rbv2_')}-{record['instance']}")
+        task = bench.tasks[round(20 * record["trainsize"]) - 1]
+        assert task.evaluate(record["config"]) == pytest.approx(record["values"]["auc"], rel=1e-5)
+
+
+def test_what_is_not_fetched_says_how_to_fetch_it(cache: Path) -> None:
+    with pytest.raises(NotFetchedError, match="fetch yahpo-xgboost-1220 --surrogate onnx"):
+        load("yahpo-xgboost-1220")
+    with pytest.raises(NotFetchedError, match="fetch yahpo-svm-1220 --surrogate onnx"):
+        load("yahpo-svm-1220", surrogate="onnx")
+
+
+def test_an_unknown_instance_suggests_another(fetched: Path) -> None:
+    with pytest.raises(UnknownNameError, match=r"instance of rbv2_rpart '1221'.*did you mean"):
+        load("yahpo-rpart-1221")
+    with pytest.raises(UnknownNameError, match="instance of rbv2_rpart '99999999'"):
+        benchmark_spec("yahpo-rpart-99999999").define()
+
+
+@pytest.mark.parametrize("name", ["yahpo-lightgbm-3", "yahpo-rpart", "yahpo-rpart-x", "rpart-3"])
+def test_other_names_are_not_of_the_family(name: str) -> None:
+    assert FAMILIES[0].spec(name) is None
+    with pytest.raises(UnknownNameError, match="yahpo-SCENARIO-INSTANCE"):
+        benchmark_spec(name)
+
+
+def test_a_damaged_file_is_refused(fetched: Path) -> None:
+    remote_files("rpart")["encoding.json"].path.write_text("{}")
+    with pytest.raises(ArtifactError, match="damaged"):
+        load("yahpo-rpart-1220")
+
+
+def test_loading_imports_nothing_heavy(fetched: Path) -> None:
+    code = (
+        "import sys, hpobench_ordered.registry as r; r.load('yahpo-xgboost-1220');"
+        "heavy = {'onnxruntime', 'numba', 'pandas', 'ConfigSpace', 'sklearn', 'scipy'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

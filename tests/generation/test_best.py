@@ -1,0 +1,74 @@
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hpobench_ordered._conditions import Compare, Comparison
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.benchmark import Direction, Objective
+from hpobench_ordered.generation._best import best_known
+from hpobench_ordered.space import SearchSpace
+
+SPACE = SearchSpace(
+    [
+        Parameter.number("x", 0, 1),
+        Parameter.number("rate", 1e-4, 1, log=True),
+        Parameter.choice("kind", ("a", "b", "c")),
+        Parameter.number("depth", 1, 9, integer=True),
+    ],
+    conditions={"depth": Compare(2, Comparison.EQUAL, (1.0,))},
+)
+
+
+@dataclass(frozen=True)
+class Hill:
+    """Highest, at 10 + task, where x = 0.3, rate = 0.01, kind = b and depth = 7."""
+
+    sign: float = 1.0
+
+    def predict(self, values: FloatArray, task: int) -> FloatArray:
+        x, rate, kind, depth = values.T
+        penalty = (x - 0.3) ** 2 + (np.log(rate) - np.log(0.01)) ** 2 + (kind != 1)
+        penalty += np.where(kind == 1, np.abs(depth - 7), 0.0)
+        return self.sign * (10 + task - penalty)
+
+    def predict_one(self, row: FloatArray, task: int) -> float:
+        return float(self.predict(row[None], task)[0])
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        raise NotImplementedError
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        raise NotImplementedError
+
+
+def search(direction: Direction, *, seed: int = 0, **known: FloatArray) -> list[float]:
+    return best_known(
+        Hill(-direction.sign),
+        SPACE,
+        Objective("height", "m", direction),
+        n_tasks=3,
+        rng=np.random.default_rng(seed),
+        draws=500,
+        **known,
+    )
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_finds_the_top_in_both_directions(direction: Direction) -> None:
+    top = -direction.sign * np.array([10.0, 11.0, 12.0])
+    np.testing.assert_allclose(search(direction), top, atol=1e-4)
+
+
+def test_is_never_worse_than_what_is_known() -> None:
+    known = np.array([[0.3, 0.01, 1.0, 7.0]])
+    assert search(Direction.MAXIMIZE, known=known) == [10.0, 11.0, 12.0]
+
+
+def test_the_same_seed_finds_the_same() -> None:
+    assert search(Direction.MAXIMIZE, seed=3) == search(Direction.MAXIMIZE, seed=3)

@@ -1,0 +1,61 @@
+"""Evaluations a second on YAHPO's networks: one at a time by dict, and in batches of 1000."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hpobench_ordered.benchmark import Benchmark, Task
+from hpobench_ordered.benchmarks.yahpo import FRACTIONS, definition, network
+
+ONE_AT_A_TIME, BATCHED = 6000, 60_000  # evaluations a second
+BATCH = 1000
+SINGLES = 20
+ROUNDS = 60
+
+
+def task_of(shared: Path, scenario: str) -> Task:
+    folder = shared / "data" / "yahpo" / "yahpo_data-1.0.2" / f"rbv2_{scenario}"
+    config_space = json.loads((folder / "config_space.json").read_text())
+    encoding = json.loads((folder / "encoding.json").read_text())
+    defined = definition(scenario, "1220", config_space, encoding)
+    model = network(
+        (folder / "model.onnx").read_bytes(),
+        definition=defined,
+        scenario=scenario,
+        instance="1220",
+        encoding=encoding,
+    )
+    none_known = [None] * len(FRACTIONS)
+    built = Benchmark.build(defined, surrogate="onnx", model=model, best_values=none_known)
+    return built.tasks[9]
+
+
+def rate(work: Callable[[], object], evaluations: int) -> float:
+    """Evaluations a second, the best of several rounds: other processes only slow down."""
+    times = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return evaluations / min(times)
+
+
+@pytest.mark.parametrize("scenario", ["rpart", "xgboost"])
+def test_evaluations_a_second(
+    shared: Path, scenario: str, record_property: Callable[[str, object], None]
+) -> None:
+    task = task_of(shared, scenario)
+    space = task.space
+    values = space.decode(space.sample_unit(np.random.default_rng(0), BATCH))
+    configs = space.configs(values[:SINGLES])
+    singles = rate(lambda: [task.evaluate(config) for config in configs], SINGLES)
+    batched = rate(lambda: task.evaluate_many(values), BATCH)
+    record_property("one at a time", singles)
+    record_property("batched", batched)
+    print(f"{scenario}: {singles:.0f}/s one at a time, {batched:.0f}/s in batches of {BATCH}")
+    assert singles >= ONE_AT_A_TIME
+    assert batched >= BATCHED
