@@ -21,7 +21,7 @@ FAILED, MISUSED, INTERRUPTED = 1, 2, 130
     epilog="Start with:  hpobench-ordered run --benchmark newsvendor",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(package_name="hpobench-ordered")
+@click.version_option(package_name="hpobench-ordered", prog_name="hpobench-ordered")
 def app() -> None:
     """Benchmarks and methods for ordered transfer hyperparameter optimisation.
 
@@ -37,7 +37,7 @@ for command in (list_, info, evaluate, fetch, verify, generate, run, report):
 def main() -> None:
     """Run the command line; one clear message and an exit code instead of a traceback."""
     try:
-        code = app(standalone_mode=False)
+        code = app(prog_name="hpobench-ordered", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         code = error.exit_code

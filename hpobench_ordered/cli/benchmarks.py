@@ -29,14 +29,7 @@ def list_() -> None:
 
     A surrogate in brackets must be fetched first.
     """
-    rows = []
-    for name in list_benchmarks():
-        spec = benchmark_spec(name)
-        definition = spec.define()
-        options = [o.name if o.is_ready else f"[{o.name}]" for o in spec.surrogates]
-        objective = f"{definition.objective.direction.value} {definition.objective.name}"
-        sizes = str(len(definition.tasks)), str(definition.space.dimension)
-        rows.append((spec.id, *sizes, objective, " ".join(options), spec.summary))
+    rows = [_list_row(benchmark_spec(name)) for name in list_benchmarks()]
     print_table(("benchmark", "tasks", "d", "objective", "surrogates", "summary"), rows)
 
 
@@ -159,6 +152,17 @@ def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
         constant = space.constants.get(name)
         config[name] = _value(text, space[name]) if constant is None else type(constant)(text)
     return config
+
+
+def _list_row(spec: BenchmarkSpec) -> tuple[str, str, str, str, str, str]:
+    options = " ".join(o.name if o.is_ready else f"[{o.name}]" for o in spec.surrogates)
+    try:
+        definition = spec.define()
+    except ArtifactError:
+        return spec.id, "-", "-", "damaged", options, spec.summary
+    tasks, dimension = str(len(definition.tasks)), str(definition.space.dimension)
+    objective = f"{definition.objective.direction.value} {definition.objective.name}"
+    return spec.id, tasks, dimension, objective, options, spec.summary
 
 
 def _value(text: str, parameter: Parameter) -> Value:

@@ -33,14 +33,14 @@ def draw_scores(
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 0.9 + 1.9 * len(scored)), layout="constrained")
+    figure = Figure(figsize=(11, 1.6 + 1.9 * len(scored)), layout="constrained")
     panels = figure.subplots(len(scored), 1, squeeze=False)[:, 0]
     for axes, item in zip(panels, scored, strict=True):
         _draw_benchmark(axes, item, trial)
     panels[-1].set_xlabel("task")
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(6, len(labels)))
-    figure.supylabel(f"normalised score after trial {trial} (lower is better)", fontsize=10)
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)))
+    figure.suptitle(f"Normalised score after trial {trial}: lower is better", fontsize=11)
     paths = tuple(folder / f"scores-trial-{trial}.{suffix}" for suffix in ("png", "svg"))
     # Neither a date nor random ids: the same results give the same file.
     with mpl.rc_context({"svg.hashsalt": "hpobench_ordered"}):

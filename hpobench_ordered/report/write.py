@@ -71,9 +71,8 @@ def score_benchmarks(results: "pd.DataFrame") -> list[BenchmarkScores]:
     """
     scored = []
     for (benchmark, surrogate), group in results.groupby(["benchmark", "surrogate"], sort=False):
-        methods = list(dict.fromkeys(group["method"]))
-        if RANDOM_SEARCH in methods:  # the reference first, the others as they come
-            methods = [RANDOM_SEARCH, *(m for m in methods if m != RANDOM_SEARCH)]
+        # The reference first: False is sorted before True.
+        methods = sorted(group["method"].unique(), key=lambda m: (m != RANDOM_SEARCH, m))
         label = f"{benchmark} ({surrogate})"
         try:
             scores = normalised_scores(loss_array(group, methods), methods)

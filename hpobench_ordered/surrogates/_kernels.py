@@ -9,6 +9,9 @@ Notation:
     p       features
     m, b    stored points of a nearest-neighbour surrogate, blocks they are sorted into
     table   a coding: one row a feature, (kind, column, operand, inactive, mean, scale), (p, 6)
+    q, l    nodes and leaves of all trees of a forest together
+    t       trees of a forest
+    K       outputs of a forest
 """
 
 import math
@@ -24,7 +27,8 @@ IDENTITY = int(FeatureKind.IDENTITY)
 LOG = int(FeatureKind.LOG)
 LOG_PRODUCT = int(FeatureKind.LOG_PRODUCT)
 
-LANES = 4  # features that are processed together, see `nearest_point`
+LANES = 4  # features that are processed together, see `box_distances`
+BLOCK = 1024  # rows that go through a tree together: their features stay in the fastest cache
 
 
 @njit(cache=True)
@@ -161,25 +165,109 @@ def nearest(
 
 
 @njit(cache=True)
-def add_leaf_codes(
-    x: NDArray[np.float32],
-    root: int,
+def forest_predict(
+    values: FloatArray,
+    table: FloatArray,
     feature: NDArray[np.uint8],
     threshold: NDArray[np.float32],
-    below: NDArray[np.int32],
-) -> int:
-    """Number of the leaf that x (p,) reaches in the tree at `root`.
+    child: NDArray[np.uint32],
+    roots: NDArray[np.uint32],
+    depths: IntArray,
+    leaf: NDArray[np.uint32],
+    codes: NDArray[np.uint16],
+    units: FloatArray,
+    low: int,
+    high: int,
+    weight: float,
+) -> FloatArray:
+    """Predictions (n,) of configurations (n, d), linear between two outputs.
 
-    The left child, taken where x <= threshold, comes right after its parent.
+    Every row takes as many steps as the tree is deep, without a branch: that is faster than
+    stopping at a leaf, which cannot be foreseen. Sums of codes are whole numbers, hence exact.
 
     Args:
-        x: Features, (p,).
-        root: Node to start from.
-        feature: Feature a node compares; `LEAF` in leaves, (q,).
-        threshold: What it is compared with, (q,).
-        below: Right child; in leaves their own number, (q,).
+        values: Native values, (n, d).
+        table: Coding, (p, 6).
+        feature: Feature that a node compares; anything in leaves, (q,).
+        threshold: What it is compared with; anything in leaves, (q,).
+        child: Next node where feature <= threshold and where it is greater, one after the other;
+            of a leaf the leaf itself, (2 q,).
+        roots: First node of each tree, (t,).
+        depths: Depth of each tree, (t,).
+        leaf: Number of each leaf; anything in other nodes, (q,).
+        codes: Coded values of each output in each leaf, (K, l).
+        units: Offset and factor that turn an output's sum of codes into its value, (K, 2).
+        low: Output at weight 0.
+        high: Output at weight 1.
+        weight: Weight of `high`.
     """
-    node = root
-    while feature[node] != LEAF:
-        node = node + 1 if x[feature[node]] <= threshold[node] else below[node]
-    return below[node]
+    n = values.shape[0]
+    predictions = np.empty(n)
+    x = np.empty((min(n, BLOCK), table.shape[0]), dtype=np.float32)
+    nodes = np.empty(x.shape[0], dtype=np.uint32)
+    sums = np.empty((2, x.shape[0]), dtype=np.int64)
+    for begin in range(0, n, BLOCK):
+        size = min(BLOCK, n - begin)
+        for i in range(size):
+            encode_row(values[begin + i], table, x[i])
+        sums[:] = 0
+        for tree in range(roots.shape[0]):
+            nodes[:] = roots[tree]
+            for _ in range(depths[tree]):
+                for i in range(size):
+                    # Unsigned, since indices that may be negative cost a comparison each.
+                    node = np.uint64(nodes[i])
+                    greater = np.uint64(x[i, np.uint64(feature[node])] > threshold[node])
+                    nodes[i] = child[np.uint64(2) * node + greater]
+            for i in range(size):
+                number = leaf[nodes[i]]
+                sums[0, i] += codes[low, number]
+                sums[1, i] += codes[high, number]
+        for i in range(size):
+            predictions[begin + i] = mix(sums[0, i], sums[1, i], units, low, high, weight)
+    return predictions
+
+
+@njit(cache=True)
+def forest_predict_one(
+    row: FloatArray,
+    table: FloatArray,
+    feature: NDArray[np.uint8],
+    threshold: NDArray[np.float32],
+    child: NDArray[np.uint32],
+    roots: NDArray[np.uint32],
+    leaf: NDArray[np.uint32],
+    codes: NDArray[np.uint16],
+    units: FloatArray,
+    low: int,
+    high: int,
+    weight: float,
+) -> float:
+    """Prediction of one configuration (d,): `forest_predict`, stopping at leaves.
+
+    With one row there is nothing to do while a step waits for the previous one.
+    """
+    x = np.empty(table.shape[0], dtype=np.float32)
+    encode_row(row, table, x)
+    sum_low, sum_high = 0, 0
+    for tree in range(roots.shape[0]):
+        node, following = np.uint64(roots[tree]), np.uint64(roots[tree])
+        while True:
+            greater = np.uint64(x[np.uint64(feature[node])] > threshold[node])
+            following = np.uint64(child[np.uint64(2) * node + greater])
+            if following == node:
+                break
+            node = following
+        sum_low += codes[low, leaf[node]]
+        sum_high += codes[high, leaf[node]]
+    return mix(sum_low, sum_high, units, low, high, weight)
+
+
+@njit(cache=True)
+def mix(
+    sum_low: int, sum_high: int, units: FloatArray, low: int, high: int, weight: float
+) -> float:
+    """Value linear between two outputs, from their sums of codes."""
+    at_low = units[low, 0] + units[low, 1] * sum_low
+    at_high = units[high, 0] + units[high, 1] * sum_high
+    return (1.0 - weight) * at_low + weight * at_high

@@ -1,0 +1,147 @@
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpobench_ordered.artifact import file_sha256
+from hpobench_ordered.benchmark import Definition
+from hpobench_ordered.benchmarks.yahpo import FRACTIONS, PAPER_BENCHMARKS, SPECS, definition
+from hpobench_ordered.errors import ArtifactError, DownloadError
+from hpobench_ordered.generation import yahpo
+from hpobench_ordered.generation.base import Request
+from hpobench_ordered.generation.yahpo import (
+    GENERATORS,
+    evaluations_path,
+    read_evaluations,
+    sample_network,
+)
+from hpobench_ordered.registry import load
+from hpobench_ordered.remote import CACHE_VARIABLE
+
+FIVE = (0.05, 0.25, 0.5, 0.75, 1.0)
+
+
+@pytest.fixture
+def data(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The shared copy of YAHPO's data, with an empty cache."""
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    return shared / "data" / "yahpo"
+
+
+def define(data: Path, scenario: str, instance: str) -> Definition:
+    folder = data / "yahpo_data-1.0.2" / f"rbv2_{scenario}"
+    config_space = json.loads((folder / "config_space.json").read_text())
+    encoding = json.loads((folder / "encoding.json").read_text())
+    return definition(scenario, instance, config_space, encoding)
+
+
+def generate(name: str, folder: Path, local: Path | None, *, n: int = 60, seed: int = 0) -> Path:
+    generator = next(g for g in GENERATORS if g.name == name)
+    source = next(iter(generator.sources))
+    request = Request(folder / name, source, local, seed=seed, configurations=n)
+    generator.generate(request)
+    return request.folder
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small search for the best known values."""
+    monkeypatch.setattr(yahpo, "DRAWS", 200)
+
+
+def test_every_benchmark_of_the_paper_has_a_generator() -> None:
+    assert [g.name for g in GENERATORS] == [spec.name for spec in SPECS]
+
+
+@pytest.mark.parametrize(("scenario", "instance"), [b for b in PAPER_BENCHMARKS if b[0] != "ranger"])
+def test_reads_the_published_evaluations(data: Path, scenario: str, instance: str) -> None:
+    space = define(data, scenario, instance).space
+    path = evaluations_path(data, scenario, instance)
+    evaluations = read_evaluations(path, space)
+    assert evaluations.values.shape == (3000, space.dimension)
+    assert evaluations.fractions == FIVE
+    frame = pd.read_parquet(path)
+    row = 5 * 1234 + 3
+    config = {k: v for k, v in frame.iloc[row][list(space.names)].items() if not pd.isna(v)}
+    np.testing.assert_array_equal(evaluations.values[1234], space.row(config))
+    assert frame["train_frac"][row] == 0.75
+    assert evaluations.auc[1234, 3] == frame["auc"][row]
+
+
+def test_finds_a_local_copy_by_file_and_by_folder(data: Path, tmp_path: Path) -> None:
+    file = data / "evaluations" / "rbv2_svm" / "1220.parquet"
+    for local in (data, data / "evaluations", file):
+        assert evaluations_path(local, "svm", "1220") == file
+    with pytest.raises(ArtifactError, match="no rbv2_svm"):
+        evaluations_path(tmp_path, "svm", "1220")
+
+
+def test_without_a_local_copy_says_where_the_evaluations_are(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match=r"sighellan/syne-tune.*--from.*rbv2_svm"):
+        generate("yahpo-svm-1220", tmp_path, None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_refuses_evaluations_in_another_order(data: Path, tmp_path: Path) -> None:
+    space = define(data, "glmnet", "375").space
+    frame = pd.read_parquet(evaluations_path(data, "glmnet", "375")).head(50)
+    path = tmp_path / "375.parquet"
+    broken = [frame.sort_values("train_frac"), frame.iloc[1:], frame[::-1]]
+    for frame_of_wrong_form in broken:
+        frame_of_wrong_form.to_parquet(path)
+        with pytest.raises(ArtifactError, match="follow one another"):
+            read_evaluations(path, space)
+    frame.drop(columns="auc").to_parquet(path)
+    with pytest.raises(ArtifactError, match="does not hold evaluations"):
+        read_evaluations(path, space)
+    path.write_text("no parquet")
+    with pytest.raises(ArtifactError, match="does not hold evaluations"):
+        read_evaluations(path, space)
+
+
+def test_refuses_a_changed_search_space(data: Path, tmp_path: Path) -> None:
+    for part in ("evaluations/rbv2_svm/458.parquet", "yahpo_data-1.0.2/rbv2_svm/encoding.json"):
+        (tmp_path / part).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(data / part, tmp_path / part)
+    space = tmp_path / "yahpo_data-1.0.2" / "rbv2_svm" / "config_space.json"
+    space.write_text("{}")
+    with pytest.raises(DownloadError, match="not the published"):
+        generate("yahpo-svm-458", tmp_path / "out", tmp_path)
+
+
+def test_samples_the_network_at_all_fractions(data: Path, tmp_path: Path) -> None:
+    defined = define(data, "ranger", "4154")
+    request = Request(tmp_path, "network", data, configurations=30)
+    samples = [
+        sample_network(defined, "4154", request, np.random.default_rng(seed)) for seed in (0, 0, 1)
+    ]
+    assert samples[0].fractions == FRACTIONS
+    assert samples[0].auc.shape == (30, 20)
+    assert ((samples[0].auc > 0) & (samples[0].auc <= 1)).all()
+    np.testing.assert_array_equal(samples[0].auc, samples[1].auc)
+    assert not np.array_equal(samples[0].auc, samples[2].auc)
+
+
+@pytest.mark.parametrize("name", ["yahpo-svm-1220", "yahpo-ranger-4154"])
+def test_the_same_seed_gives_the_same_bytes(
+    name: str, data: Path, tmp_path: Path, quick: None
+) -> None:
+    first, second, other = (
+        generate(name, tmp_path / part, data, seed=seed)
+        for part, seed in (("a", 0), ("b", 0), ("c", 1))
+    )
+    hashes = [
+        {path.name: file_sha256(path) for path in folder.iterdir()}
+        for folder in (first, second, other)
+    ]
+    assert hashes[0] == hashes[1]
+    assert hashes[0] != hashes[2]
+    bench = load(str(first))
+    assert [task.name for task in bench.tasks] == [f"{k}%" for k in range(5, 101, 5)]
+    config = bench.space.sample(np.random.default_rng(0))
+    for task in bench.tasks:
+        assert task.best_value is not None
+        assert task.best_value >= task.evaluate(config)

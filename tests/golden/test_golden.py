@@ -1,0 +1,52 @@
+"""Values and suggestions that may not change silently; `write.py` beside this file wrote them."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import hpobench_ordered as hbo
+
+FOLDER = Path(__file__).parent
+BENCHMARKS = json.loads((FOLDER / "benchmarks.json").read_text(encoding="utf-8"))
+METHODS = json.loads((FOLDER / "methods.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def write() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("write", FOLDER / "write.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_nothing_is_without_golden_values() -> None:
+    assert set(BENCHMARKS) == {hbo.load(name).id for name in hbo.list_benchmarks()}
+    assert set(METHODS) == set(hbo.list_methods())
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
+def test_values(benchmark: str) -> None:
+    loaded, golden = hbo.load(benchmark), BENCHMARKS[benchmark]
+    for task, values in golden["values"].items():
+        measured = [loaded.task(task).evaluate(config) for config in golden["configs"]]
+        # Exact on one machine; the last bits of logarithms may differ between processors.
+        assert measured == pytest.approx(values, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS)
+def test_sampling(benchmark: str, write: ModuleType) -> None:
+    measured = write.benchmark_values(benchmark)["configs"]
+    for config, golden in zip(measured, BENCHMARKS[benchmark]["configs"], strict=True):
+        assert config == pytest.approx(golden, rel=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_suggestions(method: str, write: ModuleType) -> None:
+    for played, golden in zip(write.trajectory(method), METHODS[method], strict=True):
+        for (config, loss), (golden_config, golden_loss) in zip(played, golden, strict=True):
+            assert config == pytest.approx(golden_config, rel=1e-6)
+            assert loss == pytest.approx(golden_loss, rel=1e-6, abs=1e-12)
