@@ -17,9 +17,9 @@ Notation:
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from hpobench_ordered._compile import compiled
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.surrogates.coding import FeatureKind
 
@@ -31,7 +31,7 @@ LANES = 4  # features that are processed together, see `box_distances`
 BLOCK = 1024  # rows that go through a tree together: their features stay in the fastest cache
 
 
-@njit(cache=True)
+@compiled
 def encode_row(row: FloatArray, table: FloatArray, x: NDArray[np.floating]) -> None:
     """Write the features of one configuration (d,) into x (p,), rounded to the type of x."""
     for j in range(table.shape[0]):
@@ -51,7 +51,7 @@ def encode_row(row: FloatArray, table: FloatArray, x: NDArray[np.floating]) -> N
         x[j] = (raw - table[j, 4]) / table[j, 5]
 
 
-@njit(cache=True)
+@compiled
 def encode(values: FloatArray, table: FloatArray) -> FloatArray:
     """Features (n, p) of configurations (n, d)."""
     features = np.empty((values.shape[0], table.shape[0]))
@@ -60,7 +60,7 @@ def encode(values: FloatArray, table: FloatArray) -> FloatArray:
     return features
 
 
-@njit(cache=True)
+@compiled
 def box_distances(x: FloatArray, lower: FloatArray, upper: FloatArray, total: FloatArray) -> None:
     """Write the squared distances of x (p,) to boxes (p, b) into total (b,).
 
@@ -79,7 +79,7 @@ def box_distances(x: FloatArray, lower: FloatArray, upper: FloatArray, total: Fl
             total[k] = partial if j == 0 else total[k] + partial
 
 
-@njit(cache=True)
+@compiled
 def point_distances(
     x: FloatArray, points: FloatArray, begin: int, size: int, total: FloatArray
 ) -> None:
@@ -95,7 +95,7 @@ def point_distances(
             total[i] = partial if j == 0 else total[i] + partial
 
 
-@njit(cache=True)
+@compiled
 def nearest_point(
     x: FloatArray,
     points: FloatArray,
@@ -126,7 +126,8 @@ def nearest_point(
     for k in range(1, blocks):
         if bounds[k] < bounds[first]:
             first = k
-    best, best_index = math.inf, points.shape[1]
+    best: float = math.inf
+    best_index: int = points.shape[1]
     for turn in range(-1, blocks):
         k = first if turn < 0 else turn
         # Where a bound equals the best distance, a point with a lower index may be found.
@@ -143,7 +144,7 @@ def nearest_point(
     return best_index
 
 
-@njit(cache=True)
+@compiled
 def nearest(
     values: FloatArray,
     table: FloatArray,
@@ -164,7 +165,7 @@ def nearest(
     return found
 
 
-@njit(cache=True)
+@compiled
 def forest_predict(
     values: FloatArray,
     table: FloatArray,
@@ -228,7 +229,7 @@ def forest_predict(
     return predictions
 
 
-@njit(cache=True)
+@compiled
 def forest_predict_one(
     row: FloatArray,
     table: FloatArray,
@@ -263,11 +264,11 @@ def forest_predict_one(
     return mix(sum_low, sum_high, units, low, high, weight)
 
 
-@njit(cache=True)
+@compiled
 def mix(
     sum_low: int, sum_high: int, units: FloatArray, low: int, high: int, weight: float
 ) -> float:
     """Value linear between two outputs, from their sums of codes."""
-    at_low = units[low, 0] + units[low, 1] * sum_low
-    at_high = units[high, 0] + units[high, 1] * sum_high
+    at_low: float = units[low, 0] + units[low, 1] * sum_low
+    at_high: float = units[high, 0] + units[high, 1] * sum_high
     return (1.0 - weight) * at_low + weight * at_high

@@ -13,6 +13,7 @@ one stored first counts.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -154,7 +155,7 @@ class _Blocks(NamedTuple):
         """Halve the points (m, p) along their most spread feature until blocks are small."""
         order, starts = np.arange(len(points)), np.array([0, len(points)])
         while np.diff(starts).max() > POINTS_PER_BLOCK:
-            for begin, end in zip(starts[:-1], starts[1:], strict=True):
+            for begin, end in pairwise(starts):
                 members = points[order[begin:end]]
                 # Mean absolute deviation: a range follows outliers, of which raw values are full.
                 spread = np.abs(members - members.mean(axis=0)).mean(axis=0)

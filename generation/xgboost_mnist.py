@@ -1,0 +1,162 @@
+"""Generates `xgboost-mnist`: from the published evaluations, or by training XGBoost on MNIST."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.artifact import write_atomically
+from hpobench_ordered.benchmarks.xgboost_mnist import (
+    NAME,
+    PUBLISHED,
+    SIZES,
+    definition,
+    read_published,
+    space,
+)
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.generation._forest import Evaluations, write_forest
+from hpobench_ordered.generation._xgboost_comparison import compare
+from hpobench_ordered.generation._xgboost_training import (
+    XGBoostTrainer,
+    load_mnist,
+    split,
+    train_many,
+)
+from hpobench_ordered.generation.base import Generator, Request
+from hpobench_ordered.surrogates.coding import space_coding
+from hpobench_ordered.surrogates.fitting import ForestRecipe
+from hpobench_ordered.surrogates.forest import TaskMix
+
+TRAINED_CONFIGURATIONS = 1000
+SMALLEST_WEIGHTS = (2.0, 1.5)
+"""Weights of the two smallest sizes in choosing splits: they behave unlike the 26 others."""
+
+
+def generate(request: Request) -> None:
+    """Write the artifact, or the comparison, that the request's source stands for.
+
+    Raises:
+        ExperimentError: A training-set size is not one of the benchmark's.
+        DownloadError: The published evaluations are neither here nor can be downloaded.
+        MissingExtraError: A package that the source needs is not installed.
+    """
+    for size in request.sizes or ():
+        if size not in SIZES:
+            raise ExperimentError(f"{size} is not a training-set size of {NAME}: {list(SIZES)}")
+    {"published": _from_published, "train": _by_training, "compare": _compare}[request.source](
+        request
+    )
+
+
+def comparison_file(request: Request) -> Path:
+    """Where the comparison of trainings goes, and is taken from for the card."""
+    return request.folder.with_name(f"{request.folder.name}-comparison.json")
+
+
+def _from_published(request: Request) -> None:
+    values, errors = _published(request.local)
+    file = comparison_file(request)
+    comparisons = {"own trainings": json.loads(file.read_bytes())} if file.exists() else {}
+    _write(
+        request,
+        values,
+        errors,
+        sizes=SIZES,
+        source=(
+            "the authors' evaluations, github.com/sighellan/syne-tune, commit "
+            "f4034662d84cf27dfee34de9695c89af5d7238c5"
+        ),
+        comparisons=comparisons,
+    )
+
+
+def _by_training(request: Request) -> None:
+    sizes = tuple(sorted(request.sizes or SIZES))
+    count = request.configurations or TRAINED_CONFIGURATIONS
+    drawn = space().sample_unit(np.random.default_rng(request.seed), count)
+    values = space().decode(drawn)
+    frame = train_many(
+        XGBoostTrainer(split(*load_mnist(request.local))),
+        space().configs(values),
+        sizes,
+        request.folder.with_name(f"{request.folder.name}-evaluations"),
+        workers=request.workers,
+        progress=request.progress,
+    )
+    errors = frame["error_count"].to_numpy(dtype=np.float64).reshape(len(sizes), count).T
+    _write(request, values, errors, sizes=sizes, source="own trainings of XGBoost", comparisons={})
+
+
+def _compare(request: Request) -> None:
+    """Train a sample of the published configurations; `local` is MNIST, as for training."""
+    values, errors = _published(None)
+    result = compare(request, split(*load_mnist(request.local)), values, errors)
+    write_atomically(comparison_file(request), (json.dumps(result, indent=1) + "\n").encode())
+
+
+def _published(local: Path | None) -> tuple[FloatArray, FloatArray]:
+    if local is not None:
+        PUBLISHED.store(local)
+    elif not PUBLISHED.is_fetched:
+        PUBLISHED.download()
+    return read_published(PUBLISHED.open_path())
+
+
+def _write(
+    request: Request,
+    values: FloatArray,
+    errors: FloatArray,
+    *,
+    sizes: tuple[int, ...],
+    source: str,
+    comparisons: Mapping[str, Any],
+) -> None:
+    defined = definition()
+    tasks = tuple(task for task in defined.tasks if task.context["train_size"] in sizes)
+    weights = [dict(zip(SIZES, SMALLEST_WEIGHTS, strict=False)).get(size, 1.0) for size in sizes]
+    evaluations = Evaluations(
+        values=values,
+        targets=errors,
+        tasks=tuple(TaskMix(k, k) for k in range(len(sizes))),
+        source=source,
+        summary="Random forest fitted to " + source.partition(",")[0] + ".",
+        limits=(
+            "Validation errors of one split of MNIST and one seed: they hold no noise between "
+            "repetitions.",
+            "At the smallest sizes many configurations predict one class alone and tie; ranks are "
+            "least certain there.",
+        ),
+        command=f"hpobench-ordered generate {NAME} --source {request.source} --seed {request.seed}",
+        comparisons=comparisons,
+    )
+    coding = space_coding(
+        space(),
+        products=[("learning_rate", "n_estimators")],
+        also_raw=["min_child_weight"],
+    )
+    write_forest(
+        request,
+        replace(defined, tasks=tasks),
+        evaluations,
+        coding=coding,
+        recipe=ForestRecipe(output_weights=tuple(weights)),
+        rng=np.random.default_rng(request.seed),
+    )
+
+
+GENERATORS = (
+    Generator(
+        name=NAME,
+        sources={
+            "published": "The authors' 28 000 evaluations; --from takes a local copy.",
+            "train": "Really trains XGBoost on MNIST; --from takes an npz file with the images.",
+            "compare": "Trains a sample and compares it with the published evaluations.",
+        },
+        generate=generate,
+    ),
+)

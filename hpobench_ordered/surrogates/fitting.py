@@ -1,0 +1,216 @@
+"""Fitting and cross-validating forests with scikit-learn.
+
+Notation:
+    n, d    configurations, hyperparameters
+    K       outputs
+    t       trees
+    q, l    nodes and leaves of all trees together
+
+scikit-learn rounds features to float32 and compares them with float64 thresholds: at most the
+threshold goes left. Thresholds are rounded down to float32 here; for any float32 number x,
+x <= threshold holds for the rounded one exactly if it does for the original. So every configuration
+reaches the leaf that scikit-learn finds; predictions differ from its own by at most half a step of
+the codes, 1/131070 of the output's range.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered.errors import MissingExtraError
+from hpobench_ordered.surrogates.coding import Coding
+from hpobench_ordered.surrogates.forest import LEAF, ForestSurrogate, TaskMix
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+    Model: TypeAlias = ExtraTreesRegressor | RandomForestRegressor
+
+MAX_CODE = 65535
+
+
+class TreeKind(Enum):
+    """How trees choose their splits."""
+
+    EXTRA = "extra-trees"
+    """The best of one random threshold a feature (Geurts et al. 2006): smoother between points."""
+    RANDOM = "random-forest"
+    """The best threshold, on bootstrap samples (Breiman 2001)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForestRecipe:
+    """How a forest is fitted.
+
+    Attributes:
+        kind: How trees choose their splits. Extra trees on all configurations predict smooth
+            objectives better than random forests, with half the trees.
+        trees: Number of trees, t.
+        min_samples_leaf: Fewest configurations in a leaf. From 2 on no leaf is the evaluation of a
+            single configuration, and trees are less than half as large as with 1.
+        max_features: Share of the features among which a split is chosen.
+        output_weights: Weight of each output in choosing splits, K of them; equal without. Outputs
+            are standardised before. Larger for outputs that behave unlike most others.
+    """
+
+    kind: TreeKind = TreeKind.EXTRA
+    trees: int = 60
+    min_samples_leaf: int = 2
+    max_features: float = 1.0
+    output_weights: tuple[float, ...] | None = None
+
+
+def fit_forest(
+    values: FloatArray,
+    targets: FloatArray,
+    *,
+    coding: Coding,
+    recipe: ForestRecipe,
+    seed: int,
+    tasks: Sequence[TaskMix] | None = None,
+    workers: int = 1,
+) -> ForestSurrogate:
+    """Fit a forest; the same seed gives the same bytes, whatever the number of workers.
+
+    Args:
+        values: Configurations, native values with inactive ones NaN, shape (n, d).
+        targets: Their evaluations in the objective's own units, shape (n, K).
+        coding: Features the trees split on.
+        recipe: How to fit.
+        seed: Seed of the trees.
+        tasks: How tasks are made of the outputs; without, every output is a task.
+        workers: Number of threads.
+
+    Raises:
+        MissingExtraError: scikit-learn is not installed.
+        ValueError: Shapes do not fit, or a target is not finite.
+    """
+    if targets.ndim != 2 or len(targets) != len(values) or not np.isfinite(targets).all():
+        raise ValueError(
+            f"targets need shape ({len(values)}, K) and finite values, got {targets.shape}"
+        )
+    x = coding.encode(values).astype(np.float32)
+    mean, deviation = targets.mean(axis=0), targets.std(axis=0)
+    scale = np.where(deviation > 0, deviation, 1.0) / _weights(recipe, targets.shape[1])
+    scaled = (targets - mean) / scale
+    model = _model(recipe, seed, workers)
+    # scikit-learn insists on one dimension for one output.
+    model.fit(x, scaled[:, 0] if scaled.shape[1] == 1 else scaled)
+    nodes, feature, threshold, leaves = _extract(model)
+    codes, offset, step = _quantise(mean + scale * leaves)
+    outputs = range(targets.shape[1])
+    return ForestSurrogate(
+        coding=coding,
+        nodes=nodes,
+        feature=feature,
+        threshold=threshold,
+        codes=codes,
+        offset=offset,
+        step=step,
+        tasks=tuple(TaskMix(k, k) for k in outputs) if tasks is None else tuple(tasks),
+    )
+
+
+def cross_validate(
+    values: FloatArray,
+    targets: FloatArray,
+    *,
+    coding: Coding,
+    recipe: ForestRecipe,
+    seed: int,
+    folds: int = 10,
+    workers: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> FloatArray:
+    """Predict every evaluation by a forest that was fitted without its configuration.
+
+    The forests are stored and evaluated exactly as the one that is shipped.
+
+    Args:
+        values: Configurations, shape (n, d).
+        targets: Their evaluations, shape (n, K).
+        coding: Features the trees split on.
+        recipe: How to fit.
+        seed: Seed of the folds and of the trees.
+        folds: Number of folds.
+        workers: Number of threads.
+        progress: Called with the number of finished folds and of all of them.
+
+    Returns:
+        Out-of-fold predictions, shape (n, K).
+    """
+    predictions = np.empty(targets.shape)
+    for done, held_out in enumerate(_folds(len(values), folds, seed), start=1):
+        kept = np.setdiff1d(np.arange(len(values)), held_out)
+        forest = fit_forest(
+            values[kept], targets[kept], coding=coding, recipe=recipe, seed=seed, workers=workers
+        )
+        for output in range(targets.shape[1]):
+            predictions[held_out, output] = forest.predict(values[held_out], output)
+        if progress is not None:
+            progress(done, folds)
+    return predictions
+
+
+def _folds(n: int, folds: int, seed: int) -> Iterator[IntArray]:
+    if not 2 <= folds <= n:
+        raise ValueError(f"folds must be from 2 to {n}, got {folds}")
+    yield from np.array_split(np.random.default_rng(seed).permutation(n), folds)
+
+
+def _weights(recipe: ForestRecipe, outputs: int) -> FloatArray:
+    if recipe.output_weights is None:
+        return np.ones(outputs)
+    if len(recipe.output_weights) != outputs or min(recipe.output_weights) <= 0:
+        raise ValueError(f"the recipe needs {outputs} positive output weights")
+    return np.array(recipe.output_weights)
+
+
+def _model(recipe: ForestRecipe, seed: int, workers: int) -> "Model":
+    try:
+        from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+    except ImportError:
+        raise MissingExtraError(
+            "scikit-learn", extra="generate", purpose="fitting a forest"
+        ) from None
+    kind = ExtraTreesRegressor if recipe.kind is TreeKind.EXTRA else RandomForestRegressor
+    return kind(
+        n_estimators=recipe.trees,
+        min_samples_leaf=recipe.min_samples_leaf,
+        max_features=recipe.max_features,
+        random_state=seed,
+        n_jobs=workers,
+    )
+
+
+def _extract(
+    model: "Model",
+) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32], FloatArray]:
+    """Nodes of each tree (t,), feature (q,), threshold (l - t,) and leaf values (l, K)."""
+    trees = [estimator.tree_ for estimator in model.estimators_]
+    features, thresholds, leaves = [], [], []
+    for tree in trees:
+        inner = tree.children_left >= 0
+        if not np.array_equal(tree.children_left[inner], np.flatnonzero(inner) + 1):
+            raise ValueError("this version of scikit-learn does not store trees depth first")
+        features.append(np.where(inner, tree.feature, LEAF))
+        thresholds.append(tree.threshold[inner])
+        leaves.append(tree.value[~inner, :, 0])
+    exact = np.concatenate(thresholds)
+    rounded = exact.astype(np.float32)
+    down = np.where(rounded > exact, np.nextafter(rounded, np.float32(-np.inf)), rounded)
+    nodes = np.array([tree.node_count for tree in trees], dtype=np.int32)
+    return nodes, np.concatenate(features).astype(np.uint8), down, np.concatenate(leaves)
+
+
+def _quantise(leaves: FloatArray) -> tuple[NDArray[np.uint16], FloatArray, FloatArray]:
+    """Codes (K, l), offset (K,) and step (K,) of leaf values (l, K)."""
+    offset = leaves.min(axis=0)
+    step = (leaves.max(axis=0) - offset) / MAX_CODE
+    codes = np.rint((leaves - offset) / np.where(step > 0, step, 1.0))
+    return np.ascontiguousarray(codes.T.astype(np.uint16)), offset, step

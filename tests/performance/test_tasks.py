@@ -1,0 +1,88 @@
+"""Evaluations through the public interface, validation included; and how fast one gets there.
+
+    pytest tests/performance/test_tasks.py
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+
+import hpobench_ordered as hbo
+from hpobench_ordered.benchmarks import xgboost_mnist
+
+CONFIGURATIONS = 1000
+AT_LEAST = {
+    ("newsvendor", "table"): (30_000, 1_000_000),
+    ("xgboost-mnist", "nearest"): (20_000, 1_000_000),
+    ("xgboost-mnist", "nearest-log"): (20_000, 1_000_000),
+    ("xgboost-mnist", "forest"): (20_000, 200_000),
+    ("yahpo-svm-1220", "forest"): (20_000, 200_000),
+    ("yahpo-ranger-4154", "forest"): (20_000, 200_000),
+}
+"""Evaluations a second: one at a time, and in batches of 1000 as an array."""
+
+
+@pytest.fixture
+def task(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> hbo.Task:
+    name, surrogate = request.param
+    if surrogate.startswith("nearest"):
+        shared: Path = request.getfixturevalue("shared")
+        monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path))
+        published = shared / "data" / "othpo" / "aggregated_experiments.json.gz"
+        xgboost_mnist.PUBLISHED.store(published)
+    return hbo.load(name, surrogate=surrogate).tasks[3]
+
+
+def configurations(task: hbo.Task) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return task.space.decode(task.space.sample_unit(rng, CONFIGURATIONS))
+
+
+def assert_rate(benchmark: BenchmarkFixture, rate: float) -> None:
+    assert CONFIGURATIONS / benchmark.stats.stats.median >= rate
+
+
+@pytest.mark.parametrize("task", AT_LEAST, indirect=True, ids="-".join)
+def test_one_at_a_time(benchmark: BenchmarkFixture, task: hbo.Task, request) -> None:  # type: ignore[no-untyped-def]
+    configs = task.space.configs(configurations(task))
+    benchmark(lambda: [task.evaluate(config) for config in configs])
+    assert_rate(benchmark, AT_LEAST[request.node.callspec.params["task"]][0])
+
+
+@pytest.mark.parametrize("task", AT_LEAST, indirect=True, ids="-".join)
+def test_in_batches(benchmark: BenchmarkFixture, task: hbo.Task, request) -> None:  # type: ignore[no-untyped-def]
+    benchmark(task.evaluate_many, configurations(task))
+    assert_rate(benchmark, AT_LEAST[request.node.callspec.params["task"]][1])
+
+
+def fresh(script: str) -> Callable[[], None]:
+    return lambda: subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_import(benchmark: BenchmarkFixture) -> None:
+    """Python's own start, about 20 ms, included."""
+    benchmark.pedantic(fresh("import hpobench_ordered"), rounds=7, warmup_rounds=1)
+    assert benchmark.stats.stats.median < 0.5
+
+
+@pytest.mark.parametrize("name", hbo.list_benchmarks())
+def test_first_load(benchmark: BenchmarkFixture, name: str) -> None:
+    """In a process that has imported the package and loaded nothing."""
+    script = (
+        "import time, hpobench_ordered as hbo\n"
+        f"start = time.perf_counter(); hbo.load({name!r}); print(time.perf_counter() - start)"
+    )
+
+    def load() -> float:
+        command = [sys.executable, "-c", script]
+        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+    times = benchmark.pedantic(lambda: [load() for _ in range(5)], rounds=1)
+    assert np.median(times) < 0.3

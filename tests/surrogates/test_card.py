@@ -1,0 +1,128 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+from sklearn.metrics import r2_score
+
+from hpobench_ordered.benchmark import Direction
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates.card import (
+    Card,
+    Figures,
+    figures,
+    r_squared,
+    rank_correlation,
+    top_decile_overlap,
+    versions_of,
+)
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_figures_equal_reference_implementations(seed, tied):
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=(60, 3))
+    predicted = truth + 0.3 * rng.normal(size=(60, 3))
+    if tied:
+        truth, predicted = np.round(truth), np.round(predicted)
+    for k in range(3):
+        expected = r2_score(truth[:, k], predicted[:, k])
+        assert r_squared(truth, predicted)[k] == pytest.approx(expected)
+        expected = spearmanr(truth[:, k], predicted[:, k]).statistic
+        assert rank_correlation(truth, predicted)[k] == pytest.approx(expected)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 100), st.sampled_from(Direction))
+def test_top_decile_overlap_equals_sets(seed, n, direction):
+    rng = np.random.default_rng(seed)
+    truth, predicted = rng.random((n, 2)), rng.random((n, 2))
+    k = max(1, n // 10)
+    for column in range(2):
+        best = [
+            set(sorted(range(n), key=lambda i: direction.sign * values[i, column])[:k])
+            for values in (truth, predicted)
+        ]
+        share = len(best[0] & best[1]) / k
+        assert top_decile_overlap(truth, predicted, direction=direction)[column] == share
+
+
+def test_direction_matters():
+    truth = np.arange(100.0)[:, None]
+    predicted = truth.copy()
+    predicted[:10] = predicted[:10][::-1] + 50
+    low = top_decile_overlap(truth, predicted, direction=Direction.MINIMIZE)
+    high = top_decile_overlap(truth, predicted, direction=Direction.MAXIMIZE)
+    assert (low[0], high[0]) == (0, 1)
+
+
+def test_constant_truth():
+    truth = np.full((5, 1), 2.0)
+    assert r_squared(truth, truth).tolist() == [1]
+    assert r_squared(truth, truth + 1).tolist() == [-np.inf]
+    assert np.isnan(rank_correlation(truth, truth)).all()
+
+
+def test_names_and_shapes_must_fit():
+    truth = np.random.default_rng(0).random((20, 2))
+    found = figures(truth, truth, names=["a", "b"], direction=Direction.MINIMIZE)
+    assert found == (Figures("a", 1, pytest.approx(1), 1), Figures("b", 1, pytest.approx(1), 1))
+    with pytest.raises(ValueError, match="argument 2"):
+        figures(truth, truth, names=["a"], direction=Direction.MINIMIZE)
+    with pytest.raises(ValueError, match="shape"):
+        figures(truth, truth[1:], names=["a", "b"], direction=Direction.MINIMIZE)
+
+
+CARD = Card(
+    benchmark="toy",
+    surrogate=SurrogateType.FOREST,
+    source="nowhere",
+    licence="CC0",
+    evaluations=200,
+    configurations=100,
+    folds=10,
+    figures=(Figures("a", 0.9, 0.8, 0.7), Figures("b", 0.7, 1.0, 0.9)),
+    limits=("A toy.",),
+    command="hpobench-ordered generate toy",
+    versions={"numpy": "2"},
+    comparisons={"training": {"sizes": [1, 2]}},
+)
+
+
+def test_json_round_trip():
+    card = CARD.with_size(1234)
+    assert Card.from_json(json.loads(json.dumps(card.to_json()))) == card
+    assert card.size == 1234
+
+
+@pytest.mark.parametrize(
+    "change", [{"surrogate": "ORACLE"}, {"figures": [{"name": "a"}]}, {"x": 1}]
+)
+def test_malformed_cards_are_refused(change):
+    with pytest.raises(ArtifactError, match="not a quality card"):
+        Card.from_json({**CARD.to_json(), **change})
+    with pytest.raises(ArtifactError, match="not a quality card"):
+        Card.from_json({})
+
+
+def test_description_names_what_matters():
+    text = CARD.with_size(1_500_000).describe()
+    for part in (
+        "forest",
+        "1.50 MB",
+        "200",
+        "nowhere",
+        "R2 0.700 (mean 0.800)",
+        "A toy.",
+        "numpy 2",
+    ):
+        assert part in text
+
+
+def test_versions():
+    found = versions_of("numpy", "no-such-package")
+    assert found["numpy"] == np.__version__
+    assert found["no-such-package"] == "not installed"
+    assert "python" in found

@@ -1,0 +1,92 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind, space_coding
+
+SPACE = SearchSpace(
+    [
+        Parameter.number("rate", 1e-4, 1.0, log=True),
+        Parameter.number("depth", 2, 10, integer=True),
+        Parameter.choice("kernel", ["linear", "radial"]),
+    ]
+)
+
+
+def test_every_kind_of_feature():
+    coding = space_coding(SPACE, products=[("rate", "depth")], also_raw=["rate"])
+    features = coding.encode(np.array([[0.1, 4.0, 1.0], [np.nan, np.nan, np.nan]]))
+    log_middle = math.log(1e-4) / 2
+    assert [f.kind for f in coding.features] == [
+        FeatureKind.LOG,
+        FeatureKind.IDENTITY,
+        FeatureKind.ONE_HOT,
+        FeatureKind.ONE_HOT,
+        FeatureKind.LOG_PRODUCT,
+        FeatureKind.IDENTITY,
+    ]
+    np.testing.assert_allclose(features[0], [math.log(0.1), 4, 0, 1, math.log(0.4), 0.1])
+    product_middle = log_middle + (math.log(2) + math.log(10)) / 2
+    assert features[1, :4].tolist() == [log_middle, 6, 0, 0]
+    assert features[1, 4] == pytest.approx(product_middle)
+    assert features[1, 5] == (1e-4 + 1) / 2
+
+
+def test_without_log_scales_numbers_are_raw():
+    coding = space_coding(SPACE, log_scales=False)
+    assert coding.encode(np.array([[0.1, 4.0, 0.0]])).tolist() == [[0.1, 4, 1, 0]]
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_standardised_features_have_mean_zero_and_variance_one(seed):
+    values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(seed), 50))
+    coding = space_coding(SPACE).standardised(values)
+    features = coding.encode(values)
+    np.testing.assert_allclose(features.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(features.std(axis=0), 1, atol=1e-12)
+    again = coding.standardised(values)
+    assert again == coding
+
+
+def test_constant_features_are_only_centred():
+    coding = Coding((Feature(FeatureKind.IDENTITY, 0),)).standardised(np.full((3, 1), 7.0))
+    assert coding.encode(np.array([[7.0], [8.0]])).tolist() == [[0], [1]]
+
+
+def test_table_round_trip():
+    coding = space_coding(SPACE, products=[("rate", "depth")]).standardised(
+        SPACE.decode(SPACE.sample_unit(np.random.default_rng(0), 20))
+    )
+    assert Coding.from_table(coding.table) == coding
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        np.zeros((2, 5)),
+        np.zeros(6),
+        np.array([[9.0, 0, 0, 0, 0, 1]]),
+        np.array([[0.0, -1, 0, 0, 0, 1]]),
+        np.array([[0.0, 0, 0, 0, 0, 0]]),
+        np.array([[0.0, 0, 0, np.nan, 0, 1]]),
+        np.empty((0, 6)),
+    ],
+)
+def test_damaged_tables_are_refused(table):
+    with pytest.raises(ArtifactError):
+        Coding.from_table(table)
+
+
+def test_values_that_lack_columns_are_refused():
+    coding = space_coding(SPACE, products=[("rate", "depth")])
+    assert coding.width == 3
+    with pytest.raises(ValueError, match=r"\(n, 3\)"):
+        coding.encode(np.zeros((4, 2)))
+    with pytest.raises(ValueError, match=r"\(n, 3\)"):
+        coding.encode(np.zeros(3))

@@ -1,0 +1,222 @@
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.surrogates import Surrogate, SurrogateType
+from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind
+from hpobench_ordered.surrogates.fitting import (
+    ForestRecipe,
+    TreeKind,
+    _model,
+    cross_validate,
+    fit_forest,
+)
+from hpobench_ordered.surrogates.forest import LEAF, ForestSurrogate, TaskMix, interpolate
+
+CODING = Coding(
+    (
+        Feature(FeatureKind.LOG, 0),
+        Feature(FeatureKind.IDENTITY, 1, inactive=0.5),
+        Feature(FeatureKind.ONE_HOT, 2, 0),
+        Feature(FeatureKind.ONE_HOT, 2, 1),
+    )
+)
+SMALL = ForestRecipe(trees=7)
+
+
+def evaluations(seed, n=150):
+    rng = np.random.default_rng(seed)
+    values = np.stack(
+        (np.exp(rng.uniform(-9, 0, n)), rng.random(n), rng.integers(0, 2, n).astype(float)), axis=1
+    )
+    values[values[:, 2] == 0, 1] = np.nan
+    active = np.nan_to_num(values[:, 1])
+    first = np.sin(np.log(values[:, 0])) + active
+    return values, np.stack((first, 100 * first**2 + active, np.full(n, 3.0)), axis=1)
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(TreeKind), st.integers(1, 5))
+def test_equals_scikit_learn_up_to_half_a_step(seed, kind, leaf):
+    values, targets = evaluations(seed, 80)
+    recipe = ForestRecipe(kind=kind, trees=5, min_samples_leaf=leaf)
+    forest = fit_forest(values, targets, coding=CODING, recipe=recipe, seed=seed)
+    scale = np.where(targets.std(axis=0) > 0, targets.std(axis=0), 1.0)
+    x = CODING.encode(values).astype(np.float32)
+    reference = _model(recipe, seed, 1).fit(x, (targets - targets.mean(axis=0)) / scale)
+    # At the thresholds themselves too: rounded to float32 they must send the same way.
+    fitted = np.concatenate([tree.tree_.threshold for tree in reference.estimators_])
+    for queries in (values, thresholds_as_values(fitted), evaluations(seed + 1)[0]):
+        features = CODING.encode(queries).astype(np.float32)
+        expected = reference.predict(features) * scale + targets.mean(axis=0)
+        for output in range(3):
+            tolerance = 0.51 * forest.step[output] + 1e-9
+            np.testing.assert_allclose(
+                forest.predict(queries, output), expected[:, output], atol=tolerance, rtol=0
+            )
+
+
+def thresholds_as_values(thresholds):
+    column = thresholds[(thresholds > 0) & (thresholds < 1)][:200]
+    return np.stack((np.full(len(column), 0.1), column, np.ones(len(column))), axis=1)
+
+
+def test_batches_rows_copies_and_stored_forests_agree():
+    values, targets = evaluations(0)
+    tasks = (*interpolate((0.0, 1.0, 2.0), (0.0, 0.3, 1.0, 1.9)), TaskMix(2, 0, 0.5))
+    forest = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=3, tasks=tasks)
+    queries = evaluations(1, 2500)[0]  # more than two blocks
+    copies = (
+        pickle.loads(pickle.dumps(forest)),
+        SurrogateType.FOREST.from_arrays(forest.to_arrays()),
+    )
+    for task in range(len(tasks)):
+        expected = forest.predict(queries, task).tolist()
+        assert [forest.predict_one(row, task) for row in queries] == expected
+        assert forest.predict(queries[::-1], task)[::-1].tolist() == expected
+        assert forest.predict(queries[7:8], task).tolist() == expected[7:8]
+        for copy in copies:
+            assert copy.predict(queries, task).tolist() == expected
+    assert forest.predict(queries[:0], 0).shape == (0,)
+    assert isinstance(forest, Surrogate)
+
+
+def test_inactive_values_do_not_matter_beyond_being_inactive():
+    values, targets = evaluations(0)
+    forest = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=3)
+    row = np.array([0.1, np.nan, 0.0])
+    assert np.isfinite(forest.predict_one(row, 0))
+
+
+@pytest.mark.parametrize("kind", TreeKind)
+def test_same_seed_same_bytes_whatever_the_workers(kind):
+    values, targets = evaluations(0)
+    recipe = ForestRecipe(kind=kind, trees=9)
+    fits = [
+        fit_forest(values, targets, coding=CODING, recipe=recipe, seed=seed, workers=workers)
+        for seed, workers in ((5, 1), (5, 2), (6, 1))
+    ]
+    first, second, other = (
+        {name: array.tobytes() for name, array in fit.to_arrays().items()} for fit in fits
+    )
+    assert first == second
+    assert first != other
+
+
+def test_tasks_between_outputs_are_linear():
+    values, targets = evaluations(0)
+    tasks = interpolate((0.05, 0.25, 1.0), (0.05, 0.1, 0.25, 0.7, 1.0))
+    assert tasks[0] == TaskMix(0, 0)
+    assert tasks[2] == TaskMix(1, 1)
+    assert tasks[4] == TaskMix(2, 2)
+    forest = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=3, tasks=tasks)
+    at = [forest.predict(values, task) for task in range(5)]
+    np.testing.assert_allclose(at[1], 0.75 * at[0] + 0.25 * at[2], rtol=1e-12)
+    np.testing.assert_allclose(at[3], 0.4 * at[2] + 0.6 * at[4], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("fitted", "wanted"), [((0.0, 1.0), (1.1,)), ((0.0, 1.0), (-0.1,)), ((1.0, 0.0), (0.5,))]
+)
+def test_interpolation_does_not_extrapolate(fitted, wanted):
+    with pytest.raises(ValueError, match=r"within|increase"):
+        interpolate(fitted, wanted)
+
+
+def test_one_output_and_a_single_leaf():
+    values, targets = evaluations(0, 30)
+    recipe = ForestRecipe(trees=2, min_samples_leaf=30)
+    forest = fit_forest(values, targets[:, :1], coding=CODING, recipe=recipe, seed=0)
+    assert forest.predict(values, 0) == pytest.approx(targets[:, 0].mean())
+    assert forest.predict_one(values[0], 0) == forest.predict(values, 0)[0]
+
+
+def test_no_leaf_is_a_single_evaluation_by_default():
+    values, targets = evaluations(0, 400)
+    noisy = targets[:, :1] + np.random.default_rng(0).normal(size=(400, 1))
+    forest = fit_forest(values, noisy, coding=CODING, recipe=SMALL, seed=0)
+    leaves = forest.codes.shape[1]
+    assert leaves <= 7 * 200
+
+
+def test_output_weights_favour_an_output():
+    values, targets = evaluations(0, 300)
+    rng = np.random.default_rng(0)
+    both = np.stack((targets[:, 0], rng.normal(size=300)), axis=1)
+    errors = []
+    for weights in ((20.0, 1.0), (1.0, 20.0)):
+        recipe = ForestRecipe(trees=20, output_weights=weights, min_samples_leaf=5)
+        predicted = cross_validate(values, both, coding=CODING, recipe=recipe, seed=0, folds=3)
+        errors.append(np.mean((predicted[:, 0] - both[:, 0]) ** 2))
+    assert errors[0] < 0.5 * errors[1]
+    with pytest.raises(ValueError, match="2 positive output weights"):
+        fit_forest(values, both, coding=CODING, recipe=ForestRecipe(output_weights=(1,)), seed=0)
+
+
+def test_cross_validation_never_predicts_what_it_was_fitted_to():
+    values, targets = evaluations(0, 60)
+    noise = np.random.default_rng(0).normal(size=(60, 1))
+    recipe = ForestRecipe(trees=20, min_samples_leaf=1)
+    seen = fit_forest(values, noise, coding=CODING, recipe=recipe, seed=0).predict(values, 0)
+    calls = []
+    unseen = cross_validate(
+        values,
+        noise,
+        coding=CODING,
+        recipe=recipe,
+        seed=0,
+        folds=5,
+        progress=lambda *done: calls.append(done),
+    )
+    np.testing.assert_allclose(seen, noise[:, 0], atol=1e-4)
+    assert np.corrcoef(unseen[:, 0], noise[:, 0])[0, 1] < 0.6
+    assert calls == [(k, 5) for k in range(1, 6)]
+    with pytest.raises(ValueError, match="folds"):
+        cross_validate(values, targets, coding=CODING, recipe=recipe, seed=0, folds=1)
+
+
+def test_bad_input_is_refused():
+    values, targets = evaluations(0, 50)
+    forest = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=0)
+    for task in (-1, 3):
+        with pytest.raises(IndexError):
+            forest.predict(values, task)
+        with pytest.raises(IndexError):
+            forest.predict_one(values[0], task)
+    with pytest.raises(ValueError, match="values need shape"):
+        forest.predict(values[:, :2], 0)
+    with pytest.raises(ValueError, match="a row needs 3"):
+        forest.predict_one(values[0, :2], 0)
+    for wrong in (targets[:, 0], targets[1:], np.full((50, 1), np.nan)):
+        with pytest.raises(ValueError, match="targets need shape"):
+            fit_forest(values, wrong, coding=CODING, recipe=SMALL, seed=0)
+
+
+def test_damaged_arrays_are_refused():
+    values, targets = evaluations(0, 50)
+    arrays = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=0).to_arrays()
+    for name in arrays:
+        with pytest.raises(ArtifactError):
+            ForestSurrogate.from_arrays({k: v for k, v in arrays.items() if k != name})
+    swapped = arrays["feature"].copy()
+    swapped[[0, np.flatnonzero(swapped == LEAF)[0]]] = LEAF, 0
+    for damage in (
+        {"feature": swapped},
+        {"feature": arrays["feature"][:-1]},
+        {"feature": np.where(arrays["feature"] == 0, 4, arrays["feature"])},
+        {"nodes": arrays["nodes"][::-1] + 1},
+        {"nodes": arrays["nodes"][:0]},
+        {"threshold": arrays["threshold"][1:]},
+        {"codes": arrays["codes"][:, 1:]},
+        {"codes": arrays["codes"][0]},
+        {"offset": arrays["offset"][1:]},
+        {"task_outputs": arrays["task_outputs"] + 1},
+        {"task_weights": arrays["task_weights"][1:]},
+        {"coding": arrays["coding"][:, 1:]},
+    ):
+        with pytest.raises(ArtifactError):
+            ForestSurrogate.from_arrays({**arrays, **damage})

@@ -1,0 +1,139 @@
+import gzip
+import json
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.neighbors import KNeighborsRegressor
+
+from hpobench_ordered.benchmarks.xgboost_mnist import SIZES, read_published, space
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.surrogates import Surrogate, SurrogateType
+from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind
+from hpobench_ordered.surrogates.nearest import NearestSurrogate, authors_coding, log_coding
+
+
+def raw_coding(p):
+    return Coding(tuple(Feature(FeatureKind.IDENTITY, column) for column in range(p)))
+
+
+def surrogate_of(points):
+    targets = np.stack((np.arange(len(points)), -np.arange(len(points))), axis=1).astype(float)
+    return NearestSurrogate(raw_coding(points.shape[1]), points, targets)
+
+
+def brute_force(points, queries):
+    """Lowest index of the nearest point, distances summed as documented: four by four."""
+    squares = (points[None, :, :] - queries[:, None, :]) ** 2
+    total = np.zeros(squares.shape[:2])
+    for begin in range(0, points.shape[1], 4):
+        block = squares[:, :, begin : begin + 4]
+        partial = block[:, :, 0]
+        for j in range(1, block.shape[2]):
+            partial = partial + block[:, :, j]
+        total = total + partial
+    return np.argmin(total, axis=1)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 300), st.integers(1, 9), st.booleans())
+def test_equals_brute_force(seed, m, p, tied):
+    rng = np.random.default_rng(seed)
+    points, queries = rng.normal(size=(m, p)), rng.normal(size=(40, p))
+    if tied:  # a coarse grid: many equal distances, and stored points that are the same
+        points, queries = np.round(points), np.round(queries)
+    expected = brute_force(points, queries)
+    found = surrogate_of(points).predict(queries, 0)
+    assert found.tolist() == expected.tolist()
+
+
+def test_equals_scikit_learn():
+    rng = np.random.default_rng(0)
+    points, queries, targets = (
+        rng.random((3000, 6)),
+        rng.random((500, 6)),
+        rng.random((3000, 3)),
+    )
+    reference = KNeighborsRegressor(n_neighbors=1, algorithm="brute").fit(points, targets)
+    model = NearestSurrogate(raw_coding(6), points, targets)
+    expected = reference.predict(queries)
+    for task in range(3):
+        assert model.predict(queries, task).tolist() == expected[:, task].tolist()
+
+
+def test_among_equally_near_points_the_first_counts():
+    model = surrogate_of(np.array([[1.0], [-1.0], [1.0], [-1.0]]))
+    assert model.predict(np.array([[0.0], [-1.0], [5.0]]), 0).tolist() == [0, 1, 0]
+
+
+def test_one_by_one_in_a_batch_unpickled_and_stored():
+    rng = np.random.default_rng(1)
+    model = surrogate_of(rng.normal(size=(200, 5)))
+    queries = rng.normal(size=(100, 5))
+    expected = model.predict(queries, 1).tolist()
+    assert [model.predict_one(row, 1) for row in queries] == expected
+    assert model.predict(queries[::-1], 1)[::-1].tolist() == expected
+    for copy in (
+        pickle.loads(pickle.dumps(model)),
+        SurrogateType.NEAREST.from_arrays(model.to_arrays()),
+    ):
+        assert copy.predict(queries, 1).tolist() == expected
+    assert isinstance(model, Surrogate)
+
+
+def test_bad_input_is_refused():
+    model = surrogate_of(np.zeros((3, 2)))
+    for task in (-1, 2):
+        with pytest.raises(IndexError):
+            model.predict(np.zeros((1, 2)), task)
+        with pytest.raises(IndexError):
+            model.predict_one(np.zeros(2), task)
+    with pytest.raises(ValueError, match="values need shape"):
+        model.predict(np.zeros((1, 1)), 0)
+    with pytest.raises(ValueError, match="a row needs 2"):
+        model.predict_one(np.zeros(1), 0)
+    arrays = model.to_arrays()
+    for name in arrays:
+        with pytest.raises(ArtifactError):
+            NearestSurrogate.from_arrays({k: v for k, v in arrays.items() if k != name})
+    for damage in (
+        {"points": np.zeros((2, 2))},
+        {"points": np.empty((0, 2)), "targets": np.empty((0, 2))},
+        {"points": np.full((3, 2), np.nan)},
+        {"targets": np.zeros(3)},
+    ):
+        with pytest.raises(ArtifactError):
+            NearestSurrogate.from_arrays({**arrays, **damage})
+
+
+@pytest.fixture(scope="module")
+def published(shared, tmp_path_factory):
+    packed = shared / "data" / "othpo" / "aggregated_experiments.json.gz"
+    path = tmp_path_factory.mktemp("published") / "aggregated_experiments.json"
+    path.write_bytes(gzip.decompress(packed.read_bytes()))
+    return read_published(path)
+
+
+def test_reproduces_every_recorded_evaluation_of_the_authors(published, shared):
+    values, errors = published
+    coding = authors_coding(space(), values)
+    model = NearestSurrogate.from_evaluations(values, errors, coding=coding)
+    recorded = json.loads((shared / "reference" / "xgboost_mnist_recorded.json").read_text())
+    assert len(recorded) == 300
+    for evaluation in recorded:
+        row = space().row({name: evaluation[name] for name in space().names})
+        found = model.predict_one(row, SIZES.index(evaluation["train_size"]))
+        assert found == evaluation["error_count"]
+
+
+def test_log_scales_predict_held_out_evaluations_better(published):
+    values, errors = published
+    kept, held_out = slice(0, 800), slice(800, 1000)
+    error = []
+    for make in (authors_coding, log_coding):
+        coding = make(space(), values[kept])
+        model = NearestSurrogate.from_evaluations(values[kept], errors[kept], coding=coding)
+        error.append(np.mean((model.predict(values[held_out], 10) - errors[held_out, 10]) ** 2))
+    assert error[1] < 0.7 * error[0]
