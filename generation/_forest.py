@@ -21,7 +21,7 @@ from hpobench_ordered.surrogates.forest import TaskMix
 FOLDS = 10
 NOT_OPTIMAL = (
     f"Best known values are the best of {DRAWS} random configurations, the fitted ones and a local "
-    "refinement, on the forest itself: lower bounds of what is possible."
+    "refinement, on the forest itself; a longer search may find better ones."
 )
 
 

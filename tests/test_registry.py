@@ -68,7 +68,7 @@ def test_unknown_surrogate_and_task() -> None:
         hbo.load("newsvendor", surrogate="forest")
     benchmark = hbo.load("xgboost-mnist")
     assert benchmark.task("56") is benchmark.task(0)
-    with pytest.raises(UnknownNameError, match="did you mean '5600'"):
+    with pytest.raises(UnknownNameError, match="unknown task '5601'; did you mean '560'"):
         benchmark.task("5601")
     with pytest.raises(UnknownNameError, match="tasks 0 to 27"):
         benchmark.task(28)

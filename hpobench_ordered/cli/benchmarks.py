@@ -21,6 +21,7 @@ from hpobench_ordered.errors import (
 from hpobench_ordered.registry import BenchmarkSpec, benchmark_spec, list_benchmarks, load
 from hpobench_ordered.remote import RemoteFile, cache_folder
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates.card import Figures
 
 
 @click.command("list")
@@ -52,18 +53,17 @@ def info(name: str) -> None:
     ]
     print_table(("surrogate", "", ""), options)
     click.echo()
-    ready = next((o.name for o in spec.surrogates if o.is_ready), None)
-    best: Sequence[float | None] = [None] * len(definition.tasks)
-    if ready is not None:
-        best = [task.best_value for task in load(name, surrogate=ready).tasks]
+    card = None if spec.artifact is None else read_card(spec.artifact)
+    figures = {f.name: f for f in card.figures} if card is not None else {}
     rows = [
-        (str(i), t.name, _context(t.context), "-" if b is None else f"{b:.6g}")
-        for i, (t, b) in enumerate(zip(definition.tasks, best, strict=True))
+        (str(i), t.name, _context(t.context), best, *_quality(figures.get(t.name)))
+        for i, (t, best) in enumerate(zip(definition.tasks, _best_values(spec), strict=True))
     ]
-    print_table(("index", "task", "context", "best known"), rows)
-    if spec.artifact is not None:
+    headers = ("index", "task", "context", "best known", "R2", "Spearman", "top decile")
+    print_table(headers[: None if figures else 4], rows)
+    if card is not None:
         click.echo()
-        click.echo(read_card(spec.artifact).describe())
+        click.echo(card.describe())
 
 
 @click.command(
@@ -188,6 +188,21 @@ def _task_key(benchmark: Benchmark, text: str) -> str | int:
 def _space_rows(space: SearchSpace) -> list[tuple[str, str, str]]:
     rows = [(p.name, p.describe(), space.describe_condition(p.name)) for p in space.parameters]
     return rows + [(name, f"always {value!r}", "") for name, value in space.constants.items()]
+
+
+def _best_values(spec: BenchmarkSpec) -> list[str]:
+    """Best known values of the first surrogate that is ready, as text."""
+    ready = next((o.name for o in spec.surrogates if o.is_ready), None)
+    if ready is None:
+        return ["-"] * len(spec.define().tasks)
+    tasks = load(spec.name, surrogate=ready).tasks
+    return ["-" if t.best_value is None else f"{t.best_value:.6g}" for t in tasks]
+
+
+def _quality(figures: Figures | None) -> tuple[str, ...]:
+    if figures is None:
+        return ()
+    return tuple(f"{x:.3f}" for x in (figures.r2, figures.spearman, figures.top_decile))
 
 
 def _context(context: object) -> str:

@@ -148,7 +148,7 @@ def _report(results: "Results | Path", folder: Path) -> None:
         headers = ("method", *(f"trial {trial}" for trial in item.trials))
         title = f"{item.benchmark}: {item.seeds} seeds, {len(item.task_names)} tasks"
         print_table(headers, rows, title=title)
-        click.echo()
+        click.echo("".join(f"{note}\n" for note in item.notes()))
     click.echo("Normalised score ± two standard errors, mean over the tasks with history; lower is")
     click.echo("better. 0: best method, 100: random search, both after the last trial.")
     for path in written.files:

@@ -1,6 +1,6 @@
 """Writes a report of a store: a summary table, all scores, and a figure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,18 +28,33 @@ class BenchmarkScores:
         task_names: Names of the tasks, in order.
         seeds: Number of seeds.
         scores: The scores.
+        fallbacks: Suggestions each method made at random because its model failed.
     """
 
     benchmark: str
     task_names: tuple[str, ...]
     seeds: int
     scores: Scores
+    fallbacks: Mapping[str, int]
 
     @property
     def trials(self) -> tuple[int, ...]:
         """Trials to show: the paper's, as far as there are so many, and the last."""
         last = self.scores.values.shape[-1]
         return tuple(sorted({t for t in TRIALS_SHOWN if t < last} | {last}))
+
+    def notes(self) -> list[str]:
+        """What a reader of the scores must know, one sentence each."""
+        summary = self.over_tasks(self.trials[-1])
+        left_out = summary.tasks - summary.defined
+        notes = [
+            f"{method} fell back to {count} random suggestions."
+            for method, count in self.fallbacks.items()
+            if count
+        ]
+        if left_out:
+            notes.append(f"{left_out} tasks left out: no method ends better than random search.")
+        return notes
 
     def over_tasks(self, trial: int) -> TaskMean:
         """Mean over the tasks with history (task 2 and on), or over the only task."""
@@ -70,7 +85,7 @@ def score_benchmarks(results: "pd.DataFrame") -> list[BenchmarkScores]:
         ExperimentError: Random search is missing, or the methods ran on different seeds.
     """
     scored = []
-    for (benchmark, surrogate), group in results.groupby(["benchmark", "surrogate"], sort=False):
+    for (benchmark, surrogate), group in results.groupby(["benchmark", "surrogate"]):
         # The reference first: False is sorted before True.
         methods = sorted(group["method"].unique(), key=lambda m: (m != RANDOM_SEARCH, m))
         label = f"{benchmark} ({surrogate})"
@@ -79,7 +94,11 @@ def score_benchmarks(results: "pd.DataFrame") -> list[BenchmarkScores]:
         except ExperimentError as error:
             raise ExperimentError(f"{label}: {error}") from None
         tasks = group.drop_duplicates("task").sort_values("task")["task_name"]
-        scored.append(BenchmarkScores(label, tuple(tasks), group["seed"].nunique(), scores))
+        # The count goes on over the trials of a task.
+        counted = group.groupby(["method", "seed", "task"])["fallbacks"].max()
+        fallbacks = counted.groupby("method").sum().to_dict()
+        seeds = group["seed"].nunique()
+        scored.append(BenchmarkScores(label, tuple(tasks), seeds, scores, fallbacks))
     return scored
 
 
@@ -127,9 +146,7 @@ def _markdown(scored: Sequence[BenchmarkScores]) -> str:
         for a, method in enumerate(item.scores.methods):
             cells = [plus_minus(m.mean[a], m.two_standard_errors[a]) for m in means]
             lines.append(f"| {method} | " + " | ".join(cells) + " |")
-        undefined = means[0].tasks - means[0].defined
-        if undefined:
-            lines += ["", f"{undefined} tasks left out: no method ends better than random search."]
+        lines += [line for note in item.notes() for line in ("", note)]
     return "\n".join(lines) + "\n"
 
 

@@ -167,6 +167,7 @@ def space_coding(
     log_scales: bool = True,
     products: Iterable[Sequence[str]] = (),
     also_raw: Iterable[str] = (),
+    also_log: Iterable[str] = (),
 ) -> Coding:
     """Code a search space: a feature a number, one a choice of each categorical, and extras.
 
@@ -178,6 +179,7 @@ def space_coding(
         log_scales: Use logarithms where the space has a log scale; else everything is raw.
         products: Pairs of names of positive hyperparameters; each adds the log of their product.
         also_raw: Names of numbers on a log scale to be added un-logged.
+        also_log: Names of positive numbers on a linear scale to be added as logarithms.
     """
     index = {name: column for column, name in enumerate(space.names)}
     features: list[Feature] = []
@@ -194,6 +196,7 @@ def space_coding(
         columns = index[first], index[second]
         features.append(Feature(FeatureKind.LOG_PRODUCT, *columns, inactive=middle))
     features += [_number(space[name], index[name], log=False) for name in also_raw]
+    features += [_number(space[name], index[name], log=True) for name in also_log]
     return Coding(tuple(features))
 
 

