@@ -66,7 +66,8 @@ def compare(
     sizes = list(request.sizes or SAMPLE_SIZES)
     count = request.configurations or SAMPLE_CONFIGURATIONS
     chosen = choose(values, count, np.random.default_rng(request.seed))
-    published = errors[np.ix_(chosen, [SIZES.index(size) for size in sizes])].T.ravel()
+    columns = [SIZES.index(size) for size in sizes]
+    published = errors[chosen][:, columns].T.ravel()
     compared = {}
     for name, settings in SETTINGS.items():
         frame = train_many(

@@ -33,7 +33,7 @@ from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.forest import TaskMix
 
 TRAINED_CONFIGURATIONS = 1000
-SMALLEST_WEIGHTS = (2.0, 1.5)
+SMALLEST_WEIGHTS = (2.5, 1.5)
 """Weights of the two smallest sizes in choosing splits: they behave unlike the 26 others."""
 
 

@@ -99,7 +99,7 @@ def test_nothing_is_kept_of_a_failed_download(
 
 
 def test_no_network() -> None:
-    with pytest.raises(DownloadError, match="no connection.*--from"):
+    with pytest.raises(DownloadError, match=r"no connection.*--from"):
         RemoteFile("file", "http://127.0.0.1:9/file", DIGEST).download()
 
 

@@ -116,7 +116,7 @@ class TestCodings:
 
 
 class TestValidation:
-    config = {
+    config = {  # noqa: RUF012
         "kernel": "radial",
         "gamma": 5.0,
         "trees": 5,

@@ -10,8 +10,8 @@ which is how R goes in and out without being copied.
 import math
 
 import numpy as np
-from scipy.linalg.blas import dtrsm  # type: ignore[attr-defined]  # made by f2py
-from scipy.linalg.lapack import dpotrf, dpotri  # type: ignore[attr-defined]
+from scipy.linalg.blas import dtrsm  # made by f2py
+from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 
 from hpobench_ordered._typing import FloatArray, IntArray
@@ -65,7 +65,7 @@ def fit(
         "ftol": tolerance / len(y),  # compared with relative gains; the value grows like n
         "gtol": math.sqrt(tolerance),
     }
-    result = minimize(  # type: ignore[no-untyped-call]
+    result = minimize(
         objective,
         np.clip(start, lower, upper),
         jac=True,

@@ -1,6 +1,6 @@
 """Evaluations through the public interface, validation included; and how fast one gets there.
 
-    pytest tests/performance/test_tasks.py
+pytest tests/performance/test_tasks.py
 """
 
 import subprocess
