@@ -1,5 +1,6 @@
 """The wheel: everything is in it, and it works away from the checkout."""
 
+import shutil
 import subprocess
 import sys
 import venv
@@ -15,8 +16,14 @@ LINKED = ("methods", "generation", "artifacts")
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    command = ["pip", "wheel", "--no-deps", "--no-build-isolation", "-w", str(folder), str(ROOT)]
-    subprocess.run([sys.executable, "-m", *command], check=True, capture_output=True)
+    source = folder / "source"  # building in the checkout would leave files, and find old ones
+    ignored = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "results")
+    shutil.copytree(ROOT, source, symlinks=True, ignore=ignored)
+    command = ["pip", "wheel", "--no-deps", "--no-build-isolation", "-w", str(folder), str(source)]
+    result = subprocess.run(
+        [sys.executable, "-m", *command], check=False, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
     (built,) = folder.glob("*.whl")
     return built
 
