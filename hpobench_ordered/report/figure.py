@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, told apart by colour-blind readers.
 COLOURS = ("#999999", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
 HIGHEST_SHOWN = 300.0
-"""Scores above are cut off and marked by an arrow; random search ends at 100."""
+"""Scores above are drawn pale, with an arrow; random search ends at 100."""
 
 
 def draw_scores(
@@ -40,7 +40,11 @@ def draw_scores(
     panels[-1].set_xlabel("task")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)))
-    figure.suptitle(f"Normalised score after trial {trial}: lower is better", fontsize=11)
+    figure.suptitle(
+        f"Normalised score after trial {trial}, ± two standard errors: lower is better; "
+        "pale: off the scale",
+        fontsize=11,
+    )
     paths = tuple(folder / f"scores-trial-{trial}.{suffix}" for suffix in ("png", "svg"))
     # Neither a date nor random ids: the same results give the same file.
     with mpl.rc_context({"svg.hashsalt": "hpobench_ordered"}):
@@ -58,10 +62,15 @@ def _draw_benchmark(axes: "Axes", item: "BenchmarkScores", trial: int) -> None:
     for a, method in enumerate(item.scores.methods):
         place = positions + (a + 0.5) * width - 0.425
         colour = COLOURS[a % len(COLOURS)]
-        bars = None if np.isnan(errors[a]).all() else errors[a]
-        axes.bar(place, mean[a], width, label=method, color=colour, yerr=bars, error_kw={"lw": 0.7})
         above = mean[a] > top
-        axes.plot(place[above], np.full(above.sum(), 0.96 * top), "^", color="black", ms=3.5)
+        shown = np.where(above, np.nan, mean[a])
+        axes.bar(place, shown, width, label=method, color=colour)
+        axes.errorbar(place, shown, errors[a], fmt="none", ecolor="black", lw=0.7)
+        # Off the scale: pale, so that the bars one can read stand out.
+        axes.bar(place[above], top, width, color=colour, alpha=0.2)
+        axes.plot(place[above], np.full(above.sum(), 0.94 * top), "^", color=colour, ms=4)
+    for position in positions[np.isnan(mean).all(axis=0)]:
+        axes.text(position, 0.04 * top, "undefined", ha="center", fontsize=7)
     axes.set_ylim(0, top)
     axes.set_xlim(-0.6, len(positions) - 0.4)
     axes.set_xticks(positions, item.task_names, fontsize=7)

@@ -130,7 +130,8 @@ def plus_minus(mean: float, errors: float) -> str:
     """A score with two standard errors, such as "12.3 ± 1.0"."""
     if np.isnan(mean):
         return "-"
-    return f"{mean:.1f}" if np.isnan(errors) else f"{mean:.1f} ± {errors:.1f}"
+    rounded = round(mean, 1) + 0.0  # turns -0.0 into 0.0
+    return f"{rounded:.1f}" if np.isnan(errors) else f"{rounded:.1f} ± {errors:.1f}"
 
 
 def _markdown(scored: Sequence[BenchmarkScores]) -> str:

@@ -76,7 +76,8 @@ def test_same_results_same_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mean", "errors", "text"), [(1.26, 0.04, "1.3 ± 0.0"), (1.2, np.nan, "1.2"), (np.nan, 1, "-")]
+    ("mean", "errors", "text"),
+    [(1.26, 0.04, "1.3 ± 0.0"), (1.2, np.nan, "1.2"), (np.nan, 1, "-"), (-0.04, 0.1, "0.0 ± 0.1")],
 )
 def test_numbers(mean: float, errors: float, text: str) -> None:
     assert plus_minus(mean, errors) == text
