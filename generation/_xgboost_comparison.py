@@ -11,10 +11,10 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.benchmarks.xgboost_mnist import SIZES, space
+from hpobench_ordered.generation._mnist import Split
 from hpobench_ordered.generation._xgboost_training import (
     AS_PUBLISHED,
     CURRENT_DEFAULTS,
-    Split,
     XGBoostTrainer,
     train_many,
 )

@@ -12,35 +12,26 @@ The key hashes all that decides an evaluation, so folders are merged by copying 
 import hashlib
 import json
 import time
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpobench_ordered._typing import Config, ConfigLike
 from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.errors import (
-    ArtifactError,
-    DownloadError,
     InvalidConfigError,
     MissingExtraError,
     StoreError,
 )
+from hpobench_ordered.generation._mnist import Split
 from hpobench_ordered.generation.base import Progress, silent
 
 if TYPE_CHECKING:
     import pandas as pd
-
-OPENML_DATA_SET = 554  # mnist_784, version 1
-POOL_SIZE = 56_000
-SMALLEST_TRAINING_SET = 56
-SHUFFLE_SEED = 1
 
 _HYPERPARAMETERS: dict[str, type[int] | type[float]] = {
     "learning_rate": float,
@@ -48,7 +39,6 @@ _HYPERPARAMETERS: dict[str, type[int] | type[float]] = {
     "min_child_weight": float,
     "n_estimators": int,
 }
-_UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, BadZipFile, zlib.error)
 
 
 class TreeMethod(Enum):
@@ -84,27 +74,6 @@ CURRENT_DEFAULTS = Settings(TreeMethod.HIST, None)
 """The defaults of XGBoost 3.1 and later; `hist` has been one since 2.0."""
 
 
-@dataclass(frozen=True)
-class Split:
-    """Training pool and validation set.
-
-    Attributes:
-        smallest: Size of the smallest training set that holds all classes for sure.
-        pool: Standardised features in the order training sets grow, float32, shape (N, p).
-        pool_labels: Their classes 0..9, shape (N,).
-        validation: Features standardised as the pool's are, float32, shape (M, p).
-        validation_labels: Their classes, shape (M,).
-        digest: SHA-256 of the images and classes in this order: tells one split from another.
-    """
-
-    smallest: int
-    pool: NDArray[np.float32]
-    pool_labels: NDArray[np.int64]
-    validation: NDArray[np.float32]
-    validation_labels: NDArray[np.int64]
-    digest: str
-
-
 class Outcome(NamedTuple):
     """What an evaluation gives: misclassified validation images, and seconds it took."""
 
@@ -123,76 +92,6 @@ class Trainer(Protocol):
     def __call__(self, config: Config, train_size: int) -> Outcome:
         """Train and count errors."""
         ...
-
-
-def load_mnist(path: Path | None = None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Load MNIST in OpenML's order.
-
-    Args:
-        path: An npz file with the arrays `data` and `target`; without, OpenML is asked.
-
-    Returns:
-        Pixels 0..255, shape (70000, 784), and classes 0..9, shape (70000,).
-
-    Raises:
-        ArtifactError: The file is missing or not such an npz file.
-        MissingExtraError: There is no path, and `openml` is not installed.
-        DownloadError: OpenML cannot be reached.
-    """
-    data, target = _from_openml() if path is None else _from_npz(path)
-    if data.ndim != 2 or target.shape != data.shape[:1]:
-        raise ArtifactError(f"MNIST is (n, pixels) and (n,), got {data.shape} and {target.shape}")
-    if not ((data >= 0) & (data <= 255) & (data % 1 == 0)).all():  # such as scaled to 0..1
-        raise ArtifactError("MNIST's pixels are whole numbers 0..255; these are not")
-    return data.astype(np.uint8), target.astype(np.int64)
-
-
-def split(
-    data: NDArray[np.uint8],
-    target: NDArray[np.int64],
-    *,
-    pool_size: int = POOL_SIZE,
-    smallest: int = SMALLEST_TRAINING_SET,
-) -> Split:
-    """Split as the paper's authors did.
-
-    The images are shuffled, again and again, until the smallest training set holds all classes.
-    The shuffles come from NumPy's legacy generator under the authors' seed, because the published
-    evaluations depend on them. Features are standardised by the pool's means and standard
-    deviations; a pixel that never changes is only centred.
-
-    Args:
-        data: Pixels, shape (n, p).
-        target: Classes, shape (n,).
-        pool_size: Images to train on, N; the others validate.
-        smallest: Size of the smallest training set.
-
-    Raises:
-        ValueError: No image is left to validate on, or `smallest` cannot hold all classes.
-    """
-    n_classes = len(np.unique(target))
-    if not n_classes <= smallest <= pool_size < len(data):
-        raise ValueError(
-            f"{n_classes} classes <= smallest training set ({smallest}) <= pool ({pool_size}) "
-            f"< images ({len(data)}) does not hold"
-        )
-    rng = np.random.RandomState(SHUFFLE_SEED)
-    order = np.arange(len(data))
-    rng.shuffle(order)
-    while len(np.unique(target[order[:smallest]])) < n_classes:
-        rng.shuffle(order)
-    data, labels = data[order], target[order]
-    mean, deviation = data[:pool_size].mean(axis=0), data[:pool_size].std(axis=0)
-    scale = np.where(deviation > 0, deviation, 1.0)
-    features = ((data - mean) / scale).astype(np.float32)  # what XGBoost computes in anyway
-    return Split(
-        smallest=smallest,
-        pool=features[:pool_size],
-        pool_labels=labels[:pool_size],
-        validation=features[pool_size:],
-        validation_labels=labels[pool_size:],
-        digest=hashlib.sha256(data.tobytes() + labels.astype("<i8").tobytes()).hexdigest(),
-    )
 
 
 def train_and_count(
@@ -399,32 +298,6 @@ def _read(path: Path) -> Outcome:
         raise StoreError(
             f"{path} is not a finished evaluation ({error!r}); delete it to train it again"
         ) from error
-
-
-def _from_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return arrays["data"], arrays["target"]
-    except _UNREADABLE as error:
-        raise ArtifactError(
-            f"{path} is not an npz file with the arrays 'data' and 'target': {error}"
-        ) from error
-
-
-def _from_openml() -> tuple[NDArray[Any], NDArray[Any]]:
-    try:
-        import openml
-    except ImportError as error:
-        raise MissingExtraError("openml", extra="train", purpose="downloading MNIST") from error
-    try:
-        mnist = openml.datasets.get_dataset(OPENML_DATA_SET)
-        data, target, _, _ = mnist.get_data(target=mnist.default_target_attribute)
-    except (OSError, openml.exceptions.PyOpenMLError) as error:
-        raise DownloadError(
-            f"cannot download MNIST from OpenML ({error}); give a local npz file with the arrays "
-            "'data' and 'target' instead"
-        ) from error
-    return np.asarray(data), np.asarray(target)
 
 
 def _xgboost() -> Any:

@@ -20,11 +20,10 @@ from hpobench_ordered.benchmarks.xgboost_mnist import (
 )
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation._forest import Evaluations, write_forest
+from hpobench_ordered.generation._mnist import load_mnist, split
 from hpobench_ordered.generation._xgboost_comparison import compare
 from hpobench_ordered.generation._xgboost_training import (
     XGBoostTrainer,
-    load_mnist,
-    split,
     train_many,
 )
 from hpobench_ordered.generation.base import Generator, Request

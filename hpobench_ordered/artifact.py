@@ -53,11 +53,6 @@ class Artifact:
         except (OSError, UnicodeDecodeError, ValueError) as error:
             raise ArtifactError(f"no readable {SUMS} in {self.folder}: {error}") from None
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the list of hashes: identifies the artifact's whole content."""
-        return hashlib.sha256(json.dumps(sorted(self.sums().items())).encode()).hexdigest()
-
     def read(self, name: str) -> bytes:
         """Read a file and check its hash.
 

@@ -23,6 +23,7 @@ from hpobench_ordered.errors import (
     MissingExtraError,
     StoreError,
 )
+from hpobench_ordered.generation import _mnist as mnist
 from hpobench_ordered.generation import _xgboost_training as training
 
 CONFIG: Config = {
@@ -73,8 +74,8 @@ def images() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def small(images: tuple[np.ndarray, np.ndarray]) -> training.Split:
-    return training.split(*images, pool_size=300, smallest=20)
+def small(images: tuple[np.ndarray, np.ndarray]) -> mnist.Split:
+    return mnist.split(*images, pool_size=300, smallest=20)
 
 
 @pytest.fixture
@@ -90,25 +91,25 @@ class TestLoading:
     def test_reads_an_npz_file(self, tmp_path: Path) -> None:
         file = tmp_path / "mnist.npz"
         np.savez(file, data=np.ones((3, 4), np.uint8), target=np.array([1, 0, 9], np.uint8))
-        data, target = training.load_mnist(file)
+        data, target = mnist.load_mnist(file)
         assert (data.dtype, data.shape, target.dtype) == (np.uint8, (3, 4), np.int64)
         assert target.tolist() == [1, 0, 9]
 
     def test_names_a_missing_file(self, tmp_path: Path) -> None:
         with pytest.raises(ArtifactError, match=r"nowhere\.npz is not an npz file"):
-            training.load_mnist(tmp_path / "nowhere.npz")
+            mnist.load_mnist(tmp_path / "nowhere.npz")
 
     def test_refuses_other_arrays_and_pickles(self, tmp_path: Path) -> None:
         file = tmp_path / "other.npz"
         np.savez(file, x=np.ones(3))
         with pytest.raises(ArtifactError, match="'data' and 'target'"):
-            training.load_mnist(file)
+            mnist.load_mnist(file)
         np.savez(file, data=np.array([{}]), target=np.ones(1), allow_pickle=True)
         with pytest.raises(ArtifactError, match="'data' and 'target'"):
-            training.load_mnist(file)
+            mnist.load_mnist(file)
         np.savez(file, data=np.ones((3, 2)), target=np.ones(2))
         with pytest.raises(ArtifactError, match=r"got \(3, 2\) and \(2,\)"):
-            training.load_mnist(file)
+            mnist.load_mnist(file)
 
     @pytest.mark.parametrize("kept", [0, 100, 500])
     def test_refuses_truncated_files(self, tmp_path: Path, kept: int) -> None:
@@ -116,19 +117,19 @@ class TestLoading:
         np.savez(file, data=np.ones((30, 4), np.uint8), target=np.ones(30))
         file.write_bytes(file.read_bytes()[:kept])
         with pytest.raises(ArtifactError, match="'data' and 'target'"):
-            training.load_mnist(file)
+            mnist.load_mnist(file)
 
     @pytest.mark.parametrize("factor", [1 / 255, 2.0, -1.0])
     def test_refuses_pixels_that_are_not_bytes(self, tmp_path: Path, factor: float) -> None:
         file = tmp_path / "scaled.npz"
         np.savez(file, data=np.full((3, 4), 200) * factor, target=np.ones(3))
         with pytest.raises(ArtifactError, match=r"0\.\.255"):
-            training.load_mnist(file)
+            mnist.load_mnist(file)
 
     def test_names_the_extra_without_openml(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "openml", None)
         with pytest.raises(MissingExtraError, match=r"hpobench-ordered\[train\]"):
-            training.load_mnist()
+            mnist.load_mnist()
 
     def test_asks_openml(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def get_dataset(number: int) -> Any:
@@ -141,7 +142,7 @@ class TestLoading:
             )
 
         fake_openml(monkeypatch, get_dataset)
-        data, target = training.load_mnist()
+        data, target = mnist.load_mnist()
         assert data.tolist() == [[0, 3], [255, 4]]
         assert target.tolist() == [7, 1]
 
@@ -151,7 +152,7 @@ class TestLoading:
 
         fake_openml(monkeypatch, get_dataset)
         with pytest.raises(DownloadError, match=r"no network.*local npz"):
-            training.load_mnist()
+            mnist.load_mnist()
 
 
 def fake_openml(monkeypatch: pytest.MonkeyPatch, get_dataset: Any) -> None:
@@ -175,11 +176,11 @@ class TestSplit:
             rng.shuffle(order)
             shuffles += 1
         assert shuffles > 1
-        split = training.split(data, target, pool_size=300, smallest=smallest)
+        split = mnist.split(data, target, pool_size=300, smallest=smallest)
         np.testing.assert_array_equal(split.pool_labels, target[order[:300]])
         np.testing.assert_array_equal(split.validation_labels, target[order[300:]])
 
-    def test_standardises_by_the_pool(self, small: training.Split) -> None:
+    def test_standardises_by_the_pool(self, small: mnist.Split) -> None:
         assert small.pool.dtype == np.float32
         np.testing.assert_allclose(small.pool.mean(axis=0), 0, atol=1e-5)
         np.testing.assert_allclose(small.pool[:, 1:].std(axis=0), 1, atol=1e-5)
@@ -187,25 +188,25 @@ class TestSplit:
         assert abs(small.validation[:, 1:].mean(axis=0)).max() > 0.01
 
     def test_digest_tells_data_apart(
-        self, images: tuple[np.ndarray, np.ndarray], small: training.Split
+        self, images: tuple[np.ndarray, np.ndarray], small: mnist.Split
     ) -> None:
         data, target = images
-        again = training.split(data, target, pool_size=300, smallest=20)
+        again = mnist.split(data, target, pool_size=300, smallest=20)
         assert again.digest == small.digest
         other = data.copy()
         other[5, 5] ^= 1
-        assert training.split(other, target, pool_size=300, smallest=20).digest != small.digest
+        assert mnist.split(other, target, pool_size=300, smallest=20).digest != small.digest
 
     @pytest.mark.parametrize("sizes", [(400, 20), (300, 9), (10, 20)])
     def test_impossible_sizes_are_refused(
         self, images: tuple[np.ndarray, np.ndarray], sizes: tuple[int, int]
     ) -> None:
         with pytest.raises(ValueError, match="does not hold"):
-            training.split(*images, pool_size=sizes[0], smallest=sizes[1])
+            mnist.split(*images, pool_size=sizes[0], smallest=sizes[1])
 
     def test_leaves_the_global_generator_alone(self, images: tuple[np.ndarray, np.ndarray]) -> None:
         before = np.random.get_state()[1].copy()  # noqa: NPY002
-        training.split(*images, pool_size=300, smallest=20)
+        mnist.split(*images, pool_size=300, smallest=20)
         np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
@@ -240,18 +241,18 @@ class TestConfigurations:
 
 
 class TestTraining:
-    def test_counts_errors(self, small: training.Split, xgboost: Any) -> None:
+    def test_counts_errors(self, small: mnist.Split, xgboost: Any) -> None:
         outcome = training.train_and_count(small, CONFIG, 300)
         assert 0 <= outcome.error_count < 40
         assert outcome.seconds > 0
         assert training.train_and_count(small, CONFIG, 300).error_count == outcome.error_count
 
-    def test_more_data_means_fewer_errors(self, small: training.Split, xgboost: Any) -> None:
+    def test_more_data_means_fewer_errors(self, small: mnist.Split, xgboost: Any) -> None:
         few, many = (training.train_and_count(small, CONFIG, s).error_count for s in (20, 300))
         assert many < few
 
     def test_without_weight_the_first_class_is_predicted_as_published(
-        self, small: training.Split, xgboost: Any
+        self, small: mnist.Split, xgboost: Any
     ) -> None:
         config, size = CONFIG | {"min_child_weight": 32.0}, 100
         assert 2 * 0.1 * 0.9 * size < config["min_child_weight"]
@@ -259,7 +260,7 @@ class TestTraining:
         assert outcome.error_count == np.count_nonzero(small.validation_labels != 0)
 
     def test_without_weight_the_most_frequent_class_is_predicted_by_current_defaults(
-        self, small: training.Split, xgboost: Any
+        self, small: mnist.Split, xgboost: Any
     ) -> None:
         if tuple(map(int, xgboost.__version__.split(".")[:2])) < (3, 1):
             pytest.skip("XGBoost starts from the classes' frequencies from 3.1 on")
@@ -270,19 +271,19 @@ class TestTraining:
         assert outcome.error_count == np.count_nonzero(small.validation_labels != frequent)
 
     @pytest.mark.parametrize("size", [19, 301])
-    def test_impossible_sizes_are_refused(self, small: training.Split, size: int) -> None:
+    def test_impossible_sizes_are_refused(self, small: mnist.Split, size: int) -> None:
         with pytest.raises(ValueError, match=r"20\.\.300"):
             training.train_and_count(small, CONFIG, size)
 
     def test_without_xgboost_the_extra_is_named(
-        self, small: training.Split, monkeypatch: pytest.MonkeyPatch
+        self, small: mnist.Split, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(sys.modules, "xgboost", None)
         with pytest.raises(MissingExtraError, match=r"hpobench-ordered\[train\]"):
             training.train_and_count(small, CONFIG, 20)
 
     def test_trainer_in_other_processes_equals_this_one(
-        self, small: training.Split, tmp_path: Path, xgboost: Any
+        self, small: mnist.Split, tmp_path: Path, xgboost: Any
     ) -> None:
         trainer = training.XGBoostTrainer(small)
         sizes = [20, 40]
@@ -293,7 +294,7 @@ class TestTraining:
         assert one["error_count"].iloc[4] == expected
 
     def test_trainer_is_identified_by_data_settings_and_version(
-        self, small: training.Split, xgboost: Any
+        self, small: mnist.Split, xgboost: Any
     ) -> None:
         trainer = training.XGBoostTrainer(small)
         assert trainer.identity == replace(trainer, threads=2).identity
@@ -391,7 +392,6 @@ class TestManyEvaluations:
 def test_killing_the_process_loses_only_what_is_in_flight(tmp_path: Path) -> None:
     script = textwrap.dedent("""
         import os, sys, time
-        from dataclasses import dataclass
         from pathlib import Path
         from hpobench_ordered.generation import _xgboost_training as training
 
@@ -412,6 +412,7 @@ def test_killing_the_process_loses_only_what_is_in_flight(tmp_path: Path) -> Non
     process = subprocess.Popen([*command, "600"])
     deadline = time.monotonic() + 60
     while not (tmp_path / "reached").exists() and time.monotonic() < deadline:
+        assert process.poll() is None
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()

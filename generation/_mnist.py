@@ -1,0 +1,140 @@
+"""MNIST as the paper's authors split it (OTHPO paper, section 4 and appendix B).
+
+A task's training set is the first s images of one fixed shuffle; the last 14 000 validate.
+"""
+
+import hashlib
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpobench_ordered.errors import ArtifactError, DownloadError, MissingExtraError
+
+OPENML_DATA_SET = 554  # mnist_784, version 1
+POOL_SIZE = 56_000
+SMALLEST_TRAINING_SET = 56
+SHUFFLE_SEED = 1
+
+_UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, BadZipFile, zlib.error)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training pool and validation set.
+
+    Attributes:
+        smallest: Size of the smallest training set that holds all classes for sure.
+        pool: Standardised features in the order training sets grow, float32, shape (N, p).
+        pool_labels: Their classes 0..9, shape (N,).
+        validation: Features standardised as the pool's are, float32, shape (M, p).
+        validation_labels: Their classes, shape (M,).
+        digest: SHA-256 of the images and classes in this order: tells one split from another.
+    """
+
+    smallest: int
+    pool: NDArray[np.float32]
+    pool_labels: NDArray[np.int64]
+    validation: NDArray[np.float32]
+    validation_labels: NDArray[np.int64]
+    digest: str
+
+
+def load_mnist(path: Path | None = None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Load MNIST in OpenML's order.
+
+    Args:
+        path: An npz file with the arrays `data` and `target`; without, OpenML is asked.
+
+    Returns:
+        Pixels 0..255, shape (70000, 784), and classes 0..9, shape (70000,).
+
+    Raises:
+        ArtifactError: The file is missing or not such an npz file.
+        MissingExtraError: There is no path, and `openml` is not installed.
+        DownloadError: OpenML cannot be reached.
+    """
+    data, target = _from_openml() if path is None else _from_npz(path)
+    if data.ndim != 2 or target.shape != data.shape[:1]:
+        raise ArtifactError(f"MNIST is (n, pixels) and (n,), got {data.shape} and {target.shape}")
+    if not ((data >= 0) & (data <= 255) & (data % 1 == 0)).all():  # such as scaled to 0..1
+        raise ArtifactError("MNIST's pixels are whole numbers 0..255; these are not")
+    return data.astype(np.uint8), target.astype(np.int64)
+
+
+def split(
+    data: NDArray[np.uint8],
+    target: NDArray[np.int64],
+    *,
+    pool_size: int = POOL_SIZE,
+    smallest: int = SMALLEST_TRAINING_SET,
+) -> Split:
+    """Split as the paper's authors did.
+
+    The images are shuffled, again and again, until the smallest training set holds all classes.
+    The shuffles come from NumPy's legacy generator under the authors' seed, because the published
+    evaluations depend on them. Features are standardised by the pool's means and standard
+    deviations; a pixel that never changes is only centred.
+
+    Args:
+        data: Pixels, shape (n, p).
+        target: Classes, shape (n,).
+        pool_size: Images to train on, N; the others validate.
+        smallest: Size of the smallest training set.
+
+    Raises:
+        ValueError: No image is left to validate on, or `smallest` cannot hold all classes.
+    """
+    n_classes = len(np.unique(target))
+    if not n_classes <= smallest <= pool_size < len(data):
+        raise ValueError(
+            f"{n_classes} classes <= smallest training set ({smallest}) <= pool ({pool_size}) "
+            f"< images ({len(data)}) does not hold"
+        )
+    rng = np.random.RandomState(SHUFFLE_SEED)
+    order = np.arange(len(data))
+    rng.shuffle(order)
+    while len(np.unique(target[order[:smallest]])) < n_classes:
+        rng.shuffle(order)
+    data, labels = data[order], target[order]
+    mean, deviation = data[:pool_size].mean(axis=0), data[:pool_size].std(axis=0)
+    scale = np.where(deviation > 0, deviation, 1.0)
+    features = ((data - mean) / scale).astype(np.float32)  # what XGBoost computes in anyway
+    return Split(
+        smallest=smallest,
+        pool=features[:pool_size],
+        pool_labels=labels[:pool_size],
+        validation=features[pool_size:],
+        validation_labels=labels[pool_size:],
+        digest=hashlib.sha256(data.tobytes() + labels.astype("<i8").tobytes()).hexdigest(),
+    )
+
+
+def _from_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return arrays["data"], arrays["target"]
+    except _UNREADABLE as error:
+        raise ArtifactError(
+            f"{path} is not an npz file with the arrays 'data' and 'target': {error}"
+        ) from error
+
+
+def _from_openml() -> tuple[NDArray[Any], NDArray[Any]]:
+    try:
+        import openml
+    except ImportError as error:
+        raise MissingExtraError("openml", extra="train", purpose="downloading MNIST") from error
+    try:
+        mnist = openml.datasets.get_dataset(OPENML_DATA_SET)
+        data, target, _, _ = mnist.get_data(target=mnist.default_target_attribute)
+    except (OSError, openml.exceptions.PyOpenMLError) as error:
+        raise DownloadError(
+            f"cannot download MNIST from OpenML ({error}); give a local npz file with the arrays "
+            "'data' and 'target' instead"
+        ) from error
+    return np.asarray(data), np.asarray(target)
