@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,8 @@ def write_forest(
     coding: Coding,
     recipe: ForestRecipe,
     rng: np.random.Generator,
-) -> None:
-    """Fit a forest to evaluations and write the benchmark's artifact.
+) -> Path:
+    """Fit a forest to evaluations and write the benchmark's artifact; return its folder.
 
     Args:
         request: Folder, seed of folds and trees, workers, progress.
@@ -103,6 +104,7 @@ def write_forest(
         "forest", SurrogateType.FOREST, evaluations.summary, forest, best_values
     )
     write_bundle(request.folder, defined, [surrogate], card)
+    return request.folder
 
 
 def _card(defined: Definition, evaluations: Evaluations, predicted: FloatArray) -> Card:

@@ -85,8 +85,16 @@ def compare(
         "sizes": sizes,
         "versions": versions_of("xgboost", "xgboost-cpu"),
         "relative differences of error counts from the published ones": compared,
-        "explanation": EXPLANATION,
+        "explanation": " ".join([*map(_sentence, compared, compared.values()), EXPLANATION]),
     }
+
+
+def _sentence(name: str, summaries: Mapping[str, Any]) -> str:
+    total = summaries["all"]
+    return (
+        f"With {name}, {total['identical']} of {total['compared']} error counts are identical, "
+        f"half are within {total['median']:.2%} and all within {total['max']:.2%}."
+    )
 
 
 def choose(values: FloatArray, count: int, rng: np.random.Generator) -> IntArray:

@@ -49,9 +49,9 @@ class Generator:
     Attributes:
         name: Name of the benchmark.
         sources: Names of the sources of evaluations, with one line each; the first is the default.
-        generate: Writes the artifact.
+        generate: Writes the artifact, or what else the source stands for; returns its path.
     """
 
     name: str
     sources: Mapping[str, str]
-    generate: Callable[[Request], None]
+    generate: Callable[[Request], Path]

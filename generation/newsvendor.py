@@ -1,5 +1,7 @@
 """Generates `newsvendor`: simulates every price vector on every task."""
 
+from pathlib import Path
+
 import numpy as np
 
 from hpobench_ordered.benchmarks.newsvendor import HIGHEST_PRICE, NAME, definition
@@ -16,7 +18,7 @@ from hpobench_ordered.surrogates.card import Card, versions_of
 from hpobench_ordered.surrogates.table import TableSurrogate
 
 
-def generate(request: Request) -> None:
+def generate(request: Request) -> Path:
     """Simulate the whole grid and write the artifact."""
     described = definition()
     prices, noise = price_grid(HIGHEST_PRICE), draws()
@@ -50,6 +52,7 @@ def generate(request: Request) -> None:
         versions=versions_of("numpy", "mrg32k3a"),
     )
     write_bundle(request.folder, described, [surrogate], card)
+    return request.folder
 
 
 GENERATORS = (

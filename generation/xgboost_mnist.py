@@ -36,7 +36,7 @@ SMALLEST_WEIGHTS = (2.5, 1.5)
 """Weights of the two smallest sizes in choosing splits: they behave unlike the 26 others."""
 
 
-def generate(request: Request) -> None:
+def generate(request: Request) -> Path:
     """Write the artifact, or the comparison, that the request's source stands for.
 
     Raises:
@@ -47,9 +47,8 @@ def generate(request: Request) -> None:
     for size in request.sizes or ():
         if size not in SIZES:
             raise ExperimentError(f"{size} is not a training-set size of {NAME}: {list(SIZES)}")
-    {"published": _from_published, "train": _by_training, "compare": _compare}[request.source](
-        request
-    )
+    sources = {"published": _from_published, "train": _by_training, "compare": _compare}
+    return sources[request.source](request)
 
 
 def comparison_file(request: Request) -> Path:
@@ -57,11 +56,11 @@ def comparison_file(request: Request) -> Path:
     return request.folder.with_name(f"{request.folder.name}-comparison.json")
 
 
-def _from_published(request: Request) -> None:
+def _from_published(request: Request) -> Path:
     values, errors = _published(request.local)
     file = comparison_file(request)
     comparisons = {"own trainings": json.loads(file.read_bytes())} if file.exists() else {}
-    _write(
+    return _write(
         request,
         values,
         errors,
@@ -74,7 +73,7 @@ def _from_published(request: Request) -> None:
     )
 
 
-def _by_training(request: Request) -> None:
+def _by_training(request: Request) -> Path:
     sizes = tuple(sorted(request.sizes or SIZES))
     count = request.configurations or TRAINED_CONFIGURATIONS
     drawn = space().sample_unit(np.random.default_rng(request.seed), count)
@@ -88,14 +87,18 @@ def _by_training(request: Request) -> None:
         progress=request.progress,
     )
     errors = frame["error_count"].to_numpy(dtype=np.float64).reshape(len(sizes), count).T
-    _write(request, values, errors, sizes=sizes, source="own trainings of XGBoost", comparisons={})
+    return _write(
+        request, values, errors, sizes=sizes, source="own trainings of XGBoost", comparisons={}
+    )
 
 
-def _compare(request: Request) -> None:
+def _compare(request: Request) -> Path:
     """Train a sample of the published configurations; `local` is MNIST, as for training."""
     values, errors = _published(None)
     result = compare(request, split(*load_mnist(request.local)), values, errors)
-    write_atomically(comparison_file(request), (json.dumps(result, indent=1) + "\n").encode())
+    file = comparison_file(request)
+    write_atomically(file, (json.dumps(result, indent=1) + "\n").encode())
+    return file
 
 
 def _published(local: Path | None) -> tuple[FloatArray, FloatArray]:
@@ -114,7 +117,7 @@ def _write(
     sizes: tuple[int, ...],
     source: str,
     comparisons: Mapping[str, Any],
-) -> None:
+) -> Path:
     defined = definition()
     tasks = tuple(task for task in defined.tasks if task.context["train_size"] in sizes)
     weights = [dict(zip(SIZES, SMALLEST_WEIGHTS, strict=False)).get(size, 1.0) for size in sizes]
@@ -138,7 +141,7 @@ def _write(
         products=[("learning_rate", "n_estimators")],
         also_raw=["min_child_weight"],
     )
-    write_forest(
+    return write_forest(
         request,
         replace(defined, tasks=tasks),
         evaluations,

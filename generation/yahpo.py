@@ -141,7 +141,7 @@ class Measured:
         return replace(self, values=self.values[:n], auc=self.auc[:n])
 
 
-def generate_from_evaluations(scenario: str, instance: str, request: Request) -> None:
+def generate_from_evaluations(scenario: str, instance: str, request: Request) -> Path:
     """Fit the forest of a benchmark to its published evaluations and write its artifact.
 
     Raises:
@@ -154,10 +154,10 @@ def generate_from_evaluations(scenario: str, instance: str, request: Request) ->
     if request.configurations is not None:
         measured = measured.first(request.configurations)
     rng = np.random.default_rng(request.seed)
-    _write(defined, measured, PUBLISHED_ORIGIN, request, rng)
+    return _write(defined, measured, PUBLISHED_ORIGIN, request, rng)
 
 
-def generate_from_network(scenario: str, instance: str, request: Request) -> None:
+def generate_from_network(scenario: str, instance: str, request: Request) -> Path:
     """Fit the forest of a benchmark to evaluations of the v2 network and write its artifact.
 
     Raises:
@@ -166,7 +166,7 @@ def generate_from_network(scenario: str, instance: str, request: Request) -> Non
     defined = _definition(scenario, instance, request.local)
     rng = np.random.default_rng(request.seed)
     measured = sample_network(defined, instance, request, rng)
-    _write(defined, measured, NETWORK_ORIGIN, request, rng)
+    return _write(defined, measured, NETWORK_ORIGIN, request, rng)
 
 
 # -- evaluations -----------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ def _write(
     origin: Origin,
     request: Request,
     rng: np.random.Generator,
-) -> None:
+) -> Path:
     evaluations = Evaluations(
         values=measured.values,
         targets=measured.auc,
@@ -314,7 +314,7 @@ def _write(
         limits=origin.limits,
         command=_command(defined.name, request),
     )
-    write_forest(
+    return write_forest(
         request,
         defined,
         evaluations,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from hpobench_ordered.cli._show import progress_bar, say
+from hpobench_ordered.cli._show import progress_bar
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.registry import generators
 
@@ -52,7 +52,7 @@ def generate(
     if source not in generator.sources:
         raise UnknownNameError(f"source of {name}", source, generator.sources)
     with progress_bar() as move:
-        generator.generate(
+        written = generator.generate(
             Request(
                 folder=output / name,
                 source=source,
@@ -64,7 +64,7 @@ def generate(
                 progress=move,
             )
         )
-    say(f"written: {output / name}")
+    click.echo(str(written))
 
 
 def _sizes(text: str | None) -> list[int] | None:

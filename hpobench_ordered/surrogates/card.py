@@ -200,7 +200,8 @@ class Card:
             )
             lines.append(f"{self.folds}-fold cross-validation, worst task: {worst}")
         lines += [f"limit: {limit}" for limit in self.limits]
-        lines += [f"comparison: {name}" for name in self.comparisons]
+        for name, content in self.comparisons.items():
+            lines.append(f"comparison with {name}: {content.get('explanation', 'see card.json')}")
         made_with = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         lines.append(f"made by: {self.command} ({made_with})")
         return "\n".join(lines)
