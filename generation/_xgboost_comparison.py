@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 SAMPLE_SIZES = (56, 155, 433, 934, 2012)
 """Training-set sizes of the comparison, unless asked otherwise."""
 SAMPLE_CONFIGURATIONS = 20
+FEWEST = 3
+"""So many configurations there must be for one with a large min_child_weight to be among them."""
 HEAVY = 4.0
 """A min_child_weight from which it matters at small sizes."""
 
@@ -98,10 +100,11 @@ def _sentence(name: str, summaries: Mapping[str, Any]) -> str:
 
 
 def choose(values: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
-    """Choose configurations, two fifths of them with a large min_child_weight; their indices."""
+    """Choose configurations, about two fifths with a large min_child_weight; their indices."""
     heavy = np.flatnonzero(values[:, 1] >= HEAVY)
-    few = rng.choice(heavy, min(len(heavy), 2 * count // 5), replace=False)
     others = np.setdiff1d(np.arange(len(values)), heavy)
+    wanted = max(2 * count // 5, count - len(others))
+    few = rng.choice(heavy, min(len(heavy), wanted), replace=False)
     return np.sort(np.concatenate([few, rng.choice(others, count - len(few), replace=False)]))
 
 

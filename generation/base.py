@@ -2,8 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Protocol
+
+from hpobench_ordered.artifact import check_writable
+from hpobench_ordered.errors import ExperimentError, UnknownNameError
 
 
 class Progress(Protocol):
@@ -17,29 +21,63 @@ def silent(step: str, done: int, total: int) -> None:
     """Show no progress."""
 
 
+class Option(Enum):
+    """What a source may take, by its name on the command line."""
+
+    LOCAL = "--from"
+    SEED = "--seed"
+    WORKERS = "--workers"
+    SIZES = "--sizes"
+    CONFIGURATIONS = "--configs"
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the user asks a generator for.
+    """What is asked of a source.
 
     Attributes:
         folder: Folder the artifact goes to.
-        source: Where the evaluations come from: one of the generator's sources.
         local: Local copy of the raw data, instead of a download.
         seed: Seed of everything random.
         workers: Number of processes.
-        sizes: Training-set sizes, where the generator trains; all of them without.
-        configurations: Number of configurations, where the generator trains or samples.
+        sizes: Training-set sizes, ascending; the source chooses without.
+        configurations: Number of configurations; the source chooses without.
         progress: Told how far the work is.
     """
 
     folder: Path
-    source: str
     local: Path | None = None
     seed: int = 0
     workers: int = 1
-    sizes: Sequence[int] | None = None
+    sizes: tuple[int, ...] | None = None
     configurations: int | None = None
     progress: Progress = silent
+
+    def command(self, *words: str) -> str:
+        """The command that asks for the same: `words`, then all options that decide the result."""
+        parts = ["hpobench-ordered generate", *words, f"{Option.SEED.value} {self.seed}"]
+        if self.sizes is not None:
+            parts.append(f"{Option.SIZES.value} {','.join(map(str, self.sizes))}")
+        if self.configurations is not None:
+            parts.append(f"{Option.CONFIGURATIONS.value} {self.configurations}")
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One way to get a benchmark's evaluations.
+
+    Attributes:
+        summary: One line.
+        takes: The options it takes.
+        generate: Writes the artifact, or what else the source stands for; returns its path.
+        fewest: Smallest number of configurations it can work with.
+    """
+
+    summary: str
+    takes: frozenset[Option]
+    generate: Callable[[Request], Path]
+    fewest: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +86,79 @@ class Generator:
 
     Attributes:
         name: Name of the benchmark.
-        sources: Names of the sources of evaluations, with one line each; the first is the default.
-        generate: Writes the artifact, or what else the source stands for; returns its path.
+        sources: Sources of evaluations by name; the first is the default.
     """
 
     name: str
-    sources: Mapping[str, str]
-    generate: Callable[[Request], Path]
+    sources: Mapping[str, Source]
+
+    def generate(
+        self,
+        folder: Path,
+        *,
+        source: str | None = None,
+        local: Path | None = None,
+        seed: int | None = None,
+        workers: int | None = None,
+        sizes: Sequence[int] | None = None,
+        configurations: int | None = None,
+        progress: Progress = silent,
+    ) -> Path:
+        """Check what is asked for, then write the artifact, or what else a source stands for.
+
+        Args:
+            folder: Folder the artifact goes to; further files go beside it.
+            source: Where the evaluations come from; the first of the sources without.
+            local: Local copy of the raw data, instead of a download.
+            seed: Seed of everything random; 0 without.
+            workers: Number of processes; 1 without.
+            sizes: Training-set sizes.
+            configurations: Number of configurations.
+            progress: Told how far the work is.
+
+        Returns:
+            Path of what was written.
+
+        Raises:
+            UnknownNameError: No such source.
+            ExperimentError: The source does not take an option, or too few configurations.
+            ArtifactError: The folder cannot be written.
+        """
+        name = next(iter(self.sources)) if source is None else source
+        if name not in self.sources:
+            raise UnknownNameError(f"source of {self.name}", name, self.sources)
+        given = {
+            Option.LOCAL: local,
+            Option.SEED: seed,
+            Option.WORKERS: workers,
+            Option.SIZES: sizes,
+            Option.CONFIGURATIONS: configurations,
+        }
+        self._check_taken(name, {option for option, value in given.items() if value is not None})
+        chosen = self.sources[name]
+        if configurations is not None and configurations < chosen.fewest:
+            raise ExperimentError(
+                f"source {name!r} of {self.name} needs at least {chosen.fewest} configurations, "
+                f"got {configurations}"
+            )
+        check_writable(folder)
+        request = Request(
+            folder=folder,
+            local=local,
+            seed=0 if seed is None else seed,
+            workers=1 if workers is None else workers,
+            sizes=None if sizes is None else tuple(sorted(set(sizes))),
+            configurations=configurations,
+            progress=progress,
+        )
+        return chosen.generate(request)
+
+    def _check_taken(self, source: str, given: set[Option]) -> None:
+        taken = self.sources[source].takes
+        refused = [option.value for option in Option if option in given - taken]
+        if refused:
+            allowed = [option.value for option in Option if option in taken]
+            raise ExperimentError(
+                f"source {source!r} of {self.name} does not take {', '.join(refused)}; "
+                f"it takes {', '.join(allowed) or 'no options'}"
+            )

@@ -12,7 +12,7 @@ from hpobench_ordered.generation._newsvendor_simulation import (
     simulate,
     utilities,
 )
-from hpobench_ordered.generation.base import Generator, Request
+from hpobench_ordered.generation.base import Generator, Request, Source
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.card import Card, versions_of
 from hpobench_ordered.surrogates.table import TableSurrogate
@@ -58,7 +58,8 @@ def generate(request: Request) -> Path:
 GENERATORS = (
     Generator(
         name=NAME,
-        sources={"simulation": "Simulates all 9 x 9261 price vectors."},
-        generate=generate,
+        sources={
+            "simulation": Source("Simulates all 9 x 9261 price vectors.", frozenset(), generate)
+        },
     ),
 )

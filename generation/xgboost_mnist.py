@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,11 @@ from hpobench_ordered.benchmarks.xgboost_mnist import (
     space,
 )
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.generation._forest import Evaluations, write_forest
+from hpobench_ordered.generation._forest import FOLDS, Evaluations, write_forest
 from hpobench_ordered.generation._mnist import load_mnist, split
-from hpobench_ordered.generation._xgboost_comparison import compare
-from hpobench_ordered.generation._xgboost_training import (
-    XGBoostTrainer,
-    train_many,
-)
-from hpobench_ordered.generation.base import Generator, Request
+from hpobench_ordered.generation._xgboost_comparison import FEWEST, compare
+from hpobench_ordered.generation._xgboost_training import XGBoostTrainer, train_many
+from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.forest import TaskMix
@@ -34,32 +32,19 @@ from hpobench_ordered.surrogates.forest import TaskMix
 TRAINED_CONFIGURATIONS = 1000
 SMALLEST_WEIGHTS = (2.5, 1.5)
 """Weights of the two smallest sizes in choosing splits: they behave unlike the 26 others."""
+COMPARISON = f"{NAME}-comparison.json"
+"""What `generate_comparison` writes; the one that comes with the package is quoted in the card."""
 
 
-def generate(request: Request) -> Path:
-    """Write the artifact, or the comparison, that the request's source stands for.
+def generate_from_published(request: Request) -> Path:
+    """Fit the forest to the authors' evaluations and write the artifact.
 
     Raises:
-        ExperimentError: A training-set size is not one of the benchmark's.
         DownloadError: The published evaluations are neither here nor can be downloaded.
         MissingExtraError: A package that the source needs is not installed.
     """
-    for size in request.sizes or ():
-        if size not in SIZES:
-            raise ExperimentError(f"{size} is not a training-set size of {NAME}: {list(SIZES)}")
-    sources = {"published": _from_published, "train": _by_training, "compare": _compare}
-    return sources[request.source](request)
-
-
-def comparison_file(request: Request) -> Path:
-    """Where the comparison of trainings goes, and is taken from for the card."""
-    return request.folder.with_name(f"{request.folder.name}-comparison.json")
-
-
-def _from_published(request: Request) -> Path:
     values, errors = _published(request.local)
-    file = comparison_file(request)
-    comparisons = {"own trainings": json.loads(file.read_bytes())} if file.exists() else {}
+    packaged = resources.files("hpobench_ordered") / "artifacts" / COMPARISON
     return _write(
         request,
         values,
@@ -69,12 +54,23 @@ def _from_published(request: Request) -> Path:
             "the authors' evaluations, github.com/sighellan/syne-tune, commit "
             "f4034662d84cf27dfee34de9695c89af5d7238c5"
         ),
-        comparisons=comparisons,
+        command=request.command(NAME, "--source published"),
+        comparisons={"own trainings": json.loads(packaged.read_bytes())},
     )
 
 
-def _by_training(request: Request) -> Path:
-    sizes = tuple(sorted(request.sizes or SIZES))
+def generate_by_training(request: Request) -> Path:
+    """Train XGBoost on MNIST, fit the forest to that and write the artifact.
+
+    Raises:
+        ExperimentError: A training-set size is not one of the benchmark's.
+        ArtifactError: The local copy of MNIST cannot be read.
+        DownloadError: MNIST is neither here nor can be downloaded.
+        MissingExtraError: A package that the source needs is not installed.
+        StoreError: Trainings cannot be kept, or one that was kept is damaged.
+    """
+    _check_sizes(request)
+    sizes = request.sizes or SIZES
     count = request.configurations or TRAINED_CONFIGURATIONS
     drawn = space().sample_unit(np.random.default_rng(request.seed), count)
     values = space().decode(drawn)
@@ -87,18 +83,43 @@ def _by_training(request: Request) -> Path:
         progress=request.progress,
     )
     errors = frame["error_count"].to_numpy(dtype=np.float64).reshape(len(sizes), count).T
+    data = () if request.local is None else (f"{Option.LOCAL.value} DATA",)
     return _write(
-        request, values, errors, sizes=sizes, source="own trainings of XGBoost", comparisons={}
+        request,
+        values,
+        errors,
+        sizes=sizes,
+        source="own trainings of XGBoost",
+        command=request.command(NAME, "--source train", *data),
+        comparisons={},
     )
 
 
-def _compare(request: Request) -> Path:
-    """Train a sample of the published configurations; `local` is MNIST, as for training."""
+def generate_comparison(request: Request) -> Path:
+    """Train a sample of the published configurations and write how the error counts compare.
+
+    Raises:
+        ExperimentError: A training-set size is not one of the benchmark's, or there are not as
+            many configurations.
+        ArtifactError: The local copy of MNIST cannot be read.
+        DownloadError: A file is neither here nor can be downloaded.
+        MissingExtraError: A package that the source needs is not installed.
+        StoreError: Trainings cannot be kept, or one that was kept is damaged.
+    """
+    _check_sizes(request)
     values, errors = _published(None)
+    if request.configurations is not None and request.configurations > len(values):
+        raise ExperimentError(f"{len(values)} configurations are published")
     result = compare(request, split(*load_mnist(request.local)), values, errors)
-    file = comparison_file(request)
+    file = request.folder.with_name(COMPARISON)
     write_atomically(file, (json.dumps(result, indent=1) + "\n").encode())
     return file
+
+
+def _check_sizes(request: Request) -> None:
+    for size in request.sizes or ():
+        if size not in SIZES:
+            raise ExperimentError(f"{size} is not a training-set size of {NAME}: {list(SIZES)}")
 
 
 def _published(local: Path | None) -> tuple[FloatArray, FloatArray]:
@@ -116,6 +137,7 @@ def _write(
     *,
     sizes: tuple[int, ...],
     source: str,
+    command: str,
     comparisons: Mapping[str, Any],
 ) -> Path:
     defined = definition()
@@ -133,7 +155,7 @@ def _write(
             "At the smallest sizes many configurations predict one class alone and tie; ranks are "
             "least certain there.",
         ),
-        command=f"hpobench-ordered generate {NAME} --source {request.source} --seed {request.seed}",
+        command=command,
         comparisons=comparisons,
     )
     coding = space_coding(
@@ -155,10 +177,23 @@ GENERATORS = (
     Generator(
         name=NAME,
         sources={
-            "published": "The authors' 28 000 evaluations; --from takes a local copy.",
-            "train": "Really trains XGBoost on MNIST; --from takes an npz file with the images.",
-            "compare": "Trains a sample and compares it with the published evaluations.",
+            "published": Source(
+                "The authors' 28 000 evaluations; --from takes a copy.",
+                frozenset({Option.LOCAL, Option.SEED, Option.WORKERS}),
+                generate_from_published,
+            ),
+            "train": Source(
+                "Trains XGBoost on MNIST; --from takes an npz file of the images.",
+                frozenset(Option),
+                generate_by_training,
+                fewest=FOLDS,
+            ),
+            "compare": Source(
+                "Trains a sample of the published ones and compares; --from as for train.",
+                frozenset(Option),
+                generate_comparison,
+                fewest=FEWEST,
+            ),
         },
-        generate=generate,
     ),
 )

@@ -29,9 +29,9 @@ from hpobench_ordered.benchmarks.yahpo import (
     name_of,
     remote_files,
 )
-from hpobench_ordered.errors import ArtifactError, DownloadError
-from hpobench_ordered.generation._forest import Evaluations, write_forest
-from hpobench_ordered.generation.base import Generator, Request
+from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
+from hpobench_ordered.generation._forest import FOLDS, Evaluations, write_forest
+from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.coding import space_coding
@@ -147,11 +147,16 @@ def generate_from_evaluations(scenario: str, instance: str, request: Request) ->
     Raises:
         ArtifactError: There is no local copy of the evaluations, or it is malformed.
         DownloadError: The scenario's search space is neither here nor can be downloaded.
+        ExperimentError: More configurations are asked for than there are.
     """
     path = evaluations_path(request.local, scenario, instance)
     defined = _definition(scenario, instance, request.local)
     measured = read_evaluations(path, defined.space)
     if request.configurations is not None:
+        if request.configurations > len(measured.values):
+            raise ExperimentError(
+                f"{path} holds {len(measured.values)} configurations, not {request.configurations}"
+            )
         measured = measured.first(request.configurations)
     rng = np.random.default_rng(request.seed)
     return _write(defined, measured, PUBLISHED_ORIGIN, request, rng)
@@ -312,7 +317,7 @@ def _write(
         source=origin.source,
         summary=origin.summary,
         limits=origin.limits,
-        command=_command(defined.name, request),
+        command=request.command(defined.name, "--from DATA"),
     )
     return write_forest(
         request,
@@ -324,21 +329,16 @@ def _write(
     )
 
 
-def _command(name: str, request: Request) -> str:
-    command = f"hpobench-ordered generate {name} --from DATA --seed {request.seed}"
-    if request.configurations is None:
-        return command
-    return f"{command} --configs {request.configurations}"
-
-
 def _generator(scenario: str, instance: str) -> Generator:
     if scenario == "ranger":
-        line = "Samples YAHPO's v2 network of rbv2_ranger at 20 fractions."
-        sources, generate = {"network": line}, generate_from_network
+        line = "YAHPO's v2 network, sampled at 20 fractions."
+        source, generate = "network", generate_from_network
     else:
-        line = "The authors' published evaluations at five fractions; a local copy is needed."
-        sources, generate = {"evaluations": line}, generate_from_evaluations
-    return Generator(name_of(scenario, instance), sources, partial(generate, scenario, instance))
+        line = "The authors' evaluations at five fractions; needs --from."
+        source, generate = "evaluations", generate_from_evaluations
+    takes = frozenset({Option.LOCAL, Option.SEED, Option.WORKERS, Option.CONFIGURATIONS})
+    made = Source(line, takes, partial(generate, scenario, instance), fewest=FOLDS)
+    return Generator(name_of(scenario, instance), {source: made})
 
 
 GENERATORS = tuple(_generator(scenario, instance) for scenario, instance in PAPER_BENCHMARKS)

@@ -1,7 +1,7 @@
 """Conditions under which a hyperparameter is active."""
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -122,21 +122,29 @@ def describe(condition: Condition, parameters: Sequence[Parameter]) -> str:
     return f"{parent.name} {_SYMBOLS[condition.comparison]} {values}"
 
 
-def condition_from_json(item: Mapping[str, Any], by_name: Mapping[str, Parameter]) -> Condition:
-    """Read a condition from ConfigSpace's JSON; `by_name` in the order of the columns.
+def condition_from_json(
+    item: Mapping[str, Any], by_name: Mapping[str, Parameter], constants: Container[str]
+) -> Condition:
+    """Read a condition from ConfigSpace's JSON.
+
+    Args:
+        item: The condition.
+        by_name: Tunable hyperparameters in the order of the columns.
+        constants: Names of the constants.
 
     Raises:
-        InvalidSpaceError: Unknown kind of condition, or unknown parent.
+        InvalidSpaceError: Unknown kind of condition, an unknown parent, or a constant as parent.
     """
     kind = item["type"]
     if kind in {c.value for c in Connective}:
-        parts = tuple(condition_from_json(part, by_name) for part in item["conditions"])
+        parts = tuple(condition_from_json(part, by_name, constants) for part in item["conditions"])
         return Joined(Connective(kind), parts)
     if kind not in {c.value for c in Comparison}:
         raise InvalidSpaceError(f"unsupported condition {kind!r} on {item['child']!r}")
     if item["parent"] not in by_name:
+        what = "constant" if item["parent"] in constants else "unknown hyperparameter"
         raise InvalidSpaceError(
-            f"condition of {item['child']!r} on unknown hyperparameter {item['parent']!r}"
+            f"unsupported condition of {item['child']!r} on {what} {item['parent']!r}"
         )
     parent = by_name[item["parent"]]
     native = item["values"] if kind == Comparison.IN.value else [item["value"]]

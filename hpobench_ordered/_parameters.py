@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from hpobench_ordered._typing import BoolArray, FloatArray, Value
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError, suggestion
 
 _BOOLEANS = (bool, np.bool_)
+_NUMBERS = (np.integer, np.floating)
 
 
 class Kind(Enum):
@@ -35,7 +36,7 @@ class Parameter:
         upper: Largest value of a number, inclusive; number of choices - 1 for choices.
         log: Whether a number lives on a log scale.
         choices: Values of a categorical or ordinal, in order; empty for numbers.
-        default: Default value.
+        default: Default value; without, the first choice or the middle of the (log) range.
 
     Raises:
         InvalidSpaceError: Empty or infinite range, non-positive bounds on a log scale, repeated
@@ -65,11 +66,12 @@ class Parameter:
         if len(codes) != len(self.choices):
             raise InvalidSpaceError(f"{self.name}: repeated choices {self.choices}")
         object.__setattr__(self, "_span", self._unit_interval())
-        if self.default is not None:
-            try:
-                self.code(self.default)
-            except InvalidConfigError as error:
-                raise InvalidSpaceError(f"default of {error}") from None
+        if self.default is None:
+            object.__setattr__(self, "default", self._middle())
+        try:
+            self.code(cast(Value, self.default))
+        except InvalidConfigError as error:
+            raise InvalidSpaceError(f"default of {error}") from None
 
     @classmethod
     def number(
@@ -124,16 +126,13 @@ class Parameter:
         """Describe the hyperparameter in ConfigSpace's JSON."""
         head = {"type": self.kind.value, "name": self.name}
         if self.kind is Kind.ORDINAL:
-            default = self.choices[0] if self.default is None else self.default
-            return head | {"sequence": list(self.choices), "default_value": default, "meta": None}
-        if self.kind is Kind.CATEGORICAL:
-            default = self.choices[0] if self.default is None else self.default
-            body = {"choices": list(self.choices), "weights": None, "default_value": default}
+            body = {"sequence": list(self.choices), "default_value": self.default}
             return head | body | {"meta": None}
-        middle = self.value(float(self.decode(np.array([0.5]))[0]))
-        default = middle if self.default is None else self.default
+        if self.kind is Kind.CATEGORICAL:
+            body = {"choices": list(self.choices), "weights": None, "default_value": self.default}
+            return head | body | {"meta": None}
         bounds = {"lower": self.value(self.lower), "upper": self.value(self.upper)}
-        return head | bounds | {"default_value": default, "log": self.log, "meta": None}
+        return head | bounds | {"default_value": self.default, "log": self.log, "meta": None}
 
     # -- native value <-> coded value ----------------------------------------------------------
 
@@ -146,11 +145,16 @@ class Parameter:
         if self.choices:
             return self._code_choice(value)
         kind = type(value)
-        if kind is not float and kind is not int and not isinstance(value, np.number):
+        if kind is not float and kind is not int and not isinstance(value, _NUMBERS):
             raise InvalidConfigError(
                 f"{self.name} must be {self.describe()}, got {value!r} ({kind.__name__})"
             )
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:
+            raise InvalidConfigError(
+                f"{self.name} must be {self.describe()}, got an integer beyond all floats"
+            ) from None
         whole = self.kind is Kind.FLOAT or number.is_integer()
         if not (whole and self.lower <= number <= self.upper):
             raise InvalidConfigError(f"{self.name} must be {self.describe()}, got {value!r}")
@@ -166,15 +170,27 @@ class Parameter:
                 f"{self.name} must be {self.describe()}, got {value!r}{near}"
             ) from None
 
-    def code_column(self, column: NDArray[Any]) -> FloatArray:
-        """Code a column of native values; None and NaN become NaN. Bounds are not checked here."""
+    def code_column(self, column: NDArray[Any], active: BoolArray) -> FloatArray:
+        """Code a column of native values where active; elsewhere, and for None and NaN, NaN.
+
+        Bounds of columns that hold nothing but numbers are not checked here.
+
+        Args:
+            column: Native values, shape (n,).
+            active: Whether the hyperparameter is active, shape (n,).
+
+        Raises:
+            InvalidConfigError: As `code`; the message names the row.
+        """
         if not self.choices and column.dtype.kind in "fiu":
-            return column.astype(np.float64)
-        missing = np.array([v is None or (isinstance(v, float) and math.isnan(v)) for v in column])
+            return np.where(active, column.astype(np.float64), np.nan)
         coded = np.full(len(column), np.nan)
-        for i in np.flatnonzero(~missing):
+        for i in np.flatnonzero(active):
+            value = column[i]
+            if value is None or (isinstance(value, float) and math.isnan(value)):
+                continue
             try:
-                coded[i] = self.code(column[i])
+                coded[i] = self.code(value)
             except InvalidConfigError as error:
                 raise InvalidConfigError(f"configuration {i}: {error}") from None
         return coded
@@ -209,6 +225,9 @@ class Parameter:
             scaled = np.rint(scaled)
         return np.clip(scaled, self.lower, self.upper)
 
+    def _middle(self) -> Value:
+        return self.choices[0] if self.choices else self.value(float(self.decode(np.array(0.5))))
+
     def _unit_interval(self) -> tuple[float, float]:
         """Ends of the unit interval on the (log) scale: half a step beyond discrete values."""
         margin = 0.5 if self.is_discrete else 0.0
@@ -220,7 +239,8 @@ def parameter_from_json(item: Mapping[str, Any]) -> Parameter:
     """Read a hyperparameter from ConfigSpace's JSON, old (0.4) or new.
 
     Raises:
-        InvalidSpaceError: A kind of hyperparameter this package does not support.
+        InvalidSpaceError: A kind of hyperparameter this package does not support, weights of
+            choices that differ, or quantisation.
     """
     try:
         kind = Kind(item["type"])
@@ -230,6 +250,12 @@ def parameter_from_json(item: Mapping[str, Any]) -> Parameter:
             f"{item['name']}: unsupported hyperparameter type {item['type']!r}; "
             f"supported: {supported}"
         ) from None
+    weights = item.get("weights", item.get("probabilities"))
+    if weights is not None and len(set(weights)) > 1:
+        raise InvalidSpaceError(f"{item['name']}: weights of choices are not supported: {weights}")
+    step = item.get("q")
+    if step is not None and not (kind is Kind.INTEGER and step == 1):
+        raise InvalidSpaceError(f"{item['name']}: quantisation is not supported: q = {step}")
     default = item.get("default_value", item.get("default"))
     if kind is Kind.CATEGORICAL or kind is Kind.ORDINAL:
         choices = tuple(item["choices"] if kind is Kind.CATEGORICAL else item["sequence"])

@@ -8,7 +8,9 @@ import secrets
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -53,6 +55,16 @@ class Artifact:
         except (OSError, UnicodeDecodeError, ValueError) as error:
             raise ArtifactError(f"no readable {SUMS} in {self.folder}: {error}") from None
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the names and hashes of all files: another one where any content differs.
+
+        Raises:
+            ArtifactError: The list of hashes is missing or malformed.
+        """
+        pairs = sorted(self.sums().items())
+        return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
+
     def read(self, name: str) -> bytes:
         """Read a file and check its hash.
 
@@ -71,16 +83,38 @@ class Artifact:
             )
         return data
 
+    def check(self) -> int:
+        """Check the hash of every file; return their number.
+
+        Raises:
+            ArtifactError: A file is missing or not the one that was recorded.
+        """
+        names = self.sums()
+        for name in names:
+            self.read(name)
+        return len(names)
+
     def read_json(self, name: str) -> Any:
-        """Read a JSON file."""
-        return json.loads(self.read(name))
+        """Read a JSON file.
+
+        Raises:
+            ArtifactError: The file is missing, damaged or not JSON.
+        """
+        try:
+            return json.loads(self.read(name))
+        except ValueError as error:
+            raise ArtifactError(f"{self.folder / name} is not JSON: {error}") from None
 
     def read_arrays(self, name: str) -> dict[str, NDArray[Any]]:
-        """Read the arrays of an npz file; pickled objects are refused."""
+        """Read the arrays of an npz file; pickled objects are refused.
+
+        Raises:
+            ArtifactError: The file is missing, damaged or not an array file.
+        """
         try:
             with np.load(io.BytesIO(self.read(name)), allow_pickle=False) as arrays:
                 return dict(arrays)
-        except (ValueError, zipfile.BadZipFile) as error:
+        except (EOFError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
             raise ArtifactError(f"{self.folder / name} is not an array file: {error}") from None
 
 
@@ -88,21 +122,23 @@ class ArtifactWriter:
     """Writes an artifact as a whole: the folder appears, complete, when the block ends.
 
     Args:
-        folder: Where the artifact goes; an artifact already there is replaced.
+        folder: Where the artifact goes; an artifact already there is replaced, nothing else is.
+
+    Raises:
+        ArtifactError: What `check_writable` finds, on entering; later, a full disk or the like.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = folder.resolve()  # through a link, what it points to is replaced
 
     def __enter__(self) -> "ArtifactWriter":
-        self.folder.parent.mkdir(parents=True, exist_ok=True)
-        prefix = f".{self.folder.name}-"
-        self._scratch = Path(tempfile.mkdtemp(prefix=prefix, dir=self.folder.parent))
+        self._scratch = _scratch_folder(self.folder)
         return self
 
     def write_bytes(self, name: str, data: bytes) -> None:
         """Write a file."""
-        (self._scratch / name).write_bytes(data)
+        with _writing(self.folder):
+            (self._scratch / name).write_bytes(data)
 
     def write_json(self, name: str, content: Any) -> None:
         """Write a JSON file, in the order given."""
@@ -124,16 +160,75 @@ class ArtifactWriter:
         return len(buffer.getvalue())
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            files = sorted(path.name for path in self._scratch.iterdir())
-            sums = [f"{file_sha256(self._scratch / name)}  {name}\n" for name in files]
-            self.write_bytes(SUMS, "".join(sums).encode())
-            self._scratch.chmod(0o755)
-            if self.folder.exists():
-                shutil.rmtree(self.folder)
-            self._scratch.replace(self.folder)
-        else:
-            shutil.rmtree(self._scratch)
+        try:
+            if kind is None:
+                with _writing(self.folder):
+                    self._publish()
+        finally:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _publish(self) -> None:
+        """Put the new artifact in the old one's place; at any moment one of them is there whole."""
+        files = sorted(path.name for path in self._scratch.iterdir())
+        sums = [f"{file_sha256(self._scratch / name)}  {name}\n" for name in files]
+        self.write_bytes(SUMS, "".join(sums).encode())
+        self._scratch.chmod(0o755)
+        _check_replaceable(self.folder)
+        old = self._scratch.with_name(f"{self._scratch.name}-old")
+        replaces = self.folder.exists()
+        if replaces:
+            self.folder.rename(old)
+        try:
+            self._scratch.rename(self.folder)
+        except OSError:
+            if replaces:
+                old.rename(self.folder)
+            raise
+        if replaces:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def check_writable(folder: Path) -> None:
+    """Check that an artifact can be written to a folder, before hours of work depend on it.
+
+    Raises:
+        ArtifactError: The folder cannot be created, or holds something that is no artifact.
+    """
+    _scratch_folder(folder.resolve()).rmdir()
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Check that nothing but an artifact would be lost if a folder were replaced.
+
+    Raises:
+        ArtifactError: It is a file, or holds files that no artifact lists.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ArtifactError(f"{folder} is a file, not the folder of an artifact")
+    present = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    if SUMS in present:
+        present -= {SUMS, *Artifact(folder).sums()}
+    if present:
+        raise ArtifactError(
+            f"{folder} holds {min(present)!r}, which belongs to no artifact and would be lost; "
+            "choose another folder"
+        )
+
+
+def _scratch_folder(folder: Path) -> Path:
+    """Make a folder beside the one that it is to replace."""
+    with _writing(folder):
+        _check_replaceable(folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ArtifactError(f"cannot write the artifact {folder}: {error}") from None
 
 
 def file_sha256(path: Path) -> str:

@@ -74,13 +74,19 @@ class Evaluations:
         task: Name of the task.
         context: What is known of the task beforehand.
         values: Configurations as coded by `SearchSpace.values`, in the order of evaluation, (n, d).
-        losses: Their losses (lower is better), shape (n,).
+        losses: Their losses (lower is better), shape (n,). Both arrays are read-only.
     """
 
     task: str
     context: Mapping[str, float]
     values: FloatArray
     losses: FloatArray
+
+    def __post_init__(self) -> None:
+        for name in ("values", "losses"):  # read-only copies: every later task sees the same
+            array = np.array(getattr(self, name), dtype=np.float64)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
 
     def __len__(self) -> int:
         return len(self.losses)
@@ -217,10 +223,8 @@ class Benchmark:
         for task in self.tasks:
             if name in (task.name, task.index):
                 return task
-        if isinstance(name, int):
-            hint = f"; the benchmark has tasks 0 to {len(self.tasks) - 1}"
-            raise UnknownNameError("task", name, (), hint=hint)
-        raise UnknownNameError("task", name, [t.name for t in self.tasks])
+        hint = f" (or an index: there are tasks 0 to {len(self.tasks) - 1})"
+        raise UnknownNameError("task", name, [t.name for t in self.tasks], hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """A benchmark's artifact: `benchmark.json`, one npz file a surrogate, `card.json`, SHA256SUMS."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -87,23 +88,27 @@ def bundled_spec(
         surrogates: Surrogates in the artifact with one line each; the first is the default.
         more: Surrogates beside those in the artifact.
     """
-    return _spec(Artifact.packaged(name), name, version, summary, surrogates, more)
+    artifact = Artifact.packaged(name)
+    define = partial(_define, artifact, version, name)
+    return _spec(artifact, name, version, summary, define, surrogates, more)
 
 
 def folder_spec(folder: Path) -> BenchmarkSpec:
-    """Describe the benchmark of an artifact anywhere on disk.
+    """Describe the benchmark of an artifact anywhere on disk; its name is the absolute path.
 
     Raises:
         ArtifactError: The artifact is missing or damaged.
     """
+    folder = folder.resolve()
     artifact = Artifact(folder)
-    content = _read(artifact)
-    try:
-        surrogates = {name: s["summary"] for name, s in content["surrogates"].items()}
-        version, summary = content["version"], content["summary"]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ArtifactError(f"{BENCHMARK} in {folder} is malformed: {error!r}") from None
-    return _spec(artifact, str(folder), version, summary, surrogates, ())
+    content = artifact.read_json(BENCHMARK)
+    with _reading(f"{BENCHMARK} in {folder}"):
+        surrogates = {name: str(s["summary"]) for name, s in content["surrogates"].items()}
+        version, summary = int(content["version"]), str(content["summary"])
+    if not surrogates:
+        raise ArtifactError(f"{BENCHMARK} in {folder} lists no surrogate")
+    define = partial(_define, artifact, version, None)
+    return _spec(artifact, folder.as_posix(), version, summary, define, surrogates, ())
 
 
 def _spec(
@@ -111,6 +116,7 @@ def _spec(
     name: str,
     version: int,
     summary: str,
+    define: Callable[[], Definition],
     surrogates: Mapping[str, str],
     more: Sequence[SurrogateOption],
 ) -> BenchmarkSpec:
@@ -122,7 +128,7 @@ def _spec(
         name=name,
         version=version,
         summary=summary,
-        define=partial(read_definition, artifact),
+        define=define,
         surrogates=options + tuple(more),
         artifact=artifact,
     )
@@ -134,7 +140,19 @@ def read_definition(artifact: Artifact) -> Definition:
     Raises:
         ArtifactError: The artifact is missing or damaged.
     """
-    return definition_from_json(_read(artifact))
+    with _reading(f"{BENCHMARK} of {artifact}"):
+        return definition_from_json(artifact.read_json(BENCHMARK))
+
+
+def _define(artifact: Artifact, version: int, name: str | None) -> Definition:
+    """Read a definition and check that it is of the version, and the name if any, expected."""
+    found = read_definition(artifact)
+    if found.version != version or name not in (None, found.name):
+        raise ArtifactError(
+            f"{artifact} holds {found.name}@{found.version} instead of "
+            f"{name or found.name}@{version}; generate it again"
+        )
+    return found
 
 
 def read_card(artifact: Artifact) -> Card:
@@ -172,34 +190,34 @@ def definition_from_json(content: Mapping[str, Any]) -> Definition:
     """Read a definition from JSON.
 
     Raises:
-        ArtifactError: Something is missing or of another type.
+        KeyError, TypeError, ValueError: Something is missing or of another type.
     """
-    try:
-        objective = content["objective"]
-        return Definition(
-            name=content["name"],
-            version=content["version"],
-            summary=content["summary"],
-            space=SearchSpace.from_json(content["space"]),
-            objective=Objective(
-                objective["name"], objective["unit"], Direction(objective["direction"])
-            ),
-            tasks=tuple(TaskDefinition(t["name"], t["context"]) for t in content["tasks"]),
-            provenance=Provenance(**content["provenance"]),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ArtifactError(f"{BENCHMARK} is malformed: {error}") from None
-
-
-def _read(artifact: Artifact) -> Any:
-    return artifact.read_json(BENCHMARK)
+    objective = content["objective"]
+    return Definition(
+        name=content["name"],
+        version=content["version"],
+        summary=content["summary"],
+        space=SearchSpace.from_json(content["space"]),
+        objective=Objective(
+            objective["name"], objective["unit"], Direction(objective["direction"])
+        ),
+        tasks=tuple(TaskDefinition(t["name"], t["context"]) for t in content["tasks"]),
+        provenance=Provenance(**content["provenance"]),
+    )
 
 
 def _load_surrogate(artifact: Artifact, name: str) -> tuple[Surrogate, Sequence[float]]:
-    listed = _read(artifact)["surrogates"][name]
+    content = artifact.read_json(BENCHMARK)
+    with _reading(f"surrogate {name!r} of {artifact}"):
+        listed = content["surrogates"][name]
+        model = SurrogateType[listed["type"]].from_arrays(artifact.read_arrays(listed["file"]))
+        return model, [float(value) for value in listed["best_values"]]
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Turn what malformed content raises into an `ArtifactError`."""
     try:
-        kind = SurrogateType[listed["type"]]
-        model = kind.from_arrays(artifact.read_arrays(listed["file"]))
-    except (KeyError, ValueError, TypeError) as error:
-        raise ArtifactError(f"surrogate {name!r} of {artifact} is malformed: {error}") from None
-    return model, listed["best_values"]
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ArtifactError(f"{what} is malformed: {error!r}") from None

@@ -2,12 +2,19 @@
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 MAX_LISTED = 12
 
 
 class HPOBenchOrderedError(Exception):
     """Root of every error this package raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default an exception is unpickled by calling its class with the finished message: that
+        # fails where the class composes it, and an error that does not unpickle breaks a process
+        # pool.
+        return _unpickled, (type(self), self.args), self.__dict__
 
 
 class UnknownNameError(HPOBenchOrderedError, LookupError):
@@ -62,6 +69,10 @@ class ExperimentError(HPOBenchOrderedError, ValueError):
 
 class MethodError(HPOBenchOrderedError):
     """A method broke its contract (malformed configuration, exception while asked or told)."""
+
+
+def _unpickled(kind: type[HPOBenchOrderedError], args: tuple[Any, ...]) -> HPOBenchOrderedError:
+    return kind.__new__(kind, *args)
 
 
 def suggestion(given: str, allowed: Iterable[str]) -> str:

@@ -15,12 +15,18 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from hpobench_ordered.artifact import Artifact
 from hpobench_ordered.benchmark import Benchmark, Definition
-from hpobench_ordered.errors import DuplicateNameError, NotFetchedError, UnknownNameError
-from hpobench_ordered.remote import RemoteFile
+from hpobench_ordered.errors import (
+    ArtifactError,
+    DuplicateNameError,
+    HPOBenchOrderedError,
+    NotFetchedError,
+    UnknownNameError,
+)
+from hpobench_ordered.remote import RemoteFile, cache_folder
 from hpobench_ordered.surrogates.base import Surrogate
 
 if TYPE_CHECKING:
@@ -30,6 +36,10 @@ if TYPE_CHECKING:
 BENCHMARKS = "hpobench_ordered.benchmarks"
 METHODS = "hpobench_ordered.methods"
 GENERATION = "hpobench_ordered.generation"
+
+
+class RegistryError(HPOBenchOrderedError):
+    """Another package registers something that cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +59,14 @@ class SurrogateOption:
     files: tuple[RemoteFile, ...] = ()
 
     @property
+    def missing(self) -> tuple[RemoteFile, ...]:
+        """The files that are still to be fetched."""
+        return tuple(file for file in self.files if not file.is_fetched)
+
+    @property
     def is_ready(self) -> bool:
         """Whether it can be loaded without fetching anything."""
-        return all(file.is_fetched for file in self.files)
+        return not self.missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +74,7 @@ class BenchmarkSpec:
     """What the registry knows of a benchmark before it is loaded.
 
     Attributes:
-        name: Name in the registry.
+        name: Name in the registry; for an artifact elsewhere on disk, its absolute path.
         version: Version of its values.
         summary: One line.
         define: Reads the search space, objective and tasks.
@@ -76,8 +91,38 @@ class BenchmarkSpec:
 
     @property
     def id(self) -> str:
-        """Name and version."""
+        """Name and version; `load` takes it."""
         return f"{self.name}@{self.version}"
+
+    @property
+    def content(self) -> str:
+        """Hash of all files of the artifact (`Artifact.digest`); empty if it has none.
+
+        Raises:
+            ArtifactError: The artifact's list of hashes is missing or malformed.
+        """
+        return "" if self.artifact is None else self.artifact.digest
+
+    def load(self, surrogate: str | None = None) -> Benchmark:
+        """Load the benchmark; see the function `load`."""
+        option = self.ready_option(surrogate)
+        model, best_values = option.load()
+        definition = self.define()
+        tasks, dimension = len(definition.tasks), definition.space.dimension
+        if len(best_values) != tasks:
+            raise ArtifactError(
+                f"surrogate {option.name!r} of {self.name} has {len(best_values)} best values, "
+                f"for {tasks} tasks"
+            )
+        # Not every surrogate knows its dimension.
+        if getattr(model, "dimension", dimension) != dimension:
+            raise ArtifactError(
+                f"surrogate {option.name!r} of {self.name} does not fit the search space's "
+                f"{dimension} hyperparameters"
+            )
+        return Benchmark.build(
+            definition, surrogate=option.name, model=model, best_values=best_values
+        )
 
     def option(self, name: str | None = None) -> SurrogateOption:
         """Find a surrogate by name; the default one without.
@@ -93,7 +138,25 @@ class BenchmarkSpec:
         names = [option.name for option in self.surrogates]
         raise UnknownNameError(f"surrogate of {self.name}", name, names)
 
+    def ready_option(self, name: str | None = None) -> SurrogateOption:
+        """Find a surrogate by name that can be loaded at once; the default one without.
 
+        Raises:
+            UnknownNameError: The benchmark has no such surrogate.
+            NotFetchedError: The surrogate's files must be fetched first.
+        """
+        option = self.option(name)
+        if missing := option.missing:
+            names = ", ".join(file.name for file in missing)
+            raise NotFetchedError(
+                f"surrogate {option.name!r} of {self.name} is not here yet: {len(missing)} of "
+                f"{len(option.files)} files are not in the cache {cache_folder()} ({names}); "
+                f"get it with: hpobench-ordered fetch {self.name} --surrogate {option.name}"
+            )
+        return option
+
+
+@runtime_checkable
 class BenchmarkFamily(Protocol):
     """Benchmarks whose names follow a pattern, too many to list."""
 
@@ -104,16 +167,20 @@ class BenchmarkFamily(Protocol):
         """The benchmark of that name; None if the name does not follow the pattern."""
         ...
 
+    def files(self) -> Sequence[RemoteFile]:
+        """All published files that its benchmarks may need, fetched or not."""
+        ...
+
 
 # -- public ----------------------------------------------------------------------------------------
 
 
-def load(name: str, *, surrogate: str | None = None) -> Benchmark:
+def load(name: str | os.PathLike[str], *, surrogate: str | None = None) -> Benchmark:
     """Load a benchmark.
 
     Args:
         name: Its name, such as "newsvendor", or with a version, such as "newsvendor@1"; or the path
-            of an artifact, such as "./artifacts/newsvendor".
+            of an artifact: a `Path`, or a string with a slash, such as "./artifacts/newsvendor".
         surrogate: What to evaluate on, such as "forest" or "nearest"; the default one without.
 
     Raises:
@@ -121,17 +188,7 @@ def load(name: str, *, surrogate: str | None = None) -> Benchmark:
         NotFetchedError: The surrogate's files must be fetched first.
         ArtifactError: The benchmark's files are damaged.
     """
-    spec = benchmark_spec(name)
-    option = spec.option(surrogate)
-    if not option.is_ready:
-        raise NotFetchedError(
-            f"surrogate {option.name!r} of {spec.name} is not here yet; get it with: "
-            f"hpobench-ordered fetch {spec.name} --surrogate {option.name}"
-        )
-    model, best_values = option.load()
-    return Benchmark.build(
-        spec.define(), surrogate=option.name, model=model, best_values=best_values
-    )
+    return benchmark_spec(name).load(surrogate)
 
 
 def list_benchmarks() -> list[str]:
@@ -144,19 +201,31 @@ def list_methods() -> list[str]:
     return sorted(_methods())
 
 
-def benchmark_spec(name: str) -> BenchmarkSpec:
-    """Find a benchmark's spec by its name, with or without a version, or by an artifact's path.
+@cache
+def benchmark_families() -> tuple[BenchmarkFamily, ...]:
+    """All families of benchmarks."""
+    return tuple(_exported(BENCHMARKS, "FAMILIES", BenchmarkFamily))
+
+
+def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
+    """Find a benchmark's spec by its name or an artifact's path.
+
+    Args:
+        name: As `load` takes it. "@" and digits at the end of a string are a version, of paths too;
+            a `Path` is taken as it is.
 
     Raises:
         UnknownNameError: No such benchmark, or not in that version.
         ArtifactError: The artifact at that path is missing or damaged.
     """
-    stem, at, version = str(name).rpartition("@")
+    if not isinstance(name, str):
+        return _folder_spec(name)
+    stem, at, version = name.rpartition("@")
     if not (at and version.isdecimal()):
-        stem, at, version = str(name), "", ""
-    spec = _find(stem)
+        stem, at, version = name, "", ""
+    spec = _folder_spec(stem) if "/" in stem or os.sep in stem else _named_spec(stem)
     if spec is None:
-        patterns = ", ".join(family.pattern for family in _families())
+        patterns = ", ".join(family.pattern for family in benchmark_families())
         hint = f" (or one of the pattern {patterns})" if patterns else ""
         raise UnknownNameError("benchmark", name, _benchmarks(), hint=hint)
     if at and version != str(spec.version):
@@ -164,13 +233,15 @@ def benchmark_spec(name: str) -> BenchmarkSpec:
     return spec
 
 
-def _find(name: str) -> BenchmarkSpec | None:
-    if os.sep in name:
-        from hpobench_ordered.bundle import folder_spec
+def _folder_spec(folder: str | os.PathLike[str]) -> BenchmarkSpec:
+    from hpobench_ordered.bundle import folder_spec
 
-        return folder_spec(Path(name))
+    return folder_spec(Path(folder))
+
+
+def _named_spec(name: str) -> BenchmarkSpec | None:
     spec = _benchmarks().get(name)
-    for family in _families() if spec is None else ():
+    for family in benchmark_families() if spec is None else ():
         spec = spec or family.spec(name)
     return spec
 
@@ -189,46 +260,72 @@ def method_spec(name: str) -> "MethodSpec":
 
 def generators() -> "Mapping[str, Generator]":
     """What can regenerate an artifact, by the benchmark's name."""
-    return _index(GENERATION, "GENERATORS")
+    from hpobench_ordered.generation.base import Generator
+
+    return _index(GENERATION, "GENERATORS", Generator)
 
 
 # -- discovery -------------------------------------------------------------------------------------
 
 
 def _modules(package: str) -> Iterator[ModuleType]:
-    """The package's own modules, then those that other packages register."""
+    """The package's own modules, then those that other packages register.
+
+    Raises:
+        RegistryError: A module of another package cannot be imported.
+    """
     root = import_module(package)
     for module in pkgutil.iter_modules(root.__path__):
         if not module.name.startswith("_"):
             yield import_module(f"{package}.{module.name}")
     for entry in sorted(entry_points(group=package)):
-        yield entry.load()
+        try:
+            module = entry.load()
+        except Exception as error:  # whatever importing another package's module may raise
+            owner = "an unknown package" if entry.dist is None else f"package {entry.dist.name!r}"
+            raise RegistryError(
+                f"{owner} registers {entry.name!r} in {package}, but {entry.value!r} cannot be "
+                f"loaded ({type(error).__name__}: {error}); repair or uninstall that package"
+            ) from error
+        yield module
 
 
-def _index(package: str, attribute: str) -> Mapping[str, Any]:
+def _exported(package: str, attribute: str, kind: type[Any]) -> Iterator[Any]:
+    """What all modules export in tuples of that name.
+
+    Raises:
+        RegistryError: A module exports something else.
+    """
+    for module in _modules(package):
+        specs = getattr(module, attribute, ())
+        if not (isinstance(specs, tuple) and all(isinstance(spec, kind) for spec in specs)):
+            raise RegistryError(
+                f"{module.__name__}, registered in {package}, exports as {attribute} no tuple of "
+                f"{kind.__name__}"
+            )
+        yield from specs
+
+
+def _index(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]:
     """All specs of a kind, by name.
 
     Raises:
         DuplicateNameError: Two specs have the same name.
     """
     specs: dict[str, Any] = {}
-    for module in _modules(package):
-        for spec in getattr(module, attribute, ()):
-            if specs.setdefault(spec.name, spec) is not spec:
-                raise DuplicateNameError(f"{spec.name!r} is registered twice in {package}")
+    for spec in _exported(package, attribute, kind):
+        if specs.setdefault(spec.name, spec) is not spec:
+            raise DuplicateNameError(f"{spec.name!r} is registered twice in {package}")
     return MappingProxyType(specs)
 
 
 @cache
 def _benchmarks() -> Mapping[str, BenchmarkSpec]:
-    return _index(BENCHMARKS, "SPECS")
-
-
-@cache
-def _families() -> tuple[BenchmarkFamily, ...]:
-    return tuple(f for module in _modules(BENCHMARKS) for f in getattr(module, "FAMILIES", ()))
+    return _index(BENCHMARKS, "SPECS", BenchmarkSpec)
 
 
 @cache
 def _methods() -> "Mapping[str, MethodSpec]":
-    return _index(METHODS, "SPECS")
+    from hpobench_ordered.methods.base import MethodSpec
+
+    return _index(METHODS, "SPECS", MethodSpec)

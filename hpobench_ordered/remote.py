@@ -5,7 +5,8 @@ import hashlib
 import os
 import tempfile
 import zlib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -48,12 +49,15 @@ class RemoteFile:
         name: Path in the cache folder.
         url: Where it is published, at a fixed revision.
         sha256: SHA-256 of its bytes; None where the publisher states none, in which case the hash
-            of the first download is recorded beside the file and checked ever after.
+            of the first content is recorded beside the file, and no other is accepted after it.
+        check: Raises `ArtifactError` or `ValueError` if bytes are not such a file; called before
+            they are stored.
     """
 
     name: str
     url: str
     sha256: str | None
+    check: Callable[[bytes], None] | None = field(default=None, compare=False)
 
     @property
     def path(self) -> Path:
@@ -75,6 +79,8 @@ class RemoteFile:
         if not self.is_fetched:
             raise NotFetchedError(f"{self.name} is not in the cache {cache_folder()}")
         expected = self.sha256 or self._recorded_hash()
+        if expected is None:
+            raise ArtifactError(f"{self.path} has no recorded hash; delete it and fetch it again")
         if file_sha256(self.path) != expected:
             raise ArtifactError(f"{self.path} is damaged; delete it and fetch it again")
         return self.path
@@ -86,13 +92,22 @@ class RemoteFile:
             DownloadError: It is not the published file.
             ArtifactError: The cache folder cannot be written.
         """
-        data = _read(source)
+        self._keep(_read(source), str(source))
+
+    def _keep(self, data: bytes, origin: str) -> None:
         digest = hashlib.sha256(data).hexdigest()
-        if self.sha256 is not None and digest != self.sha256:
+        known = self.sha256 or self._recorded_hash()
+        if known not in (None, digest):
+            way_out = "" if self.sha256 else f"; to accept another one, delete {self._hash_path}"
             raise DownloadError(
-                f"{source} is not the published {self.name}: SHA-256 {digest}, "
-                f"published {self.sha256}"
+                f"{origin} is not the published {self.name}: SHA-256 {digest}, "
+                f"{'published' if self.sha256 else 'first fetched'} {known}{way_out}"
             )
+        try:
+            if self.check is not None:
+                self.check(data)
+        except (ArtifactError, ValueError) as error:
+            raise DownloadError(f"{origin} is not the published {self.name}: {error}") from None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if self.sha256 is None:
@@ -105,11 +120,14 @@ class RemoteFile:
     def _hash_path(self) -> Path:
         return self.path.with_name(self.path.name + ".sha256")
 
-    def _recorded_hash(self) -> str:
+    def _recorded_hash(self) -> str | None:
+        """SHA-256 of the first content; None where none was stored yet."""
         try:
             return self._hash_path.read_text().strip()
-        except OSError:
-            raise ArtifactError(f"{self.path} has no recorded hash; fetch it again") from None
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise ArtifactError(f"cannot read {self._hash_path}: {error}") from None
 
     def download(self, *, progress: "ProgressBar | None" = None) -> None:
         """Download the file into the cache, checked and atomically.
@@ -134,7 +152,7 @@ class RemoteFile:
                     f"cannot download {self.url}: {_reason(error)}. A copy obtained elsewhere is "
                     f"accepted with: hpobench-ordered fetch NAME --from PATH"
                 ) from None
-            self.store(target)
+            self._keep(target.read_bytes(), self.url)
 
 
 def _read(source: Path) -> bytes:

@@ -17,6 +17,7 @@ Codings of a configuration:
 """
 
 import math
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -52,7 +53,8 @@ class SearchSpace:
         constants: Hyperparameters with one fixed value; part of every configuration.
 
     Raises:
-        InvalidSpaceError: Duplicate names, unknown names in conditions, or conditions in a circle.
+        InvalidSpaceError: Duplicate names, conditions of what is unknown or a constant, or
+            conditions in a circle.
     """
 
     def __init__(
@@ -124,7 +126,12 @@ class SearchSpace:
 
     @classmethod
     def from_json(cls, description: Mapping[str, Any]) -> Self:
-        """Read ConfigSpace's JSON (any format since 0.4; forbidden clauses are not supported)."""
+        """Read ConfigSpace's JSON (any format since 0.4).
+
+        Raises:
+            InvalidSpaceError: The space uses what is not supported, such as forbidden clauses,
+                weights of choices or conditions on constants.
+        """
         if description.get("forbiddens"):
             raise InvalidSpaceError("forbidden clauses are not supported; use conditions")
         constants: Config = {}
@@ -139,7 +146,7 @@ class SearchSpace:
         for item in description.get("conditions", ()):
             if item["child"] in conditions:
                 raise InvalidSpaceError(f"two conditions on {item['child']!r}; join them by AND")
-            conditions[item["child"]] = condition_from_json(item, by_name)
+            conditions[item["child"]] = condition_from_json(item, by_name, constants)
         return cls(parameters, conditions=conditions, constants=constants)
 
     def to_json(self) -> dict[str, Any]:
@@ -280,18 +287,24 @@ class SearchSpace:
         """Validate configurations and code them as values, shape (n, d).
 
         Args:
-            configs: Configurations as dicts; or a DataFrame with a column a hyperparameter, NaN or
-                None where inactive; or an array already coded as values.
+            configs: Configurations as dicts; or a DataFrame with a column a hyperparameter,
+                anything where inactive; or an array already coded as values.
 
         Raises:
-            InvalidConfigError: As `row`; the message names the offending row.
+            InvalidConfigError: As `row`; the message names the offending row. Or these are no
+                configurations, such as a single dict.
         """
         if isinstance(configs, np.ndarray):
             return self._checked_values(configs)
         if hasattr(configs, "columns"):  # a DataFrame, told apart without importing pandas
             return self._frame_values(cast("DataFrame", configs))
+        given = list(cast("Iterable[ConfigLike]", configs))
+        if isinstance(configs, Mapping) or not all(isinstance(c, Mapping) for c in given):
+            raise InvalidConfigError(
+                f"a list of configurations is expected, each a dict; got {reprlib.repr(configs)}"
+            )
         rows = []
-        for i, config in enumerate(cast("Iterable[ConfigLike]", configs)):
+        for i, config in enumerate(given):
             try:
                 rows.append(self.row(config))
             except InvalidConfigError as error:
@@ -321,10 +334,9 @@ class SearchSpace:
 
     def _topological_order(self) -> tuple[int, ...]:
         """Indices of the parameters, every parent before its children."""
-        for child, condition in self._conditions.items():
-            for name in (child, *(self.names[j] for j in parents(condition))):
-                if name not in self._index:
-                    raise InvalidSpaceError(f"condition on unknown hyperparameter {name!r}")
+        for child in self._conditions.keys() - self._index.keys():
+            what = "constant" if child in self.constants else "unknown hyperparameter"
+            raise InvalidSpaceError(f"unsupported condition of {what} {child!r}")
         order: list[int] = []
         remaining = list(range(len(self.parameters)))
         while remaining:
@@ -389,10 +401,16 @@ class SearchSpace:
             if name not in self.constants:
                 self._check_name(name)
         coded = np.full((len(frame), self.dimension), np.nan)
-        for j, parameter in enumerate(self.parameters):
+        active = np.ones(coded.shape, dtype=np.bool_)
+        for j in self._order:
+            parameter = self.parameters[j]
+            condition = self._conditions.get(parameter.name)
+            if condition is not None:
+                active[:, j] = condition.holds(coded, active)
             if parameter.name in frame.columns:
-                coded[:, j] = parameter.code_column(frame[parameter.name].to_numpy())
-            elif parameter.name not in self._conditions:
+                column = frame[parameter.name].to_numpy()
+                coded[:, j] = parameter.code_column(column, active[:, j])
+            elif active[:, j].any():
                 raise InvalidConfigError(
                     f"column {parameter.name!r} is missing: {parameter.describe()}"
                 )

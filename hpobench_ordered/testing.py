@@ -1,7 +1,8 @@
 """Conformance suites: what every benchmark and every method must hold to.
 
     check_benchmark("my-benchmark")
-    check_method("my-method")        # or a subclass of Method
+    check_method("my-method")                # or a subclass of Method
+    check_beats_random_search("my-method")   # of methods that learn
 
 raise `ConformanceError` with the first thing that is wrong. Third-party packages call them in
 their own tests.
@@ -9,7 +10,7 @@ their own tests.
 
 import pickle
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,11 @@ T = TypeVar("T")
 
 CONFIGURATIONS = 40
 BUDGET = 12
+HISTORY = 3
+"""Earlier tasks a method gets, besides the fewest it needs."""
+RUNS = 20
+CLEARLY_BETTER = 0.6
+"""Share of random search's median loss that a method which learns must stay below."""
 
 
 class ConformanceError(HPOBenchOrderedError, AssertionError):
@@ -68,7 +74,7 @@ def check_benchmark(
         with _untouched_global_random_state(f"evaluating {benchmark.id}"):
             values = np.array([task.evaluate(config) for config in configs])
         _check_values(task, configs, values, np.random.default_rng(seed))
-        _check_refusals(task, configs[0])
+        _check_refusals(task, configs)
     last = benchmark.tasks[-1]
     here = last.evaluate_many(configs)
     _require(np.isfinite(here).all(), f"{benchmark.id} gives values that are not finite")
@@ -82,10 +88,11 @@ def check_method(
 ) -> None:
     """Check that a method holds to the contract of this package.
 
-    On small problems with and without conditions it suggests valid configurations, as many as its
-    budget, more than there are if need be; the same seed gives the same suggestions, whatever the
-    global random state, in another process, and beside another run; another seed gives others;
-    the history it is given stays as it is.
+    On small problems with and without conditions, with as little history as it needs and with more,
+    it suggests valid configurations, as many as its budget, more than there are if need be; the
+    same seed gives the same suggestions, whatever the global random state, in another process, and
+    beside another run; another seed gives others, unless the method draws nothing at random; the
+    history it is given stays as it is.
 
     Args:
         method: A method, or its name.
@@ -96,23 +103,42 @@ def check_method(
         ConformanceError: With the first violation.
     """
     spec = as_method_spec(method)
-    for problem in (numeric_problem(), conditional_problem(), tiny_problem()):
-        history = problem.history(spec.min_history, seed=seed)
-        before = pickle.dumps(history)
-        with _untouched_global_random_state(f"running {spec.name}"):
-            first = play(spec, problem, history, seed)
-        _require(pickle.dumps(history) == before, f"{spec.name} changes the history it is given")
-        random.seed(seed + 1)
-        again = play(spec, problem, history, seed)
-        _require(first == again, f"{spec.name} gives other suggestions for the same seed")
-        interleaved = play_side_by_side(spec, problem, history, (seed, seed + 1))
-        _require(first == interleaved[0], f"{spec.name} shares state between two runs")
+    for tasks in sorted({spec.min_history, max(spec.min_history, HISTORY)}):
+        for problem in (numeric_problem(), conditional_problem(), tiny_problem()):
+            _check_runs(spec, problem, problem.history(tasks, seed=seed), seed)
     problem, history = numeric_problem(), numeric_problem().history(spec.min_history, seed=seed)
-    first = play(spec, problem, history, seed)
-    other = play(spec, problem, history, seed + 1)
-    _require(first != other, f"{spec.name} ignores its random generator")
+    rng = np.random.default_rng(seed)
+    untouched = pickle.dumps(rng)
+    (first,) = _take_turns(spec, problem, history, (rng,))
+    if pickle.dumps(rng) != untouched:
+        other = play(spec, problem, history, seed + 1)
+        _require(first != other, f"{spec.name} ignores what it draws from its random generator")
     elsewhere = _elsewhere(executor, play, spec, problem, history, seed)
     _require(first == elsewhere, f"{spec.name} gives other suggestions in another process")
+
+
+def check_beats_random_search(method: str | type[Method] | MethodSpec) -> None:
+    """Check that a method learns: it must be clearly better than random search.
+
+    On small problems, with and without conditions, whose optimum drifts slowly from task to task,
+    the median over seeds of the best loss must be well below that of random search. A method that
+    maximises the loss fails. Of `random-search` itself and methods like it nothing of the kind can
+    be asked.
+
+    Args:
+        method: A method, or its name.
+
+    Raises:
+        ConformanceError: It is not clearly better.
+    """
+    compared = (as_method_spec(method), as_method_spec("random-search"))
+    for problem in (numeric_problem(), conditional_problem()):
+        own, random_search = (_median_best_loss(spec, problem) for spec in compared)
+        _require(
+            own < CLEARLY_BETTER * random_search,
+            f"{compared[0].name} is not clearly better than random search on a toy problem: its "
+            f"median best loss is {own:.3g}, random search's {random_search:.3g}",
+        )
 
 
 # -- small problems --------------------------------------------------------------------------------
@@ -180,28 +206,23 @@ def play(
     Raises:
         ConformanceError: It suggests something that is no configuration.
     """
-    return play_side_by_side(spec, problem, history, (seed,))[0]
+    return _take_turns(spec, problem, history, (np.random.default_rng(seed),))[0]
 
 
-def play_side_by_side(
-    spec: MethodSpec, problem: ToyProblem, history: Sequence[Evaluations], seeds: Sequence[int]
+def _take_turns(
+    spec: MethodSpec,
+    problem: ToyProblem,
+    history: Sequence[Evaluations],
+    rngs: Sequence[np.random.Generator],
 ) -> list[list[tuple[Config, float]]]:
-    """Let a method run several times at once, the runs taking turns.
-
-    Raises:
-        ConformanceError: It suggests something that is no configuration.
-    """
+    """Let a method run several times at once, the runs taking turns."""
     methods = [
         spec.method(
-            space=problem.space,
-            rng=np.random.default_rng(seed),
-            history=history,
-            context={"index": 0},
-            budget=BUDGET,
+            space=problem.space, rng=rng, history=history, context={"index": 0}, budget=BUDGET
         )
-        for seed in seeds
+        for rng in rngs
     ]
-    played: list[list[tuple[Config, float]]] = [[] for _ in seeds]
+    played: list[list[tuple[Config, float]]] = [[] for _ in rngs]
     for _ in range(BUDGET):
         for method, trials in zip(methods, played, strict=True):
             config = method.ask()
@@ -252,16 +273,44 @@ def _check_values(
         _require(worst >= 0, f"a random configuration beats the best known value by {-worst}")
 
 
-def _check_refusals(task: Task, config: Config) -> None:
+def _check_runs(
+    spec: MethodSpec, problem: ToyProblem, history: Sequence[Evaluations], seed: int
+) -> None:
+    before = pickle.dumps(history)
+    with _untouched_global_random_state(f"running {spec.name}"):
+        first = play(spec, problem, history, seed)
+    _require(pickle.dumps(history) == before, f"{spec.name} changes the history it is given")
+    random.seed(seed + 1)
+    again = play(spec, problem, history, seed)
+    _require(first == again, f"{spec.name} gives other suggestions for the same seed")
+    rngs = (np.random.default_rng(seed), np.random.default_rng(seed + 1))
+    interleaved = _take_turns(spec, problem, history, rngs)
+    _require(first == interleaved[0], f"{spec.name} shares state between two runs")
+
+
+def _median_best_loss(spec: MethodSpec, problem: ToyProblem) -> float:
+    best = []
+    for seed in range(RUNS):
+        history = problem.history(max(spec.min_history, HISTORY), seed=1000 + seed)
+        best.append(min(loss for _, loss in play(spec, problem, history, seed)))
+    return float(np.median(best))
+
+
+def _check_refusals(task: Task, configs: Sequence[Config]) -> None:
+    config = configs[0]
     name = next(n for n in config if n in task.space.names)
-    wrong: Mapping[str, Config] = {
+    wrong: dict[str, Config] = {
         "an unknown hyperparameter": {**config, "no such hyperparameter": 1},
         "a missing hyperparameter": {k: v for k, v in config.items() if k != name},
         "NaN": {**config, name: float("nan")},
         "a value of another type": {**config, name: "no such value"},
     }
-    for number in (p for p in task.space.parameters if p.name in config and not p.choices):
-        wrong = {**wrong, "a value out of bounds": {**config, number.name: number.upper * 2 + 1}}
+    for number in (p for p in task.space.parameters if not p.choices):
+        beyond = number.upper - number.lower + 1
+        for active in [c for c in configs if number.name in c][:1]:
+            above, below = number.upper + beyond, number.lower - beyond
+            wrong[f"{number.name} above its bounds"] = {**active, number.name: above}
+            wrong[f"{number.name} below its bounds"] = {**active, number.name: below}
     for what, bad in wrong.items():
         try:
             task.evaluate(bad)

@@ -4,6 +4,7 @@ Hellan et al. (2023), section 5.2 and appendix D.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 import numpy as np
 
@@ -20,12 +21,12 @@ TRANSFERRED = 5
 def ordered_configurations(history: Sequence[Evaluations], *, count: int) -> FloatArray:
     """Choose the configurations to start with (appendix D).
 
-    First the best configuration of every previous task, the most recent task first; then what is
-    equally good on its task; then the second-best of every task, and so on. What was chosen
-    before is skipped.
+    First the best configuration of every previous task, the most recent task first; then, in turns
+    again, what is equally good on its task; then the second-best of every task, and so on. What
+    was chosen before is skipped.
 
     Args:
-        history: Evaluations of the previous tasks, oldest first; at least one task.
+        history: Evaluations of the previous tasks, oldest first.
         count: Number of configurations wanted, N.
 
     Returns:
@@ -77,15 +78,15 @@ SPECS = (
 def _candidates(history: Sequence[Evaluations]) -> Iterator[FloatArray]:
     """Configurations of all tasks in the order of appendix D, repeats included."""
     ranked = [_ranks(evaluations) for evaluations in reversed(history)]
-    for rank in range(max(map(len, ranked))):
-        joint = [task[rank] for task in ranked if rank < len(task)]
-        for rows in joint:
-            yield rows[0]
-        for rows in joint:
-            yield from rows[1:]
+    for rank in range(max(map(len, ranked), default=0)):
+        # One of each task; what is equally good waits at the back of the list for its next turn.
+        turns = zip_longest(*(task[rank] for task in ranked if rank < len(task)))
+        yield from (row for turn in turns for row in turn if row is not None)
 
 
-def _ranks(evaluations: Evaluations) -> list[FloatArray]:
-    """Configurations by rank of their loss, equally good ones together, first evaluated first."""
-    levels = np.unique(evaluations.losses)
-    return [evaluations.values[evaluations.losses == level] for level in levels]
+def _ranks(evaluations: Evaluations) -> list[list[FloatArray]]:
+    """Distinct configurations by rank of their loss, equally good ones in order of evaluation."""
+    ranks: dict[float, dict[bytes, FloatArray]] = {}
+    for row, loss in zip(evaluations.values, evaluations.losses.tolist(), strict=True):
+        ranks.setdefault(loss, {}).setdefault(row.tobytes(), row)
+    return [list(ranks[loss].values()) for loss in sorted(ranks)]

@@ -1,10 +1,18 @@
+import os
+import shutil
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hpobench_ordered.artifact import SUMS, Artifact, ArtifactWriter, write_atomically
+from hpobench_ordered.artifact import (
+    SUMS,
+    Artifact,
+    ArtifactWriter,
+    check_writable,
+    write_atomically,
+)
 from hpobench_ordered.errors import ArtifactError
 
 ARRAYS = {"b": np.arange(6.0).reshape(2, 3), "a": np.array([1, 2], dtype=np.int8)}
@@ -29,6 +37,35 @@ def test_round_trip(tmp_path: Path) -> None:
 
 def test_same_content_same_bytes(tmp_path: Path) -> None:
     assert write(tmp_path / "one").sums() == write(tmp_path / "two").sums()
+
+
+def test_digest_is_that_of_names_and_content(tmp_path: Path) -> None:
+    artifact = write(tmp_path / "one")
+    assert artifact.digest == write(tmp_path / "two").digest
+    assert len(artifact.digest) == 64
+    sums = tmp_path / "one" / SUMS
+    before, lines = artifact.digest, sums.read_text().splitlines()
+    sums.write_text("\n".join(reversed(lines)))
+    assert artifact.digest == before
+    for text in ("\n".join(lines).replace("x.json", "z.json"), lines[0]):
+        sums.write_text(text)
+        assert artifact.digest != before
+
+
+def test_check_counts_files(tmp_path: Path) -> None:
+    artifact = write(tmp_path / "one")
+    assert artifact.check() == 2
+    (tmp_path / "one" / "x.json").unlink()
+    with pytest.raises(ArtifactError, match=r"x\.json"):
+        artifact.check()
+
+
+def test_what_is_not_json_is_refused(tmp_path: Path) -> None:
+    for data in (b"{", b"\xff\xfe\xfd"):
+        with ArtifactWriter(tmp_path / "one") as writer:
+            writer.write_bytes("x.json", data)
+        with pytest.raises(ArtifactError, match="not JSON"):
+            Artifact(tmp_path / "one").read_json("x.json")
 
 
 def test_one_changed_byte_is_noticed(tmp_path: Path) -> None:
@@ -66,10 +103,12 @@ def test_pickled_arrays_are_refused(tmp_path: Path) -> None:
 
 
 def test_not_a_zip_file(tmp_path: Path) -> None:
-    with ArtifactWriter(tmp_path / "one") as writer:
-        writer.write_bytes("y.npz", b"no zip")
-    with pytest.raises(ArtifactError, match="not an array file"):
-        Artifact(tmp_path / "one").read_arrays("y.npz")
+    np.save(tmp_path / "single.npy", np.zeros(3))
+    for data in (b"no zip", b"", (tmp_path / "single.npy").read_bytes()):
+        with ArtifactWriter(tmp_path / "one") as writer:
+            writer.write_bytes("y.npz", data)
+        with pytest.raises(ArtifactError, match="not an array file"):
+            Artifact(tmp_path / "one").read_arrays("y.npz")
 
 
 def test_an_interrupted_write_leaves_what_was_there(tmp_path: Path) -> None:
@@ -80,6 +119,112 @@ def test_an_interrupted_write_leaves_what_was_there(tmp_path: Path) -> None:
         raise KeyboardInterrupt
     assert artifact.sums() == before
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
+
+
+def test_only_artifacts_are_replaced(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    write(mine)  # an empty folder is no loss
+    (mine / "thesis.tex").write_text("all my work")
+    for sums in (True, False):
+        if not sums:
+            (mine / SUMS).unlink()
+        with pytest.raises(ArtifactError, match="choose another folder"):
+            check_writable(mine)
+        with pytest.raises(ArtifactError, match="choose another folder"):
+            write(mine)
+    assert (mine / "thesis.tex").read_text() == "all my work"
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_what_comes_into_the_folder_meanwhile_is_kept(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    write(mine)
+    with (
+        pytest.raises(ArtifactError, match=r"thesis\.tex"),
+        ArtifactWriter(mine) as writer,
+    ):
+        writer.write_json("x.json", {})
+        (mine / "thesis.tex").write_text("all my work")
+    assert (mine / "thesis.tex").read_text() == "all my work"
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_a_folder_that_cannot_be_is_refused_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below" / "it"):
+        with pytest.raises(ArtifactError, match="file"):
+            check_writable(folder)
+        with pytest.raises(ArtifactError, match="file"), ArtifactWriter(folder):
+            pytest.fail("nothing can be written here")
+    check_writable(tmp_path / "a" / "b")
+    assert list((tmp_path / "a").iterdir()) == []
+
+
+def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, data: bytes) -> int:
+        raise OSError("no space left on device")
+
+    with pytest.raises(ArtifactError, match="no space"), ArtifactWriter(tmp_path / "x") as writer:
+        monkeypatch.setattr(Path, "write_bytes", full)
+        writer.write_json("x.json", {})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("killed_at", range(3))
+def test_a_kill_while_replacing_loses_no_artifact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: int
+) -> None:
+    """Killed at any step, the old artifact or the new one is there whole, under some name."""
+    write(tmp_path / "one")
+    steps: list[str] = []
+
+    def kill(*_: object, **__: object) -> None:
+        steps.append("")
+        if len(steps) > killed_at:
+            raise KeyboardInterrupt
+
+    rename, remove = Path.rename, shutil.rmtree
+    monkeypatch.setattr(Path, "rename", lambda path, to: (kill(), rename(path, to))[1])
+    monkeypatch.setattr(shutil, "rmtree", lambda path, **_: (kill(), remove(path))[1])
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "one")
+    whole = []
+    for path in tmp_path.iterdir():
+        if (path / SUMS).exists():
+            whole.append(Artifact(path).check())
+    assert 2 in whole
+
+
+def test_a_failed_replacement_puts_the_old_one_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    artifact = write(tmp_path / "one")
+    before, rename = artifact.sums(), Path.rename
+
+    def refuse_new(path: Path, target: Path) -> Path:
+        if target == tmp_path / "one" and not path.name.endswith("-old"):
+            raise PermissionError("refused")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse_new)
+    with (
+        pytest.raises(ArtifactError, match="refused"),
+        ArtifactWriter(tmp_path / "one") as writer,
+    ):
+        writer.write_json("z.json", {})
+    assert artifact.sums() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["one"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
+def test_through_a_link_its_target_is_replaced(tmp_path: Path) -> None:
+    write(tmp_path / "one")
+    (tmp_path / "link").symlink_to("one")
+    with ArtifactWriter(tmp_path / "link") as writer:
+        writer.write_json("z.json", {})
+    assert (tmp_path / "link").is_symlink()
+    assert list(Artifact(tmp_path / "one").sums()) == ["z.json"]
 
 
 def test_numpy_reads_what_is_written(tmp_path: Path) -> None:

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 import hpobench_ordered as hbo
+from hpobench_ordered import SearchSpace
+from hpobench_ordered._parameters import Parameter
 from hpobench_ordered.benchmark import Benchmark, Direction
-from hpobench_ordered.registry import method_spec
 from hpobench_ordered.testing import (
     ConformanceError,
+    check_beats_random_search,
     check_benchmark,
     check_method,
-    conditional_problem,
-    numeric_problem,
-    play,
 )
 
 
@@ -38,16 +37,8 @@ def test_every_method(name: str, executor: Executor) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(hbo.list_methods()) - {"random-search"}))
-@pytest.mark.parametrize("problem", [numeric_problem(), conditional_problem()])
-def test_every_method_beats_random_search_on_a_toy_transfer_problem(name, problem) -> None:  # type: ignore[no-untyped-def]
-    """Also a test of direction: whoever maximised the loss would be far worse."""
-    final: dict[str, list[float]] = {name: [], "random-search": []}
-    for method, losses in final.items():
-        spec = method_spec(method)
-        for seed in range(20):
-            history = problem.history(max(spec.min_history, 3), seed=1000 + seed)
-            losses.append(min(loss for _, loss in play(spec, problem, history, seed)))
-    assert np.median(final[name]) < 0.6 * np.median(final["random-search"])
+def test_every_method_beats_random_search_on_a_toy_transfer_problem(name: str) -> None:
+    check_beats_random_search(name)
 
 
 class Broken:
@@ -118,6 +109,42 @@ def test_wrong_direction_is_found(executor: Executor) -> None:
         check_benchmark(replace(benchmark, objective=wrong, tasks=tasks), executor=executor)
 
 
+class Clips(SearchSpace):
+    """Accepts one hyperparameter beyond one of its bounds."""
+
+    def __init__(self, space: SearchSpace, name: str, bound: str) -> None:
+        super().__init__(space.parameters)
+        self.clipped, self.bound = name, bound
+
+    def row(self, config):  # type: ignore[no-untyped-def]
+        clip = max if self.bound == "lower" else min
+        limit = getattr(self[self.clipped], self.bound)
+        if isinstance(config.get(self.clipped), int | float):
+            config = {**config, self.clipped: clip(config[self.clipped], limit)}
+        return super().row(config)
+
+
+@pytest.mark.parametrize("name", ["x", "y"])
+@pytest.mark.parametrize("bound", ["lower", "upper"])
+def test_every_bound_is_checked(name: str, bound: str, executor: Executor) -> None:
+    """Also where twice the upper bound is inside the range."""
+    parameters = [Parameter.number("x", -20, -10), Parameter.number("y", -9, 2, integer=True)]
+    benchmark = with_model(Broken)
+    space = Clips(SearchSpace(parameters), name, bound)
+    first = replace(benchmark.tasks[0], space=space, best_value=None, _surrogate=Constant())
+    broken = replace(benchmark, space=SearchSpace(parameters), tasks=(first,))
+    with pytest.raises(ConformanceError, match=f"accepts {name} .* its bounds"):
+        check_benchmark(broken, executor=executor)
+
+
+class Constant:
+    def predict(self, values, task):  # type: ignore[no-untyped-def]
+        return np.zeros(len(values))
+
+    def predict_one(self, row, task):  # type: ignore[no-untyped-def]
+        return 0.0
+
+
 class Random(hbo.Method):
     def ask(self):  # type: ignore[no-untyped-def]
         return self.space.sample(self.rng)
@@ -128,6 +155,13 @@ class Random(hbo.Method):
 
 class IgnoresSeed(Random):
     def ask(self):  # type: ignore[no-untyped-def]
+        self.rng.random()
+        return self.space.sample(np.random.default_rng(0))
+
+
+class IgnoresSpawned(Random):
+    def ask(self):  # type: ignore[no-untyped-def]
+        self.rng.spawn(1)
         return self.space.sample(np.random.default_rng(0))
 
 
@@ -153,20 +187,55 @@ class LeavesBounds(Random):
 class ChangesHistory(Random):
     def ask(self):  # type: ignore[no-untyped-def]
         for evaluations in self.history:
-            evaluations.losses.sort()
+            evaluations.context["seen"] = 1  # type: ignore[index]
         return super().ask()
+
+
+class FailsWithHistory(Random):
+    def ask(self):  # type: ignore[no-untyped-def]
+        return {} if len(self.history) > 1 else super().ask()
+
+
+class Deterministic(Random):
+    """The same configurations in every run, without a look at the generator."""
+
+    def ask(self):  # type: ignore[no-untyped-def]
+        return self.space.sample(np.random.default_rng(0))
+
+
+class Maximises(hbo.Method):
+    """Stays close to the worst that was seen."""
+
+    def ask(self):  # type: ignore[no-untyped-def]
+        worst = max(self.history, key=lambda e: e.losses.max())
+        return self.space.configs(worst.values[[int(worst.losses.argmax())]])[0]
+
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        pass
 
 
 @pytest.mark.parametrize(
     ("method", "message"),
     [
-        (IgnoresSeed, "ignores its random generator"),
+        (IgnoresSeed, "ignores what it draws"),
+        (IgnoresSpawned, "ignores what it draws"),
         (UsesGlobalGenerator, "global random state"),
         (SharesState, "other suggestions for the same seed|shares state"),
         (LeavesBounds, "must be a number in"),
-        (hbo.MethodSpec("x", ChangesHistory, "", "", min_history=2), "changes the history"),
+        (ChangesHistory, "changes the history"),
+        (FailsWithHistory, "suggests {}"),
     ],
 )
 def test_broken_methods_are_found(method, message: str, executor: Executor) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ConformanceError, match=message):
         check_method(method, executor=executor)
+
+
+def test_a_deterministic_method_conforms(executor: Executor) -> None:
+    check_method(Deterministic, executor=executor)
+
+
+@pytest.mark.parametrize("method", [Random, Maximises])
+def test_methods_that_do_not_learn_are_found(method: type[hbo.Method]) -> None:
+    with pytest.raises(ConformanceError, match="not clearly better than random search"):
+        check_beats_random_search(method)

@@ -1,13 +1,21 @@
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered import registry
-from hpobench_ordered.errors import ArtifactError, DuplicateNameError, UnknownNameError
+from hpobench_ordered.errors import (
+    ArtifactError,
+    DuplicateNameError,
+    NotFetchedError,
+    UnknownNameError,
+)
+from hpobench_ordered.registry import RegistryError, SurrogateOption, benchmark_spec
+from hpobench_ordered.remote import CACHE_VARIABLE, RemoteFile
 
 TEN = [
     ("newsvendor", 9, 3, "table"),
@@ -87,6 +95,82 @@ def test_the_same_name_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(newsvendor, "SPECS", (*newsvendor.SPECS, again))
     with pytest.raises(DuplicateNameError, match="'newsvendor' is registered twice"):
         registry._benchmarks.__wrapped__()
+
+
+def test_best_values_and_dimension_fit_the_definition() -> None:
+    spec = benchmark_spec("newsvendor")
+    model, best_values = spec.option().load()
+
+    class Wide:
+        dimension = 4
+
+    for surrogate, best, message in (
+        (model, best_values[:-1], "8 best values, for 9 tasks"),
+        (Wide(), best_values, "does not fit the search space's 3 hyperparameters"),
+    ):
+        option = SurrogateOption("broken", "", lambda s=surrogate, b=best: (s, b))  # type: ignore[misc]
+        with pytest.raises(ArtifactError, match=message):
+            replace(spec, surrogates=(option,)).load()
+
+
+def test_what_is_partly_fetched_says_what_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    (tmp_path / "here").write_bytes(b"")
+    files = tuple(RemoteFile(name, "", None) for name in ("here", "model"))
+    spec = benchmark_spec("newsvendor")
+    option = replace(spec.option(), files=files)
+    with pytest.raises(NotFetchedError, match=r"1 of 2 files .*\(model\).* fetch newsvendor"):
+        replace(spec, surrogates=(option,)).load()
+
+
+def test_every_family_lists_its_files() -> None:
+    for family in registry.benchmark_families():
+        files = family.files()
+        assert files
+        assert len({file.name for file in files}) == len(files)
+
+
+def install(folder: Path, group: str, module: str) -> None:
+    """Make a folder look as if a package with an entry point were installed there."""
+    info = folder / "their_hpo-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-hpo\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{group}]\ntheirs = {module}\n")
+
+
+BREAKAGES = [
+    ("import no_such_library", "'their-hpo' registers 'theirs' .*no_such_library"),
+    ("1 / 0", "'their-hpo' registers 'theirs' .*ZeroDivisionError"),
+    ("SPECS =", "'their-hpo' registers 'theirs' .*SyntaxError"),
+    ("SPECS = 'newsvendor'", "their_broken.*no tuple of"),
+    ("SPECS = ('newsvendor',)", "their_broken.*no tuple of"),
+]
+
+
+@pytest.mark.parametrize(
+    ("group", "index", "code", "message"),
+    [
+        *((registry.BENCHMARKS, registry._benchmarks, *breakage) for breakage in BREAKAGES),
+        *((registry.METHODS, registry._methods, *breakage) for breakage in BREAKAGES),
+        (
+            registry.BENCHMARKS,
+            registry.benchmark_families,
+            "FAMILIES = (1,)",
+            "their_broken.*no tuple of BenchmarkFamily",
+        ),
+    ],
+)
+def test_a_broken_third_party_package_is_named(  # type: ignore[no-untyped-def]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str, index, code: str, message: str
+) -> None:
+    install(tmp_path, group, "their_broken")
+    (tmp_path / "their_broken.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "their_broken", raising=False)
+    with pytest.raises(RegistryError, match=message):
+        index.__wrapped__()
 
 
 def test_third_party_package(tmp_path: Path) -> None:

@@ -131,6 +131,48 @@ def test_damage_in_the_cache_is_noticed(tmp_path: Path) -> None:
             file.open_path()
 
 
+def test_only_the_first_content_of_an_unpinned_file_is_accepted(
+    tmp_path: Path, cache: Path
+) -> None:
+    first, other = tmp_path / "first", tmp_path / "other"
+    first.write_bytes(CONTENT)
+    other.write_bytes(b"other")
+    file = RemoteFile("file", "http://127.0.0.1:9/file", None)
+    file.store(first)
+    file.path.unlink()
+    with pytest.raises(DownloadError, match=r"first fetched .* delete .*file\.sha256"):
+        file.store(other)
+    assert in_cache(cache) == ["file.sha256"]
+    file.store(first)
+    assert file.open_path().read_bytes() == CONTENT
+    (cache / "file.sha256").unlink()
+    with pytest.raises(ArtifactError, match="no recorded hash; delete it"):
+        file.open_path()
+    file.store(other)
+    assert file.open_path().read_bytes() == b"other"
+
+
+@pytest.mark.parametrize("digest", [DIGEST, None])
+@pytest.mark.parametrize("error", [ValueError, ArtifactError])
+def test_content_is_checked_before_it_is_stored(
+    tmp_path: Path, cache: Path, digest: str | None, error: type[Exception]
+) -> None:
+    def refuse(data: bytes) -> None:
+        assert data == CONTENT
+        raise error("not such a file")
+
+    (tmp_path / "copy").write_bytes(CONTENT)
+    file = RemoteFile("file", "http://127.0.0.1:9/file", digest, refuse)
+    with pytest.raises(DownloadError, match="not the published file: not such a file"):
+        file.store(tmp_path / "copy")
+    assert not cache.exists()
+
+
+def test_a_wrong_download_is_named_by_its_address(server: str) -> None:
+    with pytest.raises(DownloadError, match=f"^{server}/good is not the published file"):
+        RemoteFile("file", f"{server}/good", "0" * 64).download()
+
+
 def test_unwritable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "copy").write_bytes(CONTENT)
     (tmp_path / "file").write_bytes(b"in the way")

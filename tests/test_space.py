@@ -136,6 +136,11 @@ class TestValidation:
             ({"gamma": "a lot"}, ["gamma", "'a lot'", "str"]),
             ({"gamma": None}, ["gamma", "None"]),
             ({"gamma": [0.1]}, ["gamma", "list"]),
+            ({"gamma": 10**400}, ["gamma", "[0.001, 10.0]", "beyond all floats"]),
+            ({"trees": 10**400}, ["trees", "an integer", "beyond all floats"]),
+            ({"trees": -(10**5000)}, ["trees", "an integer", "beyond all floats"]),
+            ({"gamma": np.complex128(0.1)}, ["gamma", "a number", "complex128"]),
+            ({"gamma": 0.1 + 0j}, ["gamma", "a number", "complex"]),
             ({"kernel": "radical"}, ["kernel", "did you mean 'radial'"]),
             ({"kernel": ["radial"]}, ["kernel", "one of"]),
             ({"flag": 0}, ["flag", "one of True, False", "got 0"]),
@@ -153,6 +158,8 @@ class TestValidation:
             space.validate(wrong)  # type: ignore[arg-type]
         with pytest.raises(InvalidConfigError, match="configuration 1"):
             space.values([self.config, wrong])  # type: ignore[list-item]
+        with pytest.raises(InvalidConfigError):
+            space.values(pd.DataFrame([self.config, wrong]))
         assert all(word in str(one.value) for word in words), str(one.value)
 
     def test_missing(self, space: SearchSpace) -> None:
@@ -182,8 +189,37 @@ class TestValidation:
         given = np.where(np.isnan(row), 1e9, row)
         np.testing.assert_array_equal(space.values(given[None])[0], row)
 
+    def test_frame_entries_of_inactive_hyperparameters_are_ignored(
+        self, space: SearchSpace
+    ) -> None:
+        configs = [self.config, {**self.config, "kernel": "linear", "gamma": "junk"}]
+        np.testing.assert_array_equal(space.values(pd.DataFrame(configs)), space.values(configs))
+        out_of_bounds = [{**self.config, "alpha": 1e9}, {**self.config, "alpha": math.inf}]
+        expected = space.values([self.config] * 2)
+        np.testing.assert_array_equal(space.values(pd.DataFrame(out_of_bounds)), expected)
+
+    def test_columns_may_be_missing_where_nothing_is_active(self, space: SearchSpace) -> None:
+        frame = pd.DataFrame([self.config])
+        assert np.isnan(space.values(frame)[0, space.names.index("alpha")])
+        with pytest.raises(InvalidConfigError, match="'gamma' is missing"):
+            space.values(frame.drop(columns="gamma"))
+
     def test_no_configurations(self, space: SearchSpace) -> None:
         assert space.values([]).shape == (0, space.dimension)
+        frame = pd.DataFrame([self.config])
+        for empty in (frame.iloc[:0], frame.iloc[:0].astype(object), pd.DataFrame()):
+            assert space.values(empty).shape == (0, space.dimension)
+
+    def test_what_is_no_list_of_configurations(self, space: SearchSpace) -> None:
+        for wrong in (self.config, {}, pd.Series(self.config), [1, 2], [[0.0] * 8], "abc"):
+            with pytest.raises(InvalidConfigError, match="a list of configurations is expected"):
+                space.values(wrong)  # type: ignore[arg-type]
+
+    def test_iterators_and_configspace_configurations(self, space: SearchSpace) -> None:
+        expected = space.values([self.config] * 2)
+        np.testing.assert_array_equal(space.values(iter([self.config] * 2)), expected)
+        theirs = ConfigSpace.Configuration(mixed_configspace(), values={**self.config, "fixed": 3})
+        np.testing.assert_array_equal(space.values([theirs]), expected[:1])
 
 
 class TestDescription:
@@ -220,6 +256,63 @@ class TestDescription:
         space.add(ConfigSpace.NormalFloatHyperparameter("x", mu=0.5, sigma=0.1, lower=0, upper=1))
         with pytest.raises(InvalidSpaceError, match="unsupported hyperparameter type"):
             SearchSpace.from_configspace(space)
+
+    @pytest.mark.parametrize(
+        ("item", "message"),
+        [
+            (
+                {"type": "categorical", "choices": [1, 2], "weights": [1, 3]},
+                r"x: weights.*\[1, 3\]",
+            ),
+            ({"type": "categorical", "choices": [1, 2], "probabilities": [0.4, 0.6]}, "x: weights"),
+            ({"type": "uniform_float", "lower": 0, "upper": 1, "log": False, "q": 0.1}, "q = 0.1"),
+            ({"type": "uniform_int", "lower": 0, "upper": 9, "log": False, "q": 3}, "q = 3"),
+        ],
+    )
+    def test_unsupported_details(self, item: dict[str, object], message: str) -> None:
+        with pytest.raises(InvalidSpaceError, match=message):
+            SearchSpace.from_json({"hyperparameters": [{"name": "x", **item}]})
+
+    @pytest.mark.parametrize(
+        "item",
+        [
+            {"type": "categorical", "choices": [1, 2, 3], "probabilities": None},
+            {"type": "categorical", "choices": [1, 2, 3], "probabilities": [1 / 3] * 3},
+            {"type": "categorical", "choices": [1, 2, 3], "weights": [2, 2, 2]},
+            {"type": "uniform_float", "lower": 0, "upper": 1, "log": False, "q": None},
+            {"type": "uniform_int", "lower": 0, "upper": 9, "log": False, "q": 1},
+        ],
+    )
+    def test_details_that_change_nothing(self, item: dict[str, object]) -> None:
+        space = SearchSpace.from_json({"hyperparameters": [{"name": "x", **item}]})
+        assert SearchSpace.from_json(space.to_json()) == space
+
+    @pytest.mark.parametrize(
+        ("child", "parent", "message"),
+        [
+            ("a", "fixed", "condition of 'a' on constant 'fixed'"),
+            ("fixed", "a", "condition of constant 'fixed'"),
+            ("a", "z", "condition of 'a' on unknown hyperparameter 'z'"),
+            ("z", "a", "condition of unknown hyperparameter 'z'"),
+        ],
+    )
+    def test_unsupported_conditions(self, child: str, parent: str, message: str) -> None:
+        condition = {"type": "EQ", "child": child, "parent": parent, "value": 1}
+        description = {
+            "hyperparameters": [
+                {"type": "categorical", "name": "a", "choices": [1, 2]},
+                {"type": "constant", "name": "fixed", "value": 1},
+            ],
+        }
+        for joined in (condition, {"type": "AND", "child": child, "conditions": [condition] * 2}):
+            with pytest.raises(InvalidSpaceError, match=message):
+                SearchSpace.from_json({**description, "conditions": [joined]})
+
+    def test_defaults_of_numbers_made_here_survive_json(self) -> None:
+        number = Parameter.number("x", 1, 100, log=True)
+        space = SearchSpace([number, Parameter.choice("c", (1, 2))])
+        assert [p.default for p in space.parameters] == [pytest.approx(10), 1]
+        assert SearchSpace.from_json(space.to_json()) == space
 
     def test_circular_conditions(self) -> None:
         description = {

@@ -116,7 +116,7 @@ SPECS = (
         NAME,
         version=VERSION,
         summary=SUMMARY,
-        surrogates={"forest": "Random forest fitted to the published evaluations."},
+        surrogates={"forest": "Random forest fitted to the authors' evaluations."},
         more=(
             SurrogateOption(
                 "nearest",

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from hpobench_ordered.cli.benchmarks import evaluate, fetch, info, list_, verify
+from hpobench_ordered.cli.benchmarks import evaluate, fetch, info, list_, methods, verify
 from hpobench_ordered.cli.experiments import report, run
 from hpobench_ordered.cli.generate import generate
 from hpobench_ordered.errors import (
@@ -30,7 +30,7 @@ def app() -> None:
     """
 
 
-for command in (list_, info, evaluate, fetch, verify, generate, run, report):
+for command in (list_, methods, info, evaluate, fetch, verify, generate, run, report):
     app.add_command(command)
 
 

@@ -1,15 +1,16 @@
-"""Commands on benchmarks: list, info, evaluate, fetch, verify."""
+"""Commands on what is registered: list, methods, info, evaluate, fetch, verify."""
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
 
 from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import Config, Value
-from hpobench_ordered.benchmark import Benchmark
+from hpobench_ordered.artifact import Artifact
+from hpobench_ordered.benchmark import Benchmark, Task
 from hpobench_ordered.bundle import read_card
 from hpobench_ordered.cli._show import print_table, progress_bar, say
 from hpobench_ordered.errors import (
@@ -17,8 +18,17 @@ from hpobench_ordered.errors import (
     DownloadError,
     HPOBenchOrderedError,
     InvalidConfigError,
+    UnknownNameError,
 )
-from hpobench_ordered.registry import BenchmarkSpec, benchmark_spec, list_benchmarks, load
+from hpobench_ordered.registry import (
+    BenchmarkSpec,
+    benchmark_families,
+    benchmark_spec,
+    list_benchmarks,
+    list_methods,
+    load,
+    method_spec,
+)
 from hpobench_ordered.remote import RemoteFile, cache_folder
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.card import Figures
@@ -32,6 +42,14 @@ def list_() -> None:
     """
     rows = [_list_row(benchmark_spec(name)) for name in list_benchmarks()]
     print_table(("benchmark", "tasks", "d", "objective", "surrogates", "summary"), rows)
+
+
+@click.command()
+def methods() -> None:
+    """List the methods, where each comes from, and how many earlier tasks it needs."""
+    specs = [method_spec(name) for name in list_methods()]
+    rows = [(spec.name, str(spec.min_history), spec.summary, spec.source) for spec in specs]
+    print_table(("method", "earlier tasks", "summary", "source"), rows)
 
 
 @click.command(epilog="Example:  hpobench-ordered info xgboost-mnist")
@@ -76,9 +94,8 @@ def info(name: str) -> None:
 def evaluate(name: str, settings: tuple[str, ...], task: str, surrogate: str | None) -> None:
     """Evaluate one configuration; prints the objective's value."""
     benchmark = load(name, surrogate=surrogate)
-    chosen = benchmark.task(_task_key(benchmark, task))
     config = parse_config(settings, benchmark.space)
-    click.echo(repr(chosen.evaluate(config)))
+    click.echo(repr(_task(benchmark, task).evaluate(config)))
 
 
 @click.command(
@@ -122,15 +139,18 @@ def verify(names: tuple[str, ...]) -> None:
 
     Exits with 1 if a file is missing or damaged.
     """
+    specs = [benchmark_spec(name) for name in names or list_benchmarks()]
+    checks = {spec.id: (spec.artifact, _remote_files(spec)) for spec in specs}
+    if not names:
+        checks |= {family.pattern: (None, family.files()) for family in benchmark_families()}
     damaged = False
-    for name in names or list_benchmarks():
-        spec = benchmark_spec(name)
+    for label, (artifact, files) in checks.items():
         try:
-            checked = _check(spec)
-            click.echo(f"ok       {spec.id}: {checked} files")
+            checked = _check(artifact, files)
+            click.echo(f"ok       {label}: {checked} files")
         except HPOBenchOrderedError as error:
             damaged = True
-            click.echo(f"damaged  {spec.id}: {error}")
+            click.echo(f"damaged  {label}: {error}")
     if damaged:
         raise ArtifactError("some files are damaged")
 
@@ -149,8 +169,10 @@ def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
             raise InvalidConfigError(f"expected HYPERPARAMETER=VALUE, got {word!r}")
         if name in config:
             raise InvalidConfigError(f"hyperparameter {name!r} is given twice")
-        constant = space.constants.get(name)
-        config[name] = _value(text, space[name]) if constant is None else type(constant)(text)
+        if name in space.constants:
+            config[name] = _match(text, [space.constants[name]])
+        else:
+            config[name] = _value(text, space[name])
     return config
 
 
@@ -167,11 +189,8 @@ def _list_row(spec: BenchmarkSpec) -> tuple[str, str, str, str, str, str]:
 
 def _value(text: str, parameter: Parameter) -> Value:
     """The choice that is written so, or the number."""
-    for choice in parameter.choices:
-        if str(choice) == text:
-            return choice
     if parameter.choices:
-        return text
+        return _match(text, parameter.choices)
     try:
         number = float(text)
     except ValueError:
@@ -179,10 +198,24 @@ def _value(text: str, parameter: Parameter) -> Value:
     return int(number) if math.isfinite(number) and number.is_integer() else number
 
 
-def _task_key(benchmark: Benchmark, text: str) -> str | int:
-    """A task's name, or else its index."""
-    is_name = any(task.name == text for task in benchmark.tasks)
-    return int(text) if text.isdecimal() and not is_name else text
+def _match(text: str, values: Iterable[Value]) -> Value:
+    """The value that is written so, or the text: validation says what is wrong with it."""
+    return next((value for value in values if str(value) == text), text)
+
+
+def _task(benchmark: Benchmark, text: str) -> Task:
+    """Find a task by its name, or else by its index.
+
+    Raises:
+        UnknownNameError: There is no such task.
+    """
+    names = [task.name for task in benchmark.tasks]
+    if text not in names and text.isdecimal() and int(text) < len(names):
+        return benchmark.tasks[int(text)]
+    if text not in names:
+        hint = f" (or an index, 0 to {len(names) - 1})"
+        raise UnknownNameError("task", text, names, hint=hint)
+    return benchmark.task(text)
 
 
 def _space_rows(space: SearchSpace) -> list[tuple[str, str, str]]:
@@ -195,7 +228,7 @@ def _best_values(spec: BenchmarkSpec) -> list[str]:
     ready = next((o.name for o in spec.surrogates if o.is_ready), None)
     if ready is None:
         return ["-"] * len(spec.define().tasks)
-    tasks = load(spec.name, surrogate=ready).tasks
+    tasks = spec.load(ready).tasks
     return ["-" if t.best_value is None else f"{t.best_value:.6g}" for t in tasks]
 
 
@@ -243,15 +276,14 @@ def _download(file: RemoteFile) -> None:
         file.download(progress=Bar())
 
 
-def _check(spec: BenchmarkSpec) -> int:
-    """Check all files of a benchmark; return how many there are."""
-    checked = 0
-    if spec.artifact is not None:
-        for name in spec.artifact.sums():
-            spec.artifact.read(name)
-            checked += 1
-    for file in dict.fromkeys(f for option in spec.surrogates for f in option.files):
-        if file.is_fetched:
-            file.open_path()
-            checked += 1
-    return checked
+def _remote_files(spec: BenchmarkSpec) -> Sequence[RemoteFile]:
+    return list(dict.fromkeys(file for option in spec.surrogates for file in option.files))
+
+
+def _check(artifact: Artifact | None, files: Sequence[RemoteFile]) -> int:
+    """Check an artifact's files and those that are fetched; return how many there are."""
+    packaged = 0 if artifact is None else artifact.check()
+    fetched = [file for file in files if file.is_fetched]
+    for file in fetched:
+        file.open_path()
+    return packaged + len(fetched)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.cli._show import print_table, progress_bar, say
 from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.suites import SUITES, suite
@@ -14,7 +15,7 @@ from hpobench_ordered.suites import SUITES, suite
 if TYPE_CHECKING:
     from hpobench_ordered.experiment.api import Results
 
-METHODS = ("random-search", "bo", "simple-ordered")
+METHODS = (RANDOM_SEARCH, "bo", "simple-ordered")
 
 
 @click.command(
@@ -84,7 +85,7 @@ def run(
     with progress_bar() as move:
         results = api.run(
             benchmarks=chosen,
-            methods=methods,
+            methods=_with_reference(methods),
             seeds=parse_seeds(seeds),
             protocol=Ordered(trials=trials, tasks=tasks),
             surrogates=_surrogates(surrogates, chosen),
@@ -136,21 +137,24 @@ def _surrogates(given: Sequence[str], benchmarks: Sequence[str]) -> dict[str, st
 
 def _report(results: "Results | Path", folder: Path) -> None:
     from hpobench_ordered.experiment import api
-    from hpobench_ordered.report.write import plus_minus
+    from hpobench_ordered.report.write import score_rows
 
     written = api.report(results, folder)
     for item in written.benchmarks:
-        means = [item.over_tasks(trial) for trial in item.trials]
-        rows = [
-            (method, *(plus_minus(m.mean[a], m.two_standard_errors[a]) for m in means))
-            for a, method in enumerate(item.scores.methods)
-        ]
-        headers = ("method", *(f"trial {trial}" for trial in item.trials))
-        title = f"{item.benchmark}: {item.seeds} seeds, {len(item.task_names)} tasks"
-        print_table(headers, rows, title=title)
+        header, *rows = score_rows(item)
+        print_table(header, rows, title=item.title)
         click.echo("".join(f"{note}\n" for note in item.notes()))
     click.echo("Normalised score ± two standard errors, mean over the tasks with history; lower is")
     click.echo("better. 0: best method, 100: random search, both after the last trial.")
+    for note in written.unscored:
+        say(f"not scored: {note}")
     for path in written.files:
         click.echo(str(path))
-    say(f"figure: {written.files[-2]}")
+
+
+def _with_reference(methods: tuple[str, ...]) -> tuple[str, ...]:
+    """The methods, and the one that scores are relative to."""
+    if RANDOM_SEARCH in methods:
+        return methods
+    say(f"{RANDOM_SEARCH} runs too: the scores are relative to it")
+    return (RANDOM_SEARCH, *methods)

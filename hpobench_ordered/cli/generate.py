@@ -9,12 +9,29 @@ from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.registry import generators
 
 
+class _ListsSources(click.Command):
+    """Adds the benchmarks and their sources to the help; they are looked up only then."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        with formatter.section("Benchmarks and their sources, the default one first"):
+            formatter.write_dl(
+                [
+                    (f"{name} --source {source}", described.summary)
+                    for name, generator in sorted(generators().items())
+                    for source, described in generator.sources.items()
+                ],
+                col_max=40,
+            )
+
+
 @click.command(
+    cls=_ListsSources,
     epilog="Example:  hpobench-ordered generate newsvendor --output artifacts; "
-    "then load it by its path:  hpobench-ordered info artifacts/newsvendor"
+    "then load it by its path:  hpobench-ordered info artifacts/newsvendor",
 )
 @click.argument("name")
-@click.option("--source", help="Where the evaluations come from; see the message for a wrong one.")
+@click.option("--source", help="Where the evaluations come from, see below.")
 @click.option(
     "--from",
     "local",
@@ -28,8 +45,8 @@ from hpobench_ordered.registry import generators
     show_default=True,
     help="Folder that gets the artifact, in a folder of the benchmark's name.",
 )
-@click.option("--seed", default=0, show_default=True, help="Seed of everything random.")
-@click.option("--workers", default=1, show_default=True, help="Number of processes.")
+@click.option("--seed", type=click.IntRange(0), help="Seed of everything random.  [default: 0]")
+@click.option("--workers", type=click.IntRange(1), help="Number of processes.  [default: 1]")
 @click.option("--sizes", help="Training-set sizes, such as 56,155,433 (sources that train).")
 @click.option("--configs", type=click.IntRange(1), help="Number of configurations.")
 def generate(
@@ -37,32 +54,28 @@ def generate(
     source: str | None,
     local: Path | None,
     output: Path,
-    seed: int,
-    workers: int,
+    seed: int | None,
+    workers: int | None,
     sizes: str | None,
     configs: int | None,
 ) -> None:
-    """Regenerate a benchmark's artifact: surrogate, best known values and quality card."""
-    from hpobench_ordered.generation.base import Request
+    """Regenerate a benchmark's artifact: surrogate, best known values and quality card.
 
+    A source refuses an option that it has no use for.
+    """
     generator = generators().get(name)
     if generator is None:
         raise UnknownNameError("benchmark to generate", name, generators())
-    source = source or next(iter(generator.sources))
-    if source not in generator.sources:
-        raise UnknownNameError(f"source of {name}", source, generator.sources)
     with progress_bar() as move:
         written = generator.generate(
-            Request(
-                folder=output / name,
-                source=source,
-                local=local,
-                seed=seed,
-                workers=workers,
-                sizes=_sizes(sizes),
-                configurations=configs,
-                progress=move,
-            )
+            output / name,
+            source=source,
+            local=local,
+            seed=seed,
+            workers=workers,
+            sizes=_sizes(sizes),
+            configurations=configs,
+            progress=move,
         )
     click.echo(str(written))
 

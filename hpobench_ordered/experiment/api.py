@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.plan import Cell, plan
 from hpobench_ordered.experiment.runner import run_cells
 from hpobench_ordered.experiment.store import Store
@@ -64,10 +65,13 @@ def run(
 
     Raises:
         UnknownNameError: An unknown benchmark, method or surrogate.
+        NotFetchedError: A surrogate's files must be fetched first.
         ExperimentError: The experiment cannot be run as asked.
         StoreError: The folder cannot be written, or belongs to another version.
         MethodError: A method raised, or suggested something that is no configuration.
     """
+    if workers < 1:
+        raise ExperimentError(f"at least 1 worker is needed, got {workers}")
     cells = plan(
         benchmarks=benchmarks,
         methods=methods,
@@ -92,7 +96,7 @@ def report(results: Results | str | Path, folder: str | Path) -> "Report":
 
     Raises:
         StoreError: There are no results, or the folder cannot be written.
-        ExperimentError: The results cannot be scored.
+        ExperimentError: Nothing of the results can be scored.
     """
     from hpobench_ordered.report import write_report
 

@@ -1,17 +1,32 @@
 """Plans: deterministic lists of cells, each one run of one method on one benchmark."""
 
 import hashlib
+import inspect
 import json
+import operator
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Protocol
-from hpobench_ordered.registry import benchmark_spec, method_spec
+from hpobench_ordered.registry import (
+    BenchmarkSpec,
+    SurrogateOption,
+    benchmark_spec,
+    list_methods,
+    method_spec,
+)
+
+T = TypeVar("T")
+
+CONTENT_MARK = "+"
+"""Stands between a benchmark's version and the hash of its content."""
 
 
 @dataclass(frozen=True)
@@ -19,28 +34,34 @@ class Cell:
     """One run: one method on one benchmark with one seed under one protocol.
 
     Attributes:
-        benchmark: Benchmark's name and version, or an artifact's path.
+        source: What the benchmark is loaded by: its name and version, or an artifact's path.
+        benchmark: What the benchmark is, wherever it is: its name and version, and for an
+            artifact on disk the hash of its content.
         surrogate: Name of the surrogate.
         method: The method.
+        code: Hash of the method's source, where it is no registered method.
         seed: Seed of the run.
         protocol: The protocol.
     """
 
+    source: str
     benchmark: str
     surrogate: str
     method: MethodSpec
+    code: str
     seed: int
     protocol: Protocol = field(hash=False)
 
     def describe(self) -> dict[str, Any]:
         """What identifies the run, as JSON."""
+        settings = ", ".join(f"{name}={x}" for name, x in self.protocol.settings().items())
         return {
             "benchmark": self.benchmark,
             "surrogate": self.surrogate,
             "method": self.method.name,
+            "code": self.code,
             "seed": self.seed,
-            "protocol": self.protocol.name,
-            **self.protocol.settings(),
+            "protocol": f"{self.protocol.name}({settings})",
         }
 
     @property
@@ -52,11 +73,13 @@ class Cell:
     def rng(self, position: int) -> np.random.Generator:
         """Generator for the assignment at a position.
 
-        It depends on benchmark, seed and position, not on the method: methods are compared with
-        common random numbers, and all that run the same method on the first task start alike.
+        It depends on the benchmark's name and version, seed and position, not on the method:
+        methods are compared with common random numbers, and all that run the same method on the
+        first task start alike.
         """
-        name = hashlib.sha256(self.benchmark.encode()).digest()[:8]
-        return np.random.default_rng([self.seed, int.from_bytes(name), position])
+        name = self.benchmark.partition(CONTENT_MARK)[0]
+        entropy = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
+        return np.random.default_rng([self.seed, entropy, position])
 
 
 def plan(
@@ -81,26 +104,24 @@ def plan(
 
     Raises:
         UnknownNameError: An unknown benchmark, method or surrogate.
+        NotFetchedError: A surrogate's files must be fetched first.
         ExperimentError: Nothing to run, a negative seed, or two methods of the same name.
     """
-    surrogates = surrogates or {}
-    specs = [benchmark_spec(name) for name in dict.fromkeys(benchmarks)]
-    for name in surrogates.keys() - {s.name for s in specs}:
-        raise ExperimentError(f"a surrogate is chosen for {name!r}, which is not in the experiment")
-    chosen = [as_method_spec(method) for method in methods]
+    specs = [benchmark_spec(name) for name in dict.fromkeys(_several(benchmarks, "benchmarks"))]
+    options = _options(specs, surrogates or {})
+    chosen = [as_method_spec(method) for method in _several(methods, "methods")]
     names = [m.name for m in chosen]
     if len(set(names)) < len(names):
         raise ExperimentError(f"methods of the same name: {names}")
-    seeds = list(dict.fromkeys(seeds))
-    if any(seed < 0 for seed in seeds):
-        raise ExperimentError(f"seeds are 0 or larger, got {min(seeds)}")
-    if not (specs and chosen and seeds):
+    numbers = _seeds(seeds)
+    if not (specs and chosen and numbers):
         raise ExperimentError("an experiment needs a benchmark, a method and a seed")
+    codes = [_code(method) for method in chosen]
     return [
-        Cell(spec.id, spec.option(surrogates.get(spec.name)).name, method, seed, protocol)
-        for spec in specs
-        for seed in seeds
-        for method in chosen
+        Cell(spec.id, _identity(spec), option.name, method, code, seed, protocol)
+        for spec, option in zip(specs, options, strict=True)
+        for seed in numbers
+        for method, code in zip(chosen, codes, strict=True)
     ]
 
 
@@ -112,6 +133,8 @@ def as_method_spec(given: str | type[Method] | MethodSpec) -> MethodSpec:
         ExperimentError: Neither a name nor a subclass of `Method`.
     """
     if isinstance(given, MethodSpec):
+        if given.name in list_methods() and method_spec(given.name) != given:
+            raise ExperimentError(f"{given.name!r} is the name of a registered method")
         return given
     if isinstance(given, str):
         return method_spec(given)
@@ -128,3 +151,59 @@ def as_method_spec(given: str | type[Method] | MethodSpec) -> MethodSpec:
 def select(cells: Sequence[Cell], done: frozenset[str]) -> list[Cell]:
     """The cells whose key is not among the finished ones."""
     return [cell for cell in cells if cell.key not in done]
+
+
+# -- internals -------------------------------------------------------------------------------------
+
+
+def _several(given: "Iterable[T]", what: str) -> "Iterable[T]":
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ExperimentError(f"{what} are given as a list, such as [{given!r}]")
+    return given
+
+
+def _options(
+    specs: Sequence[BenchmarkSpec], surrogates: Mapping[str, str]
+) -> list[SurrogateOption]:
+    """The surrogate of each benchmark.
+
+    Raises:
+        NotFetchedError: Its files must be fetched first.
+        ExperimentError: A surrogate is chosen for a benchmark that is not in the experiment.
+    """
+    by_id = {benchmark_spec(name).id: surrogate for name, surrogate in surrogates.items()}
+    for identity in by_id.keys() - {spec.id for spec in specs}:
+        raise ExperimentError(f"a surrogate is chosen for {identity}, not in the experiment")
+    return [spec.ready_option(by_id.get(spec.id)) for spec in specs]
+
+
+def _seeds(given: Iterable[int]) -> list[int]:
+    try:
+        seeds = list(dict.fromkeys(operator.index(seed) for seed in _several(given, "seeds")))
+    except TypeError:
+        raise ExperimentError(f"seeds are whole numbers, got {given!r}") from None
+    if any(seed < 0 for seed in seeds):
+        raise ExperimentError(f"seeds are 0 or larger, got {min(seeds)}")
+    return seeds
+
+
+def _identity(spec: BenchmarkSpec) -> str:
+    """Name and version; of an artifact on disk its own, and the hash of its content."""
+    if not Path(spec.name).is_absolute():
+        return spec.id
+    defined = spec.define()
+    return f"{defined.name}@{defined.version}{CONTENT_MARK}{spec.content[:12]}"
+
+
+def _code(method: MethodSpec) -> str:
+    """Hash of the source of a method that is not registered; of none, a number used once.
+
+    Results of a class are taken up again only while its source is the same.
+    """
+    if method.name in list_methods():
+        return ""
+    try:
+        source = inspect.getsource(method.method)
+    except (OSError, TypeError):
+        source = secrets.token_hex()
+    return hashlib.sha256(source.encode()).hexdigest()[:12]

@@ -1,7 +1,6 @@
 """The runner: asks a method, evaluates, tells it, and writes the finished run."""
 
 import json
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,20 +11,17 @@ import numpy as np
 
 from hpobench_ordered._parameters import Kind
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmark import Benchmark, Evaluations
+from hpobench_ordered.benchmark import Benchmark, Evaluations, Task
 from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment.plan import Cell, select
 from hpobench_ordered.experiment.store import CONFIG_PREFIX, RUN_METADATA, Store
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Assignment
-from hpobench_ordered.registry import load, method_spec
+from hpobench_ordered.registry import load
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-FIRST_TASKS_METHOD = "bo"
-"""What runs on the first tasks instead of a method that needs more history (section 5.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +29,7 @@ class Outcome:
     """What one method did on one task.
 
     Attributes:
-        optimiser: Name of the method that ran: the cell's, or `bo` on the first tasks.
+        optimiser: Name of the method that ran: the cell's, or what the protocol put in its place.
         task: Index of the task.
         task_name: Its name.
         values: Configurations in the order of evaluation, coded as values, shape (n, d).
@@ -92,34 +88,35 @@ def run_cell(cell: Cell) -> "pa.Table":
     Returns:
         One row a trial, with what identifies the run in the metadata.
     """
-    benchmark = load(cell.benchmark, surrogate=cell.surrogate)
+    benchmark = load(cell.source, surrogate=cell.surrogate)
     return _table(cell, benchmark.space, list(_outcomes(cell, benchmark)))
 
 
-def optimise(spec: MethodSpec, assignment: Assignment, rng: np.random.Generator) -> Outcome:
+def optimise(assignment: Assignment, rng: np.random.Generator) -> Outcome:
     """Let a method optimise one task: ask, evaluate, tell.
 
     Raises:
         MethodError: The method raised, or suggested something that is no configuration.
     """
-    task = assignment.task
+    task, spec = assignment.task, assignment.method
     space, objective = task.space, task.objective
     values = np.empty((assignment.budget, space.dimension))
     measured = np.empty(assignment.budget)
     fallbacks = np.empty(assignment.budget, dtype=np.int64)
-    with _blame(f"{spec.name} on task {task.name!r}, when it was made"):
+    with _blame(spec, task, "when it was made"):
         method = spec.method(
             space=space,
             rng=rng,
             history=assignment.history,
-            context=task.context,
+            context=dict(task.context),
             budget=assignment.budget,
         )
     for trial in range(assignment.budget):
-        with _blame(f"{spec.name} on task {task.name!r}, trial {trial + 1}"):
+        with _blame(spec, task, f"trial {trial + 1}"):
             config = method.ask()
             values[trial] = space.row(config)
-            measured[trial] = task.evaluate(config)
+        measured[trial] = task.evaluate(config)
+        with _blame(spec, task, f"trial {trial + 1}"):
             method.tell(config, objective.loss(measured[trial]))
         fallbacks[trial] = method.fallbacks
     losses = objective.losses(measured)
@@ -130,31 +127,29 @@ def optimise(spec: MethodSpec, assignment: Assignment, rng: np.random.Generator)
 
 
 @contextmanager
-def _blame(who: str) -> Iterator[None]:
+def _blame(spec: MethodSpec, task: Task, when: str) -> Iterator[None]:
     """Turn whatever a method raises, or suggests wrongly, into an error that names it."""
     try:
         yield
     except Exception as error:
+        who = f"{spec.name} on task {task.name!r}, {when}"
         raise MethodError(f"{who}: {type(error).__name__}: {error}") from error
 
 
 def _run_and_write(cell: Cell, store: Store) -> None:
     from threadpoolctl import threadpool_limits
 
-    start = time.perf_counter()
     # The matrices are small: with two threads a suggestion takes several times longer.
     with threadpool_limits(limits=1):
         table = run_cell(cell)
-    store.write(cell.key, table, seconds=time.perf_counter() - start)
+    store.write(cell.key, table)
 
 
 def _outcomes(cell: Cell, benchmark: Benchmark) -> Iterator[Outcome]:
     own: list[Evaluations] = []
     for position in range(cell.protocol.length(benchmark)):
-        assignment = cell.protocol.assignment(benchmark, position, own)
-        enough = len(assignment.history) >= cell.method.min_history
-        spec = cell.method if enough else method_spec(FIRST_TASKS_METHOD)
-        outcome = optimise(spec, assignment, cell.rng(position))
+        assignment = cell.protocol.assignment(benchmark, cell.method, position=position, own=own)
+        outcome = optimise(assignment, cell.rng(position))
         task = assignment.task
         own.append(Evaluations(task.name, task.context, outcome.values, outcome.losses))
         yield outcome

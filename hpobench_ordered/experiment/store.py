@@ -2,9 +2,8 @@
 
     store.json              format of the store and version of the package that writes it
     runs/KEY.parquet        one row a trial; what identifies the run is in the file's metadata
-    timings/KEY.json        seconds the run took; apart, so that runs are equal byte for byte
 
-Stores are merged by copying `runs` (and `timings`) together. A file is written under another name
+Stores are merged by copying `runs` together. A file is written under another name
 and then renamed, so a run is there as a whole or not at all.
 """
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT = 1
+MARKER = "store.json"
 RUN_METADATA = b"hpobench_ordered"
 
 
@@ -51,10 +51,11 @@ class Store:
             StoreError: The folder cannot be written.
         """
         try:
-            for folder in (self.runs, self.folder / "timings"):
-                folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
             marker = {"format": FORMAT, "version": version("hpobench-ordered")}
-            write_atomically(self.folder / "store.json", json.dumps(marker).encode())
+            # First of all: a folder with something else in it is not taken for a store.
+            write_atomically(self.folder / MARKER, json.dumps(marker).encode())
+            self.runs.mkdir(exist_ok=True)
         except OSError as error:
             raise StoreError(f"cannot write results to {self.folder}: {error}") from None
 
@@ -62,13 +63,12 @@ class Store:
         """Keys of the finished runs."""
         return frozenset(path.stem for path in self.runs.glob("*.parquet"))
 
-    def write(self, key: str, table: "pa.Table", *, seconds: float) -> None:
+    def write(self, key: str, table: "pa.Table") -> None:
         """Write a finished run, atomically.
 
         Args:
             key: The cell's key.
             table: One row a trial.
-            seconds: Wall time of the run.
 
         Raises:
             StoreError: The folder cannot be written.
@@ -79,22 +79,9 @@ class Store:
         buffer = pa.BufferOutputStream()
         pq.write_table(table, buffer, compression="zstd")
         try:
-            write_atomically(
-                self.folder / "timings" / f"{key}.json", json.dumps({"seconds": seconds}).encode()
-            )
             write_atomically(self.runs / f"{key}.parquet", buffer.getvalue().to_pybytes())
         except OSError as error:
             raise StoreError(f"cannot write results to {self.folder}: {error}") from None
-
-    def describe(self) -> "pd.DataFrame":
-        """What identifies each run, one row a run: its key, benchmark, method, seed, protocol."""
-        import pandas as pd
-        import pyarrow.parquet as pq
-
-        rows = [
-            {"key": path.stem, **_metadata(path, pq.read_schema(path))} for path in self._paths()
-        ]
-        return pd.DataFrame(rows)
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
         """Read runs, one row a trial.
@@ -103,8 +90,9 @@ class Store:
             keys: The runs to read; all of them without.
 
         Returns:
-            Columns benchmark, surrogate, method, seed, protocol, task, task_name, trial, value,
-            loss, fallbacks and optimiser. Configurations are read by `configurations`.
+            Columns benchmark, surrogate, method, seed, protocol (with its settings), task,
+            task_name, trial, value, loss, fallbacks and optimiser. Configurations are read by
+            `configurations`.
 
         Raises:
             StoreError: There is no run, or a file is damaged.
@@ -135,13 +123,13 @@ class Store:
     # -- internals -----------------------------------------------------------------------------
 
     def _check(self) -> None:
-        marker = self.folder / "store.json"
+        marker = self.folder / MARKER
         if not self.folder.exists():
             return
         if not self.folder.is_dir():
             raise StoreError(f"{self.folder} is not a folder")
         if not marker.exists():
-            if any(self.folder.iterdir()):
+            if any(not path.name.startswith(f".{MARKER}") for path in self.folder.iterdir()):
                 raise StoreError(
                     f"{self.folder} is not empty and not a result store; choose another folder"
                 )
@@ -151,13 +139,7 @@ class Store:
             written = content["format"], content["version"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(f"{marker} is damaged: {error}") from None
-        here = FORMAT, version("hpobench-ordered")
-        if written != here:
-            raise StoreError(
-                f"{self.folder} was written by version {written[1]} (store format {written[0]}), "
-                f"this is version {here[1]} (format {here[0]}): results of two versions are not "
-                "mixed; choose another folder"
-            )
+        _check_version(self.folder, *written)
 
     def _paths(self) -> Sequence[Path]:
         return sorted(self.runs.glob("*.parquet"))
@@ -170,11 +152,23 @@ class Store:
             table = pq.read_table(path)
         except (OSError, pa.ArrowInvalid) as error:
             raise StoreError(f"{path} is damaged: {error}; delete it and run again") from None
-        return table, _metadata(path, table.schema)
+        cell = _metadata(path, table.schema)
+        _check_version(path, FORMAT, cell["version"])
+        return table, cell
 
 
 CELL_COLUMNS = ("benchmark", "surrogate", "method", "seed", "protocol")
 CONFIG_PREFIX = "config."
+
+
+def _check_version(path: Path, written_format: int, written_by: str) -> None:
+    here = version("hpobench-ordered")
+    if (written_format, written_by) != (FORMAT, here):
+        raise StoreError(
+            f"{path} was written by version {written_by} (store format {written_format}), this is "
+            f"version {here} (format {FORMAT}): results of two versions are not mixed; choose "
+            "another folder"
+        )
 
 
 def _metadata(path: Path, schema: "pa.Schema") -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hpobench_ordered.benchmark import Benchmark, Evaluations, Task
+from hpobench_ordered.methods.base import MethodSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,11 +14,13 @@ class Assignment:
     """What a method is given to do, once.
 
     Attributes:
+        method: The method that runs.
         task: The task to optimise.
         history: Evaluations the method may see, oldest task first.
         budget: Number of trials.
     """
 
+    method: MethodSpec
     task: Task
     history: tuple[Evaluations, ...]
     budget: int
@@ -40,7 +43,12 @@ class Protocol(typing.Protocol):
         ...
 
     def assignment(
-        self, benchmark: Benchmark, position: int, own: Sequence[Evaluations]
+        self,
+        benchmark: Benchmark,
+        method: MethodSpec,
+        *,
+        position: int,
+        own: Sequence[Evaluations],
     ) -> Assignment:
-        """Make the assignment at a position, given the method's own evaluations before it."""
+        """Make the assignment at a position, given the evaluations made before it in the run."""
         ...

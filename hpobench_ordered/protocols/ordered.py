@@ -6,14 +6,19 @@ from typing import Any
 
 from hpobench_ordered.benchmark import Benchmark, Evaluations
 from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols.base import Assignment
+from hpobench_ordered.registry import method_spec
+
+FIRST_TASKS_METHOD = "bo"
+"""What collects evaluations on the first tasks for methods that need some (appendix C)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
     """Tasks in order; the history is what the method itself evaluated on all earlier tasks.
 
-    Hellan et al. (2023), sections 3 and 5.3.
+    Hellan et al. (2023), sections 3 and 5.3, appendix C.
 
     Attributes:
         trials: Evaluations per task (M in the paper: 25).
@@ -47,7 +52,17 @@ class Ordered:
         return total if self.tasks is None else min(self.tasks, total)
 
     def assignment(
-        self, benchmark: Benchmark, position: int, own: Sequence[Evaluations]
+        self,
+        benchmark: Benchmark,
+        method: MethodSpec,
+        *,
+        position: int,
+        own: Sequence[Evaluations],
     ) -> Assignment:
-        """The task at this position, with all that the method evaluated before."""
-        return Assignment(benchmark.tasks[position], tuple(own), self.trials)
+        """The task at this position, with all that was evaluated before.
+
+        While there are fewer earlier tasks than the method needs, Bayesian optimisation runs.
+        """
+        ready = len(own) >= method.min_history
+        chosen = method if ready else method_spec(FIRST_TASKS_METHOD)
+        return Assignment(chosen, benchmark.tasks[position], tuple(own), self.trials)

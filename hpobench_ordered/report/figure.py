@@ -1,7 +1,7 @@
 """The figure of normalised scores per task, as in Hellan et al. (2023), figure 5."""
 
+import io
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,18 +17,15 @@ HIGHEST_SHOWN = 300.0
 """Scores above are drawn pale, with an arrow; random search ends at 100."""
 
 
-def draw_scores(
-    scored: "Sequence[BenchmarkScores]", *, trial: int, folder: Path
-) -> tuple[Path, ...]:
+def draw_scores(scored: "Sequence[BenchmarkScores]", *, trial: int) -> dict[str, bytes]:
     """Draw the scores of all tasks after a trial: one row of bars a benchmark.
 
     Args:
         scored: Scores by benchmark.
         trial: The trial, counted from 1.
-        folder: Where the PNG and the SVG file go.
 
     Returns:
-        Paths of the two files.
+        The figure as PNG and as SVG, by file name.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -45,12 +42,14 @@ def draw_scores(
         "pale: off the scale",
         fontsize=11,
     )
-    paths = tuple(folder / f"scores-trial-{trial}.{suffix}" for suffix in ("png", "svg"))
     # Neither a date nor random ids: the same results give the same file.
+    files = {}
     with mpl.rc_context({"svg.hashsalt": "hpobench_ordered"}):
-        figure.savefig(paths[0], dpi=130)
-        figure.savefig(paths[1], metadata={"Date": None})
-    return paths
+        for suffix, options in (("png", {"dpi": 130}), ("svg", {"metadata": {"Date": None}})):
+            buffer = io.BytesIO()
+            figure.savefig(buffer, format=suffix, **options)
+            files[f"scores-trial-{trial}.{suffix}"] = buffer.getvalue()
+    return files
 
 
 def _draw_benchmark(axes: "Axes", item: "BenchmarkScores", trial: int) -> None:
@@ -74,6 +73,6 @@ def _draw_benchmark(axes: "Axes", item: "BenchmarkScores", trial: int) -> None:
     axes.set_ylim(0, top)
     axes.set_xlim(-0.6, len(positions) - 0.4)
     axes.set_xticks(positions, item.task_names, fontsize=7)
-    axes.set_title(f"{item.benchmark}, {item.seeds} seeds", fontsize=9, loc="left")
+    axes.set_title(item.title, fontsize=9, loc="left")
     axes.grid(axis="y", lw=0.3)
     axes.set_axisbelow(True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from hpobench_ordered.analysis import Scores, TaskMean, loss_array, normalised_scores
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
+from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.errors import ExperimentError, StoreError
 from hpobench_ordered.report.figure import draw_scores
 
@@ -29,6 +30,7 @@ class BenchmarkScores:
         seeds: Number of seeds.
         scores: The scores.
         fallbacks: Suggestions each method made at random because its model failed.
+        left_out: Seeds that some method has not run, and that no score counts.
     """
 
     benchmark: str
@@ -36,6 +38,17 @@ class BenchmarkScores:
     seeds: int
     scores: Scores
     fallbacks: Mapping[str, int]
+    left_out: tuple[int, ...]
+
+    @property
+    def title(self) -> str:
+        """One line that says what was run."""
+        counts = (
+            _count(self.seeds, "seed"),
+            _count(len(self.task_names), "task"),
+            _count(self.scores.values.shape[-1], "trial"),
+        )
+        return f"{self.benchmark}: {', '.join(counts)}"
 
     @property
     def trials(self) -> tuple[int, ...]:
@@ -46,14 +59,19 @@ class BenchmarkScores:
     def notes(self) -> list[str]:
         """What a reader of the scores must know, one sentence each."""
         summary = self.over_tasks(self.trials[-1])
-        left_out = summary.tasks - summary.defined
+        undefined = summary.tasks - summary.defined
         notes = [
             f"{method} fell back to {count} random suggestions."
             for method, count in self.fallbacks.items()
             if count
         ]
-        if left_out:
-            notes.append(f"{left_out} tasks left out: no method ends better than random search.")
+        if undefined:
+            notes.append(
+                f"{_count(undefined, 'task')} left out: no method ends better than random search."
+            )
+        if self.left_out:
+            seeds = ", ".join(map(str, self.left_out))
+            notes.append(f"Seeds left out, not run by every method: {seeds}.")
         return notes
 
     def over_tasks(self, trial: int) -> TaskMean:
@@ -68,38 +86,49 @@ class Report:
 
     Attributes:
         benchmarks: Scores by benchmark.
+        unscored: Why others could not be scored, one sentence each.
         files: The files that were written.
     """
 
     benchmarks: tuple[BenchmarkScores, ...]
+    unscored: tuple[str, ...]
     files: tuple[Path, ...]
 
 
-def score_benchmarks(results: "pd.DataFrame") -> list[BenchmarkScores]:
-    """Score every benchmark in some results.
+def score_benchmarks(results: "pd.DataFrame") -> tuple[list[BenchmarkScores], list[str]]:
+    """Score every benchmark in some results, on the seeds that all methods have run.
 
     Args:
         results: One row a trial, as `Store.read` gives.
 
-    Raises:
-        ExperimentError: Random search is missing, or the methods ran on different seeds.
+    Returns:
+        Scores by benchmark, surrogate and protocol; and why others could not be scored.
     """
-    scored = []
-    for (benchmark, surrogate), group in results.groupby(["benchmark", "surrogate"]):
-        # The reference first: False is sorted before True.
-        methods = sorted(group["method"].unique(), key=lambda m: (m != RANDOM_SEARCH, m))
-        label = f"{benchmark} ({surrogate})"
+    scored, unscored = [], []
+    for keys, group in results.groupby(["benchmark", "surrogate", "protocol"]):
+        benchmark, surrogate, _ = keys
         try:
-            scores = normalised_scores(loss_array(group, methods), methods)
+            scored.append(_score(f"{benchmark} ({surrogate})", group))
         except ExperimentError as error:
-            raise ExperimentError(f"{label}: {error}") from None
-        tasks = group.drop_duplicates("task").sort_values("task")["task_name"]
-        # The count goes on over the trials of a task.
-        counted = group.groupby(["method", "seed", "task"])["fallbacks"].max()
-        fallbacks = counted.groupby("method").sum().to_dict()
-        seeds = group["seed"].nunique()
-        scored.append(BenchmarkScores(label, tuple(tasks), seeds, scores, fallbacks))
-    return scored
+            unscored.append(f"{benchmark} ({surrogate}): {error}.")
+    return scored, unscored
+
+
+def _score(label: str, group: "pd.DataFrame") -> BenchmarkScores:
+    # The reference first: False is sorted before True.
+    methods = sorted(group["method"].unique(), key=lambda m: (m != RANDOM_SEARCH, m))
+    run_by = group.groupby("seed")["method"].nunique()
+    complete = run_by.index[run_by == len(methods)]
+    left_out = tuple(sorted(set(run_by.index) - set(complete)))
+    if not len(complete):
+        raise ExperimentError("no seed was run by all of " + ", ".join(methods))
+    group = group[group["seed"].isin(complete)]
+    scores = normalised_scores(loss_array(group, methods), methods)
+    tasks = group.drop_duplicates("task").sort_values("task")["task_name"]
+    # The count goes on over the trials of a task.
+    counted = group.groupby(["method", "seed", "task"])["fallbacks"].max()
+    fallbacks = counted.groupby("method").sum().to_dict()
+    return BenchmarkScores(label, tuple(tasks), len(complete), scores, fallbacks, left_out)
 
 
 def write_report(results: "pd.DataFrame", folder: Path) -> Report:
@@ -110,20 +139,36 @@ def write_report(results: "pd.DataFrame", folder: Path) -> Report:
         folder: Where the files go; files of the same names are replaced.
 
     Raises:
-        ExperimentError: The results cannot be scored.
+        ExperimentError: Nothing of the results can be scored.
         StoreError: The folder cannot be written.
     """
-    scored = score_benchmarks(results)
+    scored, unscored = score_benchmarks(results)
+    if not scored:
+        raise ExperimentError(" ".join(unscored))
+    table = _long_table(scored).to_csv(index=False)
+    contents = {
+        "summary.md": _markdown(scored, unscored).encode(),
+        "scores.csv": table.encode(),
+        **draw_scores(scored, trial=1),
+    }
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        summary = folder / "summary.md"
-        summary.write_text(_markdown(scored), encoding="utf-8")
-        table = folder / "scores.csv"
-        _long_table(scored).to_csv(table, index=False)
-        figures = draw_scores(scored, trial=1, folder=folder)
+        for name, content in contents.items():
+            write_atomically(folder / name, content)
     except OSError as error:
         raise StoreError(f"cannot write the report to {folder}: {error}") from None
-    return Report(tuple(scored), (summary, table, *figures))
+    return Report(tuple(scored), tuple(unscored), tuple(folder / name for name in contents))
+
+
+def score_rows(item: BenchmarkScores) -> list[tuple[str, ...]]:
+    """The summary of a benchmark as a table: a header, then a row a method."""
+    means = [item.over_tasks(trial) for trial in item.trials]
+    header = ("method", *(f"trial {trial}" for trial in item.trials))
+    rows = [
+        (method, *(plus_minus(m.mean[a], m.two_standard_errors[a]) for m in means))
+        for a, method in enumerate(item.scores.methods)
+    ]
+    return [header, *rows]
 
 
 def plus_minus(mean: float, errors: float) -> str:
@@ -134,21 +179,22 @@ def plus_minus(mean: float, errors: float) -> str:
     return f"{rounded:.1f}" if np.isnan(errors) else f"{rounded:.1f} ± {errors:.1f}"
 
 
-def _markdown(scored: Sequence[BenchmarkScores]) -> str:
+def _markdown(scored: Sequence[BenchmarkScores], unscored: Sequence[str]) -> str:
     lines = [
         "Mean normalised score ± two standard errors over seeds, on the tasks with history.",
         "0: the best method after the last trial; 100: random search after the last trial.",
     ]
     for item in scored:
-        lines += ["", f"## {item.benchmark}: {item.seeds} seeds, {len(item.task_names)} tasks", ""]
-        lines.append("| method | " + " | ".join(f"trial {t}" for t in item.trials) + " |")
-        lines.append("|---" * (len(item.trials) + 1) + "|")
-        means = [item.over_tasks(trial) for trial in item.trials]
-        for a, method in enumerate(item.scores.methods):
-            cells = [plus_minus(m.mean[a], m.two_standard_errors[a]) for m in means]
-            lines.append(f"| {method} | " + " | ".join(cells) + " |")
+        header, *rows = score_rows(item)
+        lines += ["", f"## {item.title}", ""]
+        lines += [f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *rows)]
         lines += [line for note in item.notes() for line in ("", note)]
+    lines += [line for note in unscored for line in ("", note)]
     return "\n".join(lines) + "\n"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _long_table(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":

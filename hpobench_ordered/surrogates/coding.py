@@ -24,6 +24,7 @@ import numpy as np
 from hpobench_ordered._parameters import Kind, Parameter
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.surrogates._lazy import kernels
 
 if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
@@ -125,11 +126,9 @@ class Coding:
         Returns:
             Features, shape (n, p).
         """
-        from hpobench_ordered.surrogates import _kernels
-
         values = np.ascontiguousarray(values, dtype=np.float64)
         self.check(values)
-        features: FloatArray = _kernels.encode(values, self.table)
+        features: FloatArray = kernels().encode(values, self.table)
         return features
 
     def check(self, values: FloatArray) -> None:
@@ -167,7 +166,6 @@ def space_coding(
     log_scales: bool = True,
     products: Iterable[Sequence[str]] = (),
     also_raw: Iterable[str] = (),
-    also_log: Iterable[str] = (),
 ) -> Coding:
     """Code a search space: a feature a number, one a choice of each categorical, and extras.
 
@@ -179,7 +177,6 @@ def space_coding(
         log_scales: Use logarithms where the space has a log scale; else everything is raw.
         products: Pairs of names of positive hyperparameters; each adds the log of their product.
         also_raw: Names of numbers on a log scale to be added un-logged.
-        also_log: Names of positive numbers on a linear scale to be added as logarithms.
     """
     index = {name: column for column, name in enumerate(space.names)}
     features: list[Feature] = []
@@ -196,7 +193,6 @@ def space_coding(
         columns = index[first], index[second]
         features.append(Feature(FeatureKind.LOG_PRODUCT, *columns, inactive=middle))
     features += [_number(space[name], index[name], log=False) for name in also_raw]
-    features += [_number(space[name], index[name], log=True) for name in also_log]
     return Coding(tuple(features))
 
 

@@ -16,9 +16,7 @@ most half a step, 1/131070 of the output's range.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import pairwise
-from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +24,7 @@ from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.surrogates._lazy import kernels
 from hpobench_ordered.surrogates.coding import Coding
 
 LEAF = 255
@@ -155,7 +154,7 @@ class ForestSurrogate:
         mix = self._mix(task)
         values = np.ascontiguousarray(values, dtype=np.float64)
         self.coding.check(values)
-        predictions: FloatArray = _kernels().forest_predict(values, *self._batch, *mix)
+        predictions: FloatArray = kernels().forest_predict(values, *self._batch, *mix)
         return predictions
 
     def predict_one(self, row: FloatArray, task: int) -> float:
@@ -163,7 +162,7 @@ class ForestSurrogate:
         mix = self._mix(task)
         if row.shape[0] < self.coding.width:
             raise ValueError(f"a row needs {self.coding.width} values, got {row.shape}")
-        prediction: float = _kernels().forest_predict_one(row, *self._one, *mix)
+        prediction: float = kernels().forest_predict_one(row, *self._one, *mix)
         return prediction
 
     def _mix(self, task: int) -> tuple[int, int, float]:
@@ -236,11 +235,3 @@ def _depths(roots: NDArray[np.uint32], child: NDArray[np.uint32]) -> IntArray:
             return depths
         depths[np.searchsorted(roots, level, side="right") - 1] += 1
         level = pairs[level].ravel()
-
-
-@cache
-def _kernels() -> ModuleType:
-    # Imported at the first prediction: numba takes longer than loading a benchmark may.
-    from hpobench_ordered.surrogates import _kernels as kernels
-
-    return kernels

@@ -12,9 +12,7 @@ one stored first counts.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import pairwise
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -22,6 +20,7 @@ from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.surrogates._lazy import kernels
 from hpobench_ordered.surrogates.coding import Coding, space_coding
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ class NearestSurrogate:
             raise ArtifactError(f"the arrays are not a nearest neighbour's: {error}") from error
 
     def _nearest(self, values: FloatArray) -> IntArray:
-        found: IntArray = _kernels().nearest(values, self.coding.table, *self._blocks)
+        found: IntArray = kernels().nearest(values, self.coding.table, *self._blocks)
         return found
 
     def _check_task(self, task: int) -> None:
@@ -175,11 +174,3 @@ def _frozen(array: FloatArray) -> FloatArray:
     copy = np.array(array, dtype=np.float64, order="C")
     copy.flags.writeable = False
     return copy
-
-
-@cache
-def _kernels() -> ModuleType:
-    # Imported at the first prediction: numba takes longer than loading a benchmark may.
-    from hpobench_ordered.surrogates import _kernels as kernels
-
-    return kernels

@@ -219,25 +219,12 @@ class OnnxSurrogate:
         """
         if self._session is not None:
             return self._session
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3  # errors only: it warns of weights that became unused
         try:
             network = keep_output(self._model, column=self._target, width=self._n_targets)
-            session = onnxruntime.InferenceSession(
-                network, options, providers=["CPUExecutionProvider"]
-            )
-        except Exception as error:  # onnxruntime's errors share no other base class
+        except ValueError as error:
             raise ArtifactError(f"the network cannot be read: {error}") from None
-        found = {tensor.name: tensor.shape[1] for tensor in session.get_inputs()}
-        expected = {"x_cat": len(self._cat_source), "x_cont": len(self._cont_source)}
-        if found != expected:
-            raise ArtifactError(f"the network has inputs {found} instead of {expected}")
-        self._session = session
-        return session
+        self._session = _start(network, len(self._cat_source), len(self._cont_source))
+        return self._session
 
     # -- content -------------------------------------------------------------------------------
 
@@ -269,6 +256,38 @@ class OnnxSurrogate:
     def __reduce__(self) -> tuple[Any, ...]:
         # Sessions do not pickle: the other process starts its own at its first prediction.
         return type(self).from_arrays, (self.to_arrays(),)
+
+
+def check_network(model: bytes, layout: Layout) -> None:
+    """Check that bytes are a network with the inputs of a layout.
+
+    Raises:
+        ArtifactError: They are not.
+    """
+    _start(model, len(layout.categorical), len(layout.continuous))
+
+
+def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceSession":
+    """Start onnxruntime with a network.
+
+    Raises:
+        ArtifactError: The network is damaged, or has other inputs than it should.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # errors only: it warns of weights that became unused
+    try:
+        session = onnxruntime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
+        found = {tensor.name: tuple(tensor.shape[1:]) for tensor in session.get_inputs()}
+    except Exception as error:  # onnxruntime's errors share no other base class
+        raise ArtifactError(f"the network cannot be read: {error}") from None
+    expected = {"x_cat": (n_categorical,), "x_cont": (n_continuous,)}
+    if found != expected:
+        raise ArtifactError(f"the network has inputs {found} instead of {expected}")
+    return session
 
 
 def _codes(

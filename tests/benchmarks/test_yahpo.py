@@ -17,7 +17,7 @@ from hpobench_ordered.benchmarks.yahpo import (
     definition,
     remote_files,
 )
-from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
+from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError, UnknownNameError
 from hpobench_ordered.registry import BenchmarkSpec, benchmark_spec, load
 from hpobench_ordered.remote import CACHE_VARIABLE
 
@@ -154,6 +154,36 @@ def test_a_damaged_file_is_refused(fetched: Path) -> None:
     remote_files("rpart")["encoding.json"].path.write_text("{}")
     with pytest.raises(ArtifactError, match="damaged"):
         load("yahpo-rpart-1220")
+
+
+def test_only_networks_are_stored_as_networks(shared: Path, cache: Path, tmp_path: Path) -> None:
+    published = shared / "data" / "yahpo" / "yahpo_data-1.0.2"
+    for content in (
+        b"<!DOCTYPE html><html><body>Too many requests</body></html>",
+        b"",
+        (published / "rbv2_rpart" / "model.onnx").read_bytes()[:1000],
+        (published / "rbv2_rpart" / "model.onnx").read_bytes(),  # has other inputs
+    ):
+        (tmp_path / "copy").write_bytes(content)
+        with pytest.raises(DownloadError, match="not the published"):
+            remote_files("svm")["model.onnx"].store(tmp_path / "copy")
+    assert not remote_files("svm")["model.onnx"].is_fetched
+
+
+def test_a_partly_fetched_scenario_says_how_to_fetch_it(shared: Path, cache: Path) -> None:
+    file = remote_files("rpart")["config_space.json"]
+    file.store(shared / "data" / "yahpo" / file.name)
+    spec = benchmark_spec("yahpo-rpart-1220")
+    with pytest.raises(NotFetchedError, match=r"2 of 3 files .*encoding\.json.*model\.onnx"):
+        spec.load()
+    with pytest.raises(NotFetchedError, match="hpobench-ordered fetch yahpo-rpart-1220"):
+        spec.define()
+
+
+def test_the_family_knows_all_files() -> None:
+    files = FAMILIES[0].files()
+    assert len(set(files)) == 3 * len(SCENARIOS)
+    assert {*family_spec("yahpo-svm-3").option().files} < set(files)
 
 
 def test_loading_imports_nothing_heavy(fetched: Path) -> None:

@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from hpobench_ordered import load
+from hpobench_ordered import SearchSpace, list_methods, load
+from hpobench_ordered.artifact import Artifact, ArtifactWriter
+from hpobench_ordered.benchmarks.yahpo import remote_files
+from hpobench_ordered.bundle import BENCHMARK
+from hpobench_ordered.cli.benchmarks import parse_config
+from hpobench_ordered.errors import InvalidConfigError
+from hpobench_ordered.registry import generators
 
 PRICES = ["price_0=9", "price_1=9", "price_2=9"]
 
@@ -47,6 +53,13 @@ def test_list(cli) -> None:  # type: ignore[no-untyped-def]
     assert any("xgboost-mnist@1" in line and "28" in line and "[nearest]" in line for line in lines)
 
 
+def test_methods(cli) -> None:  # type: ignore[no-untyped-def]
+    result = cli("methods")
+    assert result.returncode == 0
+    assert all(name in result.stdout for name in list_methods())
+    assert "earlier tasks" in result.stdout
+
+
 def test_info(cli) -> None:  # type: ignore[no-untyped-def]
     result = cli("info", "yahpo-svm-1220")
     assert result.returncode == 0
@@ -69,11 +82,27 @@ def test_evaluate(cli) -> None:  # type: ignore[no-untyped-def]
     assert float(cli("evaluate", "xgboost-mnist", "--task", "56", *given).stdout) > 0
 
 
+def test_constants_are_read_as_they_are_written() -> None:
+    unit = {"lower": 0.0, "upper": 1.0, "log": False, "default_value": 0.5}
+    hyperparameters: list[dict[str, object]] = [
+        {"type": "constant", "name": "k", "value": 3},
+        {"type": "constant", "name": "flag", "value": True},
+        {"type": "uniform_float", "name": "x", **unit},
+    ]
+    space = SearchSpace.from_json({"hyperparameters": hyperparameters, "conditions": []})
+    assert parse_config(["k=3", "flag=True"], space) == {"k": 3, "flag": True}
+    for word in ("k=abc", "k=4", "flag=False", "flag=1"):
+        with pytest.raises(InvalidConfigError, match="is always"):
+            space.row(parse_config([word, "x=0.5"], space))
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["newsvendr", "--task", "0", *PRICES], ["did you mean 'newsvendor'"]),
-        (["newsvendor", "--task", "9", *PRICES], ["unknown task", "tasks 0 to 8"]),
+        (["newsvendor", "--task", "9", *PRICES], ["unknown task", "'0', '1'", "index, 0 to 8"]),
+        (["newsvendor", "--task", "-1", *PRICES], ["unknown task '-1'", "index, 0 to 8"]),
+        (["yahpo-svm-1220", "--task", "96%"], ["did you mean '95%'", "index, 0 to 19"]),
         (["newsvendor", "--task", "0", *PRICES[:2]], ["'price_2' is missing", "[0, 20]"]),
         (["newsvendor", "--task", "0", *PRICES, "price_3=1"], ["did you mean 'price_"]),
         (["newsvendor", "--task", "0", *PRICES[:2], "price_2=21"], ["price_2", "[0, 20]", "21"]),
@@ -94,7 +123,7 @@ def test_bad_evaluations(cli, words: list[str], message: list[str]) -> None:  # 
 def test_what_is_not_fetched_says_how_to_fetch(cli) -> None:  # type: ignore[no-untyped-def]
     result = cli("evaluate", "xgboost-mnist", "--surrogate", "nearest", "--task", "56")
     fails(result, 1, "hpobench-ordered fetch xgboost-mnist --surrogate nearest")
-    fails(cli("info", "yahpo-rpart-1220"), 1, "fetch")
+    fails(cli("info", "yahpo-rpart-1220"), 1, "hpobench-ordered fetch yahpo-rpart-1220")
 
 
 def test_no_network(cli) -> None:  # type: ignore[no-untyped-def]
@@ -125,8 +154,31 @@ def test_verify(cli) -> None:  # type: ignore[no-untyped-def]
     assert result.stdout.count("ok") >= 10
 
 
+def test_verify_finds_damaged_files_of_families(cli, shared: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    folder = shared / "data" / "yahpo" / "yahpo_data-1.0.2"
+    assert cli("fetch", "yahpo-rpart-1220", "--from", str(folder)).returncode == 0
+    (tmp_path / "cache" / remote_files("rpart")["model.onnx"].name).write_bytes(b"damage")
+    result = cli("verify")
+    assert result.returncode == 1
+    assert "damaged  yahpo-SCENARIO-INSTANCE" in result.stdout
+    assert "rbv2_rpart/model.onnx is damaged" in result.stdout
+
+
+def test_info_of_a_path_shows_that_artifact(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    """Not the packaged benchmark of that name."""
+    folder = tmp_path / "newsvendor"
+    packaged = Artifact.packaged("newsvendor")
+    content = packaged.read_json(BENCHMARK)
+    content["surrogates"]["table"]["best_values"] = [123.25] * 9
+    with ArtifactWriter(folder) as writer:
+        for name in ("card.json", "table.npz"):
+            writer.write_bytes(name, packaged.read(name))
+        writer.write_json(BENCHMARK, content)
+    assert cli("info", "./newsvendor").stdout.count("123.25") == 9
+    assert "123.25" not in cli("info", "newsvendor").stdout
+
+
 def test_generate_and_load_by_path(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    pytest.importorskip("mrg32k3a", reason="the generate extra is not installed")
     assert cli("generate", "newsvendor", "--output", "mine").returncode == 0
     result = cli("evaluate", "mine/newsvendor", "--task", "0", *PRICES)
     assert result.stdout == cli("evaluate", "newsvendor", "--task", "0", *PRICES).stdout
@@ -139,6 +191,26 @@ def test_bad_generation(cli) -> None:  # type: ignore[no-untyped-def]
     fails(cli("generate", "newsvendr"), 2, "did you mean 'newsvendor'")
     fails(cli("generate", "xgboost-mnist", "--source", "training"), 2, "did you mean 'train'")
     fails(cli("generate", "xgboost-mnist", "--sizes", "a,b"), 2, "56,155,433")
+    fails(cli("generate", "newsvendor", "--seed", "-1"), 2, "--seed", "x>=0")
+    fails(cli("generate", "newsvendor", "--workers", "0"), 2, "--workers", "x>=1")
+    fails(cli("generate", "newsvendor", "--seed", "0"), 2, "does not take --seed", "no options")
+    words = ["generate", "yahpo-svm-1220", "--from", "."]
+    fails(cli(*words, "--sizes", "56"), 2, "--sizes", "it takes --from")
+    fails(cli(*words, "--configs", "5"), 2, "at least 10 configurations")
+
+
+def test_generation_to_a_place_that_cannot_be(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "file").write_text("")
+    result = cli("generate", "newsvendor", "--output", "file/x")
+    fails(result, 1, "cannot write")
+    assert "simulating" not in result.stderr
+
+
+def test_help_of_generation_lists_sources(cli) -> None:  # type: ignore[no-untyped-def]
+    words = " ".join(cli("generate", "--help").stdout.split())
+    assert "newsvendor --source simulation Simulates all" in words
+    assert words.index("--source published") < words.index("--source train")
+    assert all(f"{name} --source" in words for name in generators())
 
 
 def test_run_and_report(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -1,8 +1,15 @@
+import importlib
+import linecache
+import shutil
+import sys
+from importlib import resources
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from hpobench_ordered import Method, Ordered
-from hpobench_ordered.errors import ExperimentError, UnknownNameError
+from hpobench_ordered import Method, MethodSpec, Ordered
+from hpobench_ordered.errors import ExperimentError, NotFetchedError, UnknownNameError
 from hpobench_ordered.experiment.plan import plan
 
 
@@ -31,7 +38,6 @@ def test_the_key_tells_everything_apart_that_matters(small_plan) -> None:  # typ
             {"protocol": Ordered(trials=5, tasks=3)},
             {"protocol": Ordered(trials=4, tasks=2)},
             {"benchmarks": ["xgboost-mnist"]},
-            {"benchmarks": ["xgboost-mnist"], "surrogates": {"xgboost-mnist": "nearest"}},
         )
     ]
     assert len(set(keys)) == len(keys)
@@ -51,6 +57,66 @@ def test_own_class() -> None:
     assert cell.method.summary == "A method of one's own."
 
 
+def test_results_of_a_changed_class_are_not_taken_up_again(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    keys = []
+    for number in (3, 9, 9):
+        (tmp_path / "mine.py").write_text(
+            "from hpobench_ordered.methods.random_search import RandomSearch\n"
+            f"class Other(RandomSearch):\n    number = {number}\n"
+        )
+        monkeypatch.syspath_prepend(str(tmp_path))
+        linecache.clearcache()
+        module = importlib.import_module("mine")
+        keys.append(
+            plan(benchmarks=["newsvendor"], methods=[module.Other], seeds=[0], protocol=Ordered())[
+                0
+            ].key
+        )
+        del sys.modules["mine"]
+        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+    assert keys[0] != keys[1] == keys[2]
+
+
+def test_a_class_without_source_is_never_taken_up_again() -> None:
+    spaces: dict[str, object] = {"Method": Method}
+    exec("class Typed(Method):\n    ask = tell = None", spaces)
+    make = {"benchmarks": ["newsvendor"], "seeds": [0], "protocol": Ordered()}
+    first, second = (plan(methods=[spaces["Typed"]], **make)[0] for _ in range(2))  # type: ignore[arg-type, list-item]
+    assert first.key != second.key
+
+
+def test_an_artifact_is_what_is_in_it_not_where_it_is(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    packaged = Path(str(resources.files("hpobench_ordered"))) / "artifacts" / "newsvendor"
+    cells = []
+    for name in ("here", "there"):
+        shutil.copytree(packaged, tmp_path / name)
+        cells += plan(
+            benchmarks=[str(tmp_path / name)], methods=["bo"], seeds=[0], protocol=Ordered()
+        )
+    (plain,) = plan(benchmarks=["newsvendor"], methods=["bo"], seeds=[0], protocol=Ordered())
+    assert cells[0].key == cells[1].key != plain.key
+    assert cells[0].benchmark.startswith("newsvendor@1+")
+    # The random numbers are those of the benchmark of that name and version.
+    assert cells[0].rng(0).random() == plain.rng(0).random()
+
+
+def test_numpy_seeds_and_versions_of_surrogates(small_plan) -> None:  # type: ignore[no-untyped-def]
+    cells = small_plan(seeds=np.arange(3), surrogates={"newsvendor@1": "table"})
+    assert [c.key for c in cells] == [c.key for c in small_plan()]
+
+
+def test_what_is_not_fetched_is_refused_before_anything_runs(monkeypatch, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path))
+    with pytest.raises(NotFetchedError, match="fetch xgboost-mnist --surrogate nearest"):
+        plan(
+            benchmarks=["xgboost-mnist"],
+            methods=["bo"],
+            seeds=[0],
+            protocol=Ordered(),
+            surrogates={"xgboost-mnist": "nearest"},
+        )
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -61,6 +127,11 @@ def test_own_class() -> None:
         ({"methods": [np.random.Generator]}, ExperimentError, "subclass of"),
         ({"seeds": [-1]}, ExperimentError, "0 or larger"),
         ({"seeds": []}, ExperimentError, "needs a benchmark, a method and a seed"),
+        ({"seeds": 5}, ExperimentError, "seeds are given as a list"),
+        ({"seeds": [0.5]}, ExperimentError, "whole numbers"),
+        ({"benchmarks": "newsvendor"}, ExperimentError, "benchmarks are given as a list"),
+        ({"methods": "bo"}, ExperimentError, "methods are given as a list"),
+        ({"methods": [MethodSpec("bo", Mine, "", "")]}, ExperimentError, "registered method"),
         ({"surrogates": {"newsvendor": "forest"}}, UnknownNameError, "'table'"),
         ({"surrogates": {"xgboost-mnist": "forest"}}, ExperimentError, "not in the experiment"),
     ],

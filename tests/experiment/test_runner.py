@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpobench_ordered import Method, MethodSpec, Ordered, load, run
-from hpobench_ordered.errors import MethodError, StoreError
+from hpobench_ordered import Method, MethodSpec, Ordered, Task, load, run
+from hpobench_ordered.errors import ArtifactError, ExperimentError, MethodError, StoreError
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.runner import run_cells
 from hpobench_ordered.experiment.store import Store
@@ -110,6 +110,11 @@ class Raises(Method):
         pass
 
 
+class ChangesHistory(Raises):
+    def ask(self):  # type: ignore[no-untyped-def]
+        self.history[0].losses.sort()
+
+
 class OutOfBounds(Raises):
     def ask(self):  # type: ignore[no-untyped-def]
         return {"price_0": 21, "price_1": 0, "price_2": 0}
@@ -144,6 +149,46 @@ def test_store_of_another_version(folder: Path) -> None:
     (folder / "store.json").write_text("{")
     with pytest.raises(StoreError, match="damaged"):
         Store(folder)
+
+
+def test_killed_before_the_first_run(small_plan, folder) -> None:  # type: ignore[no-untyped-def]
+    folder.mkdir()
+    (folder / ".store.json-0123").write_text("")
+    run_cells(small_plan(seeds=[0]), Store(folder))
+    assert len(run_bytes(folder)) == 2
+
+
+def test_a_run_of_another_version_is_refused(small_plan, folder, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    store = Store(folder)
+    with monkeypatch.context() as patched:
+        patched.setattr("hpobench_ordered.experiment.runner.version", lambda name: "9.9")
+        run_cells(small_plan(seeds=[0]), store)
+    with pytest.raises(StoreError, match=r"written by version 9\.9"):
+        store.read()
+
+
+def test_a_method_cannot_change_what_is_recorded(folder: Path) -> None:
+    with pytest.raises(MethodError, match="read-only"):
+        run(
+            benchmarks=["newsvendor"],
+            methods=[MethodSpec("vandal", ChangesHistory, "", "", min_history=1)],
+            seeds=[0],
+            folder=folder,
+        )
+
+
+def test_a_failing_surrogate_is_not_blamed_on_the_method(monkeypatch, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    def fail(self: Task, config: object) -> float:
+        raise ArtifactError("the surrogate is broken")
+
+    monkeypatch.setattr(Task, "evaluate", fail)
+    with pytest.raises(ArtifactError, match="the surrogate is broken"):
+        run(benchmarks=["newsvendor"], methods=["random-search"], seeds=[0], folder=folder)
+
+
+def test_no_worker(folder: Path) -> None:
+    with pytest.raises(ExperimentError, match="at least 1 worker"):
+        run(benchmarks=["newsvendor"], methods=["bo"], folder=folder, workers=0)
 
 
 def test_a_folder_of_something_else_is_not_touched(folder: Path) -> None:

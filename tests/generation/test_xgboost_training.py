@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,6 @@ import pytest
 
 from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import (
-    ArtifactError,
-    DownloadError,
     InvalidConfigError,
     MissingExtraError,
     StoreError,
@@ -62,22 +59,6 @@ def stub(tmp_path: Path) -> StubTrainer:
     return StubTrainer(tmp_path / "marks")
 
 
-@pytest.fixture(scope="module")
-def images() -> tuple[np.ndarray, np.ndarray]:
-    """Ten noisy patterns of 6 x 6 pixels, the first pixel always 0."""
-    rng = np.random.default_rng(0)
-    target = rng.integers(0, 10, 400)
-    patterns = rng.integers(0, 200, (10, 36))
-    data = patterns[target] + rng.integers(0, 56, (400, 36))
-    data[:, 0] = 0
-    return data.astype(np.uint8), target
-
-
-@pytest.fixture(scope="module")
-def small(images: tuple[np.ndarray, np.ndarray]) -> mnist.Split:
-    return mnist.split(*images, pool_size=300, smallest=20)
-
-
 @pytest.fixture
 def xgboost() -> Any:
     return pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
@@ -85,129 +66,6 @@ def xgboost() -> Any:
 
 def progress_of(seen: list[tuple[int, int]]) -> Any:
     return lambda step, done, total: seen.append((done, total))
-
-
-class TestLoading:
-    def test_reads_an_npz_file(self, tmp_path: Path) -> None:
-        file = tmp_path / "mnist.npz"
-        np.savez(file, data=np.ones((3, 4), np.uint8), target=np.array([1, 0, 9], np.uint8))
-        data, target = mnist.load_mnist(file)
-        assert (data.dtype, data.shape, target.dtype) == (np.uint8, (3, 4), np.int64)
-        assert target.tolist() == [1, 0, 9]
-
-    def test_names_a_missing_file(self, tmp_path: Path) -> None:
-        with pytest.raises(ArtifactError, match=r"nowhere\.npz is not an npz file"):
-            mnist.load_mnist(tmp_path / "nowhere.npz")
-
-    def test_refuses_other_arrays_and_pickles(self, tmp_path: Path) -> None:
-        file = tmp_path / "other.npz"
-        np.savez(file, x=np.ones(3))
-        with pytest.raises(ArtifactError, match="'data' and 'target'"):
-            mnist.load_mnist(file)
-        np.savez(file, data=np.array([{}]), target=np.ones(1), allow_pickle=True)
-        with pytest.raises(ArtifactError, match="'data' and 'target'"):
-            mnist.load_mnist(file)
-        np.savez(file, data=np.ones((3, 2)), target=np.ones(2))
-        with pytest.raises(ArtifactError, match=r"got \(3, 2\) and \(2,\)"):
-            mnist.load_mnist(file)
-
-    @pytest.mark.parametrize("kept", [0, 100, 500])
-    def test_refuses_truncated_files(self, tmp_path: Path, kept: int) -> None:
-        file = tmp_path / "mnist.npz"
-        np.savez(file, data=np.ones((30, 4), np.uint8), target=np.ones(30))
-        file.write_bytes(file.read_bytes()[:kept])
-        with pytest.raises(ArtifactError, match="'data' and 'target'"):
-            mnist.load_mnist(file)
-
-    @pytest.mark.parametrize("factor", [1 / 255, 2.0, -1.0])
-    def test_refuses_pixels_that_are_not_bytes(self, tmp_path: Path, factor: float) -> None:
-        file = tmp_path / "scaled.npz"
-        np.savez(file, data=np.full((3, 4), 200) * factor, target=np.ones(3))
-        with pytest.raises(ArtifactError, match=r"0\.\.255"):
-            mnist.load_mnist(file)
-
-    def test_names_the_extra_without_openml(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "openml", None)
-        with pytest.raises(MissingExtraError, match=r"hpobench-ordered\[train\]"):
-            mnist.load_mnist()
-
-    def test_asks_openml(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def get_dataset(number: int) -> Any:
-            assert number == 554
-            frame = pd.DataFrame({"pixel1": [0, 255], "pixel2": [3, 4]})
-            labels = pd.Series(["7", "1"], dtype="category")
-            return SimpleNamespace(
-                default_target_attribute="class",
-                get_data=lambda target: (frame, labels, [False] * 2, list(frame)),
-            )
-
-        fake_openml(monkeypatch, get_dataset)
-        data, target = mnist.load_mnist()
-        assert data.tolist() == [[0, 3], [255, 4]]
-        assert target.tolist() == [7, 1]
-
-    def test_says_when_openml_cannot_be_reached(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def get_dataset(number: int) -> Any:
-            raise ConnectionError("no network")
-
-        fake_openml(monkeypatch, get_dataset)
-        with pytest.raises(DownloadError, match=r"no network.*local npz"):
-            mnist.load_mnist()
-
-
-def fake_openml(monkeypatch: pytest.MonkeyPatch, get_dataset: Any) -> None:
-    openml = SimpleNamespace(
-        datasets=SimpleNamespace(get_dataset=get_dataset),
-        exceptions=SimpleNamespace(PyOpenMLError=type("PyOpenMLError", (Exception,), {})),
-    )
-    monkeypatch.setitem(sys.modules, "openml", openml)
-
-
-class TestSplit:
-    def test_shuffles_a_list_until_the_first_labels_hold_all_classes(
-        self, images: tuple[np.ndarray, np.ndarray]
-    ) -> None:
-        data, target = images
-        smallest = 12  # so small that one shuffle is not enough
-        rng = np.random.RandomState(1)
-        order = list(range(400))
-        shuffles = 0
-        while not shuffles or len(set(target[order[:smallest]])) < 10:
-            rng.shuffle(order)
-            shuffles += 1
-        assert shuffles > 1
-        split = mnist.split(data, target, pool_size=300, smallest=smallest)
-        np.testing.assert_array_equal(split.pool_labels, target[order[:300]])
-        np.testing.assert_array_equal(split.validation_labels, target[order[300:]])
-
-    def test_standardises_by_the_pool(self, small: mnist.Split) -> None:
-        assert small.pool.dtype == np.float32
-        np.testing.assert_allclose(small.pool.mean(axis=0), 0, atol=1e-5)
-        np.testing.assert_allclose(small.pool[:, 1:].std(axis=0), 1, atol=1e-5)
-        assert not small.pool[:, 0].any()
-        assert abs(small.validation[:, 1:].mean(axis=0)).max() > 0.01
-
-    def test_digest_tells_data_apart(
-        self, images: tuple[np.ndarray, np.ndarray], small: mnist.Split
-    ) -> None:
-        data, target = images
-        again = mnist.split(data, target, pool_size=300, smallest=20)
-        assert again.digest == small.digest
-        other = data.copy()
-        other[5, 5] ^= 1
-        assert mnist.split(other, target, pool_size=300, smallest=20).digest != small.digest
-
-    @pytest.mark.parametrize("sizes", [(400, 20), (300, 9), (10, 20)])
-    def test_impossible_sizes_are_refused(
-        self, images: tuple[np.ndarray, np.ndarray], sizes: tuple[int, int]
-    ) -> None:
-        with pytest.raises(ValueError, match="does not hold"):
-            mnist.split(*images, pool_size=sizes[0], smallest=sizes[1])
-
-    def test_leaves_the_global_generator_alone(self, images: tuple[np.ndarray, np.ndarray]) -> None:
-        before = np.random.get_state()[1].copy()  # noqa: NPY002
-        mnist.split(*images, pool_size=300, smallest=20)
-        np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
 class TestConfigurations:

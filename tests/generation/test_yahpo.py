@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpobench_ordered.artifact import file_sha256
+from hpobench_ordered.artifact import Artifact, file_sha256
 from hpobench_ordered.benchmark import Definition
 from hpobench_ordered.benchmarks.yahpo import FRACTIONS, PAPER_BENCHMARKS, SPECS, definition
-from hpobench_ordered.errors import ArtifactError, DownloadError
-from hpobench_ordered.generation import _forest
+from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
+from hpobench_ordered.generation import _forest, yahpo
 from hpobench_ordered.generation._best import best_known
-from hpobench_ordered.generation.base import Request
+from hpobench_ordered.generation.base import Generator, Request
 from hpobench_ordered.generation.yahpo import (
     GENERATORS,
     evaluations_path,
@@ -43,10 +43,7 @@ def define(data: Path, scenario: str, instance: str) -> Definition:
 
 def generate(name: str, folder: Path, local: Path | None, *, n: int = 60, seed: int = 0) -> Path:
     generator = next(g for g in GENERATORS if g.name == name)
-    source = next(iter(generator.sources))
-    request = Request(folder / name, source, local, seed=seed, configurations=n)
-    generator.generate(request)
-    return request.folder
+    return generator.generate(folder / name, local=local, seed=seed, configurations=n)
 
 
 @pytest.fixture
@@ -117,7 +114,7 @@ def test_refuses_a_changed_search_space(data: Path, tmp_path: Path) -> None:
 
 def test_samples_the_network_at_all_fractions(data: Path, tmp_path: Path) -> None:
     defined = define(data, "ranger", "4154")
-    request = Request(tmp_path, "network", data, configurations=30)
+    request = Request(tmp_path, data, configurations=30)
     samples = [
         sample_network(defined, "4154", request, np.random.default_rng(seed)) for seed in (0, 0, 1)
     ]
@@ -148,3 +145,28 @@ def test_the_same_seed_gives_the_same_bytes(
     for task in bench.tasks:
         assert task.best_value is not None
         assert task.best_value >= task.evaluate(config)
+
+
+@pytest.mark.parametrize("generator", GENERATORS, ids=lambda g: g.name)
+def test_the_card_tells_the_whole_command(
+    generator: Generator, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = []
+
+    def write_forest(request, defined, evaluations, **_):  # type: ignore[no-untyped-def]
+        commands.append(evaluations.command)
+        return request.folder
+
+    monkeypatch.setattr(yahpo, "write_forest", write_forest)
+    monkeypatch.setattr(yahpo, "SAMPLED", 10)
+    generator.generate(tmp_path / "x", local=data)
+    generator.generate(tmp_path / "x", local=data, seed=3, configurations=20)
+    shipped = Artifact.packaged(generator.name).read_json("card.json")["command"]
+    assert commands == [shipped, f"{shipped[:-1]}3 --configs 20"]
+
+
+def test_refuses_more_configurations_than_there_are(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match="holds 3000 configurations, not 3001"):
+        generate("yahpo-svm-1220", tmp_path, data, n=3001)
+    with pytest.raises(ExperimentError, match="at least 10 configurations, got 9"):
+        generate("yahpo-svm-1220", tmp_path, data, n=9)

@@ -40,6 +40,11 @@ def test_joint_optima_go_to_the_back_of_the_list() -> None:
     assert chosen(history) == [11, 1, 12, 13, 2]
 
 
+def test_several_joint_optima_take_turns() -> None:
+    history = [task([(21, 0), (22, 0), (23, 0)]), task([(11, 0), (12, 0), (13, 0)])]
+    assert chosen(history) == [11, 21, 12, 22, 13]
+
+
 def test_the_first_joint_optimum_is_skipped_if_it_is_a_repeat() -> None:
     # Task 1's first optimum, 11, was chosen from task 2 already; 5 waits at the back.
     history = [task([(7, 0)]), task([(11, 0), (5, 0)]), task([(11, 0)])]
@@ -61,6 +66,10 @@ def test_never_more_than_asked_for_and_never_twice(count: int) -> None:
         configurations = chosen(history, count)
         available = {int(v) for e in history for v in e.values[:, 0]}
         assert len(configurations) == len(set(configurations)) == min(count, len(available))
+
+
+def test_no_history_gives_nothing() -> None:
+    assert len(ordered_configurations([], count=5)) == 0
 
 
 def test_inactive_hyperparameters_compare_equal() -> None:

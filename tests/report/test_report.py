@@ -20,7 +20,7 @@ def results(**changes: object) -> pd.DataFrame:
     frame = frame.assign(
         benchmark="x@1",
         surrogate="forest",
-        protocol="ordered",
+        protocol="ordered(trials=12, tasks=None)",
         task_name=frame["task"].map("task {}".format),
         loss=rng.random(len(frame)) + offset,
         fallbacks=0,
@@ -42,13 +42,13 @@ def test_files(tmp_path: Path) -> None:
 
 
 def test_random_search_comes_first() -> None:
-    (item,) = score_benchmarks(results())
+    (item,), _ = score_benchmarks(results())
     assert item.scores.methods == ("random-search", "bo", "simple-ordered")
 
 
 def test_two_benchmarks_are_scored_apart() -> None:
     both = pd.concat([results(), results(benchmark="y@1", loss=lambda f: 5 * f["loss"])])
-    first, second = score_benchmarks(both)
+    (first, second), _ = score_benchmarks(both)
     assert (first.benchmark, second.benchmark) == ("x@1 (forest)", "y@1 (forest)")
     np.testing.assert_allclose(first.scores.values, second.scores.values)
 
@@ -57,15 +57,39 @@ def test_fallbacks_are_told() -> None:
     frame = results()
     where = (frame["method"] == "bo") & (frame["seed"] == 1) & (frame["task"] == 2)
     frame.loc[where & (frame["trial"] >= 5), "fallbacks"] = 2
-    (item,) = score_benchmarks(frame)
+    (item,), _ = score_benchmarks(frame)
     assert item.notes() == ["bo fell back to 2 random suggestions."]
 
 
-def test_incomplete_results_name_the_benchmark() -> None:
-    with pytest.raises(ExperimentError, match=r"x@1 \(forest\): results are incomplete"):
-        score_benchmarks(results().iloc[:-1])
-    with pytest.raises(ExperimentError, match=r"x@1 .*'random-search'"):
-        score_benchmarks(results(method=lambda f: f["method"].replace("random-search", "rs")))
+def test_protocols_are_scored_apart() -> None:
+    both = pd.concat([results(), results(protocol="ordered(trials=12, tasks=4)")])
+    scored, unscored = score_benchmarks(both)
+    assert (len(scored), unscored) == (2, [])
+
+
+def test_seeds_that_are_not_complete_are_left_out_and_named() -> None:
+    frame = results()
+    frame = frame[(frame["method"] != "bo") | (frame["seed"] != 1)]
+    (item,), _ = score_benchmarks(frame)
+    assert item.seeds == 2
+    assert item.notes() == ["Seeds left out, not run by every method: 1."]
+
+
+def test_what_cannot_be_scored_is_named_and_the_rest_is_scored(tmp_path: Path) -> None:
+    bad = results(benchmark="y@1", method=lambda f: f["method"].replace("random-search", "rs"))
+    report = write_report(pd.concat([results(), bad]), tmp_path)
+    assert [item.benchmark for item in report.benchmarks] == ["x@1 (forest)"]
+    assert "y@1 (forest): the normalised score compares with 'random-search'" in report.unscored[0]
+    assert report.unscored[0] in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    with pytest.raises(ExperimentError, match=r"y@1 .*'random-search'"):
+        write_report(bad, tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_no_seed_in_common() -> None:
+    frame = results()
+    _, (reason,) = score_benchmarks(frame[(frame["method"] != "bo") ^ (frame["seed"] == 1)])
+    assert "no seed was run by all of random-search, bo, simple-ordered" in reason
 
 
 def test_same_results_same_files(tmp_path: Path) -> None:

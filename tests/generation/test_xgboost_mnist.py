@@ -1,0 +1,130 @@
+"""What is asked for becomes evaluations, command and comparison; training and fitting are stubs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpobench_ordered.artifact import Artifact
+from hpobench_ordered.benchmarks.xgboost_mnist import NAME, SIZES, space
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.generation import _xgboost_comparison as comparison
+from hpobench_ordered.generation import xgboost_mnist
+from hpobench_ordered.generation._forest import Evaluations
+
+(GENERATOR,) = xgboost_mnist.GENERATORS
+
+
+@pytest.fixture
+def published() -> tuple[np.ndarray, np.ndarray]:
+    """Forty configurations, and as many errors as the size and the configuration's number."""
+    values = space().decode(space().sample_unit(np.random.default_rng(0), 40))
+    return values, np.arange(1.0, 41.0)[:, None] + np.array(SIZES, dtype=np.float64)
+
+
+@pytest.fixture
+def trained() -> list[int]:
+    """Numbers of configurations in each call of the stub that stands for training."""
+    return []
+
+
+@pytest.fixture
+def fitted(
+    published: tuple[np.ndarray, np.ndarray], trained: list[int], monkeypatch: pytest.MonkeyPatch
+) -> list[Evaluations]:
+    """What forests would have been fitted to."""
+    seen: list[Evaluations] = []
+
+    def write_forest(request: Any, defined: Any, evaluations: Evaluations, **_: Any) -> Path:
+        assert len(defined.tasks) == evaluations.targets.shape[1]
+        seen.append(evaluations)
+        return request.folder
+
+    def train_many(trainer: Any, configs: Any, sizes: Any, folder: Path, **_: Any) -> pd.DataFrame:
+        folder.parent.mkdir(exist_ok=True)
+        trained.append(len(configs))
+        rows = [(size, size + number) for size in sizes for number in range(len(configs))]
+        return pd.DataFrame(rows, columns=["train_size", "error_count"])
+
+    monkeypatch.setattr(xgboost_mnist, "write_forest", write_forest)
+    monkeypatch.setattr(xgboost_mnist, "_published", lambda local: published)
+    monkeypatch.setattr(xgboost_mnist, "load_mnist", lambda local: (None, None))
+    monkeypatch.setattr(xgboost_mnist, "split", lambda data, target: None)
+    monkeypatch.setattr(xgboost_mnist, "train_many", train_many)
+    monkeypatch.setattr(comparison, "train_many", train_many)
+    return seen
+
+
+def test_published_evaluations_come_with_the_packaged_comparison(
+    fitted: list[Evaluations], tmp_path: Path
+) -> None:
+    (tmp_path / "x-comparison.json").write_text("{}")  # what lies beside does not matter
+    GENERATOR.generate(tmp_path / "x")
+    card = Artifact.packaged(NAME).read_json("card.json")
+    assert fitted[0].comparisons == card["comparisons"]
+    assert fitted[0].command == card["command"]
+
+
+@pytest.mark.parametrize("option", [{"sizes": [56]}, {"configurations": 20}])
+def test_published_evaluations_are_taken_whole(
+    fitted: list[Evaluations], tmp_path: Path, option: dict[str, Any]
+) -> None:
+    with pytest.raises(ExperimentError, match="it takes --from, --seed, --workers"):
+        GENERATOR.generate(tmp_path / "x", **option)
+    assert not fitted
+
+
+def test_training_on_some_sizes(fitted: list[Evaluations], tmp_path: Path) -> None:
+    GENERATOR.generate(
+        tmp_path / "x", source="train", sizes=[155, 56, 155], configurations=12, seed=3
+    )
+    GENERATOR.generate(tmp_path / "x", source="train", sizes=[56], local=tmp_path)
+    assert fitted[0].targets.shape == (12, 2)
+    assert fitted[0].targets[5].tolist() == [56 + 5, 155 + 5]
+    assert [evaluations.command for evaluations in fitted] == [
+        "hpobench-ordered generate xgboost-mnist --source train --seed 3 --sizes 56,155 "
+        "--configs 12",
+        "hpobench-ordered generate xgboost-mnist --source train --from DATA --seed 0 --sizes 56",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "option", "message"),
+    [
+        ("train", {"configurations": 5}, "at least 10 configurations, got 5"),
+        ("train", {"sizes": [56, 57]}, "57 is not a training-set size"),
+        ("compare", {"configurations": 2}, "at least 3 configurations, got 2"),
+        ("compare", {"configurations": 41}, "40 configurations are published"),
+        ("compare", {"sizes": [57]}, "57 is not a training-set size"),
+    ],
+)
+def test_impossible_requests_are_refused_before_training(
+    fitted: list[Evaluations],
+    trained: list[int],
+    tmp_path: Path,
+    source: str,
+    option: dict[str, Any],
+    message: str,
+) -> None:
+    with pytest.raises(ExperimentError, match=message):
+        GENERATOR.generate(tmp_path / "x", source=source, **option)
+    assert not trained
+
+
+@pytest.mark.parametrize("count", [3, 20, 40])
+def test_comparison(
+    fitted: list[Evaluations], trained: list[int], tmp_path: Path, count: int
+) -> None:
+    written = GENERATOR.generate(
+        tmp_path / "out" / NAME, source="compare", configurations=count, sizes=[56, 155]
+    )
+    assert written == tmp_path / "out" / "xgboost-mnist-comparison.json"
+    result = json.loads(written.read_text())
+    assert trained == [count, count]
+    assert result["configurations"] == count
+    assert result["sizes"] == [56, 155]
+    assert 0 < result["min_child_weight of at least 4"] <= count
+    assert not fitted

@@ -1,0 +1,24 @@
+import warnings
+
+import pytest
+
+from hpobench_ordered import _compile
+
+
+def test_a_missing_cache_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def njit(function=None, *, cache=False):  # type: ignore[no-untyped-def]
+        def refuse(function):  # type: ignore[no-untyped-def]
+            raise RuntimeError("cannot cache function: no locator available")
+
+        return refuse if cache else function
+
+    monkeypatch.setattr(_compile, "njit", njit)
+    _compile._warn_of_no_cache.cache_clear()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        functions = [_compile.compiled(function) for function in (abs, len)]
+    assert functions == [abs, len]
+    assert [warning.category for warning in told] == [RuntimeWarning]
+    assert "NUMBA_CACHE_DIR" in str(told[0].message)
+    assert told[0].filename == __file__
+    _compile._warn_of_no_cache.cache_clear()

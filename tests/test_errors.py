@@ -1,0 +1,44 @@
+import inspect
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import pytest
+
+from hpobench_ordered import errors
+from hpobench_ordered.errors import HPOBenchOrderedError, MissingExtraError, UnknownNameError
+from hpobench_ordered.registry import load
+
+PLAIN = [
+    kind
+    for _, kind in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(kind, HPOBenchOrderedError) and kind not in (UnknownNameError, MissingExtraError)
+]
+EVERY = [
+    *(kind("what is wrong") for kind in PLAIN),
+    UnknownNameError("method", "bx", ["bo", "random-search"], hint=" (or your own)"),
+    MissingExtraError("xgboost", extra="train", purpose="training"),
+]
+
+
+@pytest.mark.parametrize("error", EVERY, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_errors_survive_pickling(error: HPOBenchOrderedError, protocol: int) -> None:
+    error.add_note("in run 3")
+    again = pickle.loads(pickle.dumps(error, protocol))
+    assert type(again) is type(error)
+    assert (str(again), again.args) == (str(error), error.args)
+    assert again.__notes__ == error.__notes__
+
+
+def test_errors_cross_processes() -> None:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        with pytest.raises(UnknownNameError, match="did you mean 'newsvendor'"):
+            pool.submit(load, "newsvendr").result()
+        assert pool.submit(len, "abc").result() == 3
+
+
+def test_unknown_names() -> None:
+    assert str(UnknownNameError("suite", "x", [])) == "unknown suite 'x'; there are none"
+    many = UnknownNameError("suite", "x", [f"name {i:02}" for i in range(20)])
+    assert str(many).endswith("'name 11' and 8 more")
