@@ -130,6 +130,11 @@ def text_for_a_task(content: Any) -> None:
     content["tasks"][0] = "first"
 
 
+def widen_space(content: Any) -> None:
+    more = {**content["space"]["hyperparameters"][0], "name": "price_3"}
+    content["space"]["hyperparameters"].append(more)
+
+
 def unknown_direction(content: Any) -> None:
     content["objective"]["direction"] = "up"
 
@@ -148,6 +153,7 @@ def unknown_direction(content: Any) -> None:
         lose_space,
         text_for_a_task,
         unknown_direction,
+        widen_space,
     ],
 )
 def test_malformed_content_is_refused(folder: Path, change: Callable[[Any], None]) -> None:

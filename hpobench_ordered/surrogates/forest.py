@@ -144,6 +144,11 @@ class ForestSurrogate:
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[dict[str, NDArray[Any]]]]:
         return type(self).from_arrays, (self.to_arrays(),)
 
+    @property
+    def dimension(self) -> int:
+        """Number of hyperparameters, d."""
+        return self.coding.width
+
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,).
 

@@ -76,6 +76,11 @@ class NearestSurrogate:
         """
         return cls(coding, coding.encode(values), targets)
 
+    @property
+    def dimension(self) -> int:
+        """Number of hyperparameters, d."""
+        return self.coding.width
+
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,).
 

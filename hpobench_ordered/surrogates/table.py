@@ -85,6 +85,11 @@ class TableSurrogate:
         return cls(low, wanted)
 
     @property
+    def dimension(self) -> int:
+        """Number of hyperparameters, d."""
+        return len(self.lower)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Number of values of each hyperparameter, m."""
         return self.codes.shape[1:]
