@@ -62,7 +62,7 @@ def test_history_is_what_the_method_did_before(small_plan, folder) -> None:  # t
 
 
 def test_same_bytes_with_one_and_two_workers_and_when_resumed(small_plan, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    cells = small_plan()
+    cells = small_plan(methods=["random-search", "simple-ordered"])
     for name, workers in (("one", 1), ("two", 2)):
         run_cells(cells, Store(tmp_path / name), workers=workers)
     resumed = Store(tmp_path / "resumed")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import parallel_config
 
 from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import (
@@ -177,7 +178,8 @@ class TestManyEvaluations:
 
     def test_workers_do_not_matter(self, stub: StubTrainer, tmp_path: Path) -> None:
         one = training.train_many(stub, CONFIGS, SIZES, tmp_path / "one")
-        two = training.train_many(stub, CONFIGS, SIZES, tmp_path / "two", workers=2)
+        with parallel_config(backend="threading"):  # processes could not import this module
+            two = training.train_many(stub, CONFIGS, SIZES, tmp_path / "two", workers=2)
         pd.testing.assert_frame_equal(one, two)
 
     def test_finished_evaluations_are_not_made_again(
