@@ -109,7 +109,7 @@ class Task:
     index: int
     context: Mapping[str, float]
     best_value: float | None
-    space: SearchSpace
+    space: SearchSpace = field(repr=False)
     objective: Objective
     _surrogate: Surrogate = field(repr=False)
 
@@ -172,10 +172,10 @@ class Benchmark:
     version: int
     summary: str
     surrogate: str
-    space: SearchSpace
+    space: SearchSpace = field(repr=False)
     objective: Objective
-    tasks: tuple[Task, ...]
-    provenance: Provenance
+    tasks: tuple[Task, ...] = field(repr=False)
+    provenance: Provenance = field(repr=False)
 
     @classmethod
     def build(

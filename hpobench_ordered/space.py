@@ -264,6 +264,8 @@ class SearchSpace:
             InvalidConfigError: Unknown or missing hyperparameter, wrong type, out of bounds, or a
                 constant with another value.
         """
+        if type(config) is not dict and not isinstance(config, Mapping):  # the former is faster
+            raise InvalidConfigError(f"a configuration is a dict, got {config!r}")
         coded = [math.nan] * len(self.parameters)
         given = 0
         for j in self._order:

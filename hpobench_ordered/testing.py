@@ -11,11 +11,10 @@ their own tests.
 import pickle
 import random
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -341,11 +340,14 @@ def _evaluate(task: Task, configs: Sequence[Config]) -> FloatArray:
 def _elsewhere(
     executor: Executor | None, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Call a function in another, freshly started process."""
+    """Call a function in another process."""
     if executor is not None:
         return executor.submit(function, *args, **kwargs).result()
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as own:
-        return own.submit(function, *args, **kwargs).result()
+    from joblib import Parallel, delayed
+
+    # With two workers joblib starts processes, and sends them classes of scripts and notebooks too.
+    (result,) = Parallel(n_jobs=2)([delayed(function)(*args, **kwargs)])
+    return cast("T", result)
 
 
 def _same(values: FloatArray, expected: FloatArray, what: str) -> None:

@@ -1,5 +1,6 @@
 """The command line: `hpobench-ordered`."""
 
+import signal
 import sys
 
 import click
@@ -36,6 +37,8 @@ for command in (list_, methods, info, evaluate, fetch, verify, generate, run, re
 
 def main() -> None:
     """Run the command line; one clear message and an exit code instead of a traceback."""
+    # A job scheduler's request to stop is as good as Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code = app(prog_name="hpobench-ordered", standalone_mode=False)
     except click.ClickException as error:

@@ -35,7 +35,9 @@ def say(message: str) -> None:
 
 def print_table(headers: Iterable[str], rows: Iterable[Iterable[str]], *, title: str = "") -> None:
     """Print a table."""
-    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    if title:  # apart from the table, which may be narrower
+        click.echo(title)
+    table = Table(box=None, pad_edge=False)
     for header in headers:
         table.add_column(header, overflow="fold")
     for row in rows:

@@ -38,7 +38,9 @@ METHODS = (RANDOM_SEARCH, "bo", "simple-ordered")
     show_default=True,
     help="Method to run; repeat.",
 )
-@click.option("--seeds", default="5", show_default=True, help="How many, or which, as in 10-19.")
+@click.option(
+    "--seeds", default="5", show_default=True, help="How many (5), a range (10-19), a list (3,7)."
+)
 @click.option("--trials", default=25, show_default=True, help="Evaluations per task.")
 @click.option("--tasks", type=int, help="Only the first so many tasks.")
 @click.option(
@@ -137,7 +139,7 @@ def _surrogates(given: Sequence[str], benchmarks: Sequence[str]) -> dict[str, st
 
 def _report(results: "Results | Path", folder: Path) -> None:
     from hpobench_ordered.experiment import api
-    from hpobench_ordered.report.write import score_rows
+    from hpobench_ordered.reporting.write import score_rows
 
     written = api.report(results, folder)
     for item in written.benchmarks:

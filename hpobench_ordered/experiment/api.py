@@ -16,7 +16,7 @@ from hpobench_ordered.protocols import Ordered, Protocol
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpobench_ordered.report import Report
+    from hpobench_ordered.reporting import Report
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,9 @@ class Results:
 
     store: Store
     cells: tuple[Cell, ...]
+
+    def __repr__(self) -> str:
+        return f"Results({len(self.cells)} runs in {str(self.store.folder)!r})"
 
     def frame(self) -> "pd.DataFrame":
         """One row a trial: benchmark, method, seed, task, trial, value, loss, ..."""
@@ -98,7 +101,7 @@ def report(results: Results | str | Path, folder: str | Path) -> "Report":
         StoreError: There are no results, or the folder cannot be written.
         ExperimentError: Nothing of the results can be scored.
     """
-    from hpobench_ordered.report import write_report
+    from hpobench_ordered.reporting import write_report
 
     frame = results.frame() if isinstance(results, Results) else Store(Path(results)).read()
     return write_report(frame, Path(folder))

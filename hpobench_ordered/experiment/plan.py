@@ -4,6 +4,7 @@ import hashlib
 import inspect
 import json
 import operator
+import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -107,7 +108,9 @@ def plan(
         NotFetchedError: A surrogate's files must be fetched first.
         ExperimentError: Nothing to run, a negative seed, or two methods of the same name.
     """
-    specs = [benchmark_spec(name) for name in dict.fromkeys(_several(benchmarks, "benchmarks"))]
+    specs = list(
+        {spec.id: spec for spec in map(_spec, _several(benchmarks, "benchmarks"))}.values()
+    )
     options = _options(specs, surrogates or {})
     chosen = [as_method_spec(method) for method in _several(methods, "methods")]
     names = [m.name for m in chosen]
@@ -144,7 +147,8 @@ def as_method_spec(given: str | type[Method] | MethodSpec) -> MethodSpec:
             f"got {given!r}"
         )
     summary = (given.__doc__ or "").strip().partition("\n")[0]
-    name = f"{given.__module__}.{given.__qualname__}"
+    in_script = given.__module__ == "__main__"
+    name = given.__qualname__ if in_script else f"{given.__module__}.{given.__qualname__}"
     return MethodSpec(name=name, method=given, summary=summary, source="user")
 
 
@@ -154,6 +158,14 @@ def select(cells: Sequence[Cell], done: frozenset[str]) -> list[Cell]:
 
 
 # -- internals -------------------------------------------------------------------------------------
+
+
+def _spec(name: object) -> BenchmarkSpec:
+    if not isinstance(name, str | os.PathLike):
+        raise ExperimentError(
+            f"a benchmark is given by its name or path, got {type(name).__name__}"
+        )
+    return benchmark_spec(name)
 
 
 def _several(given: "Iterable[T]", what: str) -> "Iterable[T]":

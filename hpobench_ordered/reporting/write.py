@@ -1,7 +1,7 @@
 """Writes a report of a store: a summary table, all scores, and a figure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ from hpobench_ordered.analysis import Scores, TaskMean, loss_array, normalised_s
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.errors import ExperimentError, StoreError
-from hpobench_ordered.report.figure import draw_scores
+from hpobench_ordered.reporting.figure import draw_scores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +90,7 @@ class Report:
         files: The files that were written.
     """
 
-    benchmarks: tuple[BenchmarkScores, ...]
+    benchmarks: tuple[BenchmarkScores, ...] = field(repr=False)
     unscored: tuple[str, ...]
     files: tuple[Path, ...]
 

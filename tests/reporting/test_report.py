@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.report.write import plus_minus, score_benchmarks, write_report
+from hpobench_ordered.reporting.write import plus_minus, score_benchmarks, write_report
 
 
 def results(**changes: object) -> pd.DataFrame:

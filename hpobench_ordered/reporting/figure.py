@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from hpobench_ordered.report.write import BenchmarkScores
+    from hpobench_ordered.reporting.write import BenchmarkScores
 
 # Okabe and Ito's colours, told apart by colour-blind readers.
 COLOURS = ("#999999", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442")
