@@ -162,6 +162,11 @@ class TestValidation:
             space.values(pd.DataFrame([self.config, wrong]))
         assert all(word in str(one.value) for word in words), str(one.value)
 
+    @pytest.mark.parametrize("given", [None, 3, [0.1, 5], "kernel"])
+    def test_what_is_no_dict(self, space: SearchSpace, given: object) -> None:
+        with pytest.raises(InvalidConfigError, match="a configuration is a dict, got"):
+            space.validate(given)  # type: ignore[arg-type]
+
     def test_missing(self, space: SearchSpace) -> None:
         with pytest.raises(InvalidConfigError, match="'gamma' is missing: a number in"):
             space.validate({k: v for k, v in self.config.items() if k != "gamma"})
