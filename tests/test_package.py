@@ -29,7 +29,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def in_checkout() -> set[str]:
-    """Files of the package, the linked folders included, as git knows them where it does."""
+    """Files of the package, the linked folders included, under their names in the package."""
     folders = [ROOT / "hpobench_ordered", *(ROOT / name for name in LINKED)]
     files = set()
     for folder in folders:
