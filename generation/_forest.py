@@ -16,7 +16,7 @@ from hpobench_ordered.generation.base import Request
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.card import Card, figures, versions_of
 from hpobench_ordered.surrogates.coding import Coding
-from hpobench_ordered.surrogates.fitting import ForestRecipe, cross_validate, fit_forest
+from hpobench_ordered.surrogates.fitting import ForestRecipe, TreeKind, cross_validate, fit_forest
 from hpobench_ordered.surrogates.forest import TaskMix
 
 FOLDS = 10
@@ -99,7 +99,7 @@ def write_forest(
         progress=request.progress,
         known=values,
     )
-    card = _card(defined, evaluations, predicted)
+    card = _card(defined, evaluations, predicted, recipe)
     surrogate = BundledSurrogate(
         "forest", SurrogateType.FOREST, evaluations.summary, forest, best_values
     )
@@ -107,7 +107,9 @@ def write_forest(
     return request.folder
 
 
-def _card(defined: Definition, evaluations: Evaluations, predicted: FloatArray) -> Card:
+def _card(
+    defined: Definition, evaluations: Evaluations, predicted: FloatArray, recipe: ForestRecipe
+) -> Card:
     return Card(
         benchmark=defined.name,
         surrogate=SurrogateType.FOREST,
@@ -122,10 +124,19 @@ def _card(defined: Definition, evaluations: Evaluations, predicted: FloatArray) 
             names=[task.name for task in defined.tasks],
             direction=defined.objective.direction,
         ),
-        limits=(*evaluations.limits, NOT_OPTIMAL),
+        limits=(_model(recipe), *evaluations.limits, NOT_OPTIMAL),
         command=evaluations.command,
         versions=versions_of("hpobench-ordered", "numpy", "scikit-learn"),
         comparisons=evaluations.comparisons,
+    )
+
+
+def _model(recipe: ForestRecipe) -> str:
+    """What the forest consists of: a piecewise constant function with plateaus."""
+    kind = "extremely randomised" if recipe.kind is TreeKind.EXTRA else "bagged"
+    return (
+        f"The average of {recipe.trees} {kind} trees, at least {recipe.min_samples_leaf} "
+        "configurations a leaf: constant between splits."
     )
 
 
