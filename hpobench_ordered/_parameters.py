@@ -223,7 +223,7 @@ class Parameter:
             scaled = np.exp(scaled)
         if self.is_discrete:
             scaled = np.rint(scaled)
-        return np.clip(scaled, self.lower, self.upper)
+        return np.minimum(np.maximum(scaled, self.lower), self.upper)  # faster than clip
 
     def _middle(self) -> Value:
         return self.choices[0] if self.choices else self.value(float(self.decode(np.array(0.5))))

@@ -1,4 +1,4 @@
-"""SimpleOrdered: start from the best configurations of the most recent tasks.
+"""SimpleOrdered and its relatives: start from the best configurations of previous tasks.
 
 Hellan et al. (2023), section 5.2 and appendix D.
 """
@@ -10,6 +10,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmark import Evaluations
+from hpobench_ordered.methods._model_based import DesignOnly, finite_history
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.space import SearchSpace
@@ -23,7 +24,7 @@ def ordered_configurations(history: Sequence[Evaluations], *, count: int) -> Flo
 
     First the best configuration of every previous task, the most recent task first; then, in turns
     again, what is equally good on its task; then the second-best of every task, and so on. What
-    was chosen before is skipped.
+    was chosen before is skipped, and so are evaluations that are not finite.
 
     Args:
         history: Evaluations of the previous tasks, oldest first.
@@ -34,7 +35,7 @@ def ordered_configurations(history: Sequence[Evaluations], *, count: int) -> Flo
         hold fewer distinct ones.
     """
     chosen: dict[bytes, FloatArray] = {}
-    for row in _candidates(history):
+    for row in _candidates(finite_history(history)):
         chosen.setdefault(row.tobytes(), row)
         if len(chosen) == count:
             break
@@ -53,7 +54,7 @@ class SimpleOrdered(BayesianOptimisation):
         context: Mapping[str, float],
         budget: int,
     ) -> None:
-        start = ordered_configurations(history, count=TRANSFERRED)
+        start = ordered_configurations(self.sources(history, rng), count=TRANSFERRED)
         super().__init__(
             space=space,
             rng=rng,
@@ -63,6 +64,52 @@ class SimpleOrdered(BayesianOptimisation):
             initial=space.configs(start),
         )
 
+    @staticmethod
+    def sources(history: Sequence[Evaluations], rng: np.random.Generator) -> Sequence[Evaluations]:
+        """The previous tasks that configurations are taken from; the last one comes first."""
+        return history
+
+
+class SimpleOrderedShuffled(SimpleOrdered):
+    """SimpleOrdered with the previous tasks in random order."""
+
+    @staticmethod
+    def sources(history: Sequence[Evaluations], rng: np.random.Generator) -> Sequence[Evaluations]:
+        """All previous tasks, shuffled."""
+        return [history[i] for i in rng.permutation(len(history))]
+
+
+class SimplePrevious(SimpleOrdered):
+    """Bayesian optimisation that starts with the best configurations of the last task."""
+
+    @staticmethod
+    def sources(history: Sequence[Evaluations], rng: np.random.Generator) -> Sequence[Evaluations]:
+        """The last task alone."""
+        return history[-1:]
+
+
+class SimplePreviousNoBO(DesignOnly):
+    """All configurations of the last task, the best first; then random ones."""
+
+    def __init__(
+        self,
+        *,
+        space: SearchSpace,
+        rng: np.random.Generator,
+        history: Sequence[Evaluations],
+        context: Mapping[str, float],
+        budget: int,
+    ) -> None:
+        super().__init__(
+            space=space,
+            rng=rng,
+            history=history,
+            context=context,
+            budget=budget,
+            initial=space.configs(ordered_configurations(history[-1:], count=budget)),
+            random_trials=0,
+        )
+
 
 SPECS = (
     MethodSpec(
@@ -70,6 +117,27 @@ SPECS = (
         method=SimpleOrdered,
         summary="bo started with the best configurations of the 5 most recent tasks.",
         source="Hellan et al. (2023), section 5.2 and appendix D; N = 5",
+        min_history=1,
+    ),
+    MethodSpec(
+        name="simple-ordered-shuffled",
+        method=SimpleOrderedShuffled,
+        summary="bo started with the best configurations of 5 previous tasks in random order.",
+        source="Hellan et al. (2023), section 5.2 (ablation); N = 5",
+        min_history=1,
+    ),
+    MethodSpec(
+        name="simple-previous",
+        method=SimplePrevious,
+        summary="bo started with the 5 best configurations of the last task.",
+        source="Hellan et al. (2023), section 5.2, after Feurer et al. (2015); N = 5",
+        min_history=1,
+    ),
+    MethodSpec(
+        name="simple-previous-no-bo",
+        method=SimplePreviousNoBO,
+        summary="The configurations of the last task, the best first, without a model.",
+        source="Hellan et al. (2023), section 5.2 (ablation)",
         min_history=1,
     ),
 )

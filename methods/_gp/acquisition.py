@@ -42,12 +42,11 @@ def log_expected_improvement(mean: FloatArray, sd: FloatArray, best: float) -> F
         z = (best - mean[j]) / sd[j]
         if z > TAIL:
             density = math.exp(-0.5 * z * z) * INVERSE_SQRT_2PI
-            log_h = math.log(density + 0.5 * z * math.erfc(-z * SQRT_HALF))
+            result[j] = math.log(sd[j] * (density + 0.5 * z * math.erfc(-z * SQRT_HALF)))
         else:
             t = -z
             c = 0.0
             for k in range(TERMS, 0, -1):
                 c = k / (t + c)
-            log_h = -0.5 * z * z - LOG_SQRT_2PI + math.log(c / (t + c))
-        result[j] = math.log(sd[j]) + log_h
+            result[j] = -0.5 * z * z - LOG_SQRT_2PI + math.log(c / (t + c)) + math.log(sd[j])
     return result

@@ -5,25 +5,32 @@ only at the file of the outermost function, so a kernel elsewhere could change w
 being compiled again. Loops run along contiguous rows as ``a += scalar * b``, which the compiler
 vectorises without reordering sums; results therefore depend on nothing but the input.
 
-==========  ============  =========================================================================
-symbol      shape         meaning
-==========  ============  =========================================================================
-n, m        scalars       observations, candidates
-p, g        scalars       feature columns, length scales (one for each hyperparameter of the space)
-X           (n, p)        features of the observations
-y           (n,)          standardised losses
-S           (g, n, n)     squared differences of the features, summed over a length scale's columns
-theta       (g + 2,)      log length scales l, log signal variance s2, log noise variance v
-r           (n, n)        scaled distance, r^2 = sum_k S_k / l_k^2
-K           (n, n)        s2 * matern52(r) + v * I; upper triangle only
-R           (n, n)        upper Cholesky factor, K = R^T R
-T           (n, n)        lower triangular inverse of R^T, K^-1 = T^T T
-alpha       (n,)          K^-1 y
-mu, w       (g + 2,)      mean and precision of the normal priors on theta (w = 0: flat)
-==========  ============  =========================================================================
+==========  ==============  =======================================================================
+symbol      shape           meaning
+==========  ==============  =======================================================================
+n, m        scalars         observations, candidates
+p, g        scalars         feature columns, length scales (one for each hyperparameter)
+c           scalar          feature columns whose input is warped
+X           (n, p)          features of the observations
+Z           (n, p)          the same with c columns warped, z = 1 - (1 - x^a)^b
+y           (n,)            standardised losses
+S           (g, n, n)       squared differences of Z, summed over a length scale's columns
+theta       (g + 2 + 2c,)   log length scales l, log signal variance s2, log noise variance v,
+                            log a and log b of the warped columns
+nu2         scalar          twice the kernel's smoothness: 3 (Matern-3/2) or 5 (Matern-5/2)
+r           (n, n)          scaled distance, r^2 = sum_k S_k / l_k^2
+K           (n, n)          s2 * matern(r) + v * I; upper triangle only
+F           (n, n)          -2 dK / d(r^2); upper triangle only
+R           (n, n)          upper Cholesky factor, K = R^T R
+T           (n, n)          lower triangular inverse of R^T, K^-1 = T^T T
+alpha       (n,)            K^-1 y
+mu, w       as theta        mean and precision of the normal priors on theta (w = 0: flat)
+==========  ==============  =======================================================================
 
 Formulas: Rasmussen and Williams (2006), Gaussian Processes for Machine Learning: equation 4.17
-(Matern-5/2), algorithm 2.1 (prediction, log marginal likelihood), equation 5.9 (its gradient).
+(Matern), algorithm 2.1 (prediction, log marginal likelihood), equation 5.9 (its gradient).
+Input warping: Snoek, Swersky, Zemel and Adams (2014), section 4, with Kumaraswamy's distribution
+function in the place of the beta distribution's.
 """
 
 import math
@@ -33,11 +40,104 @@ import numpy as np
 from hpobench_ordered._compile import compiled
 from hpobench_ordered._typing import FloatArray, IntArray
 
+SQRT3 = math.sqrt(3.0)
 SQRT5 = math.sqrt(5.0)
 LOG_2PI = math.log(2.0 * math.pi)
 ARMIJO = 1e-4
 MAX_STEP = 2.0  # per coordinate of theta and iteration: a factor of e^2
 BLOCK = 64  # candidates predicted together: a block of n rows stays in the first-level cache
+WARP_MARGIN = 1e-6  # keeps warped features off 0 and 1, where the warping's slope may be infinite
+
+LOG2_E = 1.4426950408889634
+ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest integer in the low bits
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+E2, E3, E4, E5, E6, E7, E8, E9, E10, E11, E12, E13 = (1 / math.factorial(k) for k in range(2, 14))
+
+
+@compiled
+def exp_in_place(x: FloatArray, scratch: FloatArray) -> None:
+    """Replace x (m,), values of at most 0, by exp(x), to within two units in the last place.
+
+    exp(x) = 2^k exp(r) with |r| <= ln(2) / 2 and Taylor's series for exp(r): without a branch, so
+    that the compiler vectorises it, it takes a third of the time of the library's. Below -700 it
+    is exp(-700).
+    """
+    bits, power = x.view(np.int64), scratch.view(np.int64)
+    for j in range(x.shape[0]):
+        s = max(x[j], -700.0)
+        scratch[j] = s * LOG2_E + ROUNDER
+        k = scratch[j] - ROUNDER
+        r = (s - k * LN2_HIGH) - k * LN2_LOW
+        high = E8 + r * (E9 + r * (E10 + r * (E11 + r * (E12 + r * E13))))
+        low = E2 + r * (E3 + r * (E4 + r * (E5 + r * (E6 + r * (E7 + r * high)))))
+        x[j] = 1.0 + r * (1.0 + r * low)
+    for j in range(x.shape[0]):
+        bits[j] += power[j] << 52
+
+
+@compiled
+def _decay(row: FloatArray, decay: FloatArray, scratch: FloatArray, nu2: int) -> None:
+    """Replace r^2 in row (m,) by a = sqrt(nu2) r, and write exp(-a) to decay (m,)."""
+    root = SQRT5 if nu2 == 5 else SQRT3
+    for j in range(row.shape[0]):
+        a = root * math.sqrt(row[j])
+        row[j] = a
+        decay[j] = -a
+    exp_in_place(decay, scratch)
+
+
+@compiled
+def _correlation(row: FloatArray, decay: FloatArray, nu2: int) -> None:
+    """Replace a in row (m,) by the Matern correlation, given decay = exp(-a) (m,)."""
+    if nu2 == 5:
+        for j in range(row.shape[0]):
+            row[j] = (1.0 + row[j] + row[j] * row[j] / 3.0) * decay[j]
+    else:
+        for j in range(row.shape[0]):
+            row[j] = (1.0 + row[j]) * decay[j]
+
+
+@compiled
+def _slope(row: FloatArray, decay: FloatArray, slopes: FloatArray, nu2: int) -> None:
+    """Write -2 d correlation / d(r^2) to slopes (m,), given a in row (m,) and decay = exp(-a)."""
+    if nu2 == 5:
+        for j in range(row.shape[0]):
+            slopes[j] = (5.0 / 3.0) * (1.0 + row[j]) * decay[j]
+    else:
+        for j in range(row.shape[0]):
+            slopes[j] = 3.0 * decay[j]
+
+
+@compiled
+def warp(X: FloatArray, columns: IntArray, theta: FloatArray, g: int) -> FloatArray:
+    """Z (n, p): the features X (n, p) with `columns` (c,) warped."""
+    Z = X.copy()
+    c = columns.shape[0]
+    for k in range(c):
+        a, b = math.exp(theta[g + 2 + k]), math.exp(theta[g + 2 + c + k])
+        for i in range(X.shape[0]):
+            x = WARP_MARGIN + (1.0 - 2.0 * WARP_MARGIN) * X[i, columns[k]]
+            Z[i, columns[k]] = 1.0 - (1.0 - x**a) ** b
+    return Z
+
+
+@compiled
+def standardise(losses: FloatArray) -> FloatArray:
+    """Shift and scale finite losses (n,) to mean 0 and variance 1; zeros if they are all equal.
+
+    The smallest loss is subtracted first and the range divided out, so that large offsets lose no
+    more digits than they must; halves, so that the range of any finite losses is finite.
+    """
+    n = losses.shape[0]
+    if n == 0:
+        return np.empty(0)
+    halves = losses / 2.0 - np.min(losses) / 2.0
+    spread = np.max(halves)
+    if not spread > 0.0:
+        return np.zeros(n)
+    scaled = halves / spread
+    scaled -= np.sum(scaled) / n
+    return scaled / math.sqrt(np.sum(scaled * scaled) / n)
 
 
 @compiled
@@ -54,14 +154,14 @@ def squared_differences(X: FloatArray, groups: IntArray, g: int) -> FloatArray:
 
 
 @compiled
-def covariance(S: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+def covariance(S: FloatArray, theta: FloatArray, nu2: int) -> tuple[FloatArray, FloatArray]:
     """K and F, upper triangles (n, n), with dK / d log l_k = F * S_k / l_k^2 elementwise."""
     g, n, _ = S.shape
     variance = math.exp(theta[g])
-    noise = math.exp(theta[g + 1])
     inverses = np.exp(-2.0 * theta[:g])
     K = np.zeros((n, n))
     F = np.zeros((n, n))
+    decay, scratch = np.empty(n), np.empty(n)
     for i in range(n):
         row = K[i, i:]
         slopes = F[i, i:]
@@ -70,12 +170,13 @@ def covariance(S: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray
             squared = S[k, i, i:]
             for j in range(width):
                 row[j] += inverses[k] * squared[j]
+        _decay(row, decay[:width], scratch[:width], nu2)
+        _slope(row, decay[:width], slopes, nu2)
+        _correlation(row, decay[:width], nu2)
         for j in range(width):
-            a = SQRT5 * math.sqrt(row[j])
-            decay = variance * math.exp(-a)
-            row[j] = decay * (1.0 + a + a * a / 3.0)
-            slopes[j] = decay * (5.0 / 3.0) * (1.0 + a)
-        row[0] += noise
+            row[j] *= variance
+            slopes[j] *= variance
+        row[0] += math.exp(theta[g + 1])
     return K, F
 
 
@@ -156,13 +257,13 @@ def likelihood_gradient(
     alpha: FloatArray,
     theta: FloatArray,
 ) -> FloatArray:
-    """Gradient (g + 2,) of the log marginal likelihood: 1/2 tr((alpha alpha^T - K^-1) dK/dtheta).
+    """Gradient of the log marginal likelihood: 1/2 tr((alpha alpha^T - K^-1) dK/dtheta).
 
-    `inverse` is K^-1; only its upper triangle is read.
+    `inverse` is K^-1; only its upper triangle is read. Shaped as theta, with 0 for the warping.
     """
     g, n, _ = S.shape
     noise = math.exp(theta[g + 1])
-    gradient = np.zeros(g + 2)
+    gradient = np.zeros(theta.shape[0])
     weighted = np.empty(n)
     by_column = np.zeros((g, n))
     for i in range(n):
@@ -186,6 +287,45 @@ def likelihood_gradient(
 
 
 @compiled
+def warping_gradient(
+    X: FloatArray,
+    F: FloatArray,
+    inverse: FloatArray,
+    alpha: FloatArray,
+    groups: IntArray,
+    columns: IntArray,
+    theta: FloatArray,
+    g: int,
+) -> FloatArray:
+    """Gradient (2c,) of the log marginal likelihood in log a and log b of the warped columns.
+
+    With G = alpha alpha^T - K^-1, the slope in one warped feature is
+    dL/dz_i = -sum_j G_ij F_ij (z_i - z_j) / l^2.
+    """
+    n, c = X.shape[0], columns.shape[0]
+    Z = warp(X, columns, theta, g)
+    gradient = np.zeros(2 * c)
+    for k in range(c):
+        column = columns[k]
+        scale = math.exp(-2.0 * theta[groups[column]])
+        a, b = math.exp(theta[g + 2 + k]), math.exp(theta[g + 2 + c + k])
+        slopes = np.zeros(n)
+        for i in range(n):
+            for j in range(i + 1, n):
+                weight = alpha[i] * alpha[j] - inverse[i, j]
+                slope = weight * F[i, j] * (Z[i, column] - Z[j, column]) * scale
+                slopes[i] -= slope
+                slopes[j] += slope
+        for i in range(n):
+            x = WARP_MARGIN + (1.0 - 2.0 * WARP_MARGIN) * X[i, column]
+            powered = x**a
+            rest = 1.0 - powered
+            gradient[k] += slopes[i] * a * b * rest ** (b - 1.0) * powered * math.log(x)
+            gradient[c + k] -= slopes[i] * b * rest**b * math.log(rest)
+    return gradient
+
+
+@compiled
 def negative_log_posterior_from(
     y: FloatArray,
     R: FloatArray,
@@ -205,19 +345,34 @@ def negative_log_posterior_from(
 
 @compiled
 def negative_log_posterior(
-    S: FloatArray, y: FloatArray, theta: FloatArray, mu: FloatArray, w: FloatArray
+    X: FloatArray,
+    S: FloatArray,
+    y: FloatArray,
+    groups: IntArray,
+    columns: IntArray,
+    theta: FloatArray,
+    mu: FloatArray,
+    w: FloatArray,
+    nu2: int,
 ) -> tuple[float, FloatArray]:
-    """Minus log posterior of theta, up to a constant, and its gradient (g + 2,).
+    """Minus log posterior of theta, up to a constant, and its gradient, shaped as theta.
 
-    The value is infinite where K has no Cholesky factor.
+    S is that of X; where columns are warped it is computed anew. The value is infinite where K has
+    no Cholesky factor.
     """
-    K, F = covariance(S, theta)
+    g, c = S.shape[0], columns.shape[0]
+    if c > 0:
+        S = squared_differences(warp(X, columns, theta, g), groups, g)
+    K, F = covariance(S, theta, nu2)
     positive, R = cholesky(K)
     if not positive:
         return math.inf, np.zeros(theta.shape[0])
     alpha = solve(R, y)
     value = negative_log_posterior_from(y, R, alpha, theta, mu, w)
-    gradient = -likelihood_gradient(S, K, F, inverse_from_factor(R), alpha, theta)
+    inverse = inverse_from_factor(R)
+    gradient = -likelihood_gradient(S, K, F, inverse, alpha, theta)
+    if c > 0:
+        gradient[g + 2 :] = -warping_gradient(X, F, inverse, alpha, groups, columns, theta, g)
     return value, gradient + w * (theta - mu)
 
 
@@ -268,23 +423,27 @@ def _update_inverse_hessian(H: FloatArray, step: FloatArray, change: FloatArray)
 
 @compiled
 def fit(
+    X: FloatArray,
     S: FloatArray,
     y: FloatArray,
+    groups: IntArray,
+    columns: IntArray,
     start: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
     mu: FloatArray,
     w: FloatArray,
+    nu2: int,
     max_iterations: int,
     tolerance: float,
 ) -> tuple[FloatArray, float]:
-    """Minimise the negative log posterior in the box by projected BFGS; theta (g + 2,) and value.
+    """Minimise the negative log posterior in the box by projected BFGS; theta and its value.
 
     Stops after an iteration that gains less than `tolerance`; the value is infinite if the start
     itself has no Cholesky factor.
     """
     x = np.minimum(np.maximum(start, lower), upper)
-    value, gradient = negative_log_posterior(S, y, x, mu, w)
+    value, gradient = negative_log_posterior(X, S, y, groups, columns, x, mu, w, nu2)
     size = x.shape[0]
     H = np.eye(size) / max(1.0, np.max(np.abs(gradient)))
     for _ in range(max_iterations):
@@ -297,7 +456,9 @@ def fit(
         length = 1.0
         while True:
             trial = np.minimum(np.maximum(x + length * direction, lower), upper)
-            new_value, new_gradient = negative_log_posterior(S, y, trial, mu, w)
+            new_value, new_gradient = negative_log_posterior(
+                X, S, y, groups, columns, trial, mu, w, nu2
+            )
             if new_value <= value + ARMIJO * length * slope or length < 1e-6:
                 break
             length *= 0.3
@@ -324,61 +485,71 @@ def _scaled(X: FloatArray, groups: IntArray, theta: FloatArray) -> FloatArray:
 
 
 @compiled
-def _covariance_row(
-    row: FloatArray, x: FloatArray, scaled: FloatArray, begin: int, variance: float
-) -> None:
-    """Covariance of one scaled observation x (p,) with the candidates from `begin` on, into row."""
+def _squared_distances(row: FloatArray, x: FloatArray, scaled: FloatArray, begin: int) -> None:
+    """Write r^2 between one scaled observation x (p,) and the candidates from `begin` on to row."""
     width = row.shape[0]
     for j in range(width):
         row[j] = 0.0
-    for c in range(x.shape[0]):
-        others = scaled[c, begin : begin + width]
+    for k in range(x.shape[0]):
+        others = scaled[k, begin : begin + width]
         for j in range(width):
-            row[j] += (x[c] - others[j]) ** 2
-    for j in range(width):
-        a = SQRT5 * math.sqrt(row[j])
-        row[j] = variance * (1.0 + a + a * a / 3.0) * math.exp(-a)
+            row[j] += (x[k] - others[j]) ** 2
 
 
 @compiled
 def cross_covariance(
-    X: FloatArray, candidates: FloatArray, groups: IntArray, theta: FloatArray
+    Z: FloatArray, candidates: FloatArray, groups: IntArray, theta: FloatArray, g: int, nu2: int
 ) -> FloatArray:
-    """Covariance (n, m) between the observations X (n, p) and the candidates (m, p)."""
-    variance = math.exp(theta[theta.shape[0] - 2])
+    """Covariance (n, m) between the observations Z (n, p) and candidates (m, p), both warped."""
+    variance = math.exp(theta[g])
     scaled = _scaled(candidates, groups, theta)
-    points = _scaled(X, groups, theta).T.copy()
-    cross = np.empty((X.shape[0], candidates.shape[0]))
-    for i in range(X.shape[0]):
-        _covariance_row(cross[i], points[i], scaled, 0, variance)
+    points = _scaled(Z, groups, theta).T.copy()
+    m = candidates.shape[0]
+    cross = np.empty((Z.shape[0], m))
+    decay, scratch = np.empty(m), np.empty(m)
+    for i in range(Z.shape[0]):
+        _squared_distances(cross[i], points[i], scaled, 0)
+        _decay(cross[i], decay, scratch, nu2)
+        _correlation(cross[i], decay, nu2)
+        for j in range(m):
+            cross[i, j] *= variance
     return cross
 
 
 @compiled
 def predict(
-    X: FloatArray,
+    Z: FloatArray,
     R: FloatArray,
     alpha: FloatArray,
     candidates: FloatArray,
     groups: IntArray,
     theta: FloatArray,
+    g: int,
+    nu2: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Posterior mean (m,) and variance (m,) of the noise-free function at the candidates (m, p)."""
-    n, m = X.shape[0], candidates.shape[0]
-    variance = math.exp(theta[theta.shape[0] - 2])
+    """Posterior mean (m,) and variance (m,) of the noise-free function at the candidates (m, p).
+
+    Observations Z (n, p) and candidates are warped already.
+    """
+    n, m = Z.shape[0], candidates.shape[0]
+    variance = math.exp(theta[g])
     scaled = _scaled(candidates, groups, theta)
-    points = _scaled(X, groups, theta).T.copy()
+    points = _scaled(Z, groups, theta).T.copy()
     mean = np.zeros(m)
     remaining = np.full(m, variance)
     block = np.empty((n, BLOCK))
+    decay, scratch = np.empty(BLOCK), np.empty(BLOCK)
     for begin in range(0, m, BLOCK):
         width = min(BLOCK, m - begin)
         block_mean = mean[begin : begin + width]
         block_remaining = remaining[begin : begin + width]
         for i in range(n):
             row = block[i, :width]
-            _covariance_row(row, points[i], scaled, begin, variance)
+            _squared_distances(row, points[i], scaled, begin)
+            _decay(row, decay[:width], scratch[:width], nu2)
+            _correlation(row, decay[:width], nu2)
             for j in range(width):
+                row[j] *= variance
                 block_mean[j] += alpha[i] * row[j]
             for k in range(i):
                 factor = R[k, i]

@@ -3,28 +3,26 @@
 Up to `COMPILED_LIMIT` observations everything runs in `compiled`; above, LAPACK's blocked
 factorisations are faster and `lapack` takes over. Both give the same numbers up to rounding.
 
-Notation as in `compiled`: features X (n, p), standardised losses y (n,), theta (g + 2,) the log
-length scales, log signal variance and log noise variance.
+Notation as in `compiled`: features X (n, p), standardised losses y (n,), theta (g + 2 + 2c,) the
+log length scales, log signal variance, log noise variance, and log a and log b of warped columns.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cache
 from types import ModuleType
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.methods._gp import compiled
+from hpobench_ordered.methods._model_based import ModelError
 
 COMPILED_LIMIT = 64
 MAX_ITERATIONS = 50
 TOLERANCE = 1e-2  # nats of log posterior; suggestions do not get better with a smaller one
-
-
-class ModelError(HPOBenchOrderedError):
-    """The model cannot be fitted: no Cholesky factor, or a value that is not finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +42,33 @@ class LogPrior:
     upper: float
 
 
+class Smoothness(Enum):
+    """Smoothness of a Matern kernel, by twice its parameter nu."""
+
+    THREE_HALVES = 3
+    FIVE_HALVES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A Matern kernel with one length scale a hyperparameter.
+
+    Attributes:
+        groups: Length scale that each feature column belongs to, shape (p,), values 0 to g - 1.
+        warped: Columns, with features in [0, 1], whose input is warped, shape (c,); none without.
+        smoothness: Smoothness of the sample paths.
+    """
+
+    groups: IntArray
+    warped: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    smoothness: Smoothness = Smoothness.FIVE_HALVES
+
+    @property
+    def length_scales(self) -> int:
+        """Number of length scales, g."""
+        return int(self.groups.max()) + 1
+
+
 @dataclass(frozen=True, slots=True)
 class Priors:
     """Priors on the hyperparameters, for features in [0, 1] and losses of mean 0 and variance 1.
@@ -59,47 +84,64 @@ class Priors:
         length_scale: Prior of every length scale.
         signal: Prior of the signal variance.
         noise: Prior of the noise variance.
+        warping: Prior of the warping's a and b: 1, which does not warp, is the likeliest; the
+            variance of the logarithm is 0.75, as in Snoek et al. (2014), section 5.
     """
 
     length_scale: LogPrior = LogPrior(mean=-0.35, sd=1.0, lower=-5.0, upper=5.0)
     signal: LogPrior = LogPrior(mean=0.0, sd=1.0, lower=-5.0, upper=5.0)
     noise: LogPrior = LogPrior(mean=-6.0, sd=2.0, lower=-14.0, upper=0.0)
+    warping: LogPrior = LogPrior(mean=0.0, sd=0.87, lower=-3.0, upper=3.0)
 
-    def _each(self, length_scales: int) -> list[LogPrior]:
-        return [self.length_scale] * length_scales + [self.signal, self.noise]
 
-    def mean(self, length_scales: int) -> FloatArray:
-        """Mean of theta, shape (g + 2,) for g length scales."""
-        return np.array([prior.mean for prior in self._each(length_scales)])
+@dataclass(frozen=True, slots=True)
+class PriorArrays:
+    """Mean, precision and bounds of theta, each of its shape."""
 
-    def precision(self, length_scales: int) -> FloatArray:
-        """Precision of theta, shape (g + 2,)."""
-        return np.array([1.0 / prior.sd**2 for prior in self._each(length_scales)])
+    mean: FloatArray
+    precision: FloatArray
+    lower: FloatArray
+    upper: FloatArray
 
-    def bounds(self, length_scales: int) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper bounds of theta, each of shape (g + 2,)."""
-        priors = self._each(length_scales)
-        return np.array([p.lower for p in priors]), np.array([p.upper for p in priors])
+
+@cache
+def prior_arrays(priors: Priors, length_scales: int, warped: int = 0) -> PriorArrays:
+    """The priors of theta as arrays, for g length scales and c warped columns."""
+    each = [priors.length_scale] * length_scales + [priors.signal, priors.noise]
+    each += [priors.warping] * (2 * warped)
+    return PriorArrays(
+        mean=np.array([prior.mean for prior in each]),
+        precision=np.array([1.0 / prior.sd**2 for prior in each]),
+        lower=np.array([prior.lower for prior in each]),
+        upper=np.array([prior.upper for prior in each]),
+    )
 
 
 class GaussianProcess:
-    """A zero-mean Gaussian process with Matern-5/2 kernel, conditioned on observations.
+    """A zero-mean Gaussian process with a Matern kernel, conditioned on observations.
 
     Args:
         X: Features of the observations, shape (n, p), C-contiguous.
         y: Their losses, standardised, shape (n,).
-        groups: Length scale that each feature column belongs to, shape (p,), values 0 to g - 1.
-        theta: Log length scales, log signal variance, log noise variance, shape (g + 2,).
+        kernel: The kernel.
+        theta: Its hyperparameters and the noise, shape (g + 2 + 2c,).
 
     Raises:
         ModelError: The covariance matrix has no Cholesky factor.
     """
 
-    def __init__(
-        self, X: FloatArray, y: FloatArray, *, groups: IntArray, theta: FloatArray
-    ) -> None:
-        S = compiled.squared_differences(X, groups, len(theta) - 2)
-        self._condition(X, y, groups, theta, S)
+    def __init__(self, X: FloatArray, y: FloatArray, *, kernel: Kernel, theta: FloatArray) -> None:
+        self.theta = theta
+        self._kernel = kernel
+        self._g = kernel.length_scales
+        self._X, self._y = X, y
+        self._Z = self._warped(X)
+        S = compiled.squared_differences(self._Z, kernel.groups, self._g)
+        K, _ = compiled.covariance(S, theta, kernel.smoothness.value)
+        positive, self._R = _route(len(y)).cholesky(K)
+        if not positive:
+            raise ModelError("the covariance matrix is not numerically positive definite")
+        self._alpha = compiled.solve(self._R, y)
 
     @classmethod
     def fitted(
@@ -107,7 +149,7 @@ class GaussianProcess:
         X: FloatArray,
         y: FloatArray,
         *,
-        groups: IntArray,
+        kernel: Kernel,
         starts: Sequence[FloatArray],
         priors: Priors,
     ) -> "GaussianProcess":
@@ -116,39 +158,39 @@ class GaussianProcess:
         Args:
             X: Features of the observations, shape (n, p), C-contiguous.
             y: Their losses, standardised, shape (n,).
-            groups: Length scale that each feature column belongs to, shape (p,).
+            kernel: The kernel.
             starts: Values of theta to climb from; the best end counts, the first among equals.
             priors: Priors and bounds.
 
         Raises:
             ModelError: No start leads to a finite log posterior.
         """
-        g = len(starts[0]) - 2
-        lower, upper = priors.bounds(g)
-        mean, precision = priors.mean(g), priors.precision(g)
-        S = compiled.squared_differences(X, groups, g)
+        g = kernel.length_scales
+        prior = prior_arrays(priors, g, len(kernel.warped))
+        S = compiled.squared_differences(X, kernel.groups, g)
         fit = _route(len(y)).fit
         ends = [
-            fit(S, y, start, lower, upper, mean, precision, MAX_ITERATIONS, TOLERANCE)
+            fit(
+                X,
+                S,
+                y,
+                kernel.groups,
+                kernel.warped,
+                start,
+                prior.lower,
+                prior.upper,
+                prior.mean,
+                prior.precision,
+                kernel.smoothness.value,
+                MAX_ITERATIONS,
+                TOLERANCE,
+            )
             for start in starts
         ]
         theta, value = min(ends, key=lambda end: end[1])
         if not math.isfinite(value):
             raise ModelError(f"the log posterior of the hyperparameters is {-value}")
-        process = cls.__new__(cls)
-        process._condition(X, y, groups, theta, S)
-        return process
-
-    def _condition(
-        self, X: FloatArray, y: FloatArray, groups: IntArray, theta: FloatArray, S: FloatArray
-    ) -> None:
-        K, _ = compiled.covariance(S, theta)
-        positive, self._R = _route(len(y)).cholesky(K)
-        if not positive:
-            raise ModelError("the covariance matrix is not numerically positive definite")
-        self._X, self._y, self._groups = X, y, groups
-        self._alpha = compiled.solve(self._R, y)
-        self.theta = theta
+        return cls(X, y, kernel=kernel, theta=theta)
 
     def log_marginal_likelihood(self) -> float:
         """Log marginal likelihood of the observations."""
@@ -167,25 +209,45 @@ class GaussianProcess:
             Mean (m,) and standard deviation (m,); 0 where the variance is lost in rounding.
         """
         mean, variance = _route(len(self._y)).predict(
-            self._X, self._R, self._alpha, X, self._groups, self.theta
+            self._Z,
+            self._R,
+            self._alpha,
+            self._warped(X),
+            self._kernel.groups,
+            self.theta,
+            self._g,
+            self._kernel.smoothness.value,
         )
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
+    def fantasised(self, pending: FloatArray) -> tuple["GaussianProcess", FloatArray]:
+        """Condition also on pending evaluations, as if they gave the posterior mean.
+
+        The mean stays as it is, the standard deviation shrinks around them ("kriging believer",
+        Ginsbourger, Le Riche and Carraro 2010).
+
+        Args:
+            pending: Features of the pending configurations, shape (k, p), C-contiguous.
+
+        Returns:
+            The process, and the losses the pending evaluations are taken to give, (k,).
+
+        Raises:
+            ModelError: The covariance matrix has no Cholesky factor.
+        """
+        mean, _ = self.predict(pending)
+        X, y = np.concatenate([self._X, pending]), np.concatenate([self._y, mean])
+        return GaussianProcess(X, y, kernel=self._kernel, theta=self.theta), mean
+
+    def _warped(self, X: FloatArray) -> FloatArray:
+        if not len(self._kernel.warped):
+            return X
+        return compiled.warp(X, self._kernel.warped, self.theta, self._g)
+
 
 def standardise(losses: FloatArray) -> FloatArray:
-    """Shift and scale losses (n,) to mean 0 and variance 1; all zeros if they are all equal.
-
-    The smallest loss is subtracted first and the range divided out, so that large offsets lose no
-    more digits than they must; halves, so that the range of any finite losses is finite.
-    """
-    halves = losses / 2.0 - losses.min() / 2.0
-    spread = halves.max()
-    if not spread > 0.0:
-        return np.zeros(len(losses))
-    scaled = halves / spread
-    scaled -= scaled.mean()
-    standardised: FloatArray = scaled / scaled.std()
-    return standardised
+    """Shift and scale finite losses (n,) to mean 0 and variance 1; zeros if they are all equal."""
+    return compiled.standardise(losses)
 
 
 def _route(n: int) -> ModuleType:

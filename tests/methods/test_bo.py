@@ -13,7 +13,7 @@ from hpobench_ordered._conditions import Compare, Comparison
 from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import InvalidConfigError
-from hpobench_ordered.methods._gp.candidates import CANDIDATES, Tried, candidate_blocks
+from hpobench_ordered.methods._candidates import CANDIDATES, Region, Tried, candidate_blocks
 from hpobench_ordered.methods._gp.model import COMPILED_LIMIT
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.methods.bo import BayesianOptimisation
@@ -77,24 +77,42 @@ def test_the_first_three_trials_are_those_of_random_search():
 
 
 def test_initial_configurations_come_first_once_and_replace_the_random_ones():
-    initial = [{"x": 0.1, "y": 0.1}, {"x": 0.2, "y": 0.2}, {"x": 0.1, "y": 0.1}]
+    initial = [{"x": x, "y": 0.1} for x in (0.1, 0.2, 0.1, 0.3)]
     rng = np.random.default_rng(0)
     before = rng.bit_generator.state
     method = BayesianOptimisation(
         space=PLAIN, rng=rng, history=(), context={}, budget=25, initial=initial
     )
-    assert optimise(method, bowl, trials=2) == initial[:2]
+    assert optimise(method, bowl, trials=3) == [initial[0], initial[1], initial[3]]
     assert rng.bit_generator.state == before
     assert method.ask() not in initial
 
 
-@pytest.mark.parametrize("random_trials", [0, 1, 5])
+@pytest.mark.parametrize("random_trials", [1, 5])
 def test_number_of_random_trials(random_trials):
     ours = optimise(make(PLAIN, random_trials=random_trials), bowl, trials=6)
     rng = np.random.default_rng(0)
     drawn = [PLAIN.sample(rng) for _ in range(6)]
     alike = sum(a == b for a, b in zip(ours, drawn, strict=True))
-    assert alike == max(random_trials, 1)  # without any evaluation there is nothing to model
+    assert alike == random_trials
+
+
+def test_random_trials_go_on_until_there_are_as_many_results():
+    method, peer = make(PLAIN), np.random.default_rng(0)
+    asked = [method.ask() for _ in range(4)]
+    for config in asked[:2]:
+        method.tell(config, bowl(config))
+    asked.append(method.ask())
+    method.tell(asked[2], bowl(asked[2]))
+    asked.append(method.ask())
+    drawn = [PLAIN.sample(peer) for _ in range(6)]
+    assert asked[:5] == drawn[:5]
+    assert asked[5] != drawn[5]
+
+
+def test_without_any_evaluation_the_first_trial_is_random():
+    configs = optimise(make(PLAIN, random_trials=0), bowl, trials=15)
+    assert min(map(bowl, configs)) < 0.05
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -111,11 +129,14 @@ def test_a_space_larger_than_a_block_is_exhausted_too():
     space = SearchSpace([Parameter.number("k", 1, CANDIDATES + 9, integer=True)])
     tried = Tried(space)
     for k in range(1, CANDIDATES + 10):
-        if k != 1234:
+        if k != 234:
             tried.add(np.array([float(k)]))
     rng = np.random.default_rng(0)
-    found = [tried.first_new(unit, rng.random(len(unit))) for unit in candidate_blocks(space, rng)]
-    assert {float(values[0]) for values in found if values is not None} == {1234.0}
+    found = [
+        tried.first_new(unit, rng.random(len(unit)))
+        for unit in candidate_blocks(Region(space), rng)
+    ]
+    assert {float(values[0]) for values in found if values is not None} == {234.0}
 
 
 def test_blocks_of_a_conditional_space_are_canonical_and_complete():
@@ -126,7 +147,7 @@ def test_blocks_of_a_conditional_space_are_canonical_and_complete():
         ],
         conditions={"degree": Compare(0, Comparison.EQUAL, (1.0,))},
     )
-    (block,) = candidate_blocks(space, np.random.default_rng(0))
+    (block,) = candidate_blocks(Region(space), np.random.default_rng(0))
     np.testing.assert_array_equal(block, space.canonical(block))
     configs = {tuple(c.items()) for c in space.configs(space.decode(block))}
     assert len(configs) == 5
@@ -148,11 +169,42 @@ def test_evaluations_nobody_asked_for_are_learnt_from_and_not_suggested():
     assert all(c["c"] != "a" for c in (method.ask() for _ in range(8)))
 
 
+def test_pending_configurations_repel_the_next_ones():
+    def spread(seed: int, *, told: bool) -> float:
+        method = make(PLAIN, seed=seed)
+        optimise(method, bowl, trials=4)
+        points = []
+        for _ in range(6):
+            config = method.ask()
+            points.append((config["x"], math.log10(config["y"]) / 4))
+            if not told:
+                method._pending.clear()  # as if nothing were known of it
+        return float(np.linalg.norm(np.std(points, axis=0)))
+
+    apart = sum(spread(seed, told=True) for seed in range(5))
+    assert apart > 1.5 * sum(spread(seed, told=False) for seed in range(5))
+
+
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
-def test_a_loss_that_is_not_finite_is_refused(loss):
-    method = make(PLAIN)
-    with pytest.raises(ValueError, match="finite"):
-        method.tell(method.ask(), loss)
+def test_a_loss_that_is_not_finite_counts_as_the_worst(loss):
+    def broken(config: Config) -> float:
+        return loss if config["x"] > 0.6 else bowl(config)
+
+    method, peer = make(PLAIN, seed=1), make(PLAIN, seed=1)
+    worst = -math.inf
+    for _ in range(20):
+        config = method.ask()
+        assert config == peer.ask()
+        value = broken(config)
+        method.tell(config, value)
+        worst = max(worst, value) if math.isfinite(value) else worst
+        peer.tell(config, value)
+    assert method.fallbacks == 0
+    np.testing.assert_array_equal(
+        method.losses(),
+        [x if math.isfinite(x) else worst for x in method._losses],
+    )
+    assert sum(not math.isfinite(x) for x in method._losses) < 12
 
 
 def test_a_configuration_outside_the_space_is_refused():
@@ -198,7 +250,7 @@ def test_the_same_point_told_many_times():
 def test_a_model_that_fails_is_counted_and_replaced_by_a_random_trial():
     method = make(PLAIN)
     optimise(method, bowl, trials=3)
-    method._features[0] = np.array([math.nan, 0.5])
+    method._told[0] = np.array([math.inf, 0.5])
     configs = optimise(method, bowl, trials=4)
     assert method.fallbacks == 4
     assert len({tuple(c.items()) for c in configs}) == 4

@@ -17,12 +17,16 @@ from hpobench_ordered.methods._gp.acquisition import TAIL, log_expected_improvem
 from hpobench_ordered.methods._gp.model import (
     COMPILED_LIMIT,
     GaussianProcess,
-    ModelError,
+    Kernel,
     Priors,
+    Smoothness,
+    prior_arrays,
     standardise,
 )
+from hpobench_ordered.methods._model_based import ModelError
 
 ROUTES = (compiled, lapack)
+NOT_WARPED = np.empty(0, dtype=np.int64)
 thetas = st.tuples(
     st.floats(-2.0, 2.0), st.floats(-2.0, 2.0), st.floats(-2.0, 2.0), st.floats(-9.0, 0.0)
 )
@@ -35,39 +39,123 @@ def observations(n: int, p: int, *, seed: int = 0) -> tuple[FloatArray, FloatArr
     return X, standardise(y)
 
 
-def peer(X: FloatArray, y: FloatArray, theta: FloatArray) -> GaussianProcessRegressor:
+def peer(
+    X: FloatArray, y: FloatArray, theta: FloatArray, nu: float = 2.5
+) -> GaussianProcessRegressor:
     """scikit-learn's process at the same hyperparameters; the noise stays out of predictions."""
     *lengths, signal, noise = np.exp(theta)
-    kernel = ConstantKernel(signal) * Matern(lengths, nu=2.5)
+    kernel = ConstantKernel(signal) * Matern(lengths, nu=nu)
     return GaussianProcessRegressor(kernel, alpha=noise, optimizer=None).fit(X, y)
 
 
-@pytest.mark.parametrize("route", ROUTES)
-@settings(max_examples=40, deadline=None)
-@given(n=st.integers(1, 40), theta=thetas, seed=st.integers(0, 99), weight=st.sampled_from([0, 1]))
-def test_gradient_equals_finite_differences(route, n, theta, seed, weight):
-    X, y = observations(n, 3, seed=seed)
-    S = compiled.squared_differences(X, np.array([0, 1, 1]), 2)
-    point, mu, w = np.array(theta), np.full(4, 0.3), np.full(4, float(weight))
+def kernel_of(p: int, **options: object) -> Kernel:
+    """One length scale a column."""
+    return Kernel(np.arange(p), **options)
 
-    def value(at: FloatArray) -> float:
-        return route.negative_log_posterior(S, y, at, mu, w)[0]
+
+def posterior(route, X, y, groups, theta, mu, w, *, nu2=5, columns=NOT_WARPED):
+    S = compiled.squared_differences(X, groups, int(groups.max()) + 1)
+    return route.negative_log_posterior(X, S, y, groups, columns, theta, mu, w, nu2)
+
+
+def fit(route, X, y, start, lower, upper, mu, w, iterations, tolerance):
+    groups = np.arange(X.shape[1])
+    S = compiled.squared_differences(X, groups, len(groups))
+    return route.fit(
+        X, S, y, groups, NOT_WARPED, start, lower, upper, mu, w, 5, iterations, tolerance
+    )
+
+
+@given(st.lists(st.floats(-800.0, 0.0), min_size=1, max_size=200))
+def test_exp_in_place_equals_the_library(x):
+    values = np.array(x)
+    compiled.exp_in_place(values, np.empty(len(x)))
+    assert_allclose(values, np.exp(np.maximum(x, -700.0)), rtol=5e-16)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(1, 40),
+    theta=thetas,
+    warping=st.lists(st.floats(-1.0, 1.0), min_size=4, max_size=4),
+    seed=st.integers(0, 99),
+    weight=st.sampled_from([0, 1]),
+    nu2=st.sampled_from([3, 5]),
+    warped=st.sampled_from([[], [1], [0, 2]]),
+)
+def test_gradient_equals_finite_differences(route, n, theta, warping, seed, weight, nu2, warped):
+    X, y = observations(n, 3, seed=seed)
+    groups, columns = np.array([0, 1, 1]), np.array(warped, dtype=np.int64)
+    point = np.array([*theta, *warping[: 2 * len(warped)]])
+    mu, w = np.full(len(point), 0.3), np.full(len(point), float(weight))
+
+    def at(theta: FloatArray) -> tuple[float, FloatArray]:
+        return posterior(route, X, y, groups, theta, mu, w, nu2=nu2, columns=columns)
 
     step = 1e-5
     numeric = [
-        (value(point + step * unit) - value(point - step * unit)) / (2 * step) for unit in np.eye(4)
+        (at(point + step * unit)[0] - at(point - step * unit)[0]) / (2 * step)
+        for unit in np.eye(len(point))
     ]
-    _, gradient = route.negative_log_posterior(S, y, point, mu, w)
-    assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-4 * max(1.0, abs(value(point)) / 100))
+    value, gradient = at(point)
+    assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-4 * max(1.0, abs(value) / 100))
+
+
+def test_warping_is_kumaraswamys_distribution_function():
+    X = np.linspace(0.0, 1.0, 50)[:, None].repeat(2, axis=1)
+    a, b = 1.7, 0.6
+    theta = np.array([0.0, 0.0, 0.0, -3.0, math.log(a), math.log(b)])
+    Z = compiled.warp(X, np.array([1]), theta, 2)
+    assert_array_equal(Z[:, 0], X[:, 0])
+    assert_allclose(Z[:, 1], 1 - (1 - X[:, 1] ** a) ** b, atol=1e-3)
+    assert (np.diff(Z[:, 1]) > 0).all()
+    unwarped = compiled.warp(X, np.array([1]), np.zeros(6), 2)
+    assert_allclose(unwarped, X, atol=2e-6)
+
+
+@pytest.mark.parametrize("n", [20, COMPILED_LIMIT + 20])
+def test_warping_is_learnt(n):
+    rng = np.random.default_rng(0)
+    X = rng.random((n, 1))
+    y = standardise(np.sin(12 * X[:, 0] ** 4))
+    models = {}
+    for warped in (NOT_WARPED, np.array([0])):
+        kernel, priors = kernel_of(1, warped=warped), Priors()
+        starts = [prior_arrays(priors, 1, len(warped)).mean]
+        models[len(warped)] = GaussianProcess.fitted(
+            X, y, kernel=kernel, starts=starts, priors=priors
+        )
+    assert models[1].log_marginal_likelihood() > models[0].log_marginal_likelihood() + 5
+    assert models[1].theta[3] > 0.5  # log a: the function is flat near 0
+
+
+@pytest.mark.parametrize("n", [6, COMPILED_LIMIT - 1, COMPILED_LIMIT + 5])
+def test_fantasies_keep_the_mean_and_equal_conditioning_on_it(n):
+    X, y = observations(n, 2)
+    theta = np.array([-0.5, 0.1, 0.2, -5.0])
+    model = GaussianProcess(X, y, kernel=kernel_of(2), theta=theta)
+    rng = np.random.default_rng(1)
+    pending, candidates = rng.random((3, 2)), rng.random((40, 2))
+    fantasised, fantasies = model.fantasised(pending)
+    assert_array_equal(fantasies, model.predict(pending)[0])
+    mean, sd = model.predict(candidates)
+    their_mean, their_sd = peer(
+        np.concatenate([X, pending]), np.concatenate([y, fantasies]), theta
+    ).predict(candidates, return_std=True)
+    assert_allclose(fantasised.predict(candidates)[0], mean, atol=1e-3)
+    assert (fantasised.predict(candidates)[1] <= sd + 1e-12).all()
+    assert_allclose(fantasised.predict(candidates), (their_mean, their_sd), atol=1e-7)
 
 
 @pytest.mark.parametrize("n", [1, 7, 25, COMPILED_LIMIT, COMPILED_LIMIT + 1, 120])
 @pytest.mark.parametrize("p", [1, 4])
-def test_posterior_and_likelihood_equal_scikit_learn(n, p):
+@pytest.mark.parametrize("smoothness", Smoothness)
+def test_posterior_and_likelihood_equal_scikit_learn(n, p, smoothness):
     X, y = observations(n, p)
     theta = np.array([*np.linspace(-1.0, 0.5, p), 0.4, -5.0])
-    ours = GaussianProcess(X, y, groups=np.arange(p), theta=theta)
-    theirs = peer(X, y, theta)
+    ours = GaussianProcess(X, y, kernel=kernel_of(p, smoothness=smoothness), theta=theta)
+    theirs = peer(X, y, theta, smoothness.value / 2)
     candidates = np.random.default_rng(1).random((150, p))
     mean, sd = ours.predict(candidates)
     their_mean, their_sd = theirs.predict(candidates, return_std=True)
@@ -84,8 +172,7 @@ def test_gradient_equals_scikit_learn():
     kernel = ConstantKernel() * Matern([1.0, 1.0], nu=2.5) + WhiteKernel()
     theirs = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(X, y)
     value, gradient = theirs.log_marginal_likelihood(theta[[2, 0, 1, 3]], eval_gradient=True)
-    S = compiled.squared_differences(X, np.arange(2), 2)
-    our_value, our_gradient = compiled.negative_log_posterior(S, y, theta, theta, np.zeros(4))
+    our_value, our_gradient = posterior(compiled, X, y, np.arange(2), theta, theta, np.zeros(4))
     assert_allclose(-our_value, value, rtol=1e-10)
     assert_allclose(-our_gradient, gradient[[1, 2, 0, 3]], rtol=1e-7)
 
@@ -96,10 +183,10 @@ def test_routes_agree(n, theta, seed):
     X, y = observations(n, 3, seed=seed)
     groups, point, zeros = np.array([0, 1, 1]), np.array(theta), np.zeros(4)
     S = compiled.squared_differences(X, groups, 2)
-    ours, theirs = (r.negative_log_posterior(S, y, point, zeros, zeros) for r in ROUTES)
+    ours, theirs = (posterior(r, X, y, groups, point, zeros, zeros) for r in ROUTES)
     assert_allclose(ours[0], theirs[0], rtol=1e-9, atol=1e-8)
     assert_allclose(ours[1], theirs[1], rtol=1e-6, atol=1e-5 * (1 + np.abs(ours[1]).max()))
-    K, _ = compiled.covariance(S, point)
+    K, _ = compiled.covariance(S, point, 5)
     candidates = np.random.default_rng(seed).random((130, 3))
     predictions = []
     for route in ROUTES:
@@ -107,30 +194,28 @@ def test_routes_agree(n, theta, seed):
         assert positive
         assert_allclose(np.triu(R.T @ R), K, rtol=1e-12, atol=1e-12)
         alpha = compiled.solve(R, y)
-        predictions.append(route.predict(X, R, alpha, candidates, groups, point))
+        predictions.append(route.predict(X, R, alpha, candidates, groups, point, 2, 5))
     assert_allclose(*predictions, rtol=1e-7, atol=1e-8)
 
 
 @pytest.mark.parametrize("n", [5, 25, 60])
 def test_routes_find_the_same_optimum(n):
     X, y = observations(n, 3)
-    S = compiled.squared_differences(X, np.arange(3), 3)
-    priors = Priors()
-    mean, precision, bounds = priors.mean(3), priors.precision(3), priors.bounds(3)
-    ends = [r.fit(S, y, mean, *bounds, mean, precision, 200, 1e-8) for r in ROUTES]
+    prior = prior_arrays(Priors(), 3)
+    given = (prior.mean, prior.lower, prior.upper, prior.mean, prior.precision)
+    ends = [fit(r, X, y, *given, 200, 1e-8) for r in ROUTES]
     assert_allclose(ends[0][1], ends[1][1], atol=1e-4)
     assert_allclose(ends[0][0], ends[1][0], atol=0.02)
 
 
 def test_fit_stays_inside_the_bounds_and_stops_at_them():
     X, _ = observations(20, 2)
-    S = compiled.squared_differences(X, np.arange(2), 2)
     lower, upper = np.array([-1.0, -1.0, -1.0, -7.0]), np.array([1.0, 1.0, 1.0, -3.0])
     flat = np.zeros(4)
     irrelevant_feature = standardise(X[:, 0])
     pure_noise = standardise(np.random.default_rng(0).standard_normal(20))
     for y, bounded in ((irrelevant_feature, 1), (pure_noise, 3)):
-        theta, _ = compiled.fit(S, y, flat - 3.0, lower, upper, flat, flat, 100, 1e-6)
+        theta, _ = fit(compiled, X, y, flat - 3.0, lower, upper, flat, flat, 100, 1e-6)
         assert (theta >= lower).all()
         assert (theta <= upper).all()
         assert theta[bounded] == upper[bounded]
@@ -138,15 +223,15 @@ def test_fit_stays_inside_the_bounds_and_stops_at_them():
 
 def test_fit_improves_on_every_start():
     X, y = observations(25, 3)
-    priors = Priors()
-    mean, precision = priors.mean(3), priors.precision(3)
-    S = compiled.squared_differences(X, np.arange(3), 3)
+    prior = prior_arrays(Priors(), 3)
+    mean, precision, groups = prior.mean, prior.precision, np.arange(3)
     rng = np.random.default_rng(0)
     for _ in range(20):
         start = mean + rng.standard_normal(5)
-        before, _ = compiled.negative_log_posterior(S, y, start, mean, precision)
-        theta, after = compiled.fit(S, y, start, *priors.bounds(3), mean, precision, 50, 1e-3)
-        again, gradient = compiled.negative_log_posterior(S, y, theta, mean, precision)
+        before, _ = posterior(compiled, X, y, groups, start, mean, precision)
+        bounds = (prior.lower, prior.upper)
+        theta, after = fit(compiled, X, y, start, *bounds, mean, precision, 50, 1e-3)
+        again, gradient = posterior(compiled, X, y, groups, theta, mean, precision)
         assert after == again
         assert after < before
         assert np.abs(gradient).max() < 0.5
@@ -155,7 +240,7 @@ def test_fit_improves_on_every_start():
 @pytest.mark.parametrize("n", [10, 100])
 def test_prediction_of_a_candidate_does_not_depend_on_the_others(n):
     X, y = observations(n, 2)
-    model = GaussianProcess(X, y, groups=np.arange(2), theta=np.array([-1.0, 0.0, 0.0, -6.0]))
+    model = GaussianProcess(X, y, kernel=kernel_of(2), theta=np.array([-1.0, 0.0, 0.0, -6.0]))
     candidates = np.random.default_rng(3).random((300, 2))
     mean, sd = model.predict(candidates)
     few_mean, few_sd = model.predict(candidates[37:41])
@@ -169,13 +254,13 @@ def test_prediction_of_a_candidate_does_not_depend_on_the_others(n):
 @pytest.mark.parametrize("n", [30, 100])
 def test_observations_at_one_point_and_constant_losses_can_be_fitted(n):
     priors = Priors()
-    starts = [priors.mean(2)]
+    starts = [prior_arrays(priors, 2).mean]
     for X, y in (
         (np.full((n, 2), 0.5), observations(n, 2)[1]),
         (observations(n, 2)[0], np.zeros(n)),
         (np.full((n, 2), 0.5), np.zeros(n)),
     ):
-        model = GaussianProcess.fitted(X, y, groups=np.arange(2), starts=starts, priors=priors)
+        model = GaussianProcess.fitted(X, y, kernel=kernel_of(2), starts=starts, priors=priors)
         mean, sd = model.predict(np.random.default_rng(0).random((50, 2)))
         assert np.isfinite(mean).all()
         assert (sd >= 0.0).all()
@@ -185,12 +270,12 @@ def test_observations_at_one_point_and_constant_losses_can_be_fitted(n):
 def test_what_is_not_finite_is_a_model_error(n):
     X, y = observations(n, 2)
     y[0] = math.nan
-    priors = Priors()
+    priors, start = Priors(), prior_arrays(Priors(), 2).mean
     with pytest.raises(ModelError):
-        GaussianProcess.fitted(X, y, groups=np.arange(2), starts=[priors.mean(2)], priors=priors)
+        GaussianProcess.fitted(X, y, kernel=kernel_of(2), starts=[start], priors=priors)
     X[0] = math.nan
     with pytest.raises(ModelError):
-        GaussianProcess(X, y, groups=np.arange(2), theta=priors.mean(2))
+        GaussianProcess(X, y, kernel=kernel_of(2), theta=start)
 
 
 @given(

@@ -3,8 +3,16 @@
 import numpy as np
 import pytest
 
-from hpobench_ordered import Evaluations
-from hpobench_ordered.methods.simple_ordered import ordered_configurations
+from hpobench_ordered import Evaluations, SearchSpace
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered.methods.base import Method
+from hpobench_ordered.methods.simple_ordered import (
+    SimpleOrdered,
+    SimpleOrderedShuffled,
+    SimplePrevious,
+    SimplePreviousNoBO,
+    ordered_configurations,
+)
 
 
 def task(losses_by_configuration: list[tuple[int, float]]) -> Evaluations:
@@ -76,3 +84,52 @@ def test_inactive_hyperparameters_compare_equal() -> None:
     values = np.array([[1.0, np.nan], [1.0, np.nan], [2.0, np.nan]])
     history = [Evaluations("", {}, values, np.array([0.0, 0.0, 1.0]))]
     assert len(ordered_configurations(history, count=5)) == 2
+
+
+SPACE = SearchSpace([Parameter.number("k", 0, 99, integer=True)])
+TASKS = [task([(10 * t + i, float(i)) for i in range(10)]) for t in range(8)]
+
+
+def suggestions(kind: type[Method], trials: int, *, seed: int = 0) -> list[int]:
+    rng = np.random.default_rng(seed)
+    method = kind(space=SPACE, rng=rng, history=TASKS, context={}, budget=25)
+    asked = []
+    for _ in range(trials):
+        config = method.ask()
+        method.tell(config, abs(config["k"] - 33.0))
+        asked.append(int(config["k"]))
+    return asked
+
+
+def test_simple_ordered_starts_with_one_of_each_task_in_reverse_order() -> None:
+    assert suggestions(SimpleOrdered, 5) == [70, 60, 50, 40, 30]
+
+
+def test_simple_previous_starts_with_the_best_of_the_last_task() -> None:
+    assert suggestions(SimplePrevious, 5) == [70, 71, 72, 73, 74]
+
+
+def test_simple_previous_no_bo_takes_them_all_and_nothing_else_before() -> None:
+    asked = suggestions(SimplePreviousNoBO, 14)
+    assert asked[:10] == list(range(70, 80))
+    assert len(set(asked)) == 14
+
+
+def test_shuffled_takes_the_same_in_an_order_that_depends_on_the_seed_alone() -> None:
+    optima = {10 * t for t in range(8)}
+    starts = [tuple(suggestions(SimpleOrderedShuffled, 5, seed=seed)) for seed in range(200)]
+    assert all(set(start) < optima and len(set(start)) == 5 for start in starts)
+    firsts = [start[0] for start in starts]
+    assert max(firsts.count(first) for first in optima) < 50  # 25 on average
+    assert min(firsts.count(first) for first in optima) > 5
+    assert starts[3] == tuple(suggestions(SimpleOrderedShuffled, 5, seed=3))
+
+
+@pytest.mark.parametrize("kind", [SimpleOrdered, SimpleOrderedShuffled, SimplePrevious])
+def test_bayesian_optimisation_follows(kind: type[Method]) -> None:
+    assert min(abs(k - 33) for k in suggestions(kind, 20)) <= 1
+
+
+def test_evaluations_that_are_not_finite_are_never_a_start() -> None:
+    broken = task([(1, np.nan), (2, -np.inf), (3, 0.5), (4, np.inf)])
+    assert chosen([broken, task([(7, np.nan)])]) == [3]

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.methods._gp.candidates import CANDIDATES
+from hpobench_ordered.methods._candidates import CANDIDATES
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.space import SearchSpace
 

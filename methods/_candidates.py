@@ -1,0 +1,98 @@
+"""Configurations among which a method chooses, and which of them are new."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.space import SearchSpace
+
+CANDIDATES = 1000  # suggestions get no better with more
+RANDOM_BLOCKS = 10  # drawn before a region is suspected to be exhausted
+GRID_LIMIT = 2**20  # configurations; larger regions are not searched one by one for an untried one
+
+
+class Region:
+    """The part of a search space that is searched: all of it.
+
+    Attributes:
+        space: The search space.
+        size: Number of distinct configurations, an upper bound under conditions; inf if continuous.
+    """
+
+    def __init__(self, space: SearchSpace) -> None:
+        self.space = space
+        self.size = space.size
+
+    def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Draw n configurations uniformly, canonical unit vectors of the space, shape (n, d)."""
+        return self.space.sample_unit(rng, n)
+
+    def features(self, unit: FloatArray) -> FloatArray:
+        """Features for a model, numbers in [0, 1], shape (n, p), of canonical unit vectors."""
+        return np.ascontiguousarray(self.space.features(unit))
+
+    def levels(self) -> Sequence[FloatArray]:
+        """Coded values of each hyperparameter in the region, where all of them are discrete."""
+        return [np.arange(p.lower, p.upper + 1) for p in self.space.parameters]
+
+
+def candidate_blocks(region: Region, rng: np.random.Generator) -> Iterator[FloatArray]:
+    """Yield blocks of candidates, to be taken until one holds an untried configuration.
+
+    Regions of at most `CANDIDATES` configurations come whole. Others come as `RANDOM_BLOCKS` random
+    blocks and then, if they are not continuous and have at most `GRID_LIMIT` configurations,
+    completely, one block after the other.
+
+    Yields:
+        Canonical unit vectors, shape (m, d) with m <= `CANDIDATES`.
+    """
+    if region.size > CANDIDATES:
+        for _ in range(RANDOM_BLOCKS):
+            yield region.sample_unit(rng, CANDIDATES)
+    if region.size <= GRID_LIMIT:
+        levels = region.levels()
+        shape = tuple(map(len, levels))
+        total = math.prod(shape)
+        for begin in range(0, total, CANDIDATES):
+            places = np.unravel_index(np.arange(begin, min(begin + CANDIDATES, total)), shape)
+            columns = [values[place] for values, place in zip(levels, places, strict=True)]
+            yield region.space.canonical(region.space.encode(np.stack(columns, axis=1)))
+
+
+class Tried:
+    """The configurations suggested or evaluated so far, known by their exact coded values."""
+
+    def __init__(self, space: SearchSpace) -> None:
+        self._space = space
+        self._keys: set[bytes] = set()
+
+    def add(self, values: FloatArray) -> None:
+        """Remember coded values, shape (d,)."""
+        self._keys.add(key(values))
+
+    def __contains__(self, values: FloatArray) -> bool:
+        return key(values) in self._keys
+
+    def first_new(self, unit: FloatArray, scores: FloatArray) -> FloatArray | None:
+        """Coded values (d,) of the untried candidate with the highest score; None if none is new.
+
+        Args:
+            unit: Candidates, canonical unit vectors, shape (m, d).
+            scores: Their scores, shape (m,); among equals the first counts.
+        """
+        best = int(np.argmax(scores))
+        values: FloatArray = self._space.decode(unit[best : best + 1])[0]
+        if values not in self:
+            return values
+        order = np.argsort(-scores, kind="stable")
+        for values in self._space.decode(unit[order]):
+            if values not in self:
+                return values
+        return None
+
+
+def key(values: FloatArray) -> bytes:
+    """Bytes that are equal where coded values (d,) are: one zero, one NaN."""
+    return np.where(np.isnan(values), np.nan, values + 0.0).tobytes()

@@ -1,0 +1,202 @@
+"""What methods share that score random candidates: initial trials, what was tried, what is new."""
+
+import math
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.errors import HPOBenchOrderedError
+from hpobench_ordered.methods._candidates import Region, Tried, candidate_blocks, key
+from hpobench_ordered.methods.base import Method
+from hpobench_ordered.space import SearchSpace
+
+if TYPE_CHECKING:
+    from hpobench_ordered.benchmark import Evaluations
+
+RANDOM_DRAWS = 100  # of single configurations, before untried ones are looked for systematically
+
+Scorer = Callable[[FloatArray], FloatArray]
+"""Scores (m,), higher is better, of candidates, canonical unit vectors (m, d)."""
+
+
+class ModelError(HPOBenchOrderedError):
+    """A model cannot be fitted to the evaluations."""
+
+
+class ModelBased(Method):
+    """Initial trials, then the candidate that scores best among about 2000 random ones.
+
+    No configuration is suggested twice before every other one has been tried, as far as that can
+    be told (`candidate_blocks`); then the one with the highest score is repeated. Initial
+    configurations are suggested as given, repeated ones once.
+
+    Several configurations may be asked for before the first is told. A loss that is not finite
+    means a failed evaluation: it counts as the largest finite loss so far.
+
+    `fallbacks` counts suggestions made at random because the model could not be fitted.
+
+    Args:
+        space: The search space.
+        rng: Source of all randomness.
+        history: Evaluations of the earlier tasks.
+        context: What is known of the task.
+        budget: Number of trials.
+        initial: Configurations to evaluate first, in this order.
+        random_trials: After `initial`, configurations are random while there are fewer results
+            than this; each is drawn exactly as random search does.
+        region: The part of the space to search; all of it without. `initial` may lie elsewhere.
+    """
+
+    def __init__(
+        self,
+        *,
+        space: SearchSpace,
+        rng: np.random.Generator,
+        history: "Sequence[Evaluations]",
+        context: Mapping[str, float],
+        budget: int,
+        initial: Sequence[Config] = (),
+        random_trials: int = 3,
+        region: Region | None = None,
+    ) -> None:
+        super().__init__(space=space, rng=rng, history=history, context=context, budget=budget)
+        self.region = region or Region(space)
+        self._initial = deque(initial)
+        self._random_trials = random_trials
+        self._tried = Tried(space)
+        self._pending: dict[bytes, FloatArray] = {}
+        self._told: list[FloatArray] = []
+        self._losses: list[float] = []
+
+    def ask(self) -> Config:
+        """Suggest an initial configuration, or the best candidate."""
+        values = self._next_initial()
+        if values is None:
+            values = self._random() if self.results < self._random_trials else self._suggest()
+        self._tried.add(values)
+        self._pending[key(values)] = self._code(values)
+        return self.space.configs(values[None])[0]
+
+    def tell(self, config: Config, loss: float) -> None:
+        """Add an evaluation, of a configuration asked for or of any other.
+
+        Raises:
+            InvalidConfigError: The configuration does not fit the search space.
+        """
+        values = self.space.row(config)
+        self._tried.add(values)
+        self._pending.pop(key(values), None)
+        self._told.append(self._code(values))
+        self._losses.append(loss)
+
+    @property
+    def results(self) -> int:
+        """Number of evaluations told so far, n."""
+        return len(self._losses)
+
+    def told(self) -> FloatArray:
+        """What was evaluated on this task, canonical unit vectors, shape (n, d)."""
+        return np.array(self._told).reshape(self.results, self.space.dimension)
+
+    def pending(self) -> FloatArray:
+        """What was asked for and not told yet, canonical unit vectors, shape (k, d)."""
+        return np.array(list(self._pending.values())).reshape(-1, self.space.dimension)
+
+    def losses(self) -> FloatArray:
+        """Their losses, shape (n,): where not finite the largest finite one, or 0."""
+        return finite_losses(np.array(self._losses, dtype=np.float64))
+
+    @abstractmethod
+    def scorer(self) -> Scorer:
+        """Prepare to score candidates, such as by fitting a model.
+
+        Raises:
+            ModelError: That is impossible; the suggestion is made at random.
+        """
+
+    def candidates(self) -> Iterator[FloatArray]:
+        """Blocks of candidates, canonical unit vectors (m, d), until one holds what is untried."""
+        return candidate_blocks(self.region, self.rng)
+
+    # -- internals -----------------------------------------------------------------------------
+
+    def _code(self, values: FloatArray) -> FloatArray:
+        """Unit vector (d,) of coded values (d,)."""
+        unit: FloatArray = self.space.encode(values[None])[0]
+        return unit
+
+    def _next_initial(self) -> FloatArray | None:
+        """Coded values (d,) of the next initial configuration; None when there is none left."""
+        while self._initial:
+            values = self.space.row(self._initial.popleft())
+            if values not in self._tried:
+                return values
+        return None
+
+    def _random(self) -> FloatArray:
+        """Coded values (d,) of a random configuration, untried if there still is one."""
+        for _ in range(RANDOM_DRAWS):
+            values: FloatArray = self.space.decode(self.region.sample_unit(self.rng, 1))[0]
+            if values not in self._tried:
+                return values
+        return self._best_untried(lambda unit: self.rng.random(len(unit)))
+
+    def _suggest(self) -> FloatArray:
+        """Coded values (d,) of the candidate that scores best."""
+        try:
+            scorer = self.scorer()
+        except ModelError:
+            self.fallbacks += 1
+            return self._random()
+        return self._best_untried(scorer)
+
+    def _best_untried(self, scorer: Scorer) -> FloatArray:
+        """Coded values (d,) of the best untried candidate in the first block that has one.
+
+        If everything has been tried, the best candidate of all blocks is repeated.
+        """
+        best, exhausted = -math.inf, np.empty(0)
+        for unit in self.candidates():
+            scores = scorer(unit)
+            values = self._tried.first_new(unit, scores)
+            if values is not None:
+                return values
+            top = int(np.argmax(scores))
+            if not len(exhausted) or scores[top] > best:
+                best, exhausted = float(scores[top]), unit[top]
+        repeated: FloatArray = self.space.decode(exhausted[None])[0]
+        return repeated
+
+
+class DesignOnly(ModelBased):
+    """Initial trials alone; when they are over, random untried configurations."""
+
+    def scorer(self) -> Scorer:
+        """Score at random."""
+        return lambda unit: self.rng.random(len(unit))
+
+
+def finite_losses(losses: FloatArray) -> FloatArray:
+    """Losses (n,) with the largest finite one in the place of what is not finite; 0 without any."""
+    finite = np.isfinite(losses)
+    if finite.all():
+        return losses
+    return np.where(finite, losses, losses[finite].max(initial=-math.inf) if finite.any() else 0.0)
+
+
+def finite_history(history: "Sequence[Evaluations]") -> "list[Evaluations]":
+    """The tasks of a history without evaluations that are not finite, nor tasks without any."""
+    from dataclasses import replace
+
+    cleaned = []
+    for task in history:
+        finite = np.isfinite(task.losses)
+        if finite.all() and len(task):
+            cleaned.append(task)
+        elif finite.any():
+            cleaned.append(replace(task, values=task.values[finite], losses=task.losses[finite]))
+    return cleaned

@@ -1,0 +1,111 @@
+"""One model over all tasks."""
+
+import numpy as np
+import pytest
+
+from hpobench_ordered import Evaluations, SearchSpace
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered.methods import transfer_bo
+from hpobench_ordered.methods.transfer_bo import MAX_OBSERVATIONS, TransferBO
+
+SPACE = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b"))])
+
+
+def loss(values: np.ndarray, size: float) -> np.ndarray:
+    """The optimum moves from 0 to 1 as the size grows from 1 to 10000; b is always worse."""
+    return (values[:, 0] - np.log10(size) / 4) ** 2 + 0.3 * values[:, 1] + 100 / size
+
+
+def task(size: float, *, trials: int = 20, seed: int = 0) -> Evaluations:
+    rng = np.random.default_rng([seed, int(size)])
+    values = SPACE.decode(SPACE.sample_unit(rng, trials))
+    return Evaluations(f"{size}", {"size": size}, values, loss(values, size))
+
+
+def make(history: list[Evaluations], size: float, *, seed: int = 0) -> TransferBO:
+    return TransferBO(
+        space=SPACE,
+        rng=np.random.default_rng(seed),
+        history=history,
+        context={"size": size},
+        budget=25,
+    )
+
+
+def play(method: TransferBO, size: float, trials: int) -> np.ndarray:
+    values = np.empty((trials, 2))
+    for i in range(trials):
+        config = method.ask()
+        values[i] = SPACE.row(config)
+        method.tell(config, float(loss(values[i : i + 1], size)[0]))
+    return values
+
+
+def test_the_first_suggestion_follows_the_trend_of_the_optimum() -> None:
+    sizes = [1, 10, 100, 1000]
+    firsts = [play(make([task(s, seed=k) for s in sizes], 10_000), 1e4, 1) for k in range(5)]
+    values = np.concatenate(firsts)
+    assert (values[:, 1] == 0).all()
+    assert np.median(values[:, 0]) > 0.8  # the last task's optimum is at 0.75
+
+
+def test_tasks_far_away_matter_less_than_near_ones() -> None:
+    method = make([task(1), task(5000)], 10_000)
+    values = play(method, 1e4, 5)
+    assert np.abs(values[:, 0] - 1.0).min() < 0.1
+
+
+def test_the_context_is_a_feature_with_a_length_scale_of_its_own() -> None:
+    method = make([task(1), task(10), task(1000)], 100)
+    X, y = method.observations()
+    assert X.shape == (60, 4)
+    np.testing.assert_array_equal(np.unique(X[:, 3]), [0.0, 1 / 3, 1.0])
+    np.testing.assert_array_equal(method.features(SPACE.encode(np.zeros((2, 2))))[:, 3], 2 / 3)
+    np.testing.assert_array_equal(method.feature_groups(), [0, 1, 1, 2])
+    np.testing.assert_allclose([y.mean(), y.std()], [0.0, 1.0], atol=1e-9)
+
+
+def test_no_more_than_so_many_observations_are_used_and_others_every_time() -> None:
+    method = make([task(s, trials=70) for s in (1, 10, 100, 1000)], 10_000)
+    (X, y), (other, _) = method.observations(), method.observations()
+    assert X.shape == (MAX_OBSERVATIONS, 4)
+    assert len(y) == MAX_OBSERVATIONS
+    assert not np.array_equal(X, other)
+    assert len(np.unique(X, axis=0)) == MAX_OBSERVATIONS
+
+
+def test_improvement_is_measured_on_the_current_task() -> None:
+    # Every loss on the small sizes is far below those here: they must not be the incumbent.
+    easy = Evaluations("easy", {"size": 1}, task(1).values, task(1).losses - 1e6)
+    method = make([easy, task(100)], 1000)
+    seen: list[float] = []
+    original = method.incumbent
+    method.incumbent = lambda model, y: seen.append(original(model, y)) or seen[-1]  # type: ignore[method-assign]
+    play(method, 1000, 4)
+    assert min(seen[1:]) > 0.9  # standardised: the easy task lies at -1, all else at 1
+
+
+@pytest.mark.parametrize(
+    "contexts", [({}, {}), ({"size": 3.0}, {"size": 3.0}), ({"a": 1}, {"b": 2})]
+)
+def test_tasks_that_nothing_tells_apart(contexts) -> None:  # type: ignore[no-untyped-def]
+    previous = Evaluations("p", contexts[0], task(10).values, task(10).losses)
+    method = TransferBO(
+        space=SPACE,
+        rng=np.random.default_rng(0),
+        history=[previous],
+        context=contexts[1],
+        budget=5,
+    )
+    assert np.abs(play(method, 10, 3)[:, 0] - 0.25).min() < 0.1
+    assert method.fallbacks == 0
+
+
+def test_places_are_spread_evenly_in_order() -> None:
+    places = transfer_bo._places([{"n": 56}, {"n": 560}], {"n": 56000})
+    np.testing.assert_array_equal(places[:, 0], [0.0, 0.5, 1.0])
+
+
+def test_without_history_it_is_bo() -> None:
+    values = play(make([], 10), 10, 15)
+    assert loss(values, 10).min() < 10.01
