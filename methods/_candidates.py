@@ -38,25 +38,27 @@ class Region:
         return [np.arange(p.lower, p.upper + 1) for p in self.space.parameters]
 
 
-def candidate_blocks(region: Region, rng: np.random.Generator) -> Iterator[FloatArray]:
+def candidate_blocks(
+    region: Region, rng: np.random.Generator, *, size: int = CANDIDATES
+) -> Iterator[FloatArray]:
     """Yield blocks of candidates, to be taken until one holds an untried configuration.
 
-    Regions of at most `CANDIDATES` configurations come whole. Others come as `RANDOM_BLOCKS` random
+    Regions of at most `size` configurations come whole. Others come as `RANDOM_BLOCKS` random
     blocks and then, if they are not continuous and have at most `GRID_LIMIT` configurations,
     completely, one block after the other.
 
     Yields:
-        Canonical unit vectors, shape (m, d) with m <= `CANDIDATES`.
+        Canonical unit vectors, shape (m, d) with m <= `size`.
     """
-    if region.size > CANDIDATES:
+    if region.size > size:
         for _ in range(RANDOM_BLOCKS):
-            yield region.sample_unit(rng, CANDIDATES)
+            yield region.sample_unit(rng, size)
     if region.size <= GRID_LIMIT:
         levels = region.levels()
         shape = tuple(map(len, levels))
         total = math.prod(shape)
-        for begin in range(0, total, CANDIDATES):
-            places = np.unravel_index(np.arange(begin, min(begin + CANDIDATES, total)), shape)
+        for begin in range(0, total, size):
+            places = np.unravel_index(np.arange(begin, min(begin + size, total)), shape)
             columns = [values[place] for values, place in zip(levels, places, strict=True)]
             yield region.space.canonical(region.space.encode(np.stack(columns, axis=1)))
 

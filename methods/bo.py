@@ -16,16 +16,18 @@ if TYPE_CHECKING:
     from hpobench_ordered.benchmark import Evaluations
     from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel
 
-FEW = 8  # evaluations up to which the model is always fitted from two starts
-SECOND_START_EVERY = 5  # fits, with more
+FEW = 8
+"""Evaluations up to which every fit of the model has two starts."""
+
+EVERY = 5
+"""Suggestions from one fit with a second start to the next; with many evaluations, of any fit."""
 
 
 class BayesianOptimisation(ModelBased):
     """A few initial trials, then the candidate of highest expected improvement.
 
     The model is a Gaussian process on `SearchSpace.features` with one Matern-5/2 length scale a
-    hyperparameter, its hyperparameters refitted before every suggestion, starting from the last
-    ones. Among about 1000 fresh random candidates the one with the highest log expected
+    hyperparameter. Among about 1000 fresh random candidates the one with the highest log expected
     improvement is suggested, without local refinement and without extra candidates near the best:
     both land on plateaus already tried where the surrogate is a nearest neighbour, and neither
     gained anything on smooth objectives. Pending evaluations are taken to give the posterior mean.
@@ -106,11 +108,12 @@ class BayesianOptimisation(ModelBased):
     # -- internals -----------------------------------------------------------------------------
 
     def _fit(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
-        """Fit the model to features (n, p) and standardised losses (n,), from the last fit on.
+        """Condition the model on features (n, p) and standardised losses (n,).
 
-        The posterior of the hyperparameters often has several modes. So that a run does not stay
-        in the wrong one, the prior's mean is a second start: always with few evaluations, now and
-        then with more, and no longer when there are many and it costs much.
+        Its hyperparameters are fitted, starting from the last ones. Their posterior often has
+        several modes; so that a run does not stay in the wrong one, the prior's mean is a second
+        start, always with few evaluations and now and then with more. With many a fit costs much
+        and changes little: it is done now and then, and the last hyperparameters kept in between.
         """
         from hpobench_ordered.methods._gp.model import (
             COMPILED_LIMIT,
@@ -126,10 +129,12 @@ class BayesianOptimisation(ModelBased):
             warped = numeric if self._warped else np.empty(0, dtype=np.int64)
             self._kernel = Kernel(groups, warped=warped)
         kernel, priors = self._kernel, Priors()
-        starts = [] if self._theta is None else [self._theta]
+        n, due = len(y), self._fits % EVERY == 0
         self._fits += 1
-        again = len(y) <= COMPILED_LIMIT and self._fits % SECOND_START_EVERY == 0
-        if not starts or len(y) <= FEW or again:
+        if n > COMPILED_LIMIT and self._theta is not None and not due:
+            return GaussianProcess(X, y, kernel=kernel, theta=self._theta)
+        starts = [] if self._theta is None else [self._theta]
+        if not starts or n <= FEW or (n <= COMPILED_LIMIT and due):
             starts.append(prior_arrays(priors, kernel.length_scales, len(kernel.warped)).mean)
         return GaussianProcess.fitted(X, y, kernel=kernel, starts=starts, priors=priors)
 

@@ -44,6 +44,13 @@ METHODS = (RANDOM_SEARCH, "bo", "simple-ordered")
 @click.option("--trials", default=25, show_default=True, help="Evaluations per task.")
 @click.option("--tasks", type=int, help="Only the first so many tasks.")
 @click.option(
+    "--simulated-workers",
+    default=1,
+    show_default=True,
+    help="Trials in flight: so many configurations are asked for before the first result is told, "
+    "then one after every result. The authors of the paper ran 4. Not the number of processes.",
+)
+@click.option(
     "--surrogate",
     "surrogates",
     multiple=True,
@@ -71,6 +78,7 @@ def run(
     seeds: str,
     trials: int,
     tasks: int | None,
+    simulated_workers: int,
     surrogates: tuple[str, ...],
     workers: int,
     output: Path,
@@ -89,7 +97,7 @@ def run(
             benchmarks=chosen,
             methods=_with_reference(methods),
             seeds=parse_seeds(seeds),
-            protocol=Ordered(trials=trials, tasks=tasks),
+            protocol=Ordered(trials=trials, tasks=tasks, workers_simulated=simulated_workers),
             surrogates=_surrogates(surrogates, chosen),
             folder=output,
             workers=workers,

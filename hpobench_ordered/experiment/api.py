@@ -38,6 +38,14 @@ class Results:
         """One row a trial: benchmark, method, seed, task, trial, value, loss, ..."""
         return self.store.read(cell.key for cell in self.cells)
 
+    def timings(self) -> "pd.DataFrame":
+        """One row a run: key, benchmark, method, seed, ..., suggestions and seconds.
+
+        `method_seconds` is the time spent inside the methods, `seconds` that of the whole run.
+        """
+        timings = self.store.timings()
+        return timings[timings["key"].isin([cell.key for cell in self.cells])]
+
 
 def run(
     *,

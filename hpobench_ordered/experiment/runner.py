@@ -1,22 +1,31 @@
 """The runner: asks a method, evaluates, tells it, and writes the finished run."""
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from hpobench_ordered._parameters import Kind
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._parameters import Kind, Parameter
+from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmark import Benchmark, Evaluations, Task
 from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment.plan import Cell, select
-from hpobench_ordered.experiment.store import CONFIG_PREFIX, RUN_METADATA, Store
+from hpobench_ordered.experiment.store import (
+    CELL_COLUMNS,
+    CONFIG_PREFIX,
+    RUN_METADATA,
+    Store,
+    Timing,
+    package_version,
+)
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.protocols import Assignment
+from hpobench_ordered.protocols import Assignment, Protocol
 from hpobench_ordered.registry import load
 from hpobench_ordered.space import SearchSpace
 
@@ -32,10 +41,11 @@ class Outcome:
         optimiser: Name of the method that ran: the cell's, or what the protocol put in its place.
         task: Index of the task.
         task_name: Its name.
-        values: Configurations in the order of evaluation, coded as values, shape (n, d).
+        values: Configurations in the order of asking, coded as values, shape (n, d).
         objective: Objective values in their own units, shape (n,).
         losses: Their losses, shape (n,).
         fallbacks: Suggestions made at random so far because a model failed, shape (n,).
+        seconds: Time spent inside the method: when it was made, asked and told.
     """
 
     optimiser: str
@@ -45,6 +55,7 @@ class Outcome:
     objective: FloatArray
     losses: FloatArray
     fallbacks: np.ndarray[Any, np.dtype[np.int64]]
+    seconds: float
 
 
 def run_cells(
@@ -82,77 +93,161 @@ def run_cells(
         report(done, len(cells))
 
 
-def run_cell(cell: Cell) -> "pa.Table":
-    """Run one cell; the same cell gives the same table in any process.
+def run_cell(cell: Cell) -> "tuple[pa.Table, Timing]":
+    """Run one cell.
 
     Returns:
-        One row a trial, with what identifies the run in the metadata.
+        One row a trial, with what identifies the run in the metadata: the same in any process. And
+        how long it took.
     """
-    benchmark = load(cell.source, surrogate=cell.surrogate)
-    return _table(cell, benchmark.space, list(_outcomes(cell, benchmark)))
+    start = time.perf_counter()
+    benchmark = _loaded(cell.source, cell.benchmark, cell.surrogate)
+    outcomes = list(follow(cell.protocol, benchmark, cell.method, rng=cell.rng))
+    table = _table(cell, benchmark.space, outcomes)
+    described = cell.describe()
+    timing = Timing(
+        key=cell.key,
+        **{name: described[name] for name in CELL_COLUMNS},
+        suggestions=len(table),
+        seconds=time.perf_counter() - start,
+        method_seconds=sum(outcome.seconds for outcome in outcomes),
+    )
+    return table, timing
+
+
+def follow(
+    protocol: Protocol,
+    benchmark: Benchmark,
+    method: MethodSpec,
+    *,
+    rng: Callable[[int], np.random.Generator],
+) -> Iterator[Outcome]:
+    """Let a method do, one after the other, what a protocol gives it to do on a benchmark.
+
+    Args:
+        protocol: The protocol.
+        benchmark: The benchmark.
+        method: The method.
+        rng: Makes the generator of the assignment at a position.
+
+    Yields:
+        What was done at each position.
+
+    Raises:
+        MethodError: As `optimise`.
+    """
+    own: list[Evaluations] = []
+    for position in range(protocol.length(benchmark)):
+        assignment = protocol.assignment(benchmark, method, position=position, own=own)
+        outcome = optimise(assignment, rng(position))
+        task = assignment.task
+        own.append(Evaluations(task.name, task.context, outcome.values, outcome.losses))
+        yield outcome
 
 
 def optimise(assignment: Assignment, rng: np.random.Generator) -> Outcome:
     """Let a method optimise one task: ask, evaluate, tell.
 
+    With k simulated workers the method is told the first result when k configurations have been
+    asked for, and the next one after every further one; results come in the order of asking.
+
     Raises:
         MethodError: The method raised, or suggested something that is no configuration.
     """
-    task, spec = assignment.task, assignment.method
-    space, objective = task.space, task.objective
-    values = np.empty((assignment.budget, space.dimension))
-    measured = np.empty(assignment.budget)
-    fallbacks = np.empty(assignment.budget, dtype=np.int64)
-    with _blame(spec, task, "when it was made"):
+    spec, task, budget = assignment.method, assignment.task, assignment.budget
+    ahead = assignment.workers_simulated - 1
+    configs: list[Config] = []
+    values = np.empty((budget, task.space.dimension))
+    measured = np.empty(budget)
+    fallbacks = np.empty(budget, dtype=np.int64)
+    inside = _Inside(spec, task)
+    with inside.during("when it was made"):
         method = spec.method(
-            space=space,
+            space=task.space,
             rng=rng,
             history=assignment.history,
             context=dict(task.context),
-            budget=assignment.budget,
+            budget=budget,
         )
-    for trial in range(assignment.budget):
-        with _blame(spec, task, f"trial {trial + 1}"):
-            config = method.ask()
-            values[trial] = space.row(config)
-        measured[trial] = task.evaluate(config)
-        with _blame(spec, task, f"trial {trial + 1}"):
-            method.tell(config, objective.loss(measured[trial]))
-        fallbacks[trial] = method.fallbacks
-    losses = objective.losses(measured)
-    return Outcome(spec.name, task.index, task.name, values, measured, losses, fallbacks)
+    for turn in range(budget + ahead):
+        if turn < budget:
+            with inside.during(f"trial {turn + 1}"):
+                configs.append(method.ask())
+                values[turn] = task.space.row(configs[turn])
+            measured[turn] = task.evaluate(configs[turn])
+            fallbacks[turn] = method.fallbacks
+        finished = turn - ahead
+        if finished >= 0:
+            with inside.during(f"trial {finished + 1}"):
+                method.tell(configs[finished], task.objective.loss(measured[finished]))
+    losses = task.objective.losses(measured)
+    return Outcome(
+        spec.name, task.index, task.name, values, measured, losses, fallbacks, inside.seconds
+    )
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep linear algebra on one thread.
+
+    The matrices are small: with two threads a suggestion takes several times longer, and the last
+    bits of its numbers may differ.
+    """
+    import scipy.linalg  # noqa: F401  only what is loaded by now can be limited
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1):
+        yield
 
 
 # -- internals -------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _blame(spec: MethodSpec, task: Task, when: str) -> Iterator[None]:
-    """Turn whatever a method raises, or suggests wrongly, into an error that names it."""
-    try:
-        yield
-    except Exception as error:
-        who = f"{spec.name} on task {task.name!r}, {when}"
-        raise MethodError(f"{who}: {type(error).__name__}: {error}") from error
+class _Inside:
+    """Context of every call into a method: takes its time, and lets what it raises name it."""
+
+    def __init__(self, spec: MethodSpec, task: Task) -> None:
+        self.seconds = 0.0
+        self._spec, self._task = spec, task
+        self._when, self._start = "", 0.0
+
+    def during(self, when: str) -> Self:
+        """The same context, for this call."""
+        self._when = when
+        return self
+
+    def __enter__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.seconds += time.perf_counter() - self._start
+        if isinstance(error, Exception):
+            who = f"{self._spec.name} on task {self._task.name!r}, {self._when}"
+            raise MethodError(f"{who}: {type(error).__name__}: {error}") from error
+
+
+@lru_cache(maxsize=1)
+def _loaded(source: str, identity: str, surrogate: str) -> Benchmark:
+    """The benchmark of the last run, which is mostly the next one's too.
+
+    Args:
+        source: What it is loaded by.
+        identity: What it is, so that nothing else is given in its place.
+        surrogate: Name of the surrogate.
+    """
+    return load(source, surrogate=surrogate)
 
 
 def _run_and_write(cell: Cell, store: Store) -> None:
-    from threadpoolctl import threadpool_limits
-
-    # The matrices are small: with two threads a suggestion takes several times longer.
-    with threadpool_limits(limits=1):
-        table = run_cell(cell)
+    with one_thread():
+        table, timing = run_cell(cell)
     store.write(cell.key, table)
-
-
-def _outcomes(cell: Cell, benchmark: Benchmark) -> Iterator[Outcome]:
-    own: list[Evaluations] = []
-    for position in range(cell.protocol.length(benchmark)):
-        assignment = cell.protocol.assignment(benchmark, cell.method, position=position, own=own)
-        outcome = optimise(assignment, cell.rng(position))
-        task = assignment.task
-        own.append(Evaluations(task.name, task.context, outcome.values, outcome.losses))
-        yield outcome
+    store.write_timing(timing)
 
 
 def _table(cell: Cell, space: SearchSpace, outcomes: Sequence[Outcome]) -> "pa.Table":
@@ -169,11 +264,18 @@ def _table(cell: Cell, space: SearchSpace, outcomes: Sequence[Outcome]) -> "pa.T
         "optimiser": pa.array(np.repeat([o.optimiser for o in outcomes], lengths).tolist()),
     }
     values = np.concatenate([o.values for o in outcomes])
-    for j, parameter in enumerate(space.parameters):
-        native = [None if np.isnan(v) else parameter.value(v) for v in values[:, j].tolist()]
-        kind = {Kind.FLOAT: pa.float64(), Kind.INTEGER: pa.int64()}.get(parameter.kind)
-        text = native if kind else [None if v is None else str(v) for v in native]
-        columns[CONFIG_PREFIX + parameter.name] = pa.array(text, kind or pa.string())
-    cell_json = {**cell.describe(), "version": version("hpobench-ordered")}
+    for parameter, coded in zip(space.parameters, values.T, strict=True):
+        columns[CONFIG_PREFIX + parameter.name] = _native(parameter, coded)
+    cell_json = {**cell.describe(), "version": package_version()}
     metadata = {RUN_METADATA: json.dumps(cell_json, sort_keys=True).encode()}
     return pa.table(columns).replace_schema_metadata(metadata)
+
+
+def _native(parameter: Parameter, coded: FloatArray) -> "pa.Array":
+    """Native values of a hyperparameter, choices as text; null where it is inactive, shape (n,)."""
+    import pyarrow as pa
+
+    active = pa.array(coded, mask=np.isnan(coded))
+    if parameter.choices:
+        return pa.array(list(map(str, parameter.choices))).take(active.cast(pa.int32()))
+    return active.cast(pa.int64()) if parameter.kind is Kind.INTEGER else active

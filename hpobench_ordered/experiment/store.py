@@ -2,16 +2,23 @@
 
     store.json              format of the store and version of the package that writes it
     runs/KEY.parquet        one row a trial; what identifies the run is in the file's metadata
+    timings.jsonl           how long each run took, one line a run
 
-Stores are merged by copying `runs` together. A file is written under another name
-and then renamed, so a run is there as a whole or not at all.
+Stores are merged by copying `runs` together and joining the timings. A file is written under
+another name and then renamed, so a run is there as a whole or not at all. A run is the same bytes
+wherever and whenever it is made; how long it took is not, and therefore kept beside it.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.errors import StoreError
@@ -22,7 +29,38 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 MARKER = "store.json"
+TIMINGS = "timings.jsonl"
 RUN_METADATA = b"hpobench_ordered"
+CELL_COLUMNS = ("benchmark", "surrogate", "method", "seed", "protocol")
+TRIAL_COLUMNS = ("task", "task_name", "trial", "value", "loss", "fallbacks", "optimiser")
+CONFIG_PREFIX = "config."
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a run took.
+
+    Attributes:
+        key: The cell's key.
+        benchmark: As in the results.
+        surrogate: As in the results.
+        method: As in the results.
+        seed: As in the results.
+        protocol: As in the results.
+        suggestions: Number of trials.
+        seconds: Time of the whole run.
+        method_seconds: Time spent inside the methods: when they were made, asked and told.
+    """
+
+    key: str
+    benchmark: str
+    surrogate: str
+    method: str
+    seed: int
+    protocol: str
+    suggestions: int
+    seconds: float
+    method_seconds: float
 
 
 class Store:
@@ -52,7 +90,7 @@ class Store:
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            marker = {"format": FORMAT, "version": version("hpobench-ordered")}
+            marker = {"format": FORMAT, "version": package_version()}
             # First of all: a folder with something else in it is not taken for a store.
             write_atomically(self.folder / MARKER, json.dumps(marker).encode())
             self.runs.mkdir(exist_ok=True)
@@ -77,11 +115,44 @@ class Store:
         import pyarrow.parquet as pq
 
         buffer = pa.BufferOutputStream()
-        pq.write_table(table, buffer, compression="zstd")
+        pq.write_table(table, buffer, compression="lz4")
         try:
             write_atomically(self.runs / f"{key}.parquet", buffer.getvalue().to_pybytes())
         except OSError as error:
             raise StoreError(f"cannot write results to {self.folder}: {error}") from None
+
+    def write_timing(self, timing: Timing) -> None:
+        """Add how long a run took.
+
+        Any number of processes may do so at the same time: a line is appended in one piece. It
+        begins with a line break of its own, so that a line broken off by a crash ends there.
+
+        Raises:
+            StoreError: The folder cannot be written.
+        """
+        line = f"\n{json.dumps(asdict(timing))}\n".encode()
+        try:
+            file = os.open(self.folder / TIMINGS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            try:
+                os.write(file, line)
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise StoreError(f"cannot write results to {self.folder}: {error}") from None
+
+    def timings(self) -> "pd.DataFrame":
+        """Read how long the runs took.
+
+        Returns:
+            One row a run, with the attributes of `Timing` as columns. Damaged lines are left out;
+            of several with the same key the last counts. A run may be without, if its process was
+            killed between writing the two.
+        """
+        import pandas as pd
+
+        latest = {timing.key: timing for timing in self._timings()}
+        columns = [field.name for field in fields(Timing)]
+        return pd.DataFrame([asdict(timing) for timing in latest.values()], columns=columns)
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
         """Read runs, one row a trial.
@@ -97,21 +168,20 @@ class Store:
         Raises:
             StoreError: There is no run, or a file is damaged.
         """
-        import pandas as pd
+        import pyarrow as pa
 
-        wanted = None if keys is None else frozenset(keys)
-        frames = []
-        for path in self._paths():
-            if wanted is None or path.stem in wanted:
-                table, cell = self._load(path)
-                columns = [c for c in table.column_names if not c.startswith(CONFIG_PREFIX)]
-                frame = table.select(columns).to_pandas()
-                for position, name in enumerate(CELL_COLUMNS):
-                    frame.insert(position, name, cell[name])
-                frames.append(frame)
-        if not frames:
+        wanted = self.keys() if keys is None else frozenset(keys)
+        loaded = [self._load(path, TRIAL_COLUMNS) for path in self._paths() if path.stem in wanted]
+        if not loaded:
             raise StoreError(f"no finished runs in {self.folder}")
-        return pd.concat(frames, ignore_index=True)
+        trials = pa.concat_tables(table.replace_schema_metadata() for table, _ in loaded)
+        run_of_trial = np.repeat(np.arange(len(loaded)), [len(table) for table, _ in loaded])
+        columns = {
+            name: pa.array([cell[name] for _, cell in loaded]).take(pa.array(run_of_trial))
+            for name in CELL_COLUMNS
+        }
+        columns |= {name: trials[name] for name in TRIAL_COLUMNS}
+        return pa.table(columns).to_pandas()
 
     def configurations(self, key: str) -> "pd.DataFrame":
         """Read the configurations of one run, one row a trial, a column a hyperparameter."""
@@ -141,15 +211,30 @@ class Store:
             raise StoreError(f"{marker} is damaged: {error}") from None
         _check_version(self.folder, *written)
 
+    def _timings(self) -> Iterator[Timing]:
+        path = self.folder / TIMINGS
+        if not path.exists():
+            return
+        for line in path.read_bytes().splitlines():
+            try:
+                yield Timing(**json.loads(line))
+            except (ValueError, TypeError):  # no JSON, or not these fields
+                continue
+
     def _paths(self) -> Sequence[Path]:
         return sorted(self.runs.glob("*.parquet"))
 
-    def _load(self, path: Path) -> "tuple[pa.Table, dict[str, Any]]":
+    def _load(
+        self, path: Path, columns: Sequence[str] | None = None
+    ) -> "tuple[pa.Table, dict[str, Any]]":
+        """Read these columns of a run, or all; and what identifies the run."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
-            table = pq.read_table(path)
+            # For small files this is several times faster than `read_table`.
+            with pq.ParquetFile(path) as file:
+                table = file.read(columns, use_threads=False)
         except (OSError, pa.ArrowInvalid) as error:
             raise StoreError(f"{path} is damaged: {error}; delete it and run again") from None
         cell = _metadata(path, table.schema)
@@ -157,12 +242,14 @@ class Store:
         return table, cell
 
 
-CELL_COLUMNS = ("benchmark", "surrogate", "method", "seed", "protocol")
-CONFIG_PREFIX = "config."
+@cache
+def package_version() -> str:
+    """Version of this package; looking it up takes longer than reading a run."""
+    return version("hpobench-ordered")
 
 
 def _check_version(path: Path, written_format: int, written_by: str) -> None:
-    here = version("hpobench-ordered")
+    here = package_version()
     if (written_format, written_by) != (FORMAT, here):
         raise StoreError(
             f"{path} was written by version {written_by} (store format {written_format}), this is "

@@ -18,12 +18,15 @@ class Assignment:
         task: The task to optimise.
         history: Evaluations the method may see, oldest task first.
         budget: Number of trials.
+        workers_simulated: Number of trials in flight: so many configurations are asked for before
+            the first result is told, then one after every result; 1 is one after the other.
     """
 
     method: MethodSpec
     task: Task
     history: tuple[Evaluations, ...]
     budget: int
+    workers_simulated: int = 1
 
 
 class Protocol(typing.Protocol):

@@ -23,6 +23,9 @@ class Ordered:
     Attributes:
         trials: Evaluations per task (M in the paper: 25).
         tasks: Only the first so many tasks; all of them without.
+        workers_simulated: Number of trials in flight. The paper's authors ran four workers: a
+            method was asked for four configurations before it was told the first result. Trials
+            are taken to last equally long, so results are told in the order of asking.
 
     Raises:
         ExperimentError: A number below 1.
@@ -30,12 +33,17 @@ class Ordered:
 
     trials: int = 25
     tasks: int | None = None
+    workers_simulated: int = 1
 
     def __post_init__(self) -> None:
         if self.trials < 1:
             raise ExperimentError(f"a task needs at least 1 trial, got {self.trials}")
         if self.tasks is not None and self.tasks < 1:
             raise ExperimentError(f"a run needs at least 1 task, got {self.tasks}")
+        if self.workers_simulated < 1:
+            raise ExperimentError(
+                f"at least 1 simulated worker is needed, got {self.workers_simulated}"
+            )
 
     @property
     def name(self) -> str:
@@ -43,7 +51,7 @@ class Ordered:
         return "ordered"
 
     def settings(self) -> Mapping[str, Any]:
-        """Trials and tasks."""
+        """Trials, tasks and simulated workers."""
         return asdict(self)
 
     def length(self, benchmark: Benchmark) -> int:
@@ -65,4 +73,10 @@ class Ordered:
         """
         ready = len(own) >= method.min_history
         chosen = method if ready else method_spec(FIRST_TASKS_METHOD)
-        return Assignment(chosen, benchmark.tasks[position], tuple(own), self.trials)
+        return Assignment(
+            method=chosen,
+            task=benchmark.tasks[position],
+            history=tuple(own),
+            budget=self.trials,
+            workers_simulated=self.workers_simulated,
+        )

@@ -37,6 +37,7 @@ def test_the_key_tells_everything_apart_that_matters(small_plan) -> None:  # typ
             {},
             {"protocol": Ordered(trials=5, tasks=3)},
             {"protocol": Ordered(trials=4, tasks=2)},
+            {"protocol": Ordered(trials=4, tasks=3, workers_simulated=4)},
             {"benchmarks": ["xgboost-mnist"]},
         )
     ]
@@ -139,9 +140,3 @@ def test_what_is_not_fetched_is_refused_before_anything_runs(monkeypatch, tmp_pa
 def test_nonsense_is_refused(small_plan, change, error, message) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(error, match=message):
         small_plan(**change)
-
-
-@pytest.mark.parametrize("settings", [{"trials": 0}, {"tasks": 0}])
-def test_protocol_needs_something_to_do(settings) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(ExperimentError, match="at least 1"):
-        Ordered(**settings)

@@ -5,6 +5,9 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +15,11 @@ import pytest
 
 from hpobench_ordered import Method, MethodSpec, Ordered, Task, load, run
 from hpobench_ordered.errors import ArtifactError, ExperimentError, MethodError, StoreError
+from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.plan import plan
-from hpobench_ordered.experiment.runner import run_cells
-from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.experiment.runner import optimise, run_cells
+from hpobench_ordered.experiment.store import Store, Timing
+from hpobench_ordered.protocols import Assignment
 
 
 def run_bytes(folder: Path) -> dict[str, str]:
@@ -75,6 +80,56 @@ def test_same_bytes_with_one_and_two_workers_and_when_resumed(small_plan, tmp_pa
     assert finished == [(3, 6), (4, 6), (5, 6), (6, 6)]
 
 
+@pytest.mark.parametrize(
+    ("workers", "order"),
+    [
+        (1, "a1 t1 a2 t2 a3 t3 a4 t4 a5 t5 a6 t6"),
+        (2, "a1 a2 t1 a3 t2 a4 t3 a5 t4 a6 t5 t6"),
+        (4, "a1 a2 a3 a4 t1 a5 t2 a6 t3 t4 t5 t6"),
+        (9, "a1 a2 a3 a4 a5 a6 t1 t2 t3 t4 t5 t6"),
+    ],
+)
+def test_results_are_told_while_others_are_awaited(workers: int, order: str) -> None:
+    Records.calls = []
+    task = load("newsvendor").tasks[3]
+    spec = MethodSpec("records", Records, "", "")
+    outcome = optimise(Assignment(spec, task, (), 6, workers), np.random.default_rng(0))
+    assert " ".join(Records.calls) == order
+    # Results are in the order of asking.
+    np.testing.assert_array_equal(outcome.values[:, 0], [1, 2, 3, 4, 5, 6])
+    np.testing.assert_array_equal(outcome.values[:, 1:], 0)
+    np.testing.assert_array_equal(outcome.objective, task.evaluate_many(outcome.values))
+    np.testing.assert_array_equal(outcome.fallbacks, [1, 2, 3, 4, 5, 6])
+
+
+class Records(Method):
+    """Writes down what it is asked and told; asks for the number of its suggestion."""
+
+    calls: list[str] = []  # noqa: RUF012
+
+    def ask(self):  # type: ignore[no-untyped-def]
+        self.fallbacks += 1
+        self.calls.append(f"a{self.fallbacks}")
+        return {"price_0": self.fallbacks, "price_1": 0, "price_2": 0}
+
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        assert loss == -load("newsvendor").tasks[3].evaluate(config)
+        self.calls.append(f"t{config['price_0']}")
+
+
+def test_simulated_workers_do_not_change_what_is_asked_at_random(small_plan, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    losses = []
+    for workers in (1, 3):
+        protocol = Ordered(trials=4, tasks=3, workers_simulated=workers)
+        store = Store(tmp_path / str(workers))
+        run_cells(small_plan(methods=["random-search"], protocol=protocol), store)
+        losses.append(store.read().sort_values(["seed", "task", "trial"])["loss"].to_list())
+        assert set(store.read()["protocol"]) == {
+            f"ordered(trials=4, tasks=3, workers_simulated={workers})"
+        }
+    assert losses[0] == losses[1]
+
+
 def test_killed_and_started_again(tmp_path: Path) -> None:
     script = (
         "import sys, hpobench_ordered as hbo\n"
@@ -95,11 +150,101 @@ def test_killed_and_started_again(tmp_path: Path) -> None:
     killed.wait()
     kept = run_bytes(tmp_path / "killed")
     assert 5 <= len(kept) < 16
+    # Of those in flight at most the timing is lost.
+    assert len(kept) - 2 <= len(Store(tmp_path / "killed").timings()) <= len(kept)
     for name in ("killed", "undisturbed"):
         assert start(tmp_path / name).wait(timeout=120) == 0
     expected = run_bytes(tmp_path / "undisturbed")
     assert run_bytes(tmp_path / "killed") == expected
     assert kept.items() <= expected.items()
+
+
+def test_linear_algebra_runs_on_one_thread_from_the_first_run_on(folder: Path) -> None:
+    """In a fresh process, where a method is the first to load SciPy, with a BLAS of its own."""
+    script = (
+        "import sys, hpobench_ordered as hbo\n"
+        "class Checks(hbo.Method):\n"
+        "    def ask(self):\n"
+        "        import scipy.linalg, threadpoolctl\n"
+        "        pools = threadpoolctl.threadpool_info()\n"
+        "        threads = {p['num_threads'] for p in pools if p['user_api'] == 'blas'}\n"
+        "        assert threads == {1}, pools\n"
+        "        return self.space.sample(self.rng)\n"
+        "    def tell(self, config, loss): pass\n"
+        "hbo.run(benchmarks=['newsvendor'], methods=[Checks], seeds=[0], folder=sys.argv[1],"
+        " protocol=hbo.Ordered(tasks=1))"
+    )
+    threads = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}
+    environment = {name: value for name, value in os.environ.items() if name not in threads}
+    subprocess.run([sys.executable, "-c", script, str(folder)], env=environment, check=True)
+
+
+def test_timings(small_plan, folder) -> None:  # type: ignore[no-untyped-def]
+    store = Store(folder)
+    assert store.timings().empty
+    cells = small_plan(methods=["random-search", MethodSpec("sleeps", Sleeps, "", "")])
+    run_cells(cells, store, workers=2)
+    timings = store.timings().set_index("key")
+    assert set(timings.index) == store.keys()
+    for cell in cells:
+        timing = timings.loc[cell.key]
+        assert (timing["benchmark"], timing["seed"]) == ("newsvendor@1", cell.seed)
+        assert timing["suggestions"] == 3 * 4
+        assert timing["seconds"] >= timing["method_seconds"] > 0
+    by_method = timings.groupby("method")["method_seconds"]
+    assert by_method.min()["sleeps"] >= 3 * 0.001 * (1 + 4 + 4)
+    assert by_method.min()["random-search"] < by_method.min()["sleeps"]
+    assert set(Results(store, tuple(cells[:2])).timings()["key"]) == {c.key for c in cells[:2]}
+
+
+class Sleeps(Method):
+    """Takes a millisecond to be made, to be asked, and to be told."""
+
+    def __init__(self, **kwargs):  # type: ignore[no-untyped-def]
+        super().__init__(**kwargs)
+        time.sleep(0.001)
+
+    def ask(self):  # type: ignore[no-untyped-def]
+        time.sleep(0.001)
+        return self.space.sample(self.rng)
+
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        time.sleep(0.001)
+
+
+def test_damaged_timings_are_left_out_and_hide_no_others(folder: Path) -> None:
+    store = Store(folder)
+    store.prepare()
+    timing = Timing("a", "newsvendor@1", "table", "bo", 0, "ordered()", 25, 2.0, 1.0)
+    store.write_timing(timing)
+    path = folder / "timings.jsonl"
+    broken_off = path.read_bytes()[:-20]
+    path.write_bytes(broken_off + b'\n{"key": 1}\n[]\n\xff\n' + broken_off)
+    store.write_timing(replace(timing, key="b"))
+    store.write_timing(replace(timing, key="c", seconds=9.0))
+    store.write_timing(replace(timing, key="c", seconds=3.0))
+    timings = store.timings()
+    assert timings["key"].to_list() == ["b", "c"]
+    assert timings["seconds"].to_list() == [2.0, 3.0]
+
+
+def test_timings_written_at_the_same_time(folder: Path) -> None:
+    store = Store(folder)
+    store.prepare()
+    timing = Timing("", "newsvendor@1", "table", "bo", 0, "ordered()" * 1000, 25, 2.0, 1.0)
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        timings = [replace(timing, key=str(i)) for i in range(200)]
+        list(pool.map(store.write_timing, timings))
+    assert set(store.timings()["key"]) == {str(i) for i in range(200)}
+
+
+def test_timings_that_cannot_be_written(folder: Path) -> None:
+    store = Store(folder)
+    store.prepare()
+    (folder / "timings.jsonl").mkdir()
+    timing = Timing("a", "newsvendor@1", "table", "bo", 0, "ordered()", 25, 2.0, 1.0)
+    with pytest.raises(StoreError, match="cannot write results"):
+        store.write_timing(timing)
 
 
 class Raises(Method):
@@ -161,7 +306,7 @@ def test_killed_before_the_first_run(small_plan, folder) -> None:  # type: ignor
 def test_a_run_of_another_version_is_refused(small_plan, folder, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     store = Store(folder)
     with monkeypatch.context() as patched:
-        patched.setattr("hpobench_ordered.experiment.runner.version", lambda name: "9.9")
+        patched.setattr("hpobench_ordered.experiment.runner.package_version", lambda: "9.9")
         run_cells(small_plan(seeds=[0]), store)
     with pytest.raises(StoreError, match=r"written by version 9\.9"):
         store.read()

@@ -4,6 +4,7 @@ The test run only reads them. They are values of random configurations on three 
 bundled benchmark, and what each method suggests on a few short runs.
 """
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,21 @@ from typing import Any
 import numpy as np
 
 import hpobench_ordered as hbo
+from hpobench_ordered.experiment.plan import plan
+from hpobench_ordered.experiment.runner import Outcome, follow, one_thread
 from hpobench_ordered.registry import method_spec
-from hpobench_ordered.testing import conditional_problem, numeric_problem, play
+from hpobench_ordered.testing.toy import (
+    conditional_space,
+    numeric_space,
+    play,
+    random_history,
+    toy_benchmark,
+)
 
 FOLDER = Path(__file__).parent
 CONFIGURATIONS = 6
+SEED = 0
+PROTOCOL = hbo.Ordered(trials=12, tasks=3)
 
 
 def benchmark_values(name: str) -> dict[str, Any]:
@@ -34,24 +45,50 @@ def benchmark_values(name: str) -> dict[str, Any]:
     }
 
 
-def trajectory(name: str) -> list[Any]:
-    """What a method suggests on the toy problems, and the losses."""
+def trajectories(name: str) -> dict[str, list[list[float | None]]]:
+    """What a method does on a toy task of each kind, and on newsvendor in the ordered protocol.
+
+    Returns:
+        By name of the task one row a trial: the configuration, coded as values, and its loss.
+    """
     spec = method_spec(name)
-    return [
-        play(spec, problem, problem.history(spec.min_history, seed=7), 7)
-        for problem in (numeric_problem(), conditional_problem())
-    ]
+    runs = {}
+    for space in (numeric_space(), conditional_space()):
+        *earlier, task = toy_benchmark(space, tasks=spec.min_history + 1).tasks
+        history = random_history(earlier, seed=SEED)
+        played = play(spec, task, history, np.random.default_rng(SEED))
+        runs[f"toy: {', '.join(space.names)}"] = _rows(played)
+    (cell,) = plan(benchmarks=["newsvendor"], methods=[name], seeds=[SEED], protocol=PROTOCOL)
+    with one_thread():  # as in an experiment
+        for outcome in follow(PROTOCOL, hbo.load("newsvendor"), spec, rng=cell.rng):
+            runs[f"newsvendor: {outcome.task_name}"] = _rows(outcome)
+    return runs
 
 
-def main() -> None:
+def main(folder: Path) -> None:
     """Write both files."""
-    files = {
-        "benchmarks.json": {hbo.load(n).id: benchmark_values(n) for n in hbo.list_benchmarks()},
-        "methods.json": {name: trajectory(name) for name in hbo.list_methods()},
-    }
-    for name, content in files.items():
-        (FOLDER / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    benchmarks = {hbo.load(n).id: benchmark_values(n) for n in hbo.list_benchmarks()}
+    methods = {name: trajectories(name) for name in hbo.list_methods()}
+    (folder / "benchmarks.json").write_text(json.dumps(benchmarks, indent=1) + "\n")
+    (folder / "methods.json").write_text(_one_line_a_run(methods))
+
+
+def _rows(outcome: Outcome) -> list[list[float | None]]:
+    """Configurations and losses to nine digits; inactive hyperparameters None, which JSON has."""
+    table = np.column_stack([outcome.values, outcome.losses]).tolist()
+    return [[None if np.isnan(x) else float(f"{x:.9g}") for x in row] for row in table]
+
+
+def _one_line_a_run(methods: dict[str, Any]) -> str:
+    """JSON that is short, and still shows in a diff what changed."""
+    texts = []
+    for name, runs in methods.items():
+        lines = [f"  {json.dumps(task)}: {json.dumps(rows)}" for task, rows in runs.items()]
+        texts.append(f" {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n }")
+    return "{\n" + ",\n".join(texts) + "\n}\n"
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help="instead of this one")
+    main(parser.parse_args().folder)

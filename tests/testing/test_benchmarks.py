@@ -1,9 +1,7 @@
-"""The conformance suites, over everything that is registered, and on things that break them."""
+"""The suite of benchmarks, over all that are registered, toy ones, and some that break it."""
 
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import replace
-from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -12,18 +10,8 @@ import hpobench_ordered as hbo
 from hpobench_ordered import SearchSpace
 from hpobench_ordered._parameters import Parameter
 from hpobench_ordered.benchmark import Benchmark, Direction
-from hpobench_ordered.testing import (
-    ConformanceError,
-    check_beats_random_search,
-    check_benchmark,
-    check_method,
-)
-
-
-@pytest.fixture(scope="module")
-def executor() -> Iterator[Executor]:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        yield pool
+from hpobench_ordered.testing import ConformanceError, check_benchmark
+from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark
 
 
 @pytest.mark.parametrize("name", hbo.list_benchmarks())
@@ -31,14 +19,10 @@ def test_every_benchmark(name: str, executor: Executor) -> None:
     check_benchmark(name, executor=executor)
 
 
-@pytest.mark.parametrize("name", hbo.list_methods())
-def test_every_method(name: str, executor: Executor) -> None:
-    check_method(name, executor=executor)
-
-
-@pytest.mark.parametrize("name", sorted(set(hbo.list_methods()) - {"random-search"}))
-def test_every_method_beats_random_search_on_a_toy_transfer_problem(name: str) -> None:
-    check_beats_random_search(name)
+@pytest.mark.parametrize("direction", Direction)
+@pytest.mark.parametrize("space", [numeric_space(), conditional_space()])
+def test_toy_benchmarks(space: SearchSpace, direction: Direction, executor: Executor) -> None:
+    check_benchmark(toy_benchmark(space, tasks=5, direction=direction), executor=executor)
 
 
 class Broken:
@@ -143,100 +127,3 @@ class Constant:
 
     def predict_one(self, row, task):  # type: ignore[no-untyped-def]
         return 0.0
-
-
-class Random(hbo.Method):
-    def ask(self):  # type: ignore[no-untyped-def]
-        return self.space.sample(self.rng)
-
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
-        pass
-
-
-class IgnoresSeed(Random):
-    def ask(self):  # type: ignore[no-untyped-def]
-        self.rng.random()
-        return self.space.sample(np.random.default_rng(0))
-
-
-class IgnoresSpawned(Random):
-    def ask(self):  # type: ignore[no-untyped-def]
-        self.rng.spawn(1)
-        return self.space.sample(np.random.default_rng(0))
-
-
-class UsesGlobalGenerator(Random):
-    def ask(self):  # type: ignore[no-untyped-def]
-        return self.space.sample(np.random.default_rng(np.random.randint(1000)))  # noqa: NPY002
-
-
-class SharesState(Random):
-    asked: list[int] = []  # noqa: RUF012
-
-    def ask(self):  # type: ignore[no-untyped-def]
-        self.asked.append(1)
-        return super().ask() if len(self.asked) % 13 else self.space.sample(self.rng.spawn(1)[0])
-
-
-class LeavesBounds(Random):
-    def ask(self):  # type: ignore[no-untyped-def]
-        config = super().ask()
-        return {name: 1e9 if type(v) is float else v for name, v in config.items()}
-
-
-class ChangesHistory(Random):
-    def ask(self):  # type: ignore[no-untyped-def]
-        for evaluations in self.history:
-            evaluations.context["seen"] = 1  # type: ignore[index]
-        return super().ask()
-
-
-class FailsWithHistory(Random):
-    def ask(self):  # type: ignore[no-untyped-def]
-        return {} if len(self.history) > 1 else super().ask()
-
-
-class Deterministic(Random):
-    """The same configurations in every run, without a look at the generator."""
-
-    def ask(self):  # type: ignore[no-untyped-def]
-        return self.space.sample(np.random.default_rng(0))
-
-
-class Maximises(hbo.Method):
-    """Stays close to the worst that was seen."""
-
-    def ask(self):  # type: ignore[no-untyped-def]
-        worst = max(self.history, key=lambda e: e.losses.max())
-        return self.space.configs(worst.values[[int(worst.losses.argmax())]])[0]
-
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
-        pass
-
-
-@pytest.mark.parametrize(
-    ("method", "message"),
-    [
-        (IgnoresSeed, "ignores what it draws"),
-        (IgnoresSpawned, "ignores what it draws"),
-        (UsesGlobalGenerator, "global random state"),
-        (SharesState, "other suggestions for the same seed|shares state"),
-        (LeavesBounds, "must be a number in"),
-        (ChangesHistory, "changes the history"),
-        (FailsWithHistory, "suggests {}"),
-    ],
-)
-def test_broken_methods_are_found(method, message: str, executor: Executor) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(ConformanceError, match=message):
-        check_method(method, executor=executor)
-
-
-def test_a_deterministic_method_conforms() -> None:
-    with ThreadPoolExecutor(1) as here:  # another process could not import this module
-        check_method(Deterministic, executor=here)
-
-
-@pytest.mark.parametrize("method", [Random, Maximises])
-def test_methods_that_do_not_learn_are_found(method: type[hbo.Method]) -> None:
-    with pytest.raises(ConformanceError, match="not clearly better than random search"):
-        check_beats_random_search(method)

@@ -1,0 +1,48 @@
+"""What the suites share: their error, and ways to look at what is checked."""
+
+import pickle
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar, cast
+
+import numpy as np
+
+from hpobench_ordered.errors import HPOBenchOrderedError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class ConformanceError(HPOBenchOrderedError, AssertionError):
+    """A benchmark or method does not hold to its contract."""
+
+
+def require(condition: object, message: str) -> None:
+    """Raise `ConformanceError` unless the condition holds."""
+    if not condition:
+        raise ConformanceError(message)
+
+
+@contextmanager
+def untouched_global_random_state(what: str) -> Iterator[None]:
+    """Require that what happens inside does not use the global random state."""
+    numpy_before, python_before = pickle.dumps(np.random.get_state()), random.getstate()  # noqa: NPY002
+    yield
+    numpy_after = pickle.dumps(np.random.get_state())  # noqa: NPY002
+    untouched = numpy_after == numpy_before and random.getstate() == python_before
+    require(untouched, f"{what} uses the global random state")
+
+
+def elsewhere(
+    executor: Executor | None, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Call a function in another process; in one started for it without an executor."""
+    if executor is not None:
+        return executor.submit(function, *args, **kwargs).result()
+    from joblib import Parallel, delayed
+
+    # With two workers joblib starts processes, and sends them classes of scripts and notebooks too.
+    (result,) = Parallel(n_jobs=2)([delayed(function)(*args, **kwargs)])
+    return cast("T", result)

@@ -1,0 +1,212 @@
+"""What every method must hold to."""
+
+import pickle
+import random
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from functools import cache
+
+import numpy as np
+
+from hpobench_ordered._typing import Config
+from hpobench_ordered.benchmark import Direction, Evaluations, Task
+from hpobench_ordered.errors import MethodError
+from hpobench_ordered.experiment.plan import as_method_spec
+from hpobench_ordered.experiment.runner import Outcome, follow, one_thread
+from hpobench_ordered.methods.base import Method, MethodSpec
+from hpobench_ordered.protocols import Ordered
+from hpobench_ordered.registry import method_spec
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.testing._require import (
+    ConformanceError,
+    elsewhere,
+    require,
+    untouched_global_random_state,
+)
+from hpobench_ordered.testing.toy import (
+    BUDGET,
+    conditional_space,
+    five_values_space,
+    numeric_space,
+    play,
+    random_history,
+    toy_benchmark,
+    trials,
+)
+
+Trials = list[tuple[Config, float]]
+
+HISTORY = 3
+"""Earlier tasks a method gets, besides the fewest it needs."""
+WORKERS = 4
+"""Simulated workers, where there are several."""
+SEEDS = 10
+"""Runs of a method that is compared with random search."""
+TASKS = 4
+"""Tasks of such a run that count: those with as much history as the method needs, and some."""
+RANDOM_SEARCH_SEEDS = 30
+RANDOM_SEARCH_TRIALS = 2 * BUDGET
+"""A method that learns is worth twice the budget. Random search with the same budget reaches that
+by chance less than once in a hundred comparisons of 40 tasks."""
+MAXIMISED_SEEDS = 2
+"""Runs that are repeated with the objective maximised."""
+
+
+def check_method(
+    method: str | type[Method] | MethodSpec, *, seed: int = 0, executor: Executor | None = None
+) -> None:
+    """Check that a method holds to the contract of this package.
+
+    On small problems with and without conditions, with as little history as it needs and with more,
+    it suggests valid configurations, as many as its budget, more than there are if need be, and
+    several before it is told a first result; the same seed gives the same suggestions, whatever the
+    global random state, in another process, and beside another run; another seed gives others,
+    unless the method draws nothing at random; the history it is given stays as it is.
+
+    Args:
+        method: A method, or its name.
+        seed: Seed of the runs.
+        executor: Runs the check in another process; one is started for it without.
+
+    Raises:
+        ConformanceError: With the first violation.
+    """
+    spec = as_method_spec(method)
+    for space in (numeric_space(), conditional_space(), five_values_space()):
+        for earlier in sorted({spec.min_history, max(spec.min_history, HISTORY)}):
+            task, history = _toy_task(space, earlier, seed)
+            _check_runs(spec, task, history, seed)
+    task, history = _toy_task(numeric_space(), spec.min_history, seed)
+    rng = np.random.default_rng(seed)
+    untouched = pickle.dumps(rng)
+    first = trials(task.space, play(spec, task, history, rng))
+    if pickle.dumps(rng) != untouched:
+        other = _played(spec, task, history, seed + 1)
+        require(first != other, f"{spec.name} ignores what it draws from its random generator")
+    there = elsewhere(executor, _played, spec, task, history, seed)
+    require(first == there, f"{spec.name} gives other suggestions in another process")
+
+
+def check_beats_random_search(method: str | type[Method] | MethodSpec) -> None:
+    """Check that a method learns: it must be better than random search with twice the trials.
+
+    On toy benchmarks, with and without conditions, whose optimum moves slowly from task to task,
+    the method follows the ordered protocol; of the tasks with history, over several seeds, the
+    median of the best losses must be below that of random search with twice the trials. A method
+    that maximises the loss fails. Where the objective is maximised, the suggestions must be the
+    same. Of `random-search` itself and methods like it nothing of the kind can be asked.
+
+    Args:
+        method: A method, or its name.
+
+    Raises:
+        ConformanceError: It is not better, or depends on the objective's direction.
+    """
+    spec = as_method_spec(method)
+    first = max(1, spec.min_history)
+    for space in (numeric_space(), conditional_space()):
+        runs = [_ordered(spec, space, first + TASKS, seed) for seed in range(SEEDS)]
+        own = float(np.median([task.losses.min() for run in runs for task in run[first:]]))
+        random_search = _random_search_median(space, first + TASKS)
+        require(
+            own < random_search,
+            f"{spec.name} is not better than random search with twice the trials on toy tasks: its "
+            f"median best loss is {own:.3g}, random search's {random_search:.3g}",
+        )
+        for seed, minimised in enumerate(runs[:MAXIMISED_SEEDS]):
+            maximised = _ordered(spec, space, first + TASKS, seed, Direction.MAXIMIZE)
+            same = all(map(_same_configurations, minimised, maximised))
+            require(same, f"{spec.name} gives other suggestions where the objective is maximised")
+
+
+# -- internals -------------------------------------------------------------------------------------
+
+
+def _toy_task(space: SearchSpace, earlier: int, seed: int) -> tuple[Task, tuple[Evaluations, ...]]:
+    """The task after so many, and random evaluations of these."""
+    *before, task = toy_benchmark(space, tasks=earlier + 1).tasks
+    return task, random_history(before, seed=seed)
+
+
+def _played(spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int) -> Trials:
+    return trials(task.space, play(spec, task, history, np.random.default_rng(seed)))
+
+
+def _check_runs(spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int) -> None:
+    before = pickle.dumps(history)
+    with untouched_global_random_state(f"running {spec.name}"):
+        first = _played(spec, task, history, seed)
+    require(pickle.dumps(history) == before, f"{spec.name} changes the history it is given")
+    random.seed(seed + 1)
+    again = _played(spec, task, history, seed)
+    require(first == again, f"{spec.name} gives other suggestions for the same seed")
+    with one_thread():
+        beside = _played_beside_another(spec, task, history, seed)
+    require(first == beside, f"{spec.name} shares state between two runs")
+    play(spec, task, history, np.random.default_rng(seed), workers=WORKERS)
+
+
+def _played_beside_another(
+    spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int
+) -> Trials:
+    """A run that takes turns with one of another seed."""
+    own, other = (
+        spec.method(
+            space=task.space,
+            rng=np.random.default_rng(s),
+            history=history,
+            context=dict(task.context),
+            budget=BUDGET,
+        )
+        for s in (seed, seed + 1)
+    )
+    played: Trials = []
+    for _ in range(BUDGET):
+        for method in (own, other):
+            config = method.ask()
+            loss = task.objective.loss(task.evaluate(config))
+            method.tell(config, loss)
+            if method is own:
+                played.append((task.space.configs(task.space.values([config]))[0], loss))
+    return played
+
+
+def _ordered(
+    spec: MethodSpec,
+    space: SearchSpace,
+    tasks: int,
+    seed: int,
+    direction: Direction = Direction.MINIMIZE,
+    *,
+    budget: int = BUDGET,
+) -> list[Outcome]:
+    """Let a method follow the ordered protocol on a toy benchmark.
+
+    Raises:
+        ConformanceError: It raises, or suggests something that is no configuration.
+    """
+    benchmark = toy_benchmark(space, tasks=tasks, direction=direction)
+
+    def rng(position: int) -> np.random.Generator:
+        return np.random.default_rng([seed, position])
+
+    try:
+        with one_thread():
+            return list(follow(Ordered(trials=budget), benchmark, spec, rng=rng))
+    except MethodError as error:
+        raise ConformanceError(str(error)) from error
+
+
+@cache
+def _random_search_median(space: SearchSpace, tasks: int) -> float:
+    """Median best loss of random search with twice the trials."""
+    spec = method_spec("random-search")
+    runs = [
+        _ordered(spec, space, tasks, seed, budget=RANDOM_SEARCH_TRIALS)
+        for seed in range(RANDOM_SEARCH_SEEDS)
+    ]
+    return float(np.median([task.losses.min() for run in runs for task in run]))
+
+
+def _same_configurations(one: Outcome, other: Outcome) -> bool:
+    return np.array_equal(one.values, other.values, equal_nan=True)

@@ -1,0 +1,192 @@
+"""Toy benchmarks: shifted quadratics whose optimum moves slowly from task to task.
+
+Notation:
+    d       number of tunable hyperparameters
+    u       a configuration in the unit cube, (d,)
+    o[t]    the optimum of task t: START + t DRIFT in every coordinate, discrete ones in the middle
+            of the bin that this is in, (d,)
+
+    loss = sum over the active hyperparameters j of (u[j] - o[t][j])^2
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+import numpy as np
+
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.benchmark import (
+    Benchmark,
+    Definition,
+    Direction,
+    Evaluations,
+    Objective,
+    Provenance,
+    Task,
+    TaskDefinition,
+)
+from hpobench_ordered.errors import MethodError
+from hpobench_ordered.experiment.runner import Outcome, one_thread, optimise
+from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.protocols import Assignment
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates.base import Surrogate
+from hpobench_ordered.testing._require import ConformanceError
+
+START = 0.4
+DRIFT = 0.01
+BUDGET = 12
+"""Trials on a toy task."""
+EVALUATIONS = 20
+"""Evaluations of an earlier task in a history made at random."""
+HISTORY_STREAM = 1
+
+
+class ToyModel(Protocol):
+    """What toy tasks are evaluated on: a surrogate that is never saved."""
+
+    def predict(self, values: FloatArray, task: int) -> FloatArray:
+        """Objective values of many configurations, coded as values, shape (n, d) to (n,)."""
+        ...
+
+    def predict_one(self, row: FloatArray, task: int) -> float:
+        """Objective value of one configuration, shape (d,)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftedQuadratics:
+    """Squared distance from the task's optimum, times a factor.
+
+    Attributes:
+        space: The search space.
+        factor: Factor of all values: negative where they are maximised.
+    """
+
+    space: SearchSpace
+    factor: float = 1.0
+
+    def predict(self, values: FloatArray, task: int) -> FloatArray:
+        """Objective values of many configurations, coded as values, shape (n, d) to (n,)."""
+        optimum = self.space.canonical(np.full((1, self.space.dimension), START + DRIFT * task))
+        distances = self.space.encode(values) - optimum
+        losses: FloatArray = np.nansum(distances**2, axis=1)
+        return self.factor * losses
+
+    def predict_one(self, row: FloatArray, task: int) -> float:
+        """Objective value of one configuration, shape (d,)."""
+        return float(self.predict(row[None], task)[0])
+
+
+def toy_benchmark(
+    space: SearchSpace,
+    *,
+    tasks: int,
+    direction: Direction = Direction.MINIMIZE,
+    model: ToyModel | None = None,
+) -> Benchmark:
+    """Make a toy benchmark.
+
+    Args:
+        space: Its search space.
+        tasks: Number of tasks.
+        direction: Whether the objective is minimised or maximised.
+        model: What the tasks are evaluated on, without: shifted quadratics.
+    """
+    definition = Definition(
+        name="toy",
+        version=1,
+        summary="Shifted quadratics whose optimum moves slowly.",
+        space=space,
+        objective=Objective("distance", "squared, in the unit cube", direction),
+        tasks=tuple(TaskDefinition(str(t), {"index": float(t)}) for t in range(tasks)),
+        provenance=Provenance("", "", ""),
+    )
+    return Benchmark.build(
+        definition,
+        surrogate="toy",
+        model=cast("Surrogate", model or ShiftedQuadratics(space, direction.sign)),
+        best_values=[None] * tasks,
+    )
+
+
+# -- search spaces ---------------------------------------------------------------------------------
+
+
+def numeric_space() -> SearchSpace:
+    """Two floats, one of them on a log scale."""
+    return SearchSpace([Parameter.number("x", -5, 5), Parameter.number("y", 1e-4, 1, log=True)])
+
+
+def conditional_space() -> SearchSpace:
+    """Every kind of hyperparameter, conditions and a constant."""
+    description = {
+        "hyperparameters": [
+            {"type": "categorical", "name": "kind", "choices": ["a", "b", "c"]},
+            {"type": "ordinal", "name": "level", "sequence": [1, 10, 100]},
+            {"type": "uniform_int", "name": "n", "lower": 1, "upper": 50, "log": True},
+            {"type": "uniform_float", "name": "x", "lower": 0, "upper": 1, "log": False},
+            {"type": "constant", "name": "fixed", "value": "always"},
+        ],
+        "conditions": [{"type": "IN", "child": "x", "parent": "kind", "values": ["a", "b"]}],
+    }
+    return SearchSpace.from_json(description)
+
+
+def five_values_space() -> SearchSpace:
+    """Five configurations: fewer than trials."""
+    return SearchSpace([Parameter.number("n", 0, 4, integer=True)])
+
+
+def two_values_space() -> SearchSpace:
+    """Two configurations, of an integer."""
+    return SearchSpace([Parameter.number("n", 0, 1, integer=True)])
+
+
+def four_choices_space() -> SearchSpace:
+    """Four configurations, of two categoricals."""
+    return SearchSpace([Parameter.choice(name, ("off", "on")) for name in ("first", "second")])
+
+
+# -- runs ------------------------------------------------------------------------------------------
+
+
+def random_history(
+    tasks: Sequence[Task], *, seed: int, evaluations: int = EVALUATIONS
+) -> tuple[Evaluations, ...]:
+    """Evaluate random configurations on every task, others than a run of that seed draws."""
+    rng = np.random.default_rng([seed, HISTORY_STREAM])
+    finished = []
+    for task in tasks:
+        values = task.space.decode(task.space.sample_unit(rng, evaluations))
+        losses = task.objective.losses(task.evaluate_many(values))
+        finished.append(Evaluations(task.name, task.context, values, losses))
+    return tuple(finished)
+
+
+def play(
+    spec: MethodSpec,
+    task: Task,
+    history: Sequence[Evaluations],
+    rng: np.random.Generator,
+    *,
+    budget: int = BUDGET,
+    workers: int = 1,
+) -> Outcome:
+    """Let a method optimise a task, as in an experiment.
+
+    Raises:
+        ConformanceError: It raises, or suggests something that is no configuration.
+    """
+    try:
+        with one_thread():
+            return optimise(Assignment(spec, task, tuple(history), budget, workers), rng)
+    except MethodError as error:
+        raise ConformanceError(str(error)) from error
+
+
+def trials(space: SearchSpace, outcome: Outcome) -> list[tuple[Config, float]]:
+    """Configurations that were evaluated, and their losses."""
+    return list(zip(space.configs(outcome.values), outcome.losses.tolist(), strict=True))

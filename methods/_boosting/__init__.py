@@ -1,0 +1,1 @@
+"""Gradient boosted trees for every method that needs them."""

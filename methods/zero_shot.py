@@ -1,0 +1,178 @@
+"""ZeroShot: a portfolio of configurations that complement each other on the previous tasks.
+
+Wistuba, Schilling and Schmidt-Thieme (2015b), Sequential model-free hyperparameter tuning.
+
+==========  ==============  =======================================================================
+symbol      shape           meaning
+==========  ==============  =======================================================================
+t, m        scalars         previous tasks, candidates
+L           (t, m)          losses, each task's on a scale of its own
+R           (t, m)          ranks within each task, 1 for the best
+==========  ==============  =======================================================================
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import BoolArray, FloatArray
+from hpobench_ordered.methods._candidates import Region, candidate_blocks, key
+from hpobench_ordered.methods._model_based import DesignOnly, finite_history
+from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.simple_ordered import ordered_configurations
+from hpobench_ordered.space import SearchSpace
+
+if TYPE_CHECKING:
+    from hpobench_ordered.benchmark import Evaluations
+
+CANDIDATES = 2000
+"""Configurations the portfolio is chosen from."""
+MAX_EVALUATIONS = 20_000
+"""Evaluations all trees together are fitted to; each task's share is drawn where it has more."""
+
+
+class ZeroShot(DesignOnly):
+    """Suggests a portfolio in the order in which it was put together.
+
+    Candidates are the configurations of the previous tasks and random ones, about 2000 in all;
+    where the previous tasks hold more, the best of each. Each is ranked on every previous task, by
+    the mean of what was measured there, or, where nothing was, by the prediction of boosted trees
+    fitted to that task. `portfolio` chooses among them. With a single previous task what was
+    measured comes first, sorted: there is nothing to complete.
+
+    Hellan et al. (2023) ran Syne Tune's implementation, which draws other random configurations for
+    every task and yet averages their ranks; here all tasks rank the same ones, as in the paper.
+    """
+
+    def __init__(
+        self,
+        *,
+        space: SearchSpace,
+        rng: np.random.Generator,
+        history: "Sequence[Evaluations]",
+        context: Mapping[str, float],
+        budget: int,
+    ) -> None:
+        tasks = finite_history(history)
+        initial = space.configs(_chosen(tasks, space, rng, count=budget)) if tasks else []
+        super().__init__(
+            space=space,
+            rng=rng,
+            history=history,
+            context=context,
+            budget=budget,
+            initial=initial,
+            random_trials=0,
+        )
+
+
+def portfolio(R: FloatArray, *, count: int) -> list[int]:
+    """Choose candidates one by one, each so that the portfolio's ranks become lowest.
+
+    A portfolio has on every task the rank of its best member. The next member is what makes the
+    mean of these over the tasks lowest; among equally good ones that with the lowest mean rank of
+    its own, and then the first. Where nothing makes it lower, another portfolio is begun with what
+    is left, as in Syne Tune's implementation.
+
+    Args:
+        R: Ranks, shape (t, m).
+        count: Size of the portfolio.
+
+    Returns:
+        Columns of R, at most m, in the order in which they are chosen.
+    """
+    own = R.mean(axis=0)
+    none = np.full((len(R), 1), np.inf)
+    reached = none
+    chosen: list[int] = []
+    for _ in range(min(count, R.shape[1])):
+        means = np.minimum(R, reached).mean(axis=0)
+        means[chosen] = np.inf
+        if means.min() >= reached.mean():
+            reached, means = none, own
+        tied = np.flatnonzero(means == means.min())
+        best = int(tied[np.argmin(own[tied])])
+        chosen.append(best)
+        reached = np.minimum(reached, R[:, [best]])
+        own[best] = np.inf
+    return chosen
+
+
+def ranks(L: FloatArray) -> FloatArray:
+    """Ranks of the losses (t, m) within each row; equal ones share the mean of their places."""
+    rows = []
+    for losses in L:
+        _, place, repeats = np.unique(losses, return_inverse=True, return_counts=True)
+        rows.append((np.cumsum(repeats) - 0.5 * (repeats - 1))[place])
+    return np.array(rows)
+
+
+# -- internals -------------------------------------------------------------------------------------
+
+
+def _chosen(
+    tasks: "Sequence[Evaluations]", space: SearchSpace, rng: np.random.Generator, *, count: int
+) -> FloatArray:
+    """The portfolio, coded as values, shape (at most count, d)."""
+    candidates = ordered_configurations(tasks, count=CANDIDATES)
+    if len(tasks) > 1 or len(candidates) < count:
+        candidates = _with_random_ones(candidates, space, rng)
+    L, measured = _losses(tasks, candidates, space, rng)
+    if len(tasks) == 1:
+        order = np.lexsort((L[0], ~measured[0]))[:count]
+    else:
+        order = np.array(portfolio(ranks(L), count=count))
+    return candidates[order]
+
+
+def _with_random_ones(
+    configurations: FloatArray, space: SearchSpace, rng: np.random.Generator
+) -> FloatArray:
+    """Add random configurations, all distinct, coded as values, shape (at most 2000, d)."""
+    block = space.decode(next(candidate_blocks(Region(space), rng, size=CANDIDATES)))
+    distinct = {key(row): row for row in np.concatenate([configurations, block])}
+    return np.array(list(distinct.values())[:CANDIDATES])
+
+
+def _losses(
+    tasks: "Sequence[Evaluations]",
+    candidates: FloatArray,
+    space: SearchSpace,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, BoolArray]:
+    """L (t, m), standardised, of candidates (m, d), and where it was measured (t, m)."""
+    from hpobench_ordered.methods._boosting.model import BoostedTrees
+    from hpobench_ordered.methods._gp.model import standardise
+
+    place = {key(row): j for j, row in enumerate(candidates)}
+    features = space.features(space.encode(candidates))
+    L = np.empty((len(tasks), len(candidates)))
+    measured = np.zeros(L.shape, dtype=np.bool_)
+    share = -(-MAX_EVALUATIONS // len(tasks))
+    for i, task in enumerate(tasks):
+        losses = standardise(task.losses)
+        fitted = slice(None) if len(task) <= share else rng.permutation(len(task))[:share]
+        X = space.features(space.encode(task.values[fitted]))
+        L[i] = BoostedTrees.fitted(X, losses[fitted]).predict(features)
+        own = np.array([place.get(key(row), -1) for row in task.values])
+        own, losses = own[own >= 0], losses[own >= 0]
+        repeats = np.bincount(own, minlength=len(candidates))
+        measured[i] = repeats > 0
+        totals = np.bincount(own, weights=losses, minlength=len(candidates))
+        L[i, measured[i]] = totals[measured[i]] / repeats[measured[i]]
+    return L, measured
+
+
+SPECS = (
+    MethodSpec(
+        name="zero-shot",
+        method=ZeroShot,
+        summary="A portfolio chosen greedily for the previous tasks.",
+        source=(
+            "Wistuba et al. (2015b), as in Hellan et al. (2023), section 5.1, with boosted trees "
+            "(XGBoost's defaults) where a previous task did not evaluate a configuration"
+        ),
+        min_history=1,
+    ),
+)

@@ -1,0 +1,272 @@
+"""Boosted trees against XGBoost, scikit-learn and a naive implementation."""
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.ensemble import GradientBoostingRegressor
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._boosting.compiled import MIN_GAIN, TIE, Settings
+from hpobench_ordered.methods._boosting.model import BoostedTrees, Loss
+
+SIZES = [(25, 4), (60, 3), (300, 5)]
+FEW = Settings(rounds=5, depth=3)
+UNREGULARISED = Settings(rounds=20, depth=3, l2=0.0, min_weight=5.0)
+SINGLE_PRECISION = 1e-5
+"""XGBoost keeps derivatives and leaves in single precision, 6e-8 of values of the order of one."""
+
+
+@pytest.fixture(scope="module")
+def xgboost() -> Any:
+    return pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
+
+
+def observations(n: int, p: int, *, seed: int = 0) -> tuple[FloatArray, FloatArray]:
+    """Features and targets of the order of one, exact in single precision."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, p))
+    y = np.sin(5 * X[:, 0]) + 3 * X[:, 1] ** 2 + 0.1 * rng.standard_normal(n)
+    return X.astype(np.float32).astype(float), y.astype(np.float32).astype(float)
+
+
+def naive(
+    X: FloatArray, y: FloatArray, options: Settings, *, loss: Loss = Loss.SQUARED_ERROR
+) -> FloatArray:
+    """Predictions at X, by recursion."""
+
+    def quality(g: FloatArray, h: FloatArray) -> float:
+        return float(g.sum() ** 2 / (h.sum() + options.l2))
+
+    def grow(rows: Any, depth: int) -> None:
+        best, split = quality(g[rows], h[rows]) + MIN_GAIN, None
+        for c in range(X.shape[1] if depth < options.depth else 0):
+            for value in np.unique(X[rows, c])[:0:-1]:
+                left, right = rows[X[rows, c] < value], rows[X[rows, c] >= value]
+                if min(h[left].sum(), h[right].sum()) < options.min_weight:
+                    continue
+                both = quality(g[left], h[left]) + quality(g[right], h[right])
+                if both > best * (1 + TIE):
+                    best, split = both, (left, right)
+        if split is None:
+            step = options.learning_rate * g[rows].sum() / (h[rows].sum() + options.l2)
+            score[rows] -= step
+        else:
+            grow(split[0], depth + 1)
+            grow(split[1], depth + 1)
+
+    mean = y.mean()
+    score = np.full(len(y), mean if loss is Loss.SQUARED_ERROR else math.log(mean / (1 - mean)))
+    for _ in range(options.rounds):
+        if loss is Loss.SQUARED_ERROR:
+            g, h = score - y, np.ones(len(y))
+        else:
+            probability = 1 / (1 + np.exp(-score))
+            g, h = probability - y, probability * (1 - probability)
+        grow(np.arange(len(y)), 0)
+    return score
+
+
+def after(trees: BoostedTrees, rounds: int) -> BoostedTrees:
+    """The first trees alone."""
+    return dataclasses.replace(trees, depths=trees.depths[:rounds])
+
+
+@st.composite
+def coarse_data(draw: st.DrawFn) -> tuple[FloatArray, FloatArray]:
+    """Few rows of small integers: ties, repeated rows, constant columns and targets."""
+    n, p = draw(st.integers(1, 14)), draw(st.integers(1, 3))
+    numbers = st.integers(-3, 3).map(float)
+    X = draw(st.lists(st.lists(numbers, min_size=p, max_size=p), min_size=n, max_size=n))
+    return np.array(X), np.array(draw(st.lists(numbers, min_size=n, max_size=n)))
+
+
+# -- against others --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "p"), SIZES)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_squared_error_as_xgboost(xgboost, n, p, seed):
+    X, y = observations(n, p, seed=seed)
+    new, _ = observations(500, p, seed=seed + 100)
+    peer = xgboost.XGBRegressor(tree_method="exact", base_score=float(y.mean()), n_jobs=1)
+    expected = peer.fit(X, y).predict(new)
+    assert_allclose(BoostedTrees.fitted(X, y).predict(new), expected, atol=SINGLE_PRECISION)
+
+
+@pytest.mark.parametrize(("n", "p"), SIZES)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_logistic_loss_as_xgboost(xgboost, n, p, seed):
+    X, y = observations(n, p, seed=seed)
+    good = (y < np.quantile(y, 0.25)).astype(float)
+    new, _ = observations(500, p, seed=seed + 100)
+    peer = xgboost.XGBClassifier(tree_method="exact", base_score=float(good.mean()), n_jobs=1)
+    expected = peer.fit(X, good).predict(new, output_margin=True)
+    trees = BoostedTrees.fitted(X, good, loss=Loss.LOGISTIC)
+    assert_allclose(trees.predict(new), expected, atol=SINGLE_PRECISION)
+
+
+@pytest.mark.parametrize("options", [FEW, Settings(depth=2, l2=0.1, min_weight=3.0)])
+def test_settings_as_xgboost(xgboost, options):
+    X, y = observations(80, 4, seed=5)
+    peer = xgboost.XGBRegressor(
+        tree_method="exact",
+        base_score=float(y.mean()),
+        n_jobs=1,
+        n_estimators=options.rounds,
+        max_depth=options.depth,
+        learning_rate=options.learning_rate,
+        reg_lambda=options.l2,
+        min_child_weight=options.min_weight,
+    )
+    expected = peer.fit(X, y).predict(X)
+    trees = BoostedTrees.fitted(X, y, settings=options)
+    assert_allclose(trees.predict(X), expected, atol=SINGLE_PRECISION)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_without_regularisation_as_scikit_learn(seed):
+    X, y = observations(200, 4, seed=seed)
+    peer = GradientBoostingRegressor(
+        n_estimators=UNREGULARISED.rounds,
+        learning_rate=UNREGULARISED.learning_rate,
+        max_depth=UNREGULARISED.depth,
+        min_samples_leaf=int(UNREGULARISED.min_weight),
+    )
+    new, _ = observations(300, 4, seed=seed + 100)
+    expected = peer.fit(X, y).predict(new)
+    assert_allclose(BoostedTrees.fitted(X, y, settings=UNREGULARISED).predict(new), expected)
+
+
+@given(coarse_data())
+@settings(max_examples=100, deadline=None)
+def test_squared_error_as_a_naive_implementation(data):
+    X, y = data
+    trees = BoostedTrees.fitted(X, y, settings=FEW)
+    assert_allclose(trees.predict(X), naive(X, y, FEW), atol=1e-12)
+
+
+@given(coarse_data(), st.sampled_from([0.0, 0.313, 1.0]))
+@settings(max_examples=100, deadline=None)
+def test_logistic_loss_as_a_naive_implementation(data, min_weight):
+    X, y = data
+    good = (y > 0).astype(float)
+    if not 0 < good.mean() < 1:
+        good = np.append(1 - good[0], good[1:])
+    if 0 < good.mean() < 1:
+        options = FEW._replace(min_weight=min_weight)
+        trees = BoostedTrees.fitted(X, good, loss=Loss.LOGISTIC, settings=options)
+        assert_allclose(trees.predict(X), naive(X, good, options, loss=Loss.LOGISTIC), atol=1e-12)
+
+
+# -- properties ------------------------------------------------------------------------------------
+
+
+@given(coarse_data())
+@settings(max_examples=60, deadline=None)
+def test_training_loss_never_increases(data):
+    X, y = data
+    trees = BoostedTrees.fitted(X, y)
+    losses = [np.mean((after(trees, k).predict(X) - y) ** 2) for k in range(101)]
+    assert np.diff(losses).max() <= 1e-14
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_logistic_training_loss_never_increases(seed):
+    X, y = observations(60, 3, seed=seed)
+    sign = np.where(y < np.quantile(y, 0.25), -1.0, 1.0)
+    trees = BoostedTrees.fitted(X, (sign < 0).astype(float), loss=Loss.LOGISTIC)
+    losses = [np.logaddexp(0, sign * after(trees, k).predict(X)).mean() for k in range(101)]
+    assert np.diff(losses).max() <= 1e-14
+    assert losses[-1] < 0.2 * losses[0]
+
+
+@given(coarse_data())
+@settings(max_examples=60, deadline=None)
+def test_only_the_order_of_feature_values_counts(data):
+    X, y = data
+    stretched = X**3 + 0.1 * X
+    assert_array_equal(
+        BoostedTrees.fitted(X, y).predict(X), BoostedTrees.fitted(stretched, y).predict(stretched)
+    )
+
+
+@given(coarse_data(), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_order_of_observations_does_not_count(data, random):
+    X, y = data
+    order = list(range(len(y)))
+    random.shuffle(order)
+    shuffled = BoostedTrees.fitted(X[order], y[order])
+    assert_allclose(BoostedTrees.fitted(X, y).predict(X), shuffled.predict(X), atol=1e-9)
+
+
+def test_predictions_do_not_depend_on_the_batch():
+    trees = BoostedTrees.fitted(*observations(100, 4))
+    new, _ = observations(150, 4, seed=1)
+    together = trees.predict(new)
+    assert_array_equal(together, [trees.predict(row[None])[0] for row in new])
+    assert_array_equal(together[::-1], trees.predict(new[::-1]))
+    assert trees.predict(new[:0]).shape == (0,)
+
+
+def test_more_trees_follow_the_data_more_closely():
+    X, y = observations(300, 4)
+    new, truth = observations(500, 4, seed=1)
+    error = np.std(BoostedTrees.fitted(X, y).predict(new) - truth)
+    assert error < 0.3 * np.std(truth)
+
+
+# -- extreme data ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, -1e9, 1e300])
+def test_constant_targets(constant):
+    X, _ = observations(30, 3)
+    trees = BoostedTrees.fitted(X, np.full(30, constant))
+    assert_allclose(trees.predict(X), constant, rtol=1e-14)
+    assert not trees.depths.any()
+
+
+@pytest.mark.parametrize("constant", [0.0, 1.0])
+def test_constant_classes(constant):
+    X, _ = observations(30, 3)
+    odds = BoostedTrees.fitted(X, np.full(30, constant), loss=Loss.LOGISTIC).predict(X)
+    assert len(set(odds)) == 1
+    assert (odds[0] > 10.0) == bool(constant)
+    assert math.isfinite(odds[0])
+
+
+def test_one_observation():
+    trees = BoostedTrees.fitted(np.array([[0.5, 0.5]]), np.array([3.0]))
+    assert_array_equal(trees.predict(np.array([[0.0, 1.0], [0.5, 0.5]])), 3.0)
+
+
+def test_repeated_rows_get_their_mean_of_targets_in_the_end():
+    X = np.repeat([[0.0], [1.0]], 50, axis=0)
+    y = np.concatenate([np.arange(50.0), 100 + np.arange(50.0)])
+    assert_allclose(BoostedTrees.fitted(X, y).predict(X[[0, -1]]), [24.5, 124.5], rtol=1e-5)
+
+
+def test_neighbouring_numbers_are_told_apart():
+    X = np.array([[1.0], [np.nextafter(1.0, 2.0)]])
+    low, high = BoostedTrees.fitted(X, np.array([0.0, 1.0])).predict(X)
+    assert low < 0.01
+    assert high > 0.99
+
+
+def test_thresholds_lie_in_the_middle():
+    trees = BoostedTrees.fitted(np.array([[0.0], [0.5], [2.0]]), np.array([0.0, 0.0, 9.0]))
+    assert trees.thresholds[0, 0] == 1.25
+
+
+def test_what_is_constant_is_not_split_on():
+    X, y = observations(50, 3)
+    X[:, 0] = 0.5
+    trees = BoostedTrees.fitted(X, y)
+    assert set(trees.columns[np.isfinite(trees.thresholds)]) == {1, 2}

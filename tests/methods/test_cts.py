@@ -1,0 +1,184 @@
+"""Copula Thompson sampling: normal scores, what it learns from, degenerate histories."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import kstest, norm
+
+from hpobench_ordered import Evaluations
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.methods.cts import (
+    CANDIDATES,
+    MAX_EVALUATIONS,
+    CopulaThompsonSampling,
+    normal_scores,
+)
+from hpobench_ordered.space import SearchSpace
+
+PLAIN = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
+SMALL = SearchSpace(
+    [Parameter.number("k", 1, 4, integer=True), Parameter.choice("c", ("a", "b", "c"))]
+)
+
+
+def finished(
+    n: int, *, seed: int = 0, scale: float = 1.0, noise: float = 0.0, space: SearchSpace = PLAIN
+) -> Evaluations:
+    """A task with its optimum at 0.2, randomly evaluated."""
+    rng = np.random.default_rng(seed)
+    unit = space.sample_unit(rng, n)
+    losses = scale * (((unit - 0.2) ** 2).sum(axis=1) + noise * rng.standard_normal(n))
+    return Evaluations(f"{seed}", {}, space.decode(unit), losses)
+
+
+def make(
+    history: list[Evaluations], *, seed: int = 0, space: SearchSpace = PLAIN
+) -> CopulaThompsonSampling:
+    rng = np.random.default_rng(seed)
+    return CopulaThompsonSampling(space=space, rng=rng, history=history, context={}, budget=25)
+
+
+def suggestions(
+    method: CopulaThompsonSampling, trials: int = 25, *, loss: float = 0.0
+) -> list[Config]:
+    configs = []
+    for _ in range(trials):
+        configs.append(method.ask())
+        method.tell(configs[-1], loss)
+    return configs
+
+
+def distances(configs: list[Config]) -> FloatArray:
+    return np.array([math.hypot(c["x"] - 0.2, c["y"] - 0.2) for c in configs])
+
+
+# -- normal scores ---------------------------------------------------------------------------------
+
+
+def test_normal_scores_by_hand():
+    delta = 1 / (4 * 4**0.25 * math.sqrt(math.pi * math.log(4)))
+    z = normal_scores(np.array([30.0, -1.0, 7.0, 10.0]), np.random.default_rng(0))
+    assert_allclose(norm.cdf(z), [0.75, delta, 0.25, 0.5])
+    assert 0 < delta < 0.25
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 25, 1000, 100_000])
+def test_scores_are_finite_and_winsorised(n):
+    z = normal_scores(np.arange(float(n)), np.random.default_rng(0))
+    assert np.isfinite(z).all()
+    assert np.abs(z).max() < 3.5
+    assert (np.diff(z) >= 0).all()
+
+
+@given(st.lists(st.integers(-50, 50), min_size=1, max_size=40))
+def test_scores_rank_the_losses_whatever_their_scale(losses):
+    array = np.array(losses, dtype=float)
+    z = normal_scores(array, np.random.default_rng(0))
+    assert_array_equal(z, normal_scores(1e6 * array**3, np.random.default_rng(0)))
+    order = np.argsort(array, kind="stable")
+    different = np.diff(array[order]) > 0
+    assert (np.diff(z[order])[different] >= 0).all()
+
+
+def test_equal_losses_get_ranks_by_chance():
+    z = normal_scores(np.ones(2000), np.random.default_rng(0))
+    assert kstest(norm.cdf(z), "uniform").pvalue > 1e-3
+    assert not np.array_equal(z, normal_scores(np.ones(2000), np.random.default_rng(1)))
+
+
+# -- suggestions -----------------------------------------------------------------------------------
+
+
+def test_suggestions_gather_where_previous_tasks_are_good():
+    history = [finished(50, seed=s) for s in range(5)]
+    near = distances(suggestions(make(history)))
+    far = distances([PLAIN.sample(np.random.default_rng(s)) for s in range(25)])
+    assert np.median(near) < 0.5 * np.median(far)
+
+
+def test_scales_of_tasks_and_results_of_this_task_do_not_matter():
+    history = [finished(30, seed=s) for s in range(4)]
+    scaled = [finished(30, seed=s, scale=4.0**s) for s in range(4)]
+    expected = suggestions(make(history))
+    assert suggestions(make(scaled)) == expected
+    assert suggestions(make(history), loss=math.nan) == expected
+
+
+def test_no_configuration_is_suggested_twice_nor_drawn_later():
+    method = make([finished(60)])
+    block = method._block
+    configs = suggestions(method, 100)
+    assert len({tuple(c.items()) for c in configs}) == 100
+    drawn = {tuple(c.items()) for c in PLAIN.configs(PLAIN.decode(block))}
+    assert len(drawn) == CANDIDATES
+    assert {tuple(c.items()) for c in configs} <= drawn
+
+
+def test_more_noise_means_wider_suggestions():
+    calm, noisy = (
+        np.median(
+            distances(suggestions(make([finished(60, seed=s, noise=noise) for s in range(8)])))
+        )
+        for noise in (0.0, 0.5)
+    )
+    assert noisy > 2 * calm
+
+
+def test_standard_deviation_is_that_of_unseen_evaluations():
+    history = [finished(500, seed=s, noise=100.0) for s in range(4)]
+    assert make(history)._sd > 0.9  # nothing to learn: z varies as a standard normal, or more
+
+
+def test_pending_configurations_are_not_suggested_again():
+    method = make([finished(30, space=SMALL)], space=SMALL)
+    assert len({tuple(method.ask().items()) for _ in range(12)}) == 12
+
+
+def test_an_exhausted_space_is_suggested_from_again():
+    method = make([finished(30, space=SMALL)], space=SMALL)
+    configs = [tuple(c.items()) for c in suggestions(method, 20)]
+    assert len(set(configs[:12])) == 12
+    assert set(configs[12:]) <= set(configs[:12])
+
+
+# -- histories -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9, 10, 11, 25])
+def test_few_evaluations(n):
+    method = make([finished(n)])
+    assert len({tuple(c.items()) for c in suggestions(method)}) == 25
+    assert method.fallbacks == 0
+    assert math.isfinite(method._sd)
+
+
+@pytest.mark.parametrize("losses", [[math.nan] * 3, [math.inf] * 3])
+def test_nothing_finite_means_random_suggestions(losses):
+    method = make([Evaluations("", {}, finished(3).values, np.array(losses))])
+    assert len({tuple(c.items()) for c in suggestions(method, 5)}) == 5
+    assert method.fallbacks == 5
+
+
+def test_no_history_means_random_suggestions():
+    method = make([])
+    suggestions(method, 3)
+    assert method.fallbacks == 3
+
+
+def test_failed_and_constant_evaluations():
+    good = finished(30)
+    losses = np.where(np.arange(30) % 3 == 0, math.nan, good.losses)
+    constant = Evaluations("", {}, good.values, np.ones(30))
+    suggestions(make([Evaluations("", {}, good.values, losses), constant]))
+
+
+def test_only_so_many_evaluations_are_fitted(monkeypatch):
+    monkeypatch.setattr("hpobench_ordered.methods.cts.MAX_EVALUATIONS", 100)
+    assert MAX_EVALUATIONS > 28 * 25  # everything in the experiments of Hellan et al. (2023)
+    near = distances(suggestions(make([finished(200, seed=s) for s in range(5)])))
+    assert np.median(near) < 0.2

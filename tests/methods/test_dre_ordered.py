@@ -1,0 +1,120 @@
+"""DREOrdered: its start, what counts as good, suggestions."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from scipy.stats import kstest
+
+from hpobench_ordered import Evaluations
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered._typing import Config
+from hpobench_ordered.methods.dre_ordered import DREOrdered, good_ones
+from hpobench_ordered.methods.simple_ordered import ordered_configurations
+from hpobench_ordered.space import SearchSpace
+
+PLAIN = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
+SMALL = SearchSpace(
+    [Parameter.number("k", 1, 4, integer=True), Parameter.choice("c", ("a", "b", "c"))]
+)
+
+
+def finished(n: int, *, seed: int = 0, space: SearchSpace = PLAIN) -> Evaluations:
+    rng = np.random.default_rng(seed)
+    return Evaluations(f"{seed}", {}, space.decode(space.sample_unit(rng, n)), rng.random(n))
+
+
+def make(history: list[Evaluations], *, seed: int = 0, space: SearchSpace = PLAIN) -> DREOrdered:
+    rng = np.random.default_rng(seed)
+    return DREOrdered(space=space, rng=rng, history=history, context={}, budget=25)
+
+
+def bowl(config: Config) -> float:
+    return math.hypot(config["x"] - 0.7, config["y"] - 0.4)
+
+
+def optimise(method: DREOrdered, loss=bowl, trials: int = 25) -> list[Config]:
+    configs = []
+    for _ in range(trials):
+        configs.append(method.ask())
+        method.tell(configs[-1], loss(configs[-1]))
+    return configs
+
+
+@given(st.lists(st.integers(-20, 20), min_size=1, max_size=40))
+def test_good_is_what_lies_below_the_interpolated_quantile(losses):
+    array = np.array(losses, dtype=float)
+    assert_array_equal(good_ones(array), array < np.quantile(array, 0.25))
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30))
+def test_at_most_a_quarter_is_good(losses):
+    assert good_ones(np.array(losses)).sum() <= math.ceil(0.25 * (len(losses) - 1))
+
+
+def test_first_the_ordered_configurations_then_one_at_random():
+    history = [finished(20, seed=s) for s in range(7)]
+    configs = optimise(make(history), trials=6)
+    assert configs[:5] == PLAIN.configs(ordered_configurations(history, count=5))
+    assert configs[5] == PLAIN.sample(np.random.default_rng(0))
+
+
+def test_fewer_transferred_configurations_mean_more_random_ones():
+    configs = optimise(make([finished(2, seed=1)]), trials=6)
+    rng = np.random.default_rng(0)
+    assert configs[2:] == [PLAIN.sample(rng) for _ in range(4)]
+
+
+def test_six_results_are_too_few_to_tell_candidates_apart():
+    method = make([finished(20, seed=1)])
+    optimise(method, trials=6)
+    assert len(set(method.scorer()(PLAIN.sample_unit(np.random.default_rng(0), 50)))) == 1
+    optimise(method, trials=10)
+    assert len(set(method.scorer()(PLAIN.sample_unit(np.random.default_rng(0), 50)))) > 1
+
+
+def test_it_learns_where_losses_are_low():
+    first, last = [], []
+    for seed in range(10):
+        losses = [bowl(c) for c in optimise(make([finished(20, seed=seed)], seed=seed), trials=40)]
+        first += losses[5:10]
+        last += losses[-10:]
+    assert np.median(last) < 0.6 * np.median(first)
+
+
+def test_among_equally_probable_ones_it_chooses_at_random():
+    chosen = optimise(make([finished(5)]), loss=lambda _: 1.0, trials=300)[6:]
+    assert kstest([c["x"] for c in chosen], "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf, 1e308])
+def test_losses_that_are_not_finite_or_extreme(loss):
+    method = make([finished(20)])
+    configs = optimise(method, lambda c: loss if c["x"] > 0.5 else -bowl(c))
+    assert len({tuple(c.items()) for c in configs}) == 25
+    assert method.fallbacks == 0
+
+
+def test_pending_configurations_are_not_suggested_again():
+    method = make([finished(20, space=SMALL)], space=SMALL)
+    optimise(method, lambda c: float(c["k"]), trials=6)
+    told = SMALL.configs(SMALL.decode(method.told()))
+    pending = [method.ask() for _ in range(6)]
+    assert len({tuple(c.items()) for c in told + pending}) == 12
+
+
+def test_an_exhausted_space_is_suggested_from_again():
+    method = make([finished(20, space=SMALL)], space=SMALL)
+    configs = [tuple(c.items()) for c in optimise(method, lambda c: float(c["k"]), trials=20)]
+    assert len(set(configs[:12])) == 12
+    assert set(configs[12:]) <= set(configs[:12])
+
+
+@pytest.mark.parametrize("history", [[], [Evaluations("", {}, np.ones((1, 2)), [math.nan])]])
+def test_without_a_finite_loss_it_starts_at_random(history):
+    configs = optimise(make(history), trials=6)
+    rng = np.random.default_rng(0)
+    assert configs == [PLAIN.sample(rng) for _ in range(6)]

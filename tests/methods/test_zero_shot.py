@@ -1,0 +1,187 @@
+"""ZeroShot: ranks, the greedy portfolio, measured and predicted losses, degenerate histories."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_array_equal
+from scipy.stats import rankdata
+
+from hpobench_ordered import Evaluations
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods.zero_shot import ZeroShot, portfolio, ranks
+from hpobench_ordered.space import SearchSpace
+
+PLAIN = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
+GRID = SearchSpace([Parameter.number("k", 0, 5, integer=True)])
+
+
+def finished(
+    n: int, *, seed: int = 0, optimum: float = 0.2, space: SearchSpace = PLAIN
+) -> Evaluations:
+    unit = space.sample_unit(np.random.default_rng(seed), n)
+    return Evaluations(f"{seed}", {}, space.decode(unit), ((unit - optimum) ** 2).sum(axis=1))
+
+
+def on_grid(*losses: float, values: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> Evaluations:
+    return Evaluations("", {}, np.array(values, dtype=float)[:, None], np.array(losses))
+
+
+def make(
+    history: list[Evaluations], *, seed: int = 0, space: SearchSpace = PLAIN, budget: int = 25
+) -> ZeroShot:
+    rng = np.random.default_rng(seed)
+    return ZeroShot(space=space, rng=rng, history=history, context={}, budget=budget)
+
+
+def suggested(history: list[Evaluations], count: int, *, seed: int = 0) -> list[int]:
+    """First suggestions on the grid."""
+    method = make(history, seed=seed, space=GRID, budget=count)
+    return [int(method.ask()["k"]) for _ in range(count)]
+
+
+def points(method: ZeroShot, count: int = 25) -> FloatArray:
+    return np.array([[c["x"], c["y"]] for c in (method.ask() for _ in range(count))])
+
+
+# -- portfolio -------------------------------------------------------------------------------------
+
+
+def test_first_the_lowest_mean_rank_then_what_complements_it():
+    R = np.array([[3.0, 1, 4, 5, 2], [3, 5, 1, 4, 2], [2, 4, 5, 1, 3]])
+    # Means: 2.67, 3.33, 3.33, 3.33, 2.33. With 4 (2, 2, 3) column 3 gives 5/3, 1 and 2 give 6/3.
+    assert portfolio(R, count=2) == [4, 3]
+
+
+def test_among_equally_good_ones_the_lower_mean_rank_then_the_first():
+    R = np.array([[1.0, 4, 2, 3], [4, 1, 3, 2]])
+    assert portfolio(R, count=2) == [0, 1]
+    R = np.array([[1.0, 3, 2, 4], [2, 4, 3, 1]])
+    assert portfolio(R, count=2) == [0, 3]
+
+
+def test_when_nothing_helps_another_portfolio_is_begun():
+    R = np.array([[1.0, 2, 3, 4, 5, 6], [6, 4, 3, 2, 5, 1]])
+    # 2 and 1 have the lowest mean, 3; after 1 (2, 4) come 5 (2, 1) and 0 (1, 1). Of what is left,
+    # 2 has the lowest mean, 3 lowers task 1's rank; 4 is the last.
+    assert portfolio(R, count=9) == [1, 5, 0, 2, 3, 4]
+
+
+@given(arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 8)), elements=st.integers(0, 5)))
+def test_every_member_is_the_best_choice(L):
+    R = ranks(L)
+    chosen = portfolio(R, count=5)
+    assert len(set(chosen)) == len(chosen) == min(5, R.shape[1])
+    begun = 0
+    for k, member in enumerate(chosen):
+        left = [j for j in range(R.shape[1]) if j not in chosen[:k]]
+        reached = {j: R[:, [*chosen[begun:k], j]].min(axis=1).mean() for j in left}
+        if k > begun and min(reached.values()) >= R[:, chosen[begun:k]].min(axis=1).mean():
+            begun = k
+            reached = {j: R[:, j].mean() for j in left}
+        assert member == min(left, key=lambda j: (reached[j], R[:, j].mean(), j))
+
+
+@given(arrays(float, st.tuples(st.integers(1, 3), st.integers(1, 9)), elements=st.integers(0, 4)))
+def test_ranks_as_scipy(L):
+    assert_array_equal(ranks(L), rankdata(L, axis=1))
+
+
+# -- suggestions -----------------------------------------------------------------------------------
+
+
+def test_one_previous_task_is_repeated_in_the_order_of_its_losses():
+    history = [finished(25, seed=3)]
+    (task,) = history
+    assert_array_equal(points(make(history)), task.values[np.argsort(task.losses)])
+    assert_array_equal(points(make(history, seed=1)), points(make(history)))
+
+
+def test_after_one_task_is_repeated_its_model_chooses():
+    (task,) = history = [finished(60, seed=3)]
+    more = points(make(history, budget=80), 80)[60:]
+    near = np.hypot(*(more - 0.2).T)
+    assert np.median(near) < 0.5 * np.median(np.hypot(*(task.values - 0.2).T))
+
+
+def test_where_every_task_measured_everything_nothing_is_predicted():
+    history = [on_grid(3, 1, 4, 5, 2, 6), on_grid(3, 5, 1, 4, 2, 6), on_grid(2, 4, 5, 1, 3, 6)]
+    assert suggested(history, 2) == [4, 3]
+    assert suggested(history, 2, seed=1) == [4, 3]
+
+
+def test_only_ranks_within_a_task_count():
+    losses = [(3, 1, 4, 5, 2, 6), (3, 5, 1, 4, 2, 6), (2, 4, 5, 1, 3, 6)]
+    plain = [on_grid(*row) for row in losses]
+    scaled = [on_grid(*np.exp((3.0 * i + 1.0) * np.array(row))) for i, row in enumerate(losses)]
+    assert suggested(plain, 6) == suggested(scaled, 6)
+
+
+def test_repeated_measurements_count_by_their_mean():
+    noisy = on_grid(0, 9, 1, 2, 3, 4, 5, values=(0, 0, 1, 2, 3, 4, 5))  # 0 has mean 4.5
+    assert suggested([noisy, noisy], 6) == [1, 2, 3, 4, 0, 5]
+
+
+def test_unmeasured_configurations_are_predicted():
+    # Nobody evaluated 3 on the second task, where its neighbours are the best.
+    history = [on_grid(6, 5, 4, 1, 3, 2), on_grid(6, 5, 1, 1, 3, values=(0, 1, 2, 4, 5))]
+    assert suggested(history, 1) == [3]
+
+
+def test_the_portfolio_holds_what_is_good_on_each_of_two_kinds_of_tasks():
+    history = [finished(60, seed=s, optimum=0.2 + 0.6 * (s % 2)) for s in range(6)]
+    first = points(make(history), 4)
+    assert np.hypot(*(first - 0.2).T).min() < 0.25
+    assert np.hypot(*(first - 0.8).T).min() < 0.25
+
+
+def test_results_of_this_task_do_not_matter():
+    history = [finished(25, seed=s) for s in range(4)]
+    method = make(history)
+    configs = []
+    for _ in range(25):
+        configs.append(method.ask())
+        method.tell(configs[-1], math.nan)
+    assert_array_equal([[c["x"], c["y"]] for c in configs], points(make(history)))
+    assert len({tuple(c.items()) for c in configs}) == 25
+
+
+# -- histories -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 5])
+def test_one_evaluation_a_task(tasks):
+    method = make([finished(1, seed=s) for s in range(tasks)])
+    assert len(np.unique(points(method), axis=0)) == 25
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_constant_failed_and_repeated_evaluations(tasks):
+    good = finished(30)
+    losses = np.where(np.arange(30) % 3 == 0, math.inf, 7.0)
+    values = np.repeat(good.values[:10], 3, axis=0)
+    history = [Evaluations("", {}, values, losses)] * tasks
+    assert len(np.unique(points(make(history)), axis=0)) == 25
+
+
+@pytest.mark.parametrize("history", [[], [Evaluations("", {}, np.ones((1, 2)), [math.nan])]])
+def test_without_a_finite_loss_suggestions_are_random(history):
+    method = make(history)
+    assert len(np.unique(points(method), axis=0)) == 25
+    assert method.fallbacks == 0
+
+
+def test_an_exhausted_space_is_suggested_from_again():
+    history = [on_grid(3, 1, 4, 5, 2, 6), on_grid(3, 5, 1, 4, 2, 6)]
+    configs = suggested(history, 10)
+    assert sorted(configs[:6]) == list(range(6))
+
+
+def test_only_so_many_evaluations_are_fitted(monkeypatch):
+    monkeypatch.setattr("hpobench_ordered.methods.zero_shot.MAX_EVALUATIONS", 100)
+    history = [finished(100, seed=s) for s in range(4)]
+    assert np.median(np.hypot(*(points(make(history)) - 0.2).T)) < 0.2

@@ -1,0 +1,39 @@
+import pickle
+
+import pytest
+
+from hpobench_ordered import MethodSpec, Ordered, load
+from hpobench_ordered.benchmark import Evaluations
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.methods.random_search import RandomSearch
+
+TRANSFER = MethodSpec("transfer", RandomSearch, "", "", min_history=2)
+
+
+@pytest.mark.parametrize("settings", [{"trials": 0}, {"tasks": 0}, {"workers_simulated": 0}])
+def test_protocol_needs_something_to_do(settings) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ExperimentError, match="at least 1 "):
+        Ordered(**settings)
+
+
+def test_settings_tell_protocols_apart() -> None:
+    settings = Ordered(trials=3, workers_simulated=4).settings()
+    assert settings == {"trials": 3, "tasks": None, "workers_simulated": 4}
+    assert pickle.loads(pickle.dumps(Ordered(tasks=2))) == Ordered(tasks=2)
+
+
+def test_assignments() -> None:
+    benchmark, protocol = load("newsvendor"), Ordered(trials=3, workers_simulated=2)
+    own: list[Evaluations] = []
+    for position, optimiser in enumerate(["bo", "bo", "transfer", "transfer"]):
+        given = protocol.assignment(benchmark, TRANSFER, position=position, own=own)
+        assert given.method.name == optimiser
+        assert given.task is benchmark.tasks[position]
+        assert (given.history, given.budget, given.workers_simulated) == (tuple(own), 3, 2)
+        values = benchmark.space.values([{"price_0": 1, "price_1": 2, "price_2": position}])
+        own.append(Evaluations(given.task.name, given.task.context, values, values[:, 0]))
+
+
+@pytest.mark.parametrize(("tasks", "length"), [(None, 9), (4, 4), (50, 9)])
+def test_length(tasks: int | None, length: int) -> None:
+    assert Ordered(tasks=tasks).length(load("newsvendor")) == length

@@ -1,0 +1,114 @@
+"""The suite of degenerate input, over all methods that are registered, and some that break it."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import hpobench_ordered as hbo
+from hpobench_ordered.testing import ConformanceError, check_degenerate_input
+
+
+@pytest.mark.parametrize("name", hbo.list_methods())
+def test_every_method(name: str) -> None:
+    check_degenerate_input(name)
+
+
+class Random(hbo.Method):
+    def ask(self):  # type: ignore[no-untyped-def]
+        return self.space.sample(self.rng)
+
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        pass
+
+
+class NeedsTwoTrials(Random):
+    def __init__(self, **kwargs):  # type: ignore[no-untyped-def]
+        super().__init__(**kwargs)
+        self.rng.choice(self.budget - 1, 1)
+
+
+class NeedsHistory(Random):
+    def ask(self):  # type: ignore[no-untyped-def]
+        last = self.history[-1]
+        return self.space.configs(last.values[[last.losses.argmin()]])[0]
+
+
+class NeedsTwoEvaluations(Random):
+    def __init__(self, **kwargs):  # type: ignore[no-untyped-def]
+        super().__init__(**kwargs)
+        for evaluations in self.history:
+            np.var(evaluations.losses, ddof=1)
+
+
+class NeedsDistinctEvaluations(Random):
+    def __init__(self, **kwargs):  # type: ignore[no-untyped-def]
+        super().__init__(**kwargs)
+        for evaluations in self.history:
+            1 / np.diff(np.sort(evaluations.values[:, 0]))
+
+
+class NeedsDifferentOptima(Random):
+    def __init__(self, **kwargs):  # type: ignore[no-untyped-def]
+        super().__init__(**kwargs)
+        optima = [e.values[e.losses.argmin()].tobytes() for e in self.history]
+        if len(set(optima)) == 1 < len(optima):
+            raise ValueError("an empty box")
+
+
+class NeedsDifferentLosses(Random):
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        self.losses = [*getattr(self, "losses", []), np.clip(np.nan_to_num(loss), -1e9, 1e9)]
+        if len(self.losses) > 1 and self.losses[-2:] == [1.0, 1.0]:
+            warnings.warn("cannot standardise", RuntimeWarning, stacklevel=2)
+
+
+class NeedsModerateLosses(Random):
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        if math.isfinite(loss):
+            np.square(loss)
+
+
+class NeedsFiniteLosses(Random):
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        if not math.isfinite(loss):
+            raise ValueError(f"a loss of {loss}")
+
+
+class NeedsFiniteHistory(Random):
+    def __init__(self, **kwargs):  # type: ignore[no-untyped-def]
+        super().__init__(**kwargs)
+        for evaluations in self.history:
+            np.nanmin(evaluations.losses)
+
+
+class NeedsSomethingNew(Random):
+    def ask(self):  # type: ignore[no-untyped-def]
+        self.asked = getattr(self, "asked", [])
+        for _ in range(1000):
+            config = super().ask()
+            if config not in self.asked:
+                self.asked.append(config)
+                return config
+        raise RuntimeError("everything has been tried")
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (NeedsTwoTrials, "with a budget of 1: .*, when it was made: ValueError"),
+        (NeedsHistory, "with no history: .*, trial 1: IndexError"),
+        (NeedsTwoEvaluations, "with a history of one evaluation: .*, when it was made: Runtime"),
+        (NeedsDistinctEvaluations, "with every evaluation several times: .*divide by zero"),
+        (NeedsDifferentOptima, "with the same optimum in all previous tasks: .*an empty box"),
+        (NeedsDifferentLosses, "with a constant objective: .*cannot standardise"),
+        (NeedsModerateLosses, "with enormous losses: .*overflow"),
+        (NeedsFiniteLosses, "with losses some of which are not finite: .*a loss of "),
+        (NeedsFiniteHistory, "with a loss of nan always: .*All-NaN"),
+        (NeedsSomethingNew, ", trial 3: RuntimeError: everything has been tried"),
+    ],
+)
+def test_methods_that_need_more_are_found(method: type[hbo.Method], message: str) -> None:
+    with pytest.raises(ConformanceError, match=message):
+        check_degenerate_input(method)

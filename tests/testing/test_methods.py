@@ -1,0 +1,163 @@
+"""The suites of methods, over all that are registered, and some that break them."""
+
+import itertools
+from concurrent.futures import Executor, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import hpobench_ordered as hbo
+from hpobench_ordered.testing import ConformanceError, check_beats_random_search, check_method
+from hpobench_ordered.testing.toy import DRIFT, START
+
+
+@pytest.mark.parametrize("name", hbo.list_methods())
+def test_every_method(name: str, executor: Executor) -> None:
+    check_method(name, executor=executor)
+
+
+@pytest.mark.parametrize("name", sorted(set(hbo.list_methods()) - {"random-search"}))
+def test_every_method_beats_random_search(name: str) -> None:
+    check_beats_random_search(name)
+
+
+class Random(hbo.Method):
+    def ask(self):  # type: ignore[no-untyped-def]
+        return self.space.sample(self.rng)
+
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        pass
+
+
+class IgnoresSeed(Random):
+    def ask(self):  # type: ignore[no-untyped-def]
+        self.rng.random()
+        return self.space.sample(np.random.default_rng(0))
+
+
+class IgnoresSpawned(Random):
+    def ask(self):  # type: ignore[no-untyped-def]
+        self.rng.spawn(1)
+        return self.space.sample(np.random.default_rng(0))
+
+
+class UsesGlobalGenerator(Random):
+    def ask(self):  # type: ignore[no-untyped-def]
+        return self.space.sample(np.random.default_rng(np.random.randint(1000)))  # noqa: NPY002
+
+
+class SharesState(Random):
+    asked: list[int] = []  # noqa: RUF012
+
+    def ask(self):  # type: ignore[no-untyped-def]
+        self.asked.append(1)
+        return super().ask() if len(self.asked) % 13 else self.space.sample(self.rng.spawn(1)[0])
+
+
+class LeavesBounds(Random):
+    def ask(self):  # type: ignore[no-untyped-def]
+        config = super().ask()
+        return {name: 1e9 if type(v) is float else v for name, v in config.items()}
+
+
+class ChangesHistory(Random):
+    def ask(self):  # type: ignore[no-untyped-def]
+        for evaluations in self.history:
+            evaluations.context["seen"] = 1  # type: ignore[index]
+        return super().ask()
+
+
+class FailsWithHistory(Random):
+    def ask(self):  # type: ignore[no-untyped-def]
+        return {} if len(self.history) > 1 else super().ask()
+
+
+class AwaitsResults(Random):
+    waits = False
+
+    def ask(self):  # type: ignore[no-untyped-def]
+        if self.waits:
+            raise RuntimeError("no result yet")
+        self.waits = True
+        return super().ask()
+
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        self.waits = False
+
+
+class Deterministic(Random):
+    """The same configurations in every run, without a look at the generator."""
+
+    def ask(self):  # type: ignore[no-untyped-def]
+        return self.space.sample(np.random.default_rng(0))
+
+
+class Maximises(hbo.Method):
+    """Stays close to the worst that was seen."""
+
+    def ask(self):  # type: ignore[no-untyped-def]
+        worst = max(self.history, key=lambda e: e.losses.max())
+        return self.space.configs(worst.values[[int(worst.losses.argmax())]])[0]
+
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        pass
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (IgnoresSeed, "ignores what it draws"),
+        (IgnoresSpawned, "ignores what it draws"),
+        (UsesGlobalGenerator, "global random state"),
+        (SharesState, "other suggestions for the same seed|shares state"),
+        (LeavesBounds, "must be a number in"),
+        (ChangesHistory, "changes the history"),
+        (FailsWithHistory, "'x' is missing"),
+        (AwaitsResults, "trial 2: RuntimeError: no result yet"),
+    ],
+)
+def test_broken_methods_are_found(method, message: str, executor: Executor) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ConformanceError, match=message):
+        check_method(method, executor=executor)
+
+
+def test_a_deterministic_method_conforms() -> None:
+    with ThreadPoolExecutor(1) as here:  # another process could not import this module
+        check_method(Deterministic, executor=here)
+
+
+class Oracle(hbo.Method):
+    """Knows the optimum."""
+
+    def ask(self):  # type: ignore[no-untyped-def]
+        optimum = np.full((1, self.space.dimension), START + DRIFT * self.context["index"])
+        return self.space.configs(self.space.decode(optimum))[0]
+
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        pass
+
+
+class OracleThatKeepsState(Oracle):
+    """Knows the optimum, but as little as a method can know the direction, it differs there."""
+
+    made = itertools.count()
+
+    def __init__(self, **kwargs):  # type: ignore[no-untyped-def]
+        super().__init__(**kwargs)
+        self.context = {"index": self.context["index"] + 1e-9 * next(self.made)}
+
+
+def test_a_method_that_knows_the_optimum_beats_random_search() -> None:
+    check_beats_random_search(Oracle)
+
+
+def test_a_method_that_differs_where_the_objective_is_maximised_is_found() -> None:
+    with pytest.raises(ConformanceError, match="other suggestions where the objective is maximi"):
+        check_beats_random_search(OracleThatKeepsState)
+
+
+@pytest.mark.parametrize("method", [Random, Maximises])
+def test_methods_that_do_not_learn_are_found(method: type[hbo.Method]) -> None:
+    spec = hbo.MethodSpec(method.__name__, method, "", "", min_history=1)
+    with pytest.raises(ConformanceError, match="not better than random search with twice the"):
+        check_beats_random_search(spec)
