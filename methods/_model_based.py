@@ -122,6 +122,12 @@ class ModelBased(Method):
         """Blocks of candidates, canonical unit vectors (m, d), until one holds what is untried."""
         return candidate_blocks(self.region, self.rng)
 
+    def refined(
+        self, unit: FloatArray, scores: FloatArray, scorer: Scorer
+    ) -> tuple[FloatArray, FloatArray]:
+        """A block of candidates (m, d) with scores (m,) and what else may be worth trying."""
+        return unit, scores
+
     # -- internals -----------------------------------------------------------------------------
 
     def _code(self, values: FloatArray) -> FloatArray:
@@ -160,8 +166,8 @@ class ModelBased(Method):
         If everything has been tried, the best candidate of all blocks is repeated.
         """
         best, exhausted = -math.inf, np.empty(0)
-        for unit in self.candidates():
-            scores = scorer(unit)
+        for block in self.candidates():
+            unit, scores = self.refined(block, scorer(block), scorer)
             values = self._tried.first_new(unit, scores)
             if values is not None:
                 return values

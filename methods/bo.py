@@ -22,6 +22,9 @@ FEW = 8
 EVERY = 5
 """Suggestions from one fit with a second start to the next; with many evaluations, of any fit."""
 
+REFINED, REFINEMENTS, REFINEMENT_SCALE = 5, 200, 0.3
+"""Local refinement: best candidates, draws near them, and how much nearer each round draws."""
+
 
 class BayesianOptimisation(ModelBased):
     """A few initial trials, then the candidate of highest expected improvement.
@@ -42,6 +45,8 @@ class BayesianOptimisation(ModelBased):
         random_trials: As in `ModelBased`.
         region: As in `ModelBased`.
         warped: Whether the model warps the features of numeric hyperparameters.
+        refinements: Rounds of local refinement, in which candidates are drawn ever closer to the
+            best ones.
     """
 
     def __init__(
@@ -56,6 +61,7 @@ class BayesianOptimisation(ModelBased):
         random_trials: int = 3,
         region: Region | None = None,
         warped: bool = False,
+        refinements: int = 0,
     ) -> None:
         super().__init__(
             space=space,
@@ -68,6 +74,7 @@ class BayesianOptimisation(ModelBased):
             region=region,
         )
         self._warped = warped
+        self._refinements = refinements
         self._kernel: Kernel | None = None
         self._theta: FloatArray | None = None
         self._fits = 0
@@ -104,6 +111,17 @@ class BayesianOptimisation(ModelBased):
     def feature_groups(self) -> IntArray:
         """Length scale of each feature column, (p,): the columns of a categorical share one."""
         return np.repeat(np.arange(self.space.dimension), _widths(self.space))
+
+    def refined(
+        self, unit: FloatArray, scores: FloatArray, scorer: Scorer
+    ) -> tuple[FloatArray, FloatArray]:
+        """The candidates (m, d) with scores (m,), and more of them near the best."""
+        for scale in REFINEMENT_SCALE ** np.arange(1, self._refinements + 1):
+            best = unit[np.argsort(-scores, kind="stable")[:REFINED]]
+            near = self.region.sample_near(self.rng, best, n=REFINEMENTS, scale=scale)
+            unit = np.concatenate([unit, near])
+            scores = np.concatenate([scores, scorer(near)])
+        return unit, scores
 
     # -- internals -----------------------------------------------------------------------------
 

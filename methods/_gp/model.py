@@ -136,8 +136,9 @@ class GaussianProcess:
         self._g = kernel.length_scales
         self._X, self._y = X, y
         self._Z = self._warped(X)
-        S = compiled.squared_differences(self._Z, kernel.groups, self._g)
-        K, _ = compiled.covariance(S, theta, kernel.smoothness.value)
+        nu2 = kernel.smoothness.value
+        K = compiled.cross_covariance(self._Z, self._Z, kernel.groups, theta, self._g, nu2)
+        K[np.diag_indices_from(K)] += math.exp(theta[self._g + 1])
         positive, self._R = _route(len(y)).cholesky(K)
         if not positive:
             raise ModelError("the covariance matrix is not numerically positive definite")

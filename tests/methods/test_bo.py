@@ -185,6 +185,39 @@ def test_pending_configurations_repel_the_next_ones():
     assert apart > 1.5 * sum(spread(seed, told=False) for seed in range(5))
 
 
+def test_refinement_comes_nearer_to_the_optimum_of_a_smooth_objective():
+    def final(refinements: int) -> float:
+        runs = (make(PLAIN, seed=seed, refinements=refinements) for seed in range(6))
+        return float(np.median([min(map(bowl, optimise(m, bowl, trials=20))) for m in runs]))
+
+    assert final(3) < 0.3 * final(0)
+
+
+def test_warping_helps_where_the_scale_is_wrong():
+    def loss(config: Config) -> float:
+        return math.sin(14 * (1 - config["x"]) ** 5) + config["x"]
+
+    def final(*, warped: bool) -> float:
+        runs = (make(PLAIN, seed=seed, warped=warped) for seed in range(10))
+        return float(np.mean([min(map(loss, optimise(m, loss, trials=15))) for m in runs]))
+
+    assert final(warped=True) < final(warped=False)
+
+
+@pytest.mark.parametrize("space", [PLAIN, MIXED, SMALL])
+def test_neighbours_are_configurations_near_the_centres(space):
+    region, rng = Region(space), np.random.default_rng(0)
+    centres = space.sample_unit(rng, 4)
+    near = region.sample_near(rng, centres, n=500, scale=0.01)
+    np.testing.assert_array_equal(near, space.canonical(near))
+    space.values(space.configs(space.decode(near)))
+    smooth = [j for j, p in enumerate(space.parameters) if not p.is_discrete]
+    for j in smooth:
+        known = near[~np.isnan(near[:, j]), j]
+        apart = np.abs(known[:, None] - centres[~np.isnan(centres[:, j]), j]).min(axis=1)
+        assert np.median(apart) < 0.02
+
+
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
 def test_a_loss_that_is_not_finite_counts_as_the_worst(loss):
     def broken(config: Config) -> float:
