@@ -262,7 +262,7 @@ def generators() -> "Mapping[str, Generator]":
     """What can regenerate an artifact, by the benchmark's name."""
     from hpobench_ordered.generation.base import Generator
 
-    return _index(GENERATION, "GENERATORS", Generator)
+    return specs_by_name(GENERATION, "GENERATORS", Generator)
 
 
 # -- discovery -------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def _exported(package: str, attribute: str, kind: type[Any]) -> Iterator[Any]:
         yield from specs
 
 
-def _index(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]:
+def specs_by_name(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]:
     """All specs of a kind, by name.
 
     Raises:
@@ -321,11 +321,11 @@ def _index(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]:
 
 @cache
 def _benchmarks() -> Mapping[str, BenchmarkSpec]:
-    return _index(BENCHMARKS, "SPECS", BenchmarkSpec)
+    return specs_by_name(BENCHMARKS, "SPECS", BenchmarkSpec)
 
 
 @cache
 def _methods() -> "Mapping[str, MethodSpec]":
     from hpobench_ordered.methods.base import MethodSpec
 
-    return _index(METHODS, "SPECS", MethodSpec)
+    return specs_by_name(METHODS, "SPECS", MethodSpec)

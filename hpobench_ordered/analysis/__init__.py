@@ -1,5 +1,9 @@
 """Analysis: pure functions on arrays and frames."""
 
+from hpobench_ordered.analysis.differences import Difference, difference, pooled
+from hpobench_ordered.analysis.downstream import Estimate
+from hpobench_ordered.analysis.fallbacks import fallback_counts
+from hpobench_ordered.analysis.ranks import Ranks, mean_ranks
 from hpobench_ordered.analysis.scores import (
     Scores,
     TaskMean,
@@ -8,4 +12,17 @@ from hpobench_ordered.analysis.scores import (
     normalised_scores,
 )
 
-__all__ = ["Scores", "TaskMean", "incumbents", "loss_array", "normalised_scores"]
+__all__ = [
+    "Difference",
+    "Estimate",
+    "Ranks",
+    "Scores",
+    "TaskMean",
+    "difference",
+    "fallback_counts",
+    "incumbents",
+    "loss_array",
+    "mean_ranks",
+    "normalised_scores",
+    "pooled",
+]

@@ -8,6 +8,7 @@ import click
 from hpobench_ordered.cli.benchmarks import evaluate, fetch, info, list_, methods, verify
 from hpobench_ordered.cli.experiments import report, run
 from hpobench_ordered.cli.generate import generate
+from hpobench_ordered.cli.reproduce import reproduce
 from hpobench_ordered.errors import (
     ExperimentError,
     HPOBenchOrderedError,
@@ -31,7 +32,7 @@ def app() -> None:
     """
 
 
-for command in (list_, methods, info, evaluate, fetch, verify, generate, run, report):
+for command in (list_, methods, info, evaluate, fetch, verify, generate, run, report, reproduce):
     app.add_command(command)
 
 

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered.analysis import Scores, TaskMean, loss_array, normalised_scores
+from hpobench_ordered.analysis import (
+    Scores,
+    TaskMean,
+    fallback_counts,
+    loss_array,
+    normalised_scores,
+)
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.errors import ExperimentError, StoreError
@@ -125,9 +131,7 @@ def _score(label: str, group: "pd.DataFrame") -> BenchmarkScores:
     group = group[group["seed"].isin(complete)]
     scores = normalised_scores(loss_array(group, methods), methods)
     tasks = group.drop_duplicates("task").sort_values("task")["task_name"]
-    # The count goes on over the trials of a task.
-    counted = group.groupby(["method", "seed", "task"])["fallbacks"].max()
-    fallbacks = counted.groupby("method").sum().to_dict()
+    fallbacks = fallback_counts(group)
     return BenchmarkScores(label, tuple(tasks), len(complete), scores, fallbacks, left_out)
 
 

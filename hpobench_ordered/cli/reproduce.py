@@ -1,0 +1,113 @@
+"""The command that reproduces a paper."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpobench_ordered.cli._show import print_table, progress_bar
+from hpobench_ordered.cli.experiments import parse_seeds
+
+if TYPE_CHECKING:
+    from hpobench_ordered.reproduction import Reproduction
+
+EXAMPLES = """\b
+Examples:
+  hpobench-ordered reproduce othpo --workers 2
+      everything: 65 experiments and three more, 50 seeds each
+  hpobench-ordered reproduce othpo --seeds 5 --output quick
+      the same with 5 seeds, in a tenth of the time
+  hpobench-ordered reproduce othpo --figure 5 --figure 6
+      two figures, and only the runs that they need
+  hpobench-ordered reproduce othpo --figure 1
+      a landscape: nothing is run
+  hpobench-ordered fetch xgboost-mnist
+  hpobench-ordered reproduce othpo --table 4 --surrogate nearest
+      on the authors' own surrogate, which their numbers come from
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("paper")
+@click.option("--figure", "figures", type=int, multiple=True, help="Only this figure; repeat.")
+@click.option("--table", "tables", type=int, multiple=True, help="Only this table; repeat.")
+@click.option(
+    "--seeds",
+    help="How many (5), a range (10-19), a list (3,7); the paper's without.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=lambda: os.cpu_count() or 1,
+    show_default="all processors",
+    help="Number of processes.",
+)
+@click.option(
+    "--surrogate",
+    help="Evaluate on this one the benchmarks that have it, such as xgboost-mnist on nearest.",
+)
+@click.option(
+    "--simulated-workers",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Trials in flight: a method is asked for so many before it is told the first result.",
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("reproduction"),
+    show_default=True,
+    help="Folder of everything; running again with the same folder continues.",
+)
+def reproduce(
+    paper: str,
+    figures: tuple[int, ...],
+    tables: tuple[int, ...],
+    seeds: str | None,
+    workers: int,
+    surrogate: str | None,
+    simulated_workers: int,
+    output: Path,
+) -> None:
+    """Reproduce the results of a paper and check what it claims.
+
+    Runs the experiments of PAPER (othpo: Hellan et al. 2023), draws its figures, computes its
+    tables, and says which of its claims hold. Runs are kept in OUTPUT/results: what is finished is
+    not run again, so stopping loses nothing. OUTPUT/summary.md has everything on one page,
+    OUTPUT/figures.md every figure next to what the paper says about it; each figure is there as
+    PNG, SVG and CSV.
+    """
+    from hpobench_ordered import reproduction
+
+    chosen = reproduction.paper(paper)
+    with progress_bar() as move:
+        result = reproduction.reproduce(
+            chosen,
+            folder=output,
+            figures=figures,
+            tables=tables,
+            seeds=None if seeds is None else parse_seeds(seeds),
+            surrogate=surrogate,
+            workers=workers,
+            workers_simulated=simulated_workers,
+            progress=move,
+        )
+    _show(result)
+
+
+def _show(result: "Reproduction") -> None:
+    from hpobench_ordered.reproduction import summary
+
+    if result.claims:
+        rows = summary.claim_rows(result)
+        print_table(summary.CLAIM_HEADER, rows, title=f"{result.setup.paper.citation}\n")
+    for exhibit in result.setup.exhibits:
+        if exhibit.name in result.entries:
+            click.echo()
+            rows = summary.entry_rows(result.entries[exhibit.name])
+            print_table(summary.ENTRY_HEADER, rows, title=f"{exhibit.title}: {exhibit.caption}")
+    click.echo()
+    for path in result.setup.files:
+        click.echo(str(path))

@@ -1,0 +1,115 @@
+"""How every figure of the package looks: a fixed look per method, and how figures are saved.
+
+The groups are coloured as in Hellan et al. (2023), figure 5: methods that know the order of tasks
+blue, purple and pink, standard transfer methods yellow and red, methods without transfer green.
+"""
+
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DOTS_PER_INCH = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a method is drawn.
+
+    Attributes:
+        colour: Colour of bars, lines and points.
+        marker: Marker of points.
+        line: Line style of curves.
+    """
+
+    colour: str
+    marker: str
+    line: str
+
+
+# Any two colours stay apart (20 or more in CIELAB) for readers with any of the three kinds of
+# colour blindness as well; markers and lines tell the groups apart without colour.
+STYLES: Mapping[str, Style] = {
+    "random-search": Style("#2B8056", "s", "-"),
+    "bo": Style("#94BF70", "s", "-"),
+    "bounding-box": Style("#7C1006", "^", "-."),
+    "zero-shot": Style("#D45002", "v", "-."),
+    "cts": Style("#FEB201", "P", "-."),
+    "transfer-bo": Style("#7819AD", "D", "--"),
+    "simple-ordered-shuffled": Style("#42C1FB", "X", "--"),
+    "simple-ordered": Style("#141B52", "o", "--"),
+    "simple-previous": Style("#C64DA1", "p", "--"),
+    "simple-previous-no-bo": Style("#E2B3CA", "X", "--"),
+    "dre-ordered": Style("#0134F7", "h", "--"),
+}
+"""Looks of the paper's methods, in the order in which they are drawn."""
+
+SPARE = (
+    Style("#7F7F7F", "<", ":"),
+    Style("#8C6D46", ">", ":"),
+    Style("#222222", "8", ":"),
+    Style("#17A2A2", "d", ":"),
+)
+"""Looks of other methods, given out in the order of their names."""
+
+
+def drawing_order(methods: Iterable[str]) -> list[str]:
+    """Sort methods as they are drawn: the paper's as in its figures, then others by name."""
+    ranks = {method: rank for rank, method in enumerate(STYLES)}
+    return sorted(methods, key=lambda method: (ranks.get(method, len(ranks)), method))
+
+
+def styles(methods: Iterable[str]) -> dict[str, Style]:
+    """The look of each method, in drawing order; the paper's look the same in every figure."""
+    ordered = drawing_order(methods)
+    others = [method for method in ordered if method not in STYLES]
+    spare = {method: SPARE[i % len(SPARE)] for i, method in enumerate(others)}
+    return {method: STYLES.get(method) or spare[method] for method in ordered}
+
+
+def tidy(axes: "Axes") -> None:
+    """Take away what carries no information: the frame above and on the right."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=8)
+
+
+def legend_below(figure: "Figure", *, columns: int = 6) -> None:
+    """Put one legend under all panels, each method once and in drawing order."""
+    entries = {
+        label: handle
+        for axes in figure.axes
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    labels = drawing_order(entries)
+    figure.legend(
+        [entries[label] for label in labels],
+        labels,
+        loc="outside lower center",
+        ncols=min(columns, max(1, len(labels))),
+        frameon=False,
+        fontsize=9,
+    )
+
+
+def figure_files(figure: "Figure", stem: str) -> dict[str, bytes]:
+    """Encode a figure as PNG and SVG, by file name; the same figure gives the same bytes."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    figure.set_dpi(DOTS_PER_INCH)
+    # Laid out once: `savefig` would do so twice for each format, which takes most of the time.
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    png, svg = io.BytesIO(), io.BytesIO()
+    FigureCanvasAgg(figure).print_png(png)  # type: ignore[no-untyped-call]
+    # Neither a date nor random ids.
+    with mpl.rc_context({"svg.hashsalt": "hpobench_ordered"}):
+        FigureCanvasSVG(figure).print_svg(  # type: ignore[no-untyped-call]
+            svg, metadata={"Date": None}
+        )
+    return {f"{stem}.png": png.getvalue(), f"{stem}.svg": svg.getvalue()}

@@ -1,0 +1,239 @@
+"""Ways of checking a claim: each makes a function from the results to findings.
+
+Scores are means over the tasks with history (task 2 and on) and over seeds; lower is better. A
+claim holds on what was measured, the means; the two standard errors printed beside them, of the
+difference seed by seed, say how much that is worth.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from hpobench_ordered.analysis import Difference, Scores, difference, pooled
+from hpobench_ordered.analysis.optima import drift
+from hpobench_ordered.reproduction.evidence import FIRST_WITH_HISTORY, Evidence
+from hpobench_ordered.reproduction.paper import Check, Comparison, Entry, Finding
+
+ScoreCheck = Callable[[str, Scores], Finding]
+
+
+def ahead(firsts: Sequence[str], rivals: Sequence[str], *, trial: int) -> Check:
+    """Each of some methods scores better than each of some others, benchmark by benchmark."""
+
+    def check(benchmark: str, scores: Scores) -> Finding:
+        means = _means(scores, trial)
+        last = max(firsts, key=means.__getitem__)
+        rival = min(rivals, key=means.__getitem__)
+        holds = means[last] < means[rival]
+        gap = difference(scores, last, rival, trial=trial)
+        sign = "<" if holds else "≥"
+        measured = f"{_scored(means, [last])} {sign} {_scored(means, [rival])}"
+        return Finding(benchmark, f"{measured} ({_describe(gap)})", holds)
+
+    return _by_benchmark(check)
+
+
+def ahead_on_tasks(first: str, second: str, *, trial: int, share: float) -> Check:
+    """One method scores better than another on at least a share of all tasks together."""
+
+    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
+        gap = _pooled(evidence, comparisons, first, second, trial)
+        measured = f"on {gap.better} of {gap.tasks} tasks ({share:.0%} is taken for enough)"
+        holds = gap.tasks > 0 and gap.better >= share * gap.tasks
+        return [Finding(_together(comparisons), measured, holds)]
+
+    return check
+
+
+def stays_ahead(first: str, second: str, *, since: int) -> Check:
+    """One method scores better than another after every trial from one on."""
+
+    def check(benchmark: str, scores: Scores) -> Finding:
+        trials = range(since, scores.values.shape[-1] + 1)
+        gaps = {trial: difference(scores, first, second, trial=trial) for trial in trials}
+        worst = max(gaps, key=lambda trial: gaps[trial].mean)
+        measured = f"least ahead after trial {worst} ({_describe(gaps[worst])})"
+        return Finding(benchmark, measured, gaps[worst].mean < 0)
+
+    return _by_benchmark(check)
+
+
+def best(expected: Mapping[str, str], *, among: Sequence[str], trial: int) -> Check:
+    """The method expected on each benchmark scores best of some methods."""
+
+    def check(benchmark: str, scores: Scores) -> Finding:
+        means = _means(scores, trial)
+        ordered = sorted(among, key=means.__getitem__)
+        method = expected[benchmark]
+        place = sorted(means.values()).index(means[method]) + 1
+        measured = f"{_scored(means, ordered)}; {method} is number {place} of all {len(means)}"
+        return Finding(benchmark, measured, ordered[0] == method)
+
+    return _by_benchmark(check)
+
+
+def similar(first: str, second: str, *, trial: int, margin: float, share: float) -> Check:
+    """Two methods hardly differ, on at least a share of all tasks together.
+
+    Hardly: by less than a margin, in units of the score, or than two standard errors.
+    """
+
+    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
+        gap = _pooled(evidence, comparisons, first, second, trial)
+        alike = gap.alike(margin=margin)
+        measured = (
+            f"less than {margin:.0f} or two standard errors apart on {alike} of {gap.tasks} tasks "
+            f"({share:.0%} is taken for enough)"
+        )
+        holds = gap.tasks > 0 and alike >= share * gap.tasks
+        return [Finding(_together(comparisons), measured, holds)]
+
+    return check
+
+
+def early_and_late(early: str, late: str, *, trial: int) -> Check:
+    """One method is better on the first half of the tasks with history, another on the rest."""
+
+    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
+        gaps = [_difference(evidence, item, early, late, trial) for item in comparisons]
+        halves = [np.array_split(gap.values, 2, axis=1) for gap in gaps]
+        first, second = (pooled([Difference(half[i]) for half in halves]) for i in (0, 1))
+        measured = f"early tasks: {_describe(first)}; later tasks: {_describe(second)}"
+        return [Finding(_together(comparisons), measured, first.mean < 0 < second.mean)]
+
+    return check
+
+
+def between(middle: str, lower: str, upper: str, *, trials: Sequence[int]) -> Check:
+    """A method's score lies between those of two others, after each of some trials."""
+
+    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
+        findings = []
+        for trial in trials:
+            for comparison in comparisons:
+                means = _means(evidence.scores(comparison), trial)
+                low, mid, high = (means[method] for method in (lower, middle, upper))
+                measured = _scored(means, sorted((lower, middle, upper), key=means.__getitem__))
+                subject = f"{comparison.benchmark}, trial {trial}"
+                findings.append(Finding(subject, measured, low <= mid <= high))
+        return findings
+
+    return check
+
+
+def lead_shrinks(firsts: Sequence[str], rivals: Sequence[str], *, trials: Sequence[int]) -> Check:
+    """The lead of the best of some methods over the best of others is largest at first."""
+
+    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
+        findings = []
+        for comparison in comparisons:
+            leads = []
+            for trial in trials:
+                means = _means(evidence.scores(comparison), trial)
+                leads.append(min(means[m] for m in rivals) - min(means[m] for m in firsts))
+            numbers = ", ".join(
+                f"{lead:+.1f} after {trial}" for lead, trial in zip(leads, trials, strict=True)
+            )
+            finding = Finding(comparison.benchmark, f"lead {numbers}", max(leads[1:]) < leads[0])
+            findings.append(finding)
+        return findings
+
+    return check
+
+
+def overtaken(leaders: Sequence[str], followers: Sequence[str]) -> Check:
+    """The best mean rank is a leader's after the first trial, and a follower's after the last."""
+
+    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
+        findings = []
+        for comparison in comparisons:
+            ranks = evidence.ranks(comparison)
+            lead = np.min([ranks.of(m) for m in leaders], axis=0)
+            chase = np.min([ranks.of(m) for m in followers], axis=0)
+            behind = np.flatnonzero(lead >= chase)
+            when = f"first overtaken after trial {behind[0] + 1}" if len(behind) else "never"
+            measured = (
+                f"best rank {lead[0]:.1f} against {chase[0]:.1f} after trial 1, {lead[-1]:.1f} "
+                f"against {chase[-1]:.1f} after {len(lead)}; {when}"
+            )
+            holds = bool(lead[0] < chase[0] and chase[-1] < lead[-1])
+            findings.append(Finding(comparison.benchmark, measured, holds))
+        return findings
+
+    return check
+
+
+def positive(
+    compute: Callable[[Evidence, Sequence[Comparison]], Sequence[Entry]], row: str
+) -> Check:
+    """The entries of a table's row are positive."""
+
+    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
+        return [
+            Finding(
+                entry.column,
+                f"{entry.measured.value:.1f} % ({entry.measured.lower:.1f} to "
+                f"{entry.measured.upper:.1f})",
+                entry.measured.value > 0,
+            )
+            for entry in compute(evidence, comparisons)
+            if entry.row == row
+        ]
+
+    return check
+
+
+def grows(benchmark: str, hyperparameter: str, *, count: int, at_least: float) -> Check:
+    """The best configurations of a benchmark have larger values from task to task."""
+
+    def check(evidence: Evidence, _: Sequence[Comparison]) -> list[Finding]:
+        landscape = evidence.landscape(benchmark)
+        column = landscape.benchmark.space.names.index(hyperparameter)
+        unit = landscape.benchmark.space.encode(landscape.values)[:, column]
+        correlation = drift(unit, landscape.losses, count=count)
+        measured = f"rank correlation with the task {correlation:.2f} (asked: {at_least})"
+        return [Finding(f"{hyperparameter} of {benchmark}", measured, correlation >= at_least)]
+
+    return check
+
+
+# -- internals -------------------------------------------------------------------------------------
+
+
+def _by_benchmark(check: ScoreCheck) -> Check:
+    def checked(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
+        return [check(item.benchmark, evidence.scores(item)) for item in comparisons]
+
+    return checked
+
+
+def _means(scores: Scores, trial: int) -> dict[str, float]:
+    means = scores.over_tasks(trial=trial, first_task=FIRST_WITH_HISTORY).mean
+    return dict(zip(scores.methods, means.tolist(), strict=True))
+
+
+def _scored(means: Mapping[str, float], methods: Sequence[str]) -> str:
+    return ", ".join(f"{method} {means[method]:.1f}" for method in methods)
+
+
+def _describe(gap: Difference) -> str:
+    errors = "" if np.isnan(gap.two_standard_errors) else f" ± {gap.two_standard_errors:.1f}"
+    return f"{gap.mean:+.1f}{errors}, better on {gap.better} of {gap.tasks} tasks"
+
+
+def _difference(
+    evidence: Evidence, comparison: Comparison, first: str, second: str, trial: int
+) -> Difference:
+    scores = evidence.scores(comparison)
+    return difference(scores, first, second, trial=trial, first_task=FIRST_WITH_HISTORY)
+
+
+def _pooled(
+    evidence: Evidence, comparisons: Sequence[Comparison], first: str, second: str, trial: int
+) -> Difference:
+    gaps = [_difference(evidence, item, first, second, trial) for item in comparisons]
+    return pooled(gaps)
+
+
+def _together(comparisons: Sequence[Comparison]) -> str:
+    return f"{len(comparisons)} benchmarks together"

@@ -1,0 +1,189 @@
+"""What finished runs show: read from the store when a figure, table or claim asks for it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis import (
+    Ranks,
+    Scores,
+    fallback_counts,
+    incumbents,
+    loss_array,
+    mean_ranks,
+    normalised_scores,
+)
+from hpobench_ordered.benchmark import Benchmark
+from hpobench_ordered.experiment.plan import Cell
+from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.registry import load
+from hpobench_ordered.reproduction.paper import Comparison
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SAMPLED = 1000
+"""Number of random configurations of a landscape: as many as the paper evaluated of XGBoost."""
+
+ENUMERATED = 20_000
+"""Up to so many configurations, a discrete search space is shown as a whole."""
+
+FIRST_WITH_HISTORY = 1
+"""Index of the first task with history: "task 2" in the paper."""
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """Many configurations of a benchmark, evaluated on all of its tasks.
+
+    Attributes:
+        benchmark: The benchmark.
+        values: Configurations coded as `SearchSpace.values`, shape (n, d).
+    """
+
+    benchmark: Benchmark
+    values: FloatArray
+
+    @cached_property
+    def objective(self) -> FloatArray:
+        """Objective values in their own units, shape (T, n)."""
+        return np.stack([task.evaluate_many(self.values) for task in self.benchmark.tasks])
+
+    @property
+    def losses(self) -> FloatArray:
+        """Their losses, shape (T, n)."""
+        return self.benchmark.objective.losses(self.objective)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether these are all configurations there are."""
+        return len(self.values) == self.benchmark.space.size
+
+    def column(self, name: str) -> FloatArray:
+        """One hyperparameter of every configuration, shape (n,)."""
+        return np.asarray(self.values[:, self.benchmark.space.names.index(name)])
+
+    @classmethod
+    def of(cls, benchmark: Benchmark) -> "Landscape":
+        """All configurations of a small discrete space, else random ones, always the same."""
+        space = benchmark.space
+        if space.size <= ENUMERATED and not space.conditions:
+            axes = [np.arange(p.lower, p.upper + 1) for p in space.parameters]
+            grid = np.meshgrid(*axes, indexing="ij")
+            return cls(benchmark, np.stack([axis.ravel() for axis in grid], axis=1))
+        rng = np.random.default_rng(0)
+        return cls(benchmark, space.decode(space.sample_unit(rng, SAMPLED)))
+
+
+class Evidence:
+    """The results that figures, tables and claims are made from.
+
+    Args:
+        store: Where the runs are.
+        cells: The runs that count, all finished.
+        surrogates: Surrogate by name of benchmark, where it is not the default one.
+        evaluated: As `Paper.evaluated`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        cells: Sequence[Cell],
+        *,
+        surrogates: Mapping[str, str],
+        evaluated: Mapping[tuple[str, str], Callable[[], FloatArray]] = MappingProxyType({}),
+    ) -> None:
+        self._store = store
+        self._surrogates = dict(surrogates)
+        self._evaluated = dict(evaluated)
+        self._cells: dict[tuple[str, str], list[Cell]] = {}
+        for cell in cells:
+            name = cell.source.partition("@")[0]
+            self._cells.setdefault((name, cell.method.name), []).append(cell)
+        self._losses: dict[tuple[str, str], FloatArray] = {}
+        self._fallbacks: dict[tuple[str, str], int] = {}
+        self._scores: dict[Comparison, Scores] = {}
+        self._benchmarks: dict[str, Benchmark] = {}
+        self._landscapes: dict[str, Landscape] = {}
+
+    # -- benchmarks ----------------------------------------------------------------------------
+
+    def benchmark(self, name: str) -> Benchmark:
+        """The benchmark, on the surrogate it was run on."""
+        if name not in self._benchmarks:
+            self._benchmarks[name] = load(name, surrogate=self._surrogates.get(name))
+        return self._benchmarks[name]
+
+    def landscape(self, name: str) -> Landscape:
+        """Many configurations of a benchmark with their values.
+
+        Those that the paper's authors evaluated, where the surrogate knows them; else all, or
+        random ones.
+        """
+        if name not in self._landscapes:
+            benchmark = self.benchmark(name)
+            known = self._evaluated.get((name, benchmark.surrogate))
+            self._landscapes[name] = (
+                Landscape(benchmark, known()) if known else Landscape.of(benchmark)
+            )
+        return self._landscapes[name]
+
+    # -- runs ----------------------------------------------------------------------------------
+
+    def losses(self, comparison: Comparison) -> FloatArray:
+        """Loss of every trial, shape (A, S, T, M)."""
+        name = comparison.benchmark
+        missing = [m for m in comparison.methods if (name, m) not in self._losses]
+        if missing:
+            self._read(name, missing)
+        return np.stack([self._losses[name, method] for method in comparison.methods])
+
+    def scores(self, comparison: Comparison) -> Scores:
+        """Normalised scores among the methods of a comparison."""
+        if comparison not in self._scores:
+            losses = self.losses(comparison)
+            self._scores[comparison] = normalised_scores(losses, comparison.methods)
+        return self._scores[comparison]
+
+    def ranks(self, comparison: Comparison) -> Ranks:
+        """Ranks among the methods of a comparison, averaged over the tasks with history."""
+        losses = self.losses(comparison)
+        return mean_ranks(losses, comparison.methods, first_task=FIRST_WITH_HISTORY)
+
+    def best_values(self, benchmark: str, method: str) -> FloatArray:
+        """Best objective value so far, in its own units, shape (S, T, M)."""
+        losses = self.losses(Comparison(benchmark, (method,)))[0]
+        return self.benchmark(benchmark).objective.losses(incumbents(losses))
+
+    def configurations(self, benchmark: str, method: str) -> "pd.DataFrame":
+        """The configurations a method tried: seed, task, trial, and a column a hyperparameter."""
+        import pandas as pd
+
+        frames = [
+            self._store.configurations(cell.key).assign(seed=cell.seed)
+            for cell in self._cells[benchmark, method]
+        ]
+        return pd.concat(frames, ignore_index=True)
+
+    def fallbacks(self) -> dict[str, int]:
+        """Suggestions each method made at random because its model failed, in what was read."""
+        totals: dict[str, int] = {}
+        for (_, method), count in self._fallbacks.items():
+            totals[method] = totals.get(method, 0) + count
+        return totals
+
+    # -- internals -----------------------------------------------------------------------------
+
+    def _read(self, benchmark: str, methods: Sequence[str]) -> None:
+        cells = [cell for method in methods for cell in self._cells[benchmark, method]]
+        results = self._store.read(cell.key for cell in cells)
+        losses = loss_array(results, methods)
+        fallbacks = fallback_counts(results)
+        for method, array in zip(methods, losses, strict=True):
+            self._losses[benchmark, method] = array
+            self._fallbacks[benchmark, method] = fallbacks[method]

@@ -1,0 +1,239 @@
+"""What the reproduction of a paper consists of: figures, tables, and what the paper says of them.
+
+A figure or table names the comparisons it is drawn from; together they are the experiments that
+have to be run, and nothing else is.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis import Estimate
+from hpobench_ordered.errors import ExperimentError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure as Canvas
+
+    from hpobench_ordered.reproduction.evidence import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Methods that are compared with each other on one benchmark.
+
+    The normalised score of each depends on all of them: 0 is the best one's final performance.
+
+    Attributes:
+        benchmark: Name of the benchmark.
+        methods: Names of the methods; none where the benchmark itself is shown.
+    """
+
+    benchmark: str
+    methods: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a run says about a claim.
+
+    Attributes:
+        subject: What was looked at, such as a benchmark.
+        measured: The numbers.
+        holds: Whether the claim holds there.
+    """
+
+    subject: str
+    measured: str
+    holds: bool
+
+
+Check = Callable[["Evidence", Sequence[Comparison]], Sequence[Finding]]
+"""Checks a claim on the comparisons of the figure or table that it belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Something the paper says that a number can confirm.
+
+    Attributes:
+        section: Where it says so, such as "5.4".
+        sentence: What it says, in our own words.
+        check: Says whether it holds.
+    """
+
+    section: str
+    sentence: str
+    check: Check
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A figure and the numbers in it.
+
+    Attributes:
+        figure: The figure.
+        data: The numbers.
+    """
+
+    figure: "Canvas"
+    data: "pd.DataFrame"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of a paper.
+
+    Attributes:
+        number: Its number.
+        caption: What ours shows, and how.
+        says: What the paper says about it, in our own words.
+        needs: The comparisons that it shows.
+        draw: Draws it.
+        claims: What the paper claims with it.
+    """
+
+    number: int
+    caption: str
+    says: str
+    needs: tuple[Comparison, ...]
+    draw: Callable[["Evidence", Sequence[Comparison]], Drawing]
+    claims: tuple[Claim, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of its files, such as "figure-5"."""
+        return f"figure-{self.number}"
+
+    @property
+    def title(self) -> str:
+        """What the paper calls it, such as "Figure 5"."""
+        return f"Figure {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One number of a table, next to the published one.
+
+    Attributes:
+        row: What was measured.
+        column: Where.
+        published: The paper's number.
+        measured: Ours.
+    """
+
+    row: str
+    column: str
+    published: Estimate
+    measured: Estimate
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a number; of one seed there is no standard error."""
+        return not math.isnan(self.measured.value)
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether our number is inside the paper's interval."""
+        return self.published.contains(self.measured.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a paper.
+
+    Attributes:
+        number: Its number.
+        caption: What ours shows, and how.
+        says: What the paper says about it, in our own words.
+        needs: The comparisons that it is computed from.
+        compute: Computes its entries.
+        claims: What the paper claims with it.
+    """
+
+    number: int
+    caption: str
+    says: str
+    needs: tuple[Comparison, ...]
+    compute: Callable[["Evidence", Sequence[Comparison]], Sequence[Entry]]
+    claims: tuple[Claim, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name of its files, such as "table-4"."""
+        return f"table-{self.number}"
+
+    @property
+    def title(self) -> str:
+        """What the paper calls it, such as "Table 4"."""
+        return f"Table {self.number}"
+
+
+Exhibit = Figure | Table
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A paper whose results can be reproduced.
+
+    Attributes:
+        name: Name on the command line.
+        citation: Authors, year, title.
+        seeds: The seeds that the paper ran.
+        trials: Trials per task.
+        exhibits: Its figures and tables, in the order of the paper.
+        evaluated: The configurations that its authors evaluated, coded as values, by benchmark and
+            surrogate: where a surrogate knows them, landscapes show these instead of random ones.
+    """
+
+    name: str
+    citation: str
+    seeds: tuple[int, ...]
+    trials: int
+    exhibits: tuple[Exhibit, ...]
+    evaluated: Mapping[tuple[str, str], Callable[[], FloatArray]] = field(
+        default_factory=dict, hash=False
+    )
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """Its figures."""
+        return tuple(item for item in self.exhibits if isinstance(item, Figure))
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Its tables."""
+        return tuple(item for item in self.exhibits if isinstance(item, Table))
+
+    def select(
+        self, *, figures: Iterable[int] = (), tables: Iterable[int] = ()
+    ) -> tuple[Exhibit, ...]:
+        """Find figures and tables by their numbers; all of them without any.
+
+        Raises:
+            ExperimentError: The paper has no such figure or table, or it shows no result.
+        """
+        wanted = [
+            *(_find("figure", number, self.figures) for number in figures),
+            *(_find("table", number, self.tables) for number in tables),
+        ]
+        return tuple(item for item in self.exhibits if not wanted or item in wanted)
+
+
+def experiments(exhibits: Iterable[Exhibit]) -> dict[str, tuple[str, ...]]:
+    """The methods to run on each benchmark for some figures and tables; maybe none."""
+    methods: dict[str, dict[str, None]] = {}
+    for exhibit in exhibits:
+        for comparison in exhibit.needs:
+            methods.setdefault(comparison.benchmark, {}).update(dict.fromkeys(comparison.methods))
+    return {benchmark: tuple(names) for benchmark, names in methods.items()}
+
+
+def _find(kind: str, number: int, exhibits: Sequence[Exhibit]) -> Exhibit:
+    for exhibit in exhibits:
+        if exhibit.number == number:
+            return exhibit
+    numbers = ", ".join(str(exhibit.number) for exhibit in exhibits) or "none"
+    raise ExperimentError(f"there is no {kind} {number} to reproduce; there are {numbers}")

@@ -1,0 +1,1 @@
+"""Papers that can be reproduced: each module exports `PAPERS`, a tuple."""

@@ -1,0 +1,163 @@
+"""Reproduces a paper: plans and runs its experiments, draws its figures, checks its claims."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from hpobench_ordered.artifact import write_atomically
+from hpobench_ordered.errors import ExperimentError, StoreError, UnknownNameError
+from hpobench_ordered.experiment.plan import Cell, plan
+from hpobench_ordered.experiment.runner import run_cells
+from hpobench_ordered.protocols import Ordered
+from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.reporting.style import figure_files
+from hpobench_ordered.reproduction.evidence import Evidence
+from hpobench_ordered.reproduction.paper import (
+    Entry,
+    Exhibit,
+    Figure,
+    Paper,
+    Table,
+    experiments,
+)
+from hpobench_ordered.reproduction.result import (
+    CLAIMS,
+    GALLERY,
+    SUMMARY,
+    CheckedClaim,
+    Reproduction,
+    Setup,
+)
+from hpobench_ordered.reproduction.summary import claims_csv, entries_csv, gallery, summary
+
+Progress = Callable[[str, int, int], None]
+
+
+def reproduce(
+    paper: Paper,
+    *,
+    folder: Path,
+    figures: Iterable[int] = (),
+    tables: Iterable[int] = (),
+    seeds: Iterable[int] | None = None,
+    surrogate: str | None = None,
+    workers: int = 1,
+    workers_simulated: int = 1,
+    progress: Progress | None = None,
+) -> Reproduction:
+    """Reproduce results of a paper; what is finished already is not run again.
+
+    Args:
+        paper: The paper.
+        folder: Where everything goes; the runs to `results` inside it.
+        figures: Numbers of figures; with no figure and no table, everything is reproduced.
+        tables: Numbers of tables.
+        seeds: Seeds; the paper's without.
+        surrogate: Evaluate on this one all benchmarks that have it, the others on their default.
+        workers: Number of processes.
+        workers_simulated: Trials in flight, see `Ordered`.
+        progress: Called with the step, the parts done and the parts in all.
+
+    Raises:
+        ExperimentError: No such figure or table, or the experiments cannot be run as asked.
+        UnknownNameError: None of the paper's benchmarks has such a surrogate.
+        NotFetchedError: A surrogate's files must be fetched first.
+        StoreError: The folder cannot be written.
+        MethodError: A method raised, or suggested something that is no configuration.
+    """
+    if workers < 1:
+        raise ExperimentError(f"at least 1 worker is needed, got {workers}")
+    exhibits = paper.select(figures=figures, tables=tables)
+    setup = Setup(
+        paper=paper,
+        exhibits=exhibits,
+        surrogates=_surrogates(paper, exhibits, surrogate),
+        seeds=tuple(dict.fromkeys(paper.seeds if seeds is None else seeds)),
+        protocol=Ordered(trials=paper.trials, workers_simulated=workers_simulated),
+        folder=folder,
+    )
+    report = progress or (lambda step, done, total: None)
+    cells = _plan(setup)
+    if cells:
+        run_cells(
+            cells,
+            setup.store,
+            workers=workers,
+            progress=lambda done, total: report("runs", done, total),
+        )
+    result = _make(setup, cells, report)
+    _write(folder, {SUMMARY: summary(result), GALLERY: gallery(result), CLAIMS: claims_csv(result)})
+    return result
+
+
+# -- internals -------------------------------------------------------------------------------------
+
+
+def _surrogates(paper: Paper, exhibits: Sequence[Exhibit], surrogate: str | None) -> dict[str, str]:
+    """The surrogate of each benchmark that is needed, all of them ready."""
+    offered = {
+        benchmark: [option.name for option in benchmark_spec(benchmark).surrogates]
+        for benchmark in experiments(paper.exhibits)
+    }
+    if surrogate is not None and not any(surrogate in names for names in offered.values()):
+        every = dict.fromkeys(name for names in offered.values() for name in names)
+        raise UnknownNameError(f"surrogate of the benchmarks of {paper.name}", surrogate, every)
+    return {
+        benchmark: benchmark_spec(benchmark)
+        .ready_option(surrogate if surrogate in offered[benchmark] else None)
+        .name
+        for benchmark in experiments(exhibits)
+    }
+
+
+def _plan(setup: Setup) -> list[Cell]:
+    """The runs, each once; none for what shows benchmarks alone."""
+    return [
+        cell
+        for benchmark, methods in experiments(setup.exhibits).items()
+        if methods
+        for cell in plan(
+            benchmarks=[benchmark],
+            methods=methods,
+            seeds=setup.seeds,
+            protocol=setup.protocol,
+            surrogates={benchmark: setup.surrogates[benchmark]},
+        )
+    ]
+
+
+def _make(setup: Setup, cells: Sequence[Cell], report: Progress) -> Reproduction:
+    """Make and write figures and tables one by one, and check what is claimed with each."""
+    evidence = Evidence(
+        setup.store, cells, surrogates=setup.surrogates, evaluated=setup.paper.evaluated
+    )
+    claims: list[CheckedClaim] = []
+    entries: dict[str, tuple[Entry, ...]] = {}
+    for done, exhibit in enumerate(setup.exhibits):
+        report("figures and tables", done, len(setup.exhibits))
+        if isinstance(exhibit, Table):
+            entries[exhibit.name] = tuple(exhibit.compute(evidence, exhibit.needs))
+            files = {f"{exhibit.name}.csv": entries_csv(entries[exhibit.name])}
+        else:
+            files = _draw(exhibit, evidence)
+        _write(setup.folder, files)
+        claims += [
+            CheckedClaim(exhibit, claim, tuple(claim.check(evidence, exhibit.needs)))
+            for claim in exhibit.claims
+        ]
+    report("figures and tables", len(setup.exhibits), len(setup.exhibits))
+    return Reproduction(setup, tuple(cells), evidence.fallbacks(), tuple(claims), entries)
+
+
+def _draw(figure: Figure, evidence: Evidence) -> dict[str, bytes]:
+    drawing = figure.draw(evidence, figure.needs)
+    table = drawing.data.to_csv(index=False).encode()
+    return {**figure_files(drawing.figure, figure.name), f"{figure.name}.csv": table}
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            write_atomically(folder / name, content)
+    except OSError as error:
+        raise StoreError(f"cannot write the reproduction to {folder}: {error}") from None

@@ -1,0 +1,92 @@
+"""What a reproduction gave."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hpobench_ordered.experiment.plan import Cell
+from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.protocols import Ordered
+from hpobench_ordered.reproduction.paper import Claim, Entry, Exhibit, Finding, Paper, Table
+
+RESULTS = "results"
+"""Folder of the store, inside that of the reproduction."""
+
+SUMMARY, GALLERY, CLAIMS = "summary.md", "figures.md", "claims.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What is reproduced, and how.
+
+    Attributes:
+        paper: The paper.
+        exhibits: The figures and tables that are made.
+        surrogates: Surrogate of each benchmark.
+        seeds: The seeds.
+        protocol: The protocol.
+        folder: Where everything goes.
+    """
+
+    paper: Paper
+    exhibits: tuple[Exhibit, ...]
+    surrogates: Mapping[str, str]
+    seeds: tuple[int, ...]
+    protocol: Ordered
+    folder: Path
+
+    @property
+    def store(self) -> Store:
+        """Where the runs are."""
+        return Store(self.folder / RESULTS)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that are written, but for the runs."""
+        names = [SUMMARY, GALLERY, CLAIMS]
+        for exhibit in self.exhibits:
+            suffixes = ("csv",) if isinstance(exhibit, Table) else ("png", "svg", "csv")
+            names += [f"{exhibit.name}.{suffix}" for suffix in suffixes]
+        return tuple(self.folder / name for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedClaim:
+    """A claim and what was found.
+
+    Attributes:
+        exhibit: The figure or table it belongs to.
+        claim: The claim.
+        findings: What was found.
+    """
+
+    exhibit: Exhibit
+    claim: Claim
+    findings: tuple[Finding, ...]
+
+    @property
+    def verdict(self) -> str:
+        """Whether it holds: "yes", "no", or where it was looked at in several places "2 of 3"."""
+        held = sum(finding.holds for finding in self.findings)
+        if held in (0, len(self.findings)):
+            return "yes" if held else "no"
+        return f"{held} of {len(self.findings)}"
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What a reproduction gave.
+
+    Attributes:
+        setup: What was reproduced, and how.
+        cells: The runs that it is made from.
+        fallbacks: Suggestions each method made at random because its model failed.
+        claims: What the paper claims with these figures and tables, checked.
+        entries: Entries of the tables, by name.
+    """
+
+    setup: Setup
+    cells: tuple[Cell, ...] = field(repr=False)
+    fallbacks: Mapping[str, int]
+    claims: tuple[CheckedClaim, ...] = field(repr=False)
+    entries: Mapping[str, tuple[Entry, ...]] = field(repr=False)

@@ -1,0 +1,222 @@
+"""Writes what was found: a one-page summary, the figures with what the paper says, and tables."""
+
+import math
+import platform
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from hpobench_ordered.analysis import Estimate
+from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.reporting.style import drawing_order
+from hpobench_ordered.reproduction.paper import Entry, Table
+from hpobench_ordered.reproduction.result import CheckedClaim, Reproduction, Setup
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CLAIM_HEADER = ("shown in", "section", "claim", "holds", "measured")
+ENTRY_HEADER = ("number", "benchmark", "paper", "here", "inside the paper's interval")
+TIME_HEADER = ("method", "runs", "suggestions", "seconds", "ms a suggestion")
+VERSIONS = ("hpobench-ordered", "numpy", "scipy", "numba")
+
+Rows = list[tuple[str, ...]]
+
+
+def summary(result: Reproduction) -> bytes:
+    """The one-page summary, as Markdown."""
+    setup = result.setup
+    held = [claim.verdict for claim in result.claims].count("yes")
+    lines = [f"# {setup.paper.citation}", "", *_how(result), ""]
+    if result.claims:
+        lines += [
+            "## Claims",
+            "",
+            f"{held} of {len(result.claims)} hold everywhere. Scores are normalised (0: the best "
+            "method after the last trial, 100: random search), means over the tasks with history "
+            "(task 2 and on) and over seeds; lower is better. Tasks on which no method ends better "
+            "than random search have no score and are left out. A claim holds on the means; ± is "
+            "two standard errors of the difference, seed by seed.",
+            "",
+            *_table(CLAIM_HEADER, (_claim_row(claim, "<br>") for claim in result.claims)),
+            "",
+        ]
+    for exhibit in setup.exhibits:
+        if isinstance(exhibit, Table):
+            rows = entry_rows(result.entries[exhibit.name])
+            lines += [f"## {exhibit.title}", "", exhibit.caption, "", *_table(ENTRY_HEADER, rows)]
+            lines += [""]
+    times = time_rows(result)
+    if times:
+        lines += ["## Time", "", *_table(TIME_HEADER, times), ""]
+    return "\n".join(lines).encode()
+
+
+def gallery(result: Reproduction) -> bytes:
+    """Every figure and table next to what the paper says about it, as Markdown."""
+    lines = [f"# {result.setup.paper.citation}", "", *_how(result), ""]
+    for exhibit in result.setup.exhibits:
+        lines += [f"## {exhibit.title}", "", f"The paper: {exhibit.says}", ""]
+        if isinstance(exhibit, Table):
+            lines += _table(ENTRY_HEADER, entry_rows(result.entries[exhibit.name]))
+        else:
+            lines += [f"![{exhibit.title}]({exhibit.name}.png)"]
+        lines += [
+            "",
+            f"Here: {exhibit.caption} Data: [{exhibit.name}.csv]({exhibit.name}.csv).",
+            "",
+        ]
+        claims = [claim for claim in result.claims if claim.exhibit is exhibit]
+        if claims:
+            lines += [*_table(CLAIM_HEADER, (_claim_row(claim, "<br>") for claim in claims)), ""]
+    return "\n".join(lines).encode()
+
+
+def claims_csv(result: Reproduction) -> bytes:
+    """Every finding, one a row."""
+    import pandas as pd
+
+    rows = [
+        (
+            item.exhibit.title,
+            item.claim.section,
+            item.claim.sentence,
+            f.subject,
+            f.holds,
+            f.measured,
+        )
+        for item in result.claims
+        for f in item.findings
+    ]
+    columns = ["shown_in", "section", "claim", "where", "holds", "measured"]
+    return _csv(pd.DataFrame(rows, columns=columns))
+
+
+def entries_csv(entries: Sequence[Entry]) -> bytes:
+    """The entries of a table, one a row."""
+    import pandas as pd
+
+    rows = [
+        {
+            "number": entry.row,
+            "benchmark": entry.column,
+            "paper": entry.published.value,
+            "paper_lower": entry.published.lower,
+            "paper_upper": entry.published.upper,
+            "here": entry.measured.value,
+            "here_lower": entry.measured.lower,
+            "here_upper": entry.measured.upper,
+            "inside": entry.is_inside,
+        }
+        for entry in entries
+    ]
+    return _csv(pd.DataFrame(rows))
+
+
+def claim_rows(result: Reproduction) -> Rows:
+    """The claims, one a row, with `CLAIM_HEADER`."""
+    return [_claim_row(claim, "\n") for claim in result.claims]
+
+
+def entry_rows(entries: Iterable[Entry]) -> Rows:
+    """The entries of a table, one a row, with `ENTRY_HEADER`."""
+    return [
+        (
+            entry.row,
+            entry.column,
+            _interval(entry.published),
+            _interval(entry.measured),
+            ("yes" if entry.is_inside else "no") if entry.is_known else "-",
+        )
+        for entry in entries
+    ]
+
+
+def time_rows(result: Reproduction) -> Rows:
+    """Time per method, one a row, with `TIME_HEADER`; none where no run's time is known."""
+    if not result.cells:
+        return []
+    timings = result.setup.store.timings()
+    timings = timings[timings["key"].isin([cell.key for cell in result.cells])]
+    groups = dict(list(timings.groupby("method")))
+    rows = [_time_row(method, groups[method]) for method in drawing_order(groups)]
+    return rows + [_time_row("all", timings)] if rows else []
+
+
+# -- internals -------------------------------------------------------------------------------------
+
+
+def _how(result: Reproduction) -> list[str]:
+    """What was run, in a few lines."""
+    setup = result.setup
+    made = ", ".join(exhibit.title for exhibit in setup.exhibits)
+    everything = len(setup.exhibits) == len(setup.paper.exhibits)
+    seeds = _ranges(setup.seeds)
+    flight = setup.protocol.workers_simulated
+    lines = [
+        f"- Made: {'all figures and tables with results' if everything else made}.",
+        f"- Runs: {len(result.cells)}; seeds {seeds}; {setup.protocol.trials} trials a task, "
+        + ("one after the other." if flight == 1 else f"{flight} in flight."),
+        f"- Benchmarks: {_benchmarks(setup)}.",
+        f"- Versions: {', '.join(f'{name} {version(name)}' for name in VERSIONS)}, "
+        f"Python {platform.python_version()}.",
+    ]
+    fallbacks = {method: count for method, count in result.fallbacks.items() if count}
+    if fallbacks:
+        counts = ", ".join(f"{method} {fallbacks[method]}" for method in drawing_order(fallbacks))
+        lines.append(f"- Suggestions made at random because a model failed: {counts}.")
+    return lines
+
+
+def _benchmarks(setup: Setup) -> str:
+    """The benchmarks with their versions, by surrogate."""
+    names: dict[str, list[str]] = {}
+    for benchmark in sorted(setup.surrogates):
+        names.setdefault(setup.surrogates[benchmark], []).append(benchmark_spec(benchmark).id)
+    return "; ".join(f"{', '.join(names[which])} on {which}" for which in sorted(names))
+
+
+def _claim_row(item: CheckedClaim, line_break: str) -> tuple[str, ...]:
+    findings = item.findings
+    several = len({finding.holds for finding in findings}) > 1
+    measured = line_break.join(
+        f"{'' if finding.holds or not several else 'NOT '}{finding.subject}: {finding.measured}"
+        for finding in findings
+    )
+    claim = item.claim
+    return (item.exhibit.title, claim.section, claim.sentence, item.verdict, measured)
+
+
+def _time_row(method: str, timings: "pd.DataFrame") -> tuple[str, ...]:
+    suggestions = int(timings["suggestions"].sum())
+    inside = float(timings["method_seconds"].sum())
+    return (
+        method,
+        str(len(timings)),
+        str(suggestions),
+        f"{timings['seconds'].sum():.1f}",
+        f"{1000 * inside / suggestions:.3f}",
+    )
+
+
+def _interval(estimate: Estimate) -> str:
+    if math.isnan(estimate.lower):
+        return "-" if math.isnan(estimate.value) else f"{estimate.value:.1f}"
+    return f"{estimate.value:.1f} ({estimate.lower:.1f} to {estimate.upper:.1f})"
+
+
+def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    lines = (header, ("---",) * len(header), *rows)
+    return [f"| {' | '.join(cells)} |" for cells in lines]
+
+
+def _csv(frame: "pd.DataFrame") -> bytes:
+    text: str = frame.to_csv(index=False)
+    return text.encode()
+
+
+def _ranges(seeds: Sequence[int]) -> str:
+    """Numbers as people write them: "0 to 49" where nothing is left out."""
+    if len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
+        return f"{seeds[0]} to {seeds[-1]}"
+    return ", ".join(map(str, seeds))

@@ -1,0 +1,53 @@
+"""Tables of papers, computed next to what was published."""
+
+from collections.abc import Mapping, Sequence
+
+from hpobench_ordered.analysis import Estimate
+from hpobench_ordered.analysis.downstream import (
+    improvement_in_mean,
+    over_tasks,
+    reduction_in_standard_error,
+)
+from hpobench_ordered.reproduction.evidence import FIRST_WITH_HISTORY, Evidence
+from hpobench_ordered.reproduction.paper import Comparison, Entry
+
+REDUCTION = "reduction in standard error (%)"
+IMPROVEMENT = "improvement in mean (%)"
+
+
+def downstream(
+    evidence: Evidence,
+    comparisons: Sequence[Comparison],
+    *,
+    method: str,
+    baseline: str,
+    trial: int,
+    published: Mapping[tuple[str, str], Estimate],
+) -> list[Entry]:
+    """Compare the objective of two methods in its own units, on the tasks with history.
+
+    Args:
+        evidence: The results.
+        comparisons: One a benchmark, with both methods.
+        method: The method.
+        baseline: What it is compared with.
+        trial: The trial, counted from 1; the best value so far counts.
+        published: The paper's numbers, by row and benchmark.
+    """
+    entries = []
+    for comparison in comparisons:
+        name = comparison.benchmark
+        own, other = (
+            evidence.best_values(name, which)[:, FIRST_WITH_HISTORY:, trial - 1]
+            for which in (method, baseline)
+        )
+        direction = evidence.benchmark(name).objective.direction
+        measured = {
+            REDUCTION: reduction_in_standard_error(own, other),
+            IMPROVEMENT: improvement_in_mean(own, other, direction=direction),
+        }
+        entries += [
+            Entry(row, name, published[row, name], over_tasks(per_task))
+            for row, per_task in measured.items()
+        ]
+    return entries

@@ -1,0 +1,221 @@
+"""Other libraries' Bayesian optimisation behind this package's interface, to compare with.
+
+BoTorch and scikit-learn are imported when a model is first needed: what they once found can be
+read where they are not installed.
+
+Notation:
+    n   number of evaluations so far
+    d   number of tunable hyperparameters
+    p   number of model features
+"""
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._parameters import Kind
+from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.methods.base import Method
+from hpobench_ordered.space import SearchSpace
+
+if TYPE_CHECKING:
+    from botorch.acquisition import AcquisitionFunction
+
+    from hpobench_ordered.benchmark import Evaluations
+
+RESTARTS = 10  # of the acquisition function's optimisation, as in BoTorch's tutorials
+RAW_SAMPLES = 512  # among which the restarts are chosen, as in BoTorch's tutorials
+CANDIDATES = 2000  # from which scikit-learn's model chooses
+
+
+class Baseline(Method):
+    """Random initial trials, drawn as random search does, then what a model suggests.
+
+    No configuration is suggested twice: a model ranks several, and where all have been tried a
+    random one is suggested. `fallbacks` counts these, and models that could not be fitted.
+
+    Args:
+        space: The search space.
+        rng: Source of all randomness.
+        history: Not used.
+        context: Not used.
+        budget: Number of trials.
+        random_trials: Number of random initial trials.
+    """
+
+    def __init__(
+        self,
+        *,
+        space: SearchSpace,
+        rng: np.random.Generator,
+        history: "Sequence[Evaluations]",
+        context: Mapping[str, float],
+        budget: int,
+        random_trials: int = 3,
+    ) -> None:
+        super().__init__(space=space, rng=rng, history=history, context=context, budget=budget)
+        self._random_trials = random_trials
+        self._tried: set[bytes] = set()
+        self._features: list[FloatArray] = []
+        self._losses: list[float] = []
+
+    def ask(self) -> Config:
+        """Suggest a random configuration at first, then the model's best untried one."""
+        if len(self._losses) < self._random_trials:
+            return self._random()
+        for unit in self.ranked(np.array(self._features), np.array(self._losses)):
+            values = self.space.decode(unit[None])
+            if values.tobytes() not in self._tried:
+                return self.space.configs(values)[0]
+        self.fallbacks += 1
+        return self._random()
+
+    def tell(self, config: Config, loss: float) -> None:
+        """Add an evaluation."""
+        values = self.space.row(config)[None]
+        self._tried.add(values.tobytes())
+        self._features.append(self.space.features(self.space.encode(values))[0])
+        self._losses.append(loss)
+
+    @abstractmethod
+    def ranked(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
+        """Yield canonical unit vectors (d,), the most promising one first.
+
+        Args:
+            features: Features of the evaluated configurations, shape (n, p).
+            losses: Their losses, shape (n,).
+        """
+
+    def _random(self) -> Config:
+        """Draw an untried configuration, or a tried one where untried ones are rare."""
+        for _ in range(100):
+            config = self.space.sample(self.rng)
+            if self.space.row(config).tobytes() not in self._tried:
+                break
+        return config
+
+
+class BoTorch(Baseline):
+    """BoTorch as its tutorials use it.
+
+    `SingleTaskGP` (its default kernel, priors and standardised outcomes) on
+    `SearchSpace.features`, fitted by `fit_gpytorch_mll`; `qLogExpectedImprovement` maximised over
+    the unit cube by `optimize_acqf` with 10 restarts from 512 raw samples; double precision.
+    Integers are rounded afterwards. Categorical hyperparameters, and which ones are active, are
+    taken from the best of 512 random configurations; `optimize_acqf` then chooses the numbers.
+    """
+
+    def ranked(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
+        """Yield the optimised configurations, then random ones."""
+        from botorch.exceptions.errors import ModelFittingError
+        from botorch.utils.sampling import manual_seed
+
+        with manual_seed(int(self.rng.integers(2**31))), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of restarts that did not converge
+            try:
+                acquisition = _log_expected_improvement(features, losses)
+            except ModelFittingError:
+                return
+            raw = None
+            if any(p.kind is Kind.CATEGORICAL for p in self.space.parameters):
+                raw = self._best_random(acquisition)
+            yield from self._optimised(acquisition, None if raw is None else raw[0])
+            yield from self._best_random(acquisition) if raw is None else raw
+
+    def _optimised(
+        self, acquisition: "AcquisitionFunction", start: FloatArray | None
+    ) -> FloatArray:
+        """Result of every restart, canonical unit vectors (m, d), the best first.
+
+        Args:
+            acquisition: What is maximised.
+            start: Unit vector (d,) that categorical and inactive hyperparameters are taken from;
+                None where there are none.
+        """
+        import torch
+        from botorch.optim import optimize_acqf
+
+        columns, fixed = self._columns(), None
+        dimension = self.space.dimension
+        if start is not None:
+            row = self.space.features(start[None])[0]
+            dimension = len(row)
+            columns = {j: c for j, c in columns.items() if not np.isnan(start[j])}
+            fixed = {c: float(row[c]) for c in set(range(dimension)) - set(columns.values())}
+        bounds = torch.tensor([[0.0] * dimension, [1.0] * dimension], dtype=torch.double)
+        points, scores = optimize_acqf(
+            acquisition,
+            bounds=bounds,
+            q=1,
+            num_restarts=RESTARTS,
+            raw_samples=RAW_SAMPLES,
+            fixed_features=fixed,
+            return_best_only=False,
+        )
+        found = points[scores.flatten().argsort(descending=True), 0].numpy()
+        unit = np.tile(np.zeros(self.space.dimension) if start is None else start, (len(found), 1))
+        for j, column in columns.items():
+            unit[:, j] = found[:, column]
+        return self.space.canonical(unit)
+
+    def _best_random(self, acquisition: "AcquisitionFunction") -> FloatArray:
+        """Random configurations, canonical unit vectors (512, d), the best first."""
+        import torch
+
+        unit = self.space.sample_unit(self.rng, RAW_SAMPLES)
+        with torch.no_grad():
+            scores = acquisition(torch.from_numpy(self.space.features(unit)).unsqueeze(1))
+        return unit[np.argsort(-scores.numpy(), kind="stable")]
+
+    def _columns(self) -> dict[int, int]:
+        """Feature column of every numeric hyperparameter, by index."""
+        columns, column = {}, 0
+        for j, parameter in enumerate(self.space.parameters):
+            if parameter.kind is Kind.CATEGORICAL:
+                column += len(parameter.choices)
+            else:
+                columns[j] = column
+                column += 1
+        return columns
+
+
+class ScikitLearn(Baseline):
+    """scikit-learn's Gaussian process and expected improvement over 2000 random candidates.
+
+    Matern-5/2 with a length scale for each feature, a factor and noise, all learnt by maximum
+    likelihood from one start; standardised losses.
+    """
+
+    def ranked(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
+        """Return random configurations by decreasing expected improvement, (2000, d)."""
+        from scipy.stats import norm
+        from sklearn.gaussian_process import GaussianProcessRegressor
+        from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+        kernel = ConstantKernel(1.0, (1e-2, 1e2)) * Matern(
+            [0.7] * features.shape[1], (1e-2, 1e2), nu=2.5
+        ) + WhiteKernel(1e-3, (1e-6, 1.0))
+        unit = self.space.sample_unit(self.rng, CANDIDATES)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of hyperparameters at their bounds
+            model = GaussianProcessRegressor(kernel, normalize_y=True).fit(features, losses)
+            mean, sd = model.predict(self.space.features(unit), return_std=True)
+        z = (losses.min() - mean) / sd
+        return unit[np.argsort(-sd * (z * norm.cdf(z) + norm.pdf(z)), kind="stable")]
+
+
+def _log_expected_improvement(features: FloatArray, losses: FloatArray) -> "AcquisitionFunction":
+    """Fit the model and return the acquisition function, which is to be maximised."""
+    import torch
+    from botorch import fit_gpytorch_mll
+    from botorch.acquisition import qLogExpectedImprovement
+    from botorch.models import SingleTaskGP
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    outcomes = -torch.from_numpy(losses).unsqueeze(1)
+    model = SingleTaskGP(torch.from_numpy(features), outcomes)
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    return qLogExpectedImprovement(model, best_f=outcomes.max())

@@ -1,0 +1,229 @@
+"""Quality of `bo` beside BoTorch's, scikit-learn's and random search's.
+
+    python tests/performance/botorch_quality.py
+
+runs this package's methods and prints their mean best value after 25 trials beside the recorded
+runs of the other libraries, which need not be installed for it. `--record botorch` makes those
+that are missing (half an hour a benchmark; when stopped, it goes on where it was). What is recorded
+stays until its folder is deleted. xgboost-mnist is compared on its published evaluations; fetch
+them first by `hpobench-ordered fetch xgboost-mnist`.
+
+The methods share random numbers: on each task and with each seed all start with the same trials.
+
+Notation:
+    A   number of methods
+    S   number of seeds
+    T   number of tasks
+    M   number of trials per task
+"""
+
+import argparse
+import io
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from baselines import BoTorch, ScikitLearn
+from threadpoolctl import threadpool_limits
+
+import hpobench_ordered as hbo
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.scores import incumbents, two_standard_errors
+from hpobench_ordered.artifact import write_atomically
+from hpobench_ordered.benchmark import Benchmark, Task
+from hpobench_ordered.errors import NotFetchedError
+from hpobench_ordered.methods.base import Method
+from hpobench_ordered.registry import method_spec
+from hpobench_ordered.remote import cache_folder
+
+TASKS = {
+    "xgboost-mnist": (0, 7, 14, 21, 27),
+    "newsvendor": (0, 2, 4, 6, 8),
+    "yahpo-svm-1220": (0, 5, 10, 15, 19),
+    "yahpo-ranger-4154": (0, 5, 10, 15, 19),
+    "yahpo-aknn-4538": (0, 5, 10, 15, 19),
+    "yahpo-glmnet-375": (0, 5, 10, 15, 19),
+}
+SURROGATES = {"xgboost-mnist": "nearest"}
+RECORDED: dict[str, type[Method]] = {"botorch": BoTorch, "scikit-learn": ScikitLearn}
+REFERENCE = "random-search"
+TRIALS = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """One method on the tasks of one benchmark.
+
+    Attributes:
+        losses: Loss of every trial, shape (S, T, M).
+        seconds: Time of the suggestion of every trial, shape (S, T, M).
+        fallbacks: Random suggestions in the place of a model's, shape (S, T).
+    """
+
+    losses: FloatArray
+    seconds: FloatArray
+    fallbacks: FloatArray
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Runs]") -> Self:
+        """Join runs of different seeds."""
+        return cls(
+            losses=np.concatenate([part.losses for part in parts]),
+            seconds=np.concatenate([part.seconds for part in parts]),
+            fallbacks=np.concatenate([part.fallbacks for part in parts]),
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read what `write` wrote."""
+        with np.load(path, allow_pickle=False) as arrays:
+            return cls(**{name: arrays[name] for name in cls.__slots__})
+
+    def write(self, path: Path) -> None:
+        """Write a file that is always whole."""
+        buffer = io.BytesIO()
+        np.savez(buffer, **{name: getattr(self, name) for name in self.__slots__})
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, buffer.getvalue())
+
+
+def run(method: type[Method], benchmark: Benchmark, tasks: Sequence[int], seed: int) -> Runs:
+    """Run a method with one seed on some tasks of a benchmark, without history."""
+    losses = np.empty((1, len(tasks), TRIALS))
+    seconds = np.empty(losses.shape)
+    fallbacks = np.empty((1, len(tasks)))
+    for t, index in enumerate(tasks):
+        task = benchmark.tasks[index]
+        optimiser = method(
+            space=benchmark.space,
+            rng=np.random.default_rng([seed, zlib.crc32(benchmark.id.encode()), index]),
+            history=(),
+            context=task.context,
+            budget=TRIALS,
+        )
+        for trial in range(TRIALS):
+            begin = time.perf_counter()
+            config = optimiser.ask()
+            seconds[0, t, trial] = time.perf_counter() - begin
+            losses[0, t, trial] = benchmark.objective.loss(task.evaluate(config))
+            optimiser.tell(config, losses[0, t, trial])
+        fallbacks[0, t] = optimiser.fallbacks
+    return Runs(losses, seconds, fallbacks)
+
+
+def recorded(
+    name: str, benchmark: Benchmark, tasks: Sequence[int], *, seeds: int, folder: Path, make: bool
+) -> Runs | None:
+    """Read the runs of another library up to the first missing seed, or make what is missing.
+
+    Returns:
+        The runs with the first seeds; None if there are none.
+    """
+    parts = []
+    for seed in range(seeds):
+        path = folder / f"{benchmark.id}-{benchmark.surrogate}" / name / f"{seed}.npz"
+        if not path.exists():
+            if not make:
+                break
+            begin = time.perf_counter()
+            run(RECORDED[name], benchmark, tasks, seed).write(path)
+            spent = time.perf_counter() - begin
+            print(f"{benchmark.id}: {name}, seed {seed}: {spent:.0f} s", flush=True)
+        parts.append(Runs.read(path))
+    return Runs.joined(parts) if parts else None
+
+
+def table(runs: dict[str, Runs], tasks: Sequence[Task], ours: str) -> pd.DataFrame:
+    """Compare methods on the tasks of one benchmark, after all trials.
+
+    Regret is the distance from the best value known, and 1 where random search ends on the
+    average over seeds; its mean over tasks is given. "against" is the paired difference of this
+    regret from that of `ours` with the same seeds; positive where `ours` is better. Errors are two
+    standard errors over seeds.
+    """
+    objective = tasks[0].objective
+    lowest = objective.losses(np.array([task.best_value for task in tasks], dtype=np.float64))
+    final = {name: incumbents(one.losses)[..., -1] for name, one in runs.items()}  # (S, T) each
+    scale = final[REFERENCE].mean(axis=0) - lowest
+    regret = {name: ((best - lowest) / scale).mean(axis=1) for name, best in final.items()}
+    rows = {}
+    for name, best in final.items():
+        seeds = len(best)
+        against = regret[name] - regret[ours][:seeds]
+        samples = np.stack([objective.losses(best).mean(axis=1), regret[name], against])
+        mean, error = samples.mean(axis=1), two_standard_errors(samples)
+        rows[name] = {
+            "seeds": seeds,
+            "value": mean[0],
+            "± value": error[0],
+            "regret": mean[1],
+            "± regret": error[1],
+            f"against {ours}": mean[2],
+            "± against": error[2],
+            "ms": 1e3 * np.median(runs[name].seconds[..., TRIALS // 2 :]),
+            "fallbacks": runs[name].fallbacks.sum(),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").sort_values("regret")
+
+
+def compare(name: str, arguments: argparse.Namespace) -> pd.DataFrame:
+    """Run and read all methods on one benchmark.
+
+    Raises:
+        NotFetchedError: The benchmark's surrogate must be fetched first.
+    """
+    benchmark, tasks = hbo.load(name, surrogate=SURROGATES.get(name)), TASKS[name]
+    runs = {}
+    for method in RECORDED:
+        make = method in arguments.record
+        found = recorded(
+            method, benchmark, tasks, seeds=arguments.seeds, folder=arguments.folder, make=make
+        )
+        if found is not None:
+            runs[method] = found
+    for method in dict.fromkeys([*arguments.methods, REFERENCE]):
+        given = method_spec(method).method
+        parts = [run(given, benchmark, tasks, seed) for seed in range(arguments.seeds)]
+        runs[method] = Runs.joined(parts)
+    return table(runs, [benchmark.tasks[index] for index in tasks], arguments.methods[0])
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--benchmarks", nargs="+", choices=TASKS, default=list(TASKS))
+    parser.add_argument("--methods", nargs="+", default=["bo"], help="of this package")
+    parser.add_argument("--record", nargs="+", choices=RECORDED, default=[])
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--folder", type=Path, default=cache_folder() / "recorded-libraries")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Print one table a benchmark and write them all to `FOLDER/quality.csv`."""
+    arguments = parse()
+    tables = {}
+    with threadpool_limits(1):
+        if "botorch" in arguments.record:
+            import torch
+
+            torch.set_num_threads(1)  # two are slower on such small matrices
+        for name in arguments.benchmarks:
+            try:
+                tables[name] = compare(name, arguments)
+            except NotFetchedError as error:
+                print(f"\n{name} left out: {error}")
+                continue
+            print(f"\n{name}\n{tables[name].to_string(float_format='{:.4g}'.format)}", flush=True)
+    if tables:
+        arguments.folder.mkdir(parents=True, exist_ok=True)
+        text = pd.concat(tables, names=["benchmark", "method"]).to_csv()
+        write_atomically(arguments.folder / "quality.csv", text.encode())
+
+
+if __name__ == "__main__":
+    main()

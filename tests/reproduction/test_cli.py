@@ -1,0 +1,57 @@
+"""The command, in this process; with a small paper where experiments are run."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hpobench_ordered import reproduction
+from hpobench_ordered.cli import app
+from hpobench_ordered.errors import ExperimentError, NotFetchedError, UnknownNameError
+from hpobench_ordered.reproduction import Paper
+
+
+@pytest.fixture
+def small(small_paper: Paper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduction, "paper", {"small": small_paper}.__getitem__)
+
+
+def call(*words: str) -> Result:
+    return CliRunner().invoke(app, ["reproduce", *words])
+
+
+@pytest.mark.usefixtures("small")
+def test_reproduce(tmp_path: Path) -> None:
+    words = ("small", "--figure", "2", "--table", "1", "--output", str(tmp_path / "out"))
+    result = call(*words, "--seeds", "2", "--workers", "1")
+    assert result.exit_code == 0, result.output
+    for part in ("transfer is ahead", "yes", "Table 1: caption.", "summary.md"):
+        assert part in result.stdout
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"figure-2.png", "figure-2.svg", "figure-2.csv", "table-1.csv", "results"} <= names
+    assert "figure-3.png" not in names
+    assert len(list((tmp_path / "out" / "results" / "runs").iterdir())) == 4
+    assert call(*words, "--seeds", "2", "--workers", "1").stdout == result.stdout
+
+
+def test_bad_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path / "cache"))
+    result = call("othpo", "--figure", "3")
+    assert isinstance(result.exception, ExperimentError)
+    assert "no figure 3 to reproduce; there are 1, 4, 5" in str(result.exception)
+    result = call("othpo", "--table", "4", "--surrogate", "nearest")
+    assert isinstance(result.exception, NotFetchedError)
+    assert "hpobench-ordered fetch xgboost-mnist" in str(result.exception)
+    assert isinstance(call("othpo", "--surrogate", "near").exception, UnknownNameError)
+    assert isinstance(call("hellan").exception, UnknownNameError)
+    result = call("othpo", "--seeds", "many")
+    assert result.exit_code == 2 and "--seeds" in result.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_help_teaches() -> None:
+    text = call("--help").output
+    for example in ("reproduce othpo --workers 2", "--figure 5", "--table 4 --surrogate nearest"):
+        assert f"  hpobench-ordered {example}" in text or example in text
+    assert "not run again" in " ".join(text.split())

@@ -1,0 +1,102 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hpobench_ordered import list_methods, load, suite
+from hpobench_ordered.benchmarks import xgboost_mnist
+from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.remote import CACHE_VARIABLE
+from hpobench_ordered.reproduction import paper
+from hpobench_ordered.reproduction.evidence import Evidence, Landscape
+from hpobench_ordered.reproduction.paper import experiments
+from hpobench_ordered.reproduction.papers import othpo
+
+OTHPO = paper("othpo")
+
+
+def test_every_figure_and_table_with_results_is_there() -> None:
+    assert [figure.number for figure in OTHPO.figures] == [1, *range(4, 20)]
+    assert [table.number for table in OTHPO.tables] == [4]
+    assert (OTHPO.seeds, OTHPO.trials) == (tuple(range(50)), 25)
+    for exhibit in OTHPO.exhibits:
+        assert exhibit.caption.endswith(".") and exhibit.says.endswith(".")
+
+
+def test_experiments_are_the_papers() -> None:
+    """65 experiments (appendix H), and three more for section G.7."""
+    methods = experiments(OTHPO.exhibits)
+    assert set(methods) == set(suite("othpo"))
+    assert sum(len(names) for names in methods.values()) == 65 + 3
+    without_dre = experiments(
+        e for e in OTHPO.exhibits if e.title not in ("Figure 18", "Figure 19")
+    )
+    assert sum(len(names) for names in without_dre.values()) == 65
+    assert {name for names in methods.values() for name in names} == set(list_methods())
+
+
+@pytest.mark.parametrize(
+    ("figures", "tables", "runs"),
+    [([1, 4, 8, 9, 10], [], 0), ([5], [], 30), ([7], [], 45), ([17], [], 4), ([], [4], 6)],
+)
+def test_a_selection_needs_its_own_runs_alone(
+    figures: list[int], tables: list[int], runs: int
+) -> None:
+    chosen = OTHPO.select(figures=figures, tables=tables)
+    assert sum(len(names) for names in experiments(chosen).values()) == runs
+
+
+def test_dre_ordered_changes_no_other_figure(constructed: Callable[..., Evidence]) -> None:
+    rng = np.random.default_rng(0)
+    name = othpo.NEWSVENDOR
+    losses = {(name, method): rng.random((2, 9, 25)) for method in othpo.TEN}
+    losses[name, "random-search"] += 1
+    losses[name, "dre-ordered"] = rng.random((2, 9, 25)) - 5  # far better than all others
+    evidence = constructed(losses)
+    (main, with_dre) = (chosen[0] for chosen in (othpo.MAIN, othpo.WITH_DRE))
+    assert evidence.scores(main).mean[..., -1].min() == pytest.approx(0)
+    assert evidence.scores(with_dre).mean[:-1, :, -1].min() > 0
+
+
+def test_tasks_and_axes_exist() -> None:
+    for name, tasks in othpo.SHOWN.items():
+        benchmark = load(name)
+        assert max(tasks) == len(benchmark.tasks) - 1 and min(tasks) == 1
+        assert set(othpo.TOPS) == {1, 10, 25}
+    for name in suite("othpo"):
+        if name.startswith("yahpo"):
+            axes = othpo.AXES[name.split("-")[1]]
+            assert set(axes) <= set(load(name).space.names)
+            assert [load(name).tasks[t].name for t in othpo.QUARTERS] == [
+                "5%",
+                "25%",
+                "50%",
+                "75%",
+                "100%",
+            ]
+
+
+def test_landscapes_are_whole_where_that_is_possible() -> None:
+    table = Landscape.of(load("newsvendor"))
+    assert table.is_complete and table.objective.shape == (9, 21**3)
+    best = [task.best_value for task in table.benchmark.tasks]
+    np.testing.assert_array_equal(table.objective.max(axis=1), best)
+    sampled = Landscape.of(load("yahpo-svm-1220"))
+    assert not sampled.is_complete and sampled.objective.shape == (20, 1000)
+    np.testing.assert_array_equal(sampled.values, Landscape.of(load("yahpo-svm-1220")).values)
+
+
+def test_nearest_shows_what_the_authors_evaluated(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    xgboost_mnist.PUBLISHED.store(shared / "data" / f"{xgboost_mnist.PUBLISHED.name}.gz")
+    surrogates = {"xgboost-mnist": "nearest"}
+    evidence = Evidence(
+        Store(tmp_path / "none"), [], surrogates=surrogates, evaluated=OTHPO.evaluated
+    )
+    landscape = evidence.landscape("xgboost-mnist")
+    assert landscape.objective.shape == (28, 1000)
+    best = [task.best_value for task in landscape.benchmark.tasks]
+    np.testing.assert_array_equal(landscape.objective.min(axis=1), best)

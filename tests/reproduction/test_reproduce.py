@@ -1,0 +1,139 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from hpobench_ordered.errors import ExperimentError, StoreError, UnknownNameError
+from hpobench_ordered.reproduction import Paper, Reproduction, list_papers, paper, reproduce
+from hpobench_ordered.reproduction.paper import experiments
+
+
+@pytest.fixture(scope="module")
+def whole(
+    small_paper: Paper, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Path, Reproduction]]:
+    folder = tmp_path_factory.mktemp("whole")
+    yield folder, reproduce(small_paper, folder=folder)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def test_everything_is_written(whole: tuple[Path, Reproduction]) -> None:
+    folder, result = whole
+    assert sorted(result.setup.files) == sorted(path for path in folder.iterdir() if path.is_file())
+    assert len(list((folder / "results" / "runs").iterdir())) == len(result.cells) == 2 * 3
+    assert (folder / "figure-2.png").read_bytes().startswith(b"\x89PNG")
+    gallery = (folder / "figures.md").read_text(encoding="utf-8")
+    for number in (1, 2, 3, 5, 6, 7):
+        assert f"says {number}" in gallery and f"(figure-{number}.png)" in gallery
+
+
+def test_claims_and_tables_are_on_the_summary(whole: tuple[Path, Reproduction]) -> None:
+    folder, result = whole
+    assert [claim.verdict for claim in result.claims] == ["yes", "no", "yes"]
+    summary = (folder / "summary.md").read_text(encoding="utf-8")
+    assert "2 of 3 hold everywhere" in summary
+    assert "| Figure 2 | 1 | and behind | no | newsvendor: random-search " in summary
+    assert "seeds 0 to 2; 3 trials a task, one after the other" in summary
+    assert "| reduction in standard error (%) | newsvendor | 0.0 (-1000000.0" in summary
+    assert "newsvendor@1 on table" in summary
+    assert "| random-search | 3 | 81 |" in summary
+    inside = [entry.is_inside for entry in result.entries["table-1"]]
+    assert inside == [True, False]
+    findings = pd.read_csv(folder / "claims.csv")
+    assert findings["holds"].tolist() == [True, False, True]
+
+
+def test_data_of_a_figure_are_its_scores(whole: tuple[Path, Reproduction]) -> None:
+    folder, _ = whole
+    table = pd.read_csv(folder / "figure-5.csv")
+    assert len(table) == 2 * 9 * 3  # methods, tasks, trials
+    last = table[(table["trial"] == 3) & (table["method"] == "random-search")]
+    assert last["score"].dropna().tolist() == pytest.approx([100] * last["score"].count())
+    assert len(pd.read_csv(folder / "figure-2.csv")) == 2 * 9
+    assert set(pd.read_csv(folder / "figure-7.csv")["task"]) == {2, 9}
+    landscape = pd.read_csv(folder / "figure-1.csv")
+    assert len(landscape) == 2 * 21 * 21
+    assert landscape.groupby("task")["crossed"].sum().tolist() == [3, 3]
+    crossed = landscape[landscape["crossed"]]
+    assert crossed["objective"].max() == landscape["objective"].max()
+
+
+def test_again_runs_nothing_and_gives_the_same_bytes(
+    whole: tuple[Path, Reproduction], small_paper: Paper
+) -> None:
+    folder, _ = whole
+    before = contents(folder)
+    runs = {path: path.stat().st_mtime_ns for path in (folder / "results" / "runs").iterdir()}
+    reproduce(small_paper, folder=folder)
+    assert contents(folder) == before
+    assert {path: path.stat().st_mtime_ns for path in runs} == runs
+
+
+def test_another_folder_gives_the_same_figures(
+    whole: tuple[Path, Reproduction], small_paper: Paper, tmp_path: Path
+) -> None:
+    reproduce(small_paper, folder=tmp_path, figures=[2, 3], workers=2)
+    first, second = contents(whole[0]), contents(tmp_path)
+    for name in second.keys() - {"summary.md", "figures.md", "claims.csv"}:
+        assert second[name] == first[name], name
+
+
+def test_only_what_is_needed_is_run(small_paper: Paper, tmp_path: Path) -> None:
+    seen: list[tuple[str, int, int]] = []
+    result = reproduce(
+        small_paper,
+        folder=tmp_path,
+        figures=[7],
+        seeds=[4, 4, 5],
+        workers_simulated=2,
+        progress=lambda *step: seen.append(step),
+    )
+    assert {cell.method.name for cell in result.cells} == {"simple-previous-no-bo"}
+    assert result.setup.seeds == (4, 5)
+    assert all("workers_simulated=2" in cell.describe()["protocol"] for cell in result.cells)
+    assert ("runs", 2, 2) in seen and seen[-1] == ("figures and tables", 1, 1)
+    assert "Made: Figure 7." in (tmp_path / "summary.md").read_text(encoding="utf-8")
+
+
+def test_landscapes_need_no_runs(small_paper: Paper, tmp_path: Path) -> None:
+    result = reproduce(small_paper, folder=tmp_path, figures=[1])
+    assert result.cells == ()
+    assert not (tmp_path / "results").exists()
+
+
+def test_one_seed(small_paper: Paper, tmp_path: Path) -> None:
+    reproduce(small_paper, folder=tmp_path, seeds=[0])
+    summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert "nan" not in summary
+    assert "1000000.0) | - | - |" in summary
+
+
+def test_bad_requests(small_paper: Paper, tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match="no figure 4 to reproduce; there are 1, 2, 3, 5, 6"):
+        reproduce(small_paper, folder=tmp_path, figures=[2, 4])
+    with pytest.raises(ExperimentError, match="no table 2 to reproduce; there are 1"):
+        reproduce(small_paper, folder=tmp_path, tables=[2])
+    with pytest.raises(UnknownNameError, match="of the benchmarks of small 'tabel'; did you mean"):
+        reproduce(small_paper, folder=tmp_path, surrogate="tabel")
+    with pytest.raises(ExperimentError, match="at least 1 worker"):
+        reproduce(small_paper, folder=tmp_path, workers=0)
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="file"):
+        reproduce(small_paper, folder=tmp_path / "file", figures=[1])
+
+
+def test_papers_are_found_by_name() -> None:
+    assert list_papers() == ["othpo"]
+    with pytest.raises(UnknownNameError, match="did you mean 'othpo'"):
+        paper("othp")
+
+
+def test_selection_keeps_the_order_of_the_paper(small_paper: Paper) -> None:
+    chosen = small_paper.select(figures=[5, 2], tables=[1])
+    assert [exhibit.title for exhibit in chosen] == ["Figure 2", "Figure 5", "Table 1"]
+    assert experiments(chosen) == {"newsvendor": ("random-search", "simple-previous-no-bo")}
