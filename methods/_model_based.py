@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,6 @@ from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.methods._candidates import Region, Tried, candidate_blocks, key
 from hpobench_ordered.methods.base import Method
-from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
     from hpobench_ordered.benchmark import Evaluations
@@ -39,44 +38,36 @@ class ModelBased(Method):
 
     `fallbacks` counts suggestions made at random because the model could not be fitted.
 
-    Args:
-        space: The search space.
-        rng: Source of all randomness.
-        history: Evaluations of the earlier tasks.
-        context: What is known of the task.
-        budget: Number of trials.
-        initial: Configurations to evaluate first, in this order.
-        random_trials: After `initial`, configurations are random while there are fewer results
-            than this; each is drawn exactly as random search does.
-        region: The part of the space to search; all of it without. `initial` may lie elsewhere.
+    Attributes:
+        random_trials: After the initial ones, configurations are random while there are fewer
+            results than this; each is drawn exactly as random search does.
+        region: The part of the space that is searched; initial configurations may lie elsewhere.
     """
 
-    def __init__(
-        self,
-        *,
-        space: SearchSpace,
-        rng: np.random.Generator,
-        history: "Sequence[Evaluations]",
-        context: Mapping[str, float],
-        budget: int,
-        initial: Sequence[Config] = (),
-        random_trials: int = 3,
-        region: Region | None = None,
-    ) -> None:
-        super().__init__(space=space, rng=rng, history=history, context=context, budget=budget)
-        self.region = region or Region(space)
-        self._initial = deque(initial)
-        self._random_trials = random_trials
-        self._tried = Tried(space)
+    random_trials = 3
+
+    def prepare(self) -> None:
+        """Set up the region and the initial configurations."""
+        self.region = self.search_region()
+        self._initial = deque(self.initial_configurations())
+        self._tried = Tried(self.space)
         self._pending: dict[bytes, FloatArray] = {}
         self._told: list[FloatArray] = []
         self._losses: list[float] = []
+
+    def initial_configurations(self) -> Sequence[Config]:
+        """Configurations to evaluate first, in this order; none."""
+        return ()
+
+    def search_region(self) -> Region:
+        """The part of the space to search: all of it."""
+        return Region(self.space)
 
     def ask(self) -> Config:
         """Suggest an initial configuration, or the best candidate."""
         values = self._next_initial()
         if values is None:
-            values = self._random() if self.results < self._random_trials else self._suggest()
+            values = self._random() if self.results < self.random_trials else self._suggest()
         self._tried.add(values)
         self._pending[key(values)] = self._code(values)
         return self.space.configs(values[None])[0]
@@ -180,6 +171,8 @@ class ModelBased(Method):
 
 class DesignOnly(ModelBased):
     """Initial trials alone; when they are over, random untried configurations."""
+
+    random_trials = 0
 
     def scorer(self) -> Scorer:
         """Score at random."""

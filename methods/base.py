@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 class Method(ABC):
     """An optimiser of one task.
 
-    A new object is made for every task of a run. Losses are minimised; the protocol flips
-    objectives that are maximised. All randomness comes from `rng`.
+    A new object is made for every task of a run; what it has to set up goes into `prepare`. Losses
+    are minimised; the protocol flips objectives that are maximised. All randomness comes from
+    `rng`.
 
     Attributes:
         space: The search space.
@@ -44,6 +45,10 @@ class Method(ABC):
         self.context = context
         self.budget = budget
         self.fallbacks = 0
+        self.prepare()
+
+    def prepare(self) -> None:  # noqa: B027  methods need not
+        """Do what is to be done once, before the first suggestion; nothing without."""
 
     @abstractmethod
     def ask(self) -> Config:

@@ -1,19 +1,16 @@
 """Bayesian optimisation with a Gaussian process and expected improvement."""
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hpobench_ordered._parameters import Kind
-from hpobench_ordered._typing import Config, FloatArray, IntArray
-from hpobench_ordered.methods._candidates import Region
+from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
-    from hpobench_ordered.benchmark import Evaluations
     from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel
 
 FEW = 8
@@ -35,46 +32,18 @@ class BayesianOptimisation(ModelBased):
     both land on plateaus already tried where the surrogate is a nearest neighbour, and neither
     gained anything on smooth objectives. Pending evaluations are taken to give the posterior mean.
 
-    Args:
-        space: The search space.
-        rng: Source of all randomness.
-        history: Not used.
-        context: Not used.
-        budget: Number of trials.
-        initial: Configurations to evaluate first, in this order.
-        random_trials: As in `ModelBased`.
-        region: As in `ModelBased`.
+    Attributes:
         warped: Whether the model warps the features of numeric hyperparameters.
         refinements: Rounds of local refinement, in which candidates are drawn ever closer to the
             best ones.
     """
 
-    def __init__(
-        self,
-        *,
-        space: SearchSpace,
-        rng: np.random.Generator,
-        history: "Sequence[Evaluations]",
-        context: Mapping[str, float],
-        budget: int,
-        initial: Sequence[Config] = (),
-        random_trials: int = 3,
-        region: Region | None = None,
-        warped: bool = False,
-        refinements: int = 0,
-    ) -> None:
-        super().__init__(
-            space=space,
-            rng=rng,
-            history=history,
-            context=context,
-            budget=budget,
-            initial=initial,
-            random_trials=random_trials,
-            region=region,
-        )
-        self._warped = warped
-        self._refinements = refinements
+    warped = False
+    refinements = 0
+
+    def prepare(self) -> None:
+        """Start without a model."""
+        super().prepare()
         self._kernel: Kernel | None = None
         self._theta: FloatArray | None = None
         self._fits = 0
@@ -116,7 +85,7 @@ class BayesianOptimisation(ModelBased):
         self, unit: FloatArray, scores: FloatArray, scorer: Scorer
     ) -> tuple[FloatArray, FloatArray]:
         """The candidates (m, d) with scores (m,), and more of them near the best."""
-        for scale in REFINEMENT_SCALE ** np.arange(1, self._refinements + 1):
+        for scale in REFINEMENT_SCALE ** np.arange(1, self.refinements + 1):
             best = unit[np.argsort(-scores, kind="stable")[:REFINED]]
             near = self.region.sample_near(self.rng, best, n=REFINEMENTS, scale=scale)
             unit = np.concatenate([unit, near])
@@ -144,7 +113,7 @@ class BayesianOptimisation(ModelBased):
         if self._kernel is None:
             groups = self.feature_groups()
             numeric = np.flatnonzero(np.repeat(_widths(self.space) == 1, _widths(self.space)))
-            warped = numeric if self._warped else np.empty(0, dtype=np.int64)
+            warped = numeric if self.warped else np.empty(0, dtype=np.int64)
             self._kernel = Kernel(groups, warped=warped)
         kernel, priors = self._kernel, Priors()
         n, due = len(y), self._fits % EVERY == 0

@@ -4,14 +4,13 @@ Perrone et al. (2019), section 4.1; Hellan et al. (2023), section 5.1 and append
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hpobench_ordered._parameters import Kind, Parameter
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmark import Evaluations
 from hpobench_ordered.methods._candidates import Region
 from hpobench_ordered.methods._model_based import finite_history
 from hpobench_ordered.methods.base import MethodSpec
@@ -107,25 +106,13 @@ class BoundingBox(BayesianOptimisation):
     previous tasks (appendix C).
     """
 
-    def __init__(
-        self,
-        *,
-        space: SearchSpace,
-        rng: np.random.Generator,
-        history: Sequence[Evaluations],
-        context: Mapping[str, float],
-        budget: int,
-    ) -> None:
-        optima = [task.values[np.argmin(task.losses)] for task in finite_history(history)]
-        distinct = len({optimum.tobytes() for optimum in optima})
-        super().__init__(
-            space=space,
-            rng=rng,
-            history=history,
-            context=context,
-            budget=budget,
-            region=Box(space, np.array(optima)) if distinct > 1 else None,
-        )
+    def search_region(self) -> Region:
+        """The box, or the whole space."""
+        tasks = finite_history(self.history)
+        optima = [task.values[np.argmin(task.losses)] for task in tasks]
+        if len({optimum.tobytes() for optimum in optima}) < 2:
+            return super().search_region()
+        return Box(self.space, np.array(optima))
 
 
 SPECS = (

@@ -4,7 +4,7 @@ Salinas, Shen and Perrone (2020), A quantile-based approach for hyperparameter t
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +13,6 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._candidates import candidate_blocks
 from hpobench_ordered.methods._model_based import ModelBased, ModelError, Scorer, finite_history
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
     from hpobench_ordered.benchmark import Evaluations
@@ -67,28 +66,16 @@ class CopulaThompsonSampling(ModelBased):
     itself learns mean and standard deviation by a neural network.
     """
 
-    def __init__(
-        self,
-        *,
-        space: SearchSpace,
-        rng: np.random.Generator,
-        history: "Sequence[Evaluations]",
-        context: Mapping[str, float],
-        budget: int,
-    ) -> None:
-        super().__init__(
-            space=space,
-            rng=rng,
-            history=history,
-            context=context,
-            budget=budget,
-            random_trials=0,
-        )
-        tasks = finite_history(history)
+    random_trials = 0
+
+    def prepare(self) -> None:
+        """Fit the model, and draw the candidates."""
+        super().prepare()
+        tasks = finite_history(self.history)
         self._model: BoostedTrees | None = None
         if tasks:
             self._model, self._sd = self._fit(tasks)
-        self._block = next(candidate_blocks(self.region, rng, size=CANDIDATES))
+        self._block = next(candidate_blocks(self.region, self.rng, size=CANDIDATES))
         self._block_mean = self._mean(self._block)
 
     def candidates(self) -> Iterator[FloatArray]:

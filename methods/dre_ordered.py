@@ -4,19 +4,14 @@ Hellan et al. (2023), appendix G.7; Tiao et al. (2021), BORE: Bayesian optimizat
 density-ratio estimation.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from hpobench_ordered._typing import BoolArray, FloatArray
+from hpobench_ordered._typing import BoolArray, Config, FloatArray
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.simple_ordered import TRANSFERRED, ordered_configurations
-from hpobench_ordered.space import SearchSpace
-
-if TYPE_CHECKING:
-    from hpobench_ordered.benchmark import Evaluations
 
 GAMMA = 0.25
 """Share of the evaluations that count as good, gamma."""
@@ -45,25 +40,11 @@ class DREOrdered(ModelBased):
     Pending evaluations are not tried again and otherwise ignored.
     """
 
-    def __init__(
-        self,
-        *,
-        space: SearchSpace,
-        rng: np.random.Generator,
-        history: "Sequence[Evaluations]",
-        context: Mapping[str, float],
-        budget: int,
-    ) -> None:
-        start = ordered_configurations(history, count=TRANSFERRED)
-        super().__init__(
-            space=space,
-            rng=rng,
-            history=history,
-            context=context,
-            budget=budget,
-            initial=space.configs(start),
-            random_trials=FIRST_RESULTS,
-        )
+    random_trials = FIRST_RESULTS
+
+    def initial_configurations(self) -> Sequence[Config]:
+        """Those that simple-ordered starts with."""
+        return self.space.configs(ordered_configurations(self.history, count=TRANSFERRED))
 
     def candidates(self) -> Iterator[FloatArray]:
         """Random configurations; when all of them have been tried, others."""

@@ -3,17 +3,16 @@
 Hellan et al. (2023), section 5.2 and appendix D.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmark import Evaluations
 from hpobench_ordered.methods._model_based import DesignOnly, finite_history
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation
-from hpobench_ordered.space import SearchSpace
 
 TRANSFERRED = 5
 """N: configurations taken from previous tasks (section 5.2)."""
@@ -45,70 +44,37 @@ def ordered_configurations(history: Sequence[Evaluations], *, count: int) -> Flo
 class SimpleOrdered(BayesianOptimisation):
     """Bayesian optimisation that starts with the best configurations of the previous tasks."""
 
-    def __init__(
-        self,
-        *,
-        space: SearchSpace,
-        rng: np.random.Generator,
-        history: Sequence[Evaluations],
-        context: Mapping[str, float],
-        budget: int,
-    ) -> None:
-        start = ordered_configurations(self.sources(history, rng), count=TRANSFERRED)
-        super().__init__(
-            space=space,
-            rng=rng,
-            history=history,
-            context=context,
-            budget=budget,
-            initial=space.configs(start),
-        )
+    def initial_configurations(self) -> Sequence[Config]:
+        """The `TRANSFERRED` configurations to start with."""
+        return self.space.configs(ordered_configurations(self.sources(), count=TRANSFERRED))
 
-    @staticmethod
-    def sources(history: Sequence[Evaluations], rng: np.random.Generator) -> Sequence[Evaluations]:
+    def sources(self) -> Sequence[Evaluations]:
         """The previous tasks that configurations are taken from; the last one comes first."""
-        return history
+        return self.history
 
 
 class SimpleOrderedShuffled(SimpleOrdered):
     """SimpleOrdered with the previous tasks in random order."""
 
-    @staticmethod
-    def sources(history: Sequence[Evaluations], rng: np.random.Generator) -> Sequence[Evaluations]:
+    def sources(self) -> Sequence[Evaluations]:
         """All previous tasks, shuffled."""
-        return [history[i] for i in rng.permutation(len(history))]
+        return [self.history[i] for i in self.rng.permutation(len(self.history))]
 
 
 class SimplePrevious(SimpleOrdered):
     """Bayesian optimisation that starts with the best configurations of the last task."""
 
-    @staticmethod
-    def sources(history: Sequence[Evaluations], rng: np.random.Generator) -> Sequence[Evaluations]:
+    def sources(self) -> Sequence[Evaluations]:
         """The last task alone."""
-        return history[-1:]
+        return self.history[-1:]
 
 
 class SimplePreviousNoBO(DesignOnly):
     """All configurations of the last task, the best first; then random ones."""
 
-    def __init__(
-        self,
-        *,
-        space: SearchSpace,
-        rng: np.random.Generator,
-        history: Sequence[Evaluations],
-        context: Mapping[str, float],
-        budget: int,
-    ) -> None:
-        super().__init__(
-            space=space,
-            rng=rng,
-            history=history,
-            context=context,
-            budget=budget,
-            initial=space.configs(ordered_configurations(history[-1:], count=budget)),
-            random_trials=0,
-        )
+    def initial_configurations(self) -> Sequence[Config]:
+        """The configurations of the last task, as many as there are trials."""
+        return self.space.configs(ordered_configurations(self.history[-1:], count=self.budget))
 
 
 SPECS = (

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.benchmark import Evaluations
 from hpobench_ordered.methods._model_based import finite_history
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation
-from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import GaussianProcess
@@ -28,30 +26,16 @@ class TransferBO(BayesianOptimisation):
     `MAX_OBSERVATIONS` of them. There are no random initial trials.
     """
 
-    def __init__(
-        self,
-        *,
-        space: SearchSpace,
-        rng: np.random.Generator,
-        history: Sequence[Evaluations],
-        context: Mapping[str, float],
-        budget: int,
-    ) -> None:
-        tasks = finite_history(history)
-        super().__init__(
-            space=space,
-            rng=rng,
-            history=tasks,
-            context=context,
-            budget=budget,
-            random_trials=0 if tasks else 3,
-        )
-        places = _places([task.context for task in tasks], context)
+    def prepare(self) -> None:
+        """Code the previous tasks' evaluations."""
+        super().prepare()
+        tasks = finite_history(self.history)
+        if tasks:
+            self.random_trials = 0
+        places = _places([task.context for task in tasks], self.context)
         self._place = places[-1]
-        self._sources = np.concatenate(
-            [np.empty((0, space.dimension)), *(task.values for task in tasks)]
-        )
-        self._sources = space.canonical(space.encode(self._sources))
+        values = np.concatenate([np.empty((0, self.space.dimension)), *(t.values for t in tasks)])
+        self._sources = self.space.canonical(self.space.encode(values))
         self._source_places = np.repeat(places[:-1], [len(task) for task in tasks], axis=0)
         self._source_losses = np.concatenate([np.empty(0), *(task.losses for task in tasks)])
 

@@ -11,12 +11,12 @@ R           (t, m)          ranks within each task, 1 for the best
 ==========  ==============  =======================================================================
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._typing import BoolArray, FloatArray
+from hpobench_ordered._typing import BoolArray, Config, FloatArray
 from hpobench_ordered.methods._candidates import Region, candidate_blocks, key
 from hpobench_ordered.methods._model_based import DesignOnly, finite_history
 from hpobench_ordered.methods.base import MethodSpec
@@ -45,26 +45,12 @@ class ZeroShot(DesignOnly):
     every task and yet averages their ranks; here all tasks rank the same ones, as in the paper.
     """
 
-    def __init__(
-        self,
-        *,
-        space: SearchSpace,
-        rng: np.random.Generator,
-        history: "Sequence[Evaluations]",
-        context: Mapping[str, float],
-        budget: int,
-    ) -> None:
-        tasks = finite_history(history)
-        initial = space.configs(_chosen(tasks, space, rng, count=budget)) if tasks else []
-        super().__init__(
-            space=space,
-            rng=rng,
-            history=history,
-            context=context,
-            budget=budget,
-            initial=initial,
-            random_trials=0,
-        )
+    def initial_configurations(self) -> Sequence[Config]:
+        """The portfolio, of as many configurations as there are trials."""
+        tasks = finite_history(self.history)
+        if not tasks:
+            return ()
+        return self.space.configs(_chosen(tasks, self.space, self.rng, count=self.budget))
 
 
 def portfolio(R: FloatArray, *, count: int) -> list[int]:

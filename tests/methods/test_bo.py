@@ -38,9 +38,9 @@ SMALL = SearchSpace(
 )
 
 
-def make(space: SearchSpace, *, seed: int = 0, **options: object) -> BayesianOptimisation:
-    rng = np.random.default_rng(seed)
-    return BayesianOptimisation(space=space, rng=rng, history=(), context={}, budget=25, **options)
+def make(space: SearchSpace, *, seed: int = 0, **settings: object) -> BayesianOptimisation:
+    kind = type("Variant", (BayesianOptimisation,), settings)
+    return kind(space=space, rng=np.random.default_rng(seed), history=(), context={}, budget=25)
 
 
 def optimise(method: Method, loss: Callable[[Config], float], *, trials: int) -> list[Config]:
@@ -78,13 +78,10 @@ def test_the_first_three_trials_are_those_of_random_search():
 
 def test_initial_configurations_come_first_once_and_replace_the_random_ones():
     initial = [{"x": x, "y": 0.1} for x in (0.1, 0.2, 0.1, 0.3)]
-    rng = np.random.default_rng(0)
-    before = rng.bit_generator.state
-    method = BayesianOptimisation(
-        space=PLAIN, rng=rng, history=(), context={}, budget=25, initial=initial
-    )
+    method = make(PLAIN, initial_configurations=lambda self: initial)
+    before = method.rng.bit_generator.state
     assert optimise(method, bowl, trials=3) == [initial[0], initial[1], initial[3]]
-    assert rng.bit_generator.state == before
+    assert method.rng.bit_generator.state == before
     assert method.ask() not in initial
 
 

@@ -11,7 +11,7 @@ Notation:
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,12 +19,9 @@ import numpy as np
 from hpobench_ordered._parameters import Kind
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.methods.base import Method
-from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
     from botorch.acquisition import AcquisitionFunction
-
-    from hpobench_ordered.benchmark import Evaluations
 
 RESTARTS = 10  # of the acquisition function's optimisation, as in BoTorch's tutorials
 RAW_SAMPLES = 512  # among which the restarts are chosen, as in BoTorch's tutorials
@@ -36,35 +33,19 @@ class Baseline(Method):
 
     No configuration is suggested twice: a model ranks several, and where all have been tried a
     random one is suggested. `fallbacks` counts these, and models that could not be fitted.
-
-    Args:
-        space: The search space.
-        rng: Source of all randomness.
-        history: Not used.
-        context: Not used.
-        budget: Number of trials.
-        random_trials: Number of random initial trials.
     """
 
-    def __init__(
-        self,
-        *,
-        space: SearchSpace,
-        rng: np.random.Generator,
-        history: "Sequence[Evaluations]",
-        context: Mapping[str, float],
-        budget: int,
-        random_trials: int = 3,
-    ) -> None:
-        super().__init__(space=space, rng=rng, history=history, context=context, budget=budget)
-        self._random_trials = random_trials
+    random_trials = 3
+
+    def prepare(self) -> None:
+        """Start without evaluations."""
         self._tried: set[bytes] = set()
         self._features: list[FloatArray] = []
         self._losses: list[float] = []
 
     def ask(self) -> Config:
         """Suggest a random configuration at first, then the model's best untried one."""
-        if len(self._losses) < self._random_trials:
+        if len(self._losses) < self.random_trials:
             return self._random()
         for unit in self.ranked(np.array(self._features), np.array(self._losses)):
             values = self.space.decode(unit[None])

@@ -53,7 +53,6 @@ def observed(n: int) -> BayesianOptimisation:
         history=(),
         context={},
         budget=25,
-        random_trials=0,
     )
     rng = np.random.default_rng(1)
     for _ in range(n):

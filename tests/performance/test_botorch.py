@@ -78,7 +78,6 @@ def suggestion_time(method: type[Method], n: int, seed: int) -> float:
         history=(),
         context={},
         budget=n + 1,
-        random_trials=0,
     )
     rng = np.random.default_rng([seed, n])
     for config in (SPACE.sample(rng) for _ in range(n - 1)):
