@@ -35,7 +35,7 @@ class Scores:
     Attributes:
         methods: Names of the methods, length A.
         values: Score of every seed, shape (A, S, T, M); NaN on tasks where random search ends
-            best of all methods, on which the score is not defined.
+            best of all methods, or so near to it that scores overflow: there is none.
     """
 
     methods: tuple[str, ...]
@@ -120,7 +120,10 @@ def normalised_scores(
     lowest = final.min(axis=0)
     span = final[list(methods).index(reference)] - lowest
     span = np.where(span > 0, span, np.nan)
-    values = 100 * (best - lowest[:, None]) / span[:, None]
+    with np.errstate(over="ignore"):
+        values = 100 * (best - lowest[:, None]) / span[:, None]
+    defined = np.isfinite(values).all(axis=(0, 1, 3))
+    values[:, :, ~defined] = np.nan
     return Scores(methods=tuple(methods), values=values)
 
 

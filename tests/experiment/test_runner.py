@@ -183,7 +183,7 @@ def test_timings(small_plan, folder) -> None:  # type: ignore[no-untyped-def]
     store = Store(folder)
     assert store.timings().empty
     cells = small_plan(methods=["random-search", MethodSpec("sleeps", Sleeps, "", "")])
-    run_cells(cells, store, workers=2)
+    run_cells(cells, store)
     timings = store.timings().set_index("key")
     assert set(timings.index) == store.keys()
     for cell in cells:
@@ -200,8 +200,7 @@ def test_timings(small_plan, folder) -> None:  # type: ignore[no-untyped-def]
 class Sleeps(Method):
     """Takes a millisecond to be made, to be asked, and to be told."""
 
-    def __init__(self, **kwargs):  # type: ignore[no-untyped-def]
-        super().__init__(**kwargs)
+    def prepare(self) -> None:
         time.sleep(0.001)
 
     def ask(self):  # type: ignore[no-untyped-def]
