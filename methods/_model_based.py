@@ -69,7 +69,7 @@ class ModelBased(Method):
         if values is None:
             values = self._random() if self.results < self.random_trials else self._suggest()
         self._tried.add(values)
-        self._pending[key(values)] = self._code(values)
+        self._pending[key(values)] = values
         return self.space.configs(values[None])[0]
 
     def tell(self, config: Config, loss: float) -> None:
@@ -95,7 +95,7 @@ class ModelBased(Method):
 
     def pending(self) -> FloatArray:
         """What was asked for and not told yet, canonical unit vectors, shape (k, d)."""
-        return np.array(list(self._pending.values())).reshape(-1, self.space.dimension)
+        return self.space.encode(np.array(list(self._pending.values())))
 
     def losses(self) -> FloatArray:
         """Their losses, shape (n,): where not finite the largest finite one, or 0."""

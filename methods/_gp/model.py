@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache
+from functools import cache, cached_property
 from types import ModuleType
 
 import numpy as np
@@ -63,7 +63,7 @@ class Kernel:
     warped: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     smoothness: Smoothness = Smoothness.FIVE_HALVES
 
-    @property
+    @cached_property
     def length_scales(self) -> int:
         """Number of length scales, g."""
         return int(self.groups.max()) + 1
@@ -138,7 +138,7 @@ class GaussianProcess:
         self._Z = self._warped(X)
         nu2 = kernel.smoothness.value
         K = compiled.cross_covariance(self._Z, self._Z, kernel.groups, theta, self._g, nu2)
-        K[np.diag_indices_from(K)] += math.exp(theta[self._g + 1])
+        K.flat[:: len(y) + 1] += math.exp(theta[self._g + 1])
         positive, self._R = _route(len(y)).cholesky(K)
         if not positive:
             raise ModelError("the covariance matrix is not numerically positive definite")
