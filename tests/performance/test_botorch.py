@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.linalg  # noqa: F401  brings a BLAS of its own, which can only be limited once loaded
 from threadpoolctl import threadpool_limits
 
 from hpobench_ordered._parameters import Parameter
