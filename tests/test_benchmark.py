@@ -1,0 +1,66 @@
+"""What a benchmark gives as history: recorded evaluations, or random ones."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hpobench_ordered as hbo
+from hpobench_ordered.benchmark import HISTORY_SIZE, Benchmark, Evaluations
+
+
+@pytest.fixture(scope="module")
+def plain() -> Benchmark:
+    return hbo.load("newsvendor")
+
+
+@pytest.fixture(scope="module")
+def recorded(plain: Benchmark) -> Benchmark:
+    """Newsvendor with 30 evaluations recorded for each task."""
+    rng = np.random.default_rng(0)
+    kept = tuple(plain.evaluations(t, rng=rng, n=30) for t in range(len(plain.tasks)))
+    return replace(plain, recorded=lambda: kept)
+
+
+def test_random_evaluations_are_losses_of_valid_configurations(plain: Benchmark) -> None:
+    found = plain.evaluations(4, rng=np.random.default_rng(1))
+    assert (len(found), found.task) == (HISTORY_SIZE, "4")
+    # The objective is maximised, losses are not.
+    assert np.array_equal(-found.losses, plain.tasks[4].evaluate_many(found.values))
+    again = plain.evaluations(4, rng=np.random.default_rng(1))
+    assert np.array_equal(found.values, again.values)
+    other = plain.evaluations(4, rng=np.random.default_rng(2))
+    assert not np.array_equal(found.values, other.values)
+
+
+def test_the_usual_number_is_the_benchmarks_own(plain: Benchmark) -> None:
+    few = replace(plain, history_size=7)
+    assert len(few.evaluations(0, rng=np.random.default_rng(0))) == 7
+
+
+def test_recorded_evaluations_come_whole_and_in_order(recorded: Benchmark) -> None:
+    assert recorded.recorded is not None
+    kept = recorded.recorded()[2]
+    for n in (None, 30, 1000):
+        assert recorded.evaluations(2, rng=np.random.default_rng(0), n=n) is kept
+
+
+@settings(max_examples=25)
+@given(n=st.integers(0, 29), seed=st.integers(0, 99))
+def test_a_part_of_the_recorded_ones_is_chosen_by_seed(
+    recorded: Benchmark, n: int, seed: int
+) -> None:
+    assert recorded.recorded is not None
+    kept: Evaluations = recorded.recorded()[1]
+    part = recorded.evaluations(1, rng=np.random.default_rng(seed), n=n)
+    again = recorded.evaluations(1, rng=np.random.default_rng(seed), n=n)
+    assert np.array_equal(part.values, again.values)
+    assert len(part) == n
+    rows = [row.tobytes() for row in kept.values]
+    places = [
+        next(i for i, row in enumerate(rows) if row == v.tobytes() and kept.losses[i] == loss)
+        for v, loss in zip(part.values, part.losses, strict=True)
+    ]
+    assert places == sorted(places)
