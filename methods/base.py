@@ -68,7 +68,8 @@ class MethodSpec:
         method: The class, made anew for every task.
         summary: One line.
         source: Paper, section and settings.
-        min_history: Earlier tasks it needs; on tasks with fewer the protocol runs `bo` instead.
+        min_history: Earlier tasks it needs; on tasks with fewer the ordered protocol runs `bo`
+            instead, and other protocols refuse it.
         changed_spaces: Whether it copes with a history on another search space than the task's
             (`Evaluations.space`), if only by ignoring it.
     """

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, Config, FloatArray
+from hpobench_ordered.methods._carry_over import carried_over
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.simple_ordered import TRANSFERRED, ordered_configurations
@@ -44,7 +45,8 @@ class DREOrdered(ModelBased):
 
     def initial_configurations(self) -> Sequence[Config]:
         """Those that simple-ordered starts with."""
-        return self.space.configs(ordered_configurations(self.history, count=TRANSFERRED))
+        sources = carried_over(self.history, self.space, self.rng)
+        return self.space.configs(ordered_configurations(sources, count=TRANSFERRED))
 
     def candidates(self) -> Iterator[FloatArray]:
         """Random configurations; when all of them have been tried, others."""
@@ -72,5 +74,6 @@ SPECS = (
             "trees (XGBoost's defaults) and 500 random candidates; N = 5"
         ),
         min_history=1,
+        changed_spaces=True,
     ),
 )

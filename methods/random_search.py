@@ -21,5 +21,6 @@ SPECS = (
         method=RandomSearch,
         summary="Configurations drawn uniformly at random.",
         source="Bergstra and Bengio (2012); Hellan et al. (2023), section 5.1",
+        changed_spaces=True,
     ),
 )

@@ -1,8 +1,10 @@
 """SimpleOrdered and its relatives: start from the best configurations of previous tasks.
 
-Hellan et al. (2023), section 5.2 and appendix D.
+Hellan et al. (2023), section 5.2 and appendix D. After an adjustment of the search space, the
+configurations are carried over to the new one.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
@@ -10,6 +12,7 @@ import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmark import Evaluations
+from hpobench_ordered.methods._carry_over import carried_over
 from hpobench_ordered.methods._model_based import DesignOnly, finite_history
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation
@@ -34,7 +37,7 @@ def ordered_configurations(history: Sequence[Evaluations], *, count: int) -> Flo
         hold fewer distinct ones.
     """
     chosen: dict[bytes, FloatArray] = {}
-    for row in _candidates(finite_history(history)):
+    for row in _candidates(finite_history(history), count):
         chosen.setdefault(row.tobytes(), row)
         if len(chosen) == count:
             break
@@ -46,7 +49,8 @@ class SimpleOrdered(BayesianOptimisation):
 
     def initial_configurations(self) -> Sequence[Config]:
         """The `TRANSFERRED` configurations to start with."""
-        return self.space.configs(ordered_configurations(self.sources(), count=TRANSFERRED))
+        sources = carried_over(self.sources(), self.space, self.rng)
+        return self.space.configs(ordered_configurations(sources, count=TRANSFERRED))
 
     def sources(self) -> Sequence[Evaluations]:
         """The previous tasks that configurations are taken from; the last one comes first."""
@@ -74,7 +78,8 @@ class SimplePreviousNoBO(DesignOnly):
 
     def initial_configurations(self) -> Sequence[Config]:
         """The configurations of the last task, as many as there are trials."""
-        return self.space.configs(ordered_configurations(self.history[-1:], count=self.budget))
+        sources = carried_over(self.history[-1:], self.space, self.rng)
+        return self.space.configs(ordered_configurations(sources, count=self.budget))
 
 
 SPECS = (
@@ -84,6 +89,7 @@ SPECS = (
         summary="bo started with the best configurations of the 5 most recent tasks.",
         source="Hellan et al. (2023), section 5.2 and appendix D; N = 5",
         min_history=1,
+        changed_spaces=True,
     ),
     MethodSpec(
         name="simple-ordered-shuffled",
@@ -91,6 +97,7 @@ SPECS = (
         summary="bo started with the best configurations of 5 previous tasks in random order.",
         source="Hellan et al. (2023), section 5.2 (ablation); N = 5",
         min_history=1,
+        changed_spaces=True,
     ),
     MethodSpec(
         name="simple-previous",
@@ -98,6 +105,7 @@ SPECS = (
         summary="bo started with the 5 best configurations of the last task.",
         source="Hellan et al. (2023), section 5.2, after Feurer et al. (2015); N = 5",
         min_history=1,
+        changed_spaces=True,
     ),
     MethodSpec(
         name="simple-previous-no-bo",
@@ -105,22 +113,38 @@ SPECS = (
         summary="The configurations of the last task, the best first, without a model.",
         source="Hellan et al. (2023), section 5.2 (ablation)",
         min_history=1,
+        changed_spaces=True,
     ),
 )
 
 
-def _candidates(history: Sequence[Evaluations]) -> Iterator[FloatArray]:
-    """Configurations of all tasks in the order of appendix D, repeats included."""
-    ranked = [_ranks(evaluations) for evaluations in reversed(history)]
+def _candidates(history: Sequence[Evaluations], count: int) -> Iterator[FloatArray]:
+    """Configurations of all tasks in the order of appendix D, repeats included.
+
+    At least as many distinct ones as wanted, unless the tasks hold fewer.
+    """
+    ranked = [_ranks(evaluations, count) for evaluations in reversed(history)]
     for rank in range(max(map(len, ranked), default=0)):
         # One of each task; what is equally good waits at the back of the list for its next turn.
         turns = zip_longest(*(task[rank] for task in ranked if rank < len(task)))
         yield from (row for turn in turns for row in turn if row is not None)
 
 
-def _ranks(evaluations: Evaluations) -> list[list[FloatArray]]:
-    """Distinct configurations by rank of their loss, equally good ones in order of evaluation."""
-    ranks: dict[float, dict[bytes, FloatArray]] = {}
-    for row, loss in zip(evaluations.values, evaluations.losses.tolist(), strict=True):
-        ranks.setdefault(loss, {}).setdefault(row.tobytes(), row)
-    return [list(ranks[loss].values()) for loss in sorted(ranks)]
+def _ranks(evaluations: Evaluations, count: int) -> list[list[FloatArray]]:
+    """Distinct configurations by rank of their loss, equally good ones in order of evaluation.
+
+    The first ranks that together hold as many distinct configurations as wanted, or all.
+    """
+    ranks: list[dict[bytes, FloatArray]] = []
+    distinct: set[bytes] = set()
+    worst = -math.inf
+    for i in np.argsort(evaluations.losses, kind="stable"):
+        if evaluations.losses[i] > worst:
+            if len(distinct) >= count:
+                break
+            worst = evaluations.losses[i]
+            ranks.append({})
+        row = evaluations.values[i]
+        ranks[-1].setdefault(row.tobytes(), row)
+        distinct.add(row.tobytes())
+    return [list(rank.values()) for rank in ranks]

@@ -1,4 +1,4 @@
-"""Mean ranks of methods, as in Hellan et al. (2023), section G.2 and figure 13.
+"""Ranks of methods, by seed or as in Hellan et al. (2023), section G.2 and figure 13.
 
 Notation:
     A   number of methods
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.scores import incumbents, two_standard_errors
+from hpobench_ordered.analysis.scores import Scores, incumbents, two_standard_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,19 @@ def mean_ranks(losses: FloatArray, methods: Sequence[str], *, first_task: int = 
     means = incumbents(losses)[:, :, first_task:].mean(axis=1)
     ranks = rank_over_methods(means)
     return Ranks(tuple(methods), ranks.mean(axis=1), two_standard_errors(ranks))
+
+
+def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:
+    """Rank methods on every task after every trial, each seed by itself.
+
+    Args:
+        losses: Loss of every trial, shape (A, S, T, M).
+        methods: Names of the methods, length A.
+
+    Returns:
+        The ranks among the methods: 1 is best, ties share their mean rank.
+    """
+    return Scores(tuple(methods), rank_over_methods(incumbents(losses)))
 
 
 def rank_over_methods(losses: FloatArray) -> FloatArray:

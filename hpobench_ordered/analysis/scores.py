@@ -1,4 +1,4 @@
-"""The normalised score of Hellan et al. (2023), section 5.3.
+"""Scores of methods, and the normalised score of Hellan et al. (2023), section 5.3.
 
 Notation:
     A   number of methods
@@ -30,12 +30,11 @@ RANDOM_SEARCH = "random-search"
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Normalised scores of several methods on the tasks of one benchmark.
+    """Scores of several methods on the tasks of one benchmark: normalised ones, regrets, ranks.
 
     Attributes:
         methods: Names of the methods, length A.
-        values: Score of every seed, shape (A, S, T, M); NaN on tasks where random search ends
-            best of all methods, or so near to it that scores overflow: there is none.
+        values: Score of every seed, shape (A, S, T, M); NaN on tasks where there is none.
     """
 
     methods: tuple[str, ...]
@@ -98,6 +97,19 @@ def incumbents(losses: FloatArray) -> FloatArray:
     return np.minimum.accumulate(losses, axis=-1)
 
 
+def of_incumbents(quantity: FloatArray, losses: FloatArray) -> FloatArray:
+    """A quantity of the best trial so far, such as its regret.
+
+    Args:
+        quantity: Of every trial, along the last axis.
+        losses: Losses of the trials, shape as the quantity; of equal ones the first is the best.
+    """
+    improves = np.ones(losses.shape, dtype=np.bool_)
+    improves[..., 1:] = losses[..., 1:] < incumbents(losses)[..., :-1]
+    places = np.where(improves, np.arange(losses.shape[-1]), 0)
+    return np.take_along_axis(quantity, np.maximum.accumulate(places, axis=-1), axis=-1)
+
+
 def normalised_scores(
     losses: FloatArray, methods: Sequence[str], *, reference: str = RANDOM_SEARCH
 ) -> Scores:
@@ -107,6 +119,10 @@ def normalised_scores(
         losses: Loss of every trial, shape (A, S, T, M).
         methods: Names of the methods, length A.
         reference: The method that scores 100 after all trials.
+
+    Returns:
+        Scores; NaN on tasks where the reference ends best of all methods, or so near to it that
+        scores overflow.
 
     Raises:
         ExperimentError: The reference is not among the methods.
@@ -128,14 +144,22 @@ def normalised_scores(
 
 
 def loss_array(results: "pd.DataFrame", methods: Sequence[str]) -> FloatArray:
-    """Arrange the results on one benchmark as an array.
+    """Arrange the losses on one benchmark as an array, shape (A, S, T, M); as `trial_arrays`."""
+    return trial_arrays(results, methods, ["loss"])["loss"]
+
+
+def trial_arrays(
+    results: "pd.DataFrame", methods: Sequence[str], columns: Sequence[str]
+) -> dict[str, FloatArray]:
+    """Arrange the results on one benchmark as arrays.
 
     Args:
         results: One row a trial, as `Store.read` gives, of one benchmark, surrogate and protocol.
         methods: Names of the methods, in the order wanted.
+        columns: Names of columns of numbers, such as "loss".
 
     Returns:
-        Losses, shape (A, S, T, M); seeds and tasks ascending.
+        By column an array, shape (A, S, T, M); seeds and tasks ascending.
 
     Raises:
         ExperimentError: The methods were not all run on the same seeds, tasks and trials.
@@ -145,10 +169,10 @@ def loss_array(results: "pd.DataFrame", methods: Sequence[str]) -> FloatArray:
     keys = ["method", "seed", "task", "trial"]
     levels = [list(methods), *(sorted(results[key].unique()) for key in keys[1:])]
     index = pd.MultiIndex.from_product(levels, names=keys)
-    losses = results.set_index(keys)["loss"]
-    if not losses.index.is_unique:
+    trials = results.set_index(keys)[list(columns)]
+    if not trials.index.is_unique:
         raise ExperimentError("results of several benchmarks or protocols cannot be joined")
-    missing = index.difference(losses.index)
+    missing = index.difference(trials.index)
     if len(missing):
         method, seed, task, trial = missing[0]
         raise ExperimentError(
@@ -156,4 +180,5 @@ def loss_array(results: "pd.DataFrame", methods: Sequence[str]) -> FloatArray:
             f"seed {seed}, task {task}, trial {trial}"
         )
     shape = tuple(len(level) for level in levels)
-    return np.asarray(losses.loc[index], dtype=np.float64).reshape(shape)
+    ordered = trials.loc[index]
+    return {c: np.asarray(ordered[c], dtype=np.float64).reshape(shape) for c in columns}

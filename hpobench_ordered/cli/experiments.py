@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
-from hpobench_ordered.cli._show import print_table, progress_bar, say
-from hpobench_ordered.protocols import Ordered
+from hpobench_ordered.cli._protocol import PROTOCOLS, default_trials, make_protocol
+from hpobench_ordered.cli._show import PIPE_WIDTH, print_table, progress_bar, say
+from hpobench_ordered.protocols import Adjustment
 from hpobench_ordered.suites import SUITES, suite
 
 if TYPE_CHECKING:
@@ -17,10 +18,34 @@ if TYPE_CHECKING:
 
 METHODS = (RANDOM_SEARCH, "bo", "simple-ordered")
 
+EPILOG = """\b
+Protocols:
+  ordered        the tasks of a benchmark in order; what a method evaluated
+                 is its history on the later tasks
+  leave-one-out  each task in turn; the history is evaluations of all other
+                 tasks, the same for every method
+  adjustment     each task twice: on the old search space by the first
+                 method, then on the new one with that as history
 
-@click.command(
-    epilog="Example:  hpobench-ordered run --benchmark newsvendor --method bo "
-    "--method random-search --seeds 20 --output results"
+\b
+Examples:
+  hpobench-ordered run --benchmark newsvendor --method bo --seeds 20 --output results
+      bo and random search, which the scores are relative to
+  hpobench-ordered run --protocol leave-one-out --benchmark newsvendor --history 50
+      every task with 50 random evaluations of each other task as history
+  hpobench-ordered run --protocol adjustment --suite adjustments --first-trials 10
+      every task after 10 evaluations on the search space before its adjustment
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option(
+    "--protocol",
+    "protocol_name",
+    type=click.Choice(list(PROTOCOLS)),
+    default="ordered",
+    show_default=True,
+    help="What a method gets to see, and in which order.",
 )
 @click.option(
     "--suite",
@@ -41,14 +66,31 @@ METHODS = (RANDOM_SEARCH, "bo", "simple-ordered")
 @click.option(
     "--seeds", default="5", show_default=True, help="How many (5), a range (10-19), a list (3,7)."
 )
-@click.option("--trials", default=25, show_default=True, help="Evaluations per task.")
+@click.option("--trials", type=int, help=f"Evaluations per task.  [default: {default_trials()}]")
 @click.option("--tasks", type=int, help="Only the first so many tasks.")
 @click.option(
     "--simulated-workers",
-    default=1,
-    show_default=True,
-    help="Trials in flight: so many configurations are asked for before the first result is told, "
-    "then one after every result. The authors of the paper ran 4. Not the number of processes.",
+    "workers_simulated",
+    type=int,
+    help="ordered: trials in flight, 1 without. So many configurations are asked for before the "
+    "first result is told, then one after every result. The authors of the paper ran 4. Not the "
+    "number of processes.",
+)
+@click.option(
+    "--history",
+    type=int,
+    help="leave-one-out: evaluations per source task; without, all that are recorded, or else the "
+    "benchmark's own number.",
+)
+@click.option(
+    "--first-trials",
+    type=int,
+    help="adjustment: evaluations per task on the old search space.  "
+    f"[default: {Adjustment().first_trials}]",
+)
+@click.option(
+    "--first-method",
+    help=f"adjustment: method on the old search space.  [default: {Adjustment().first_method}]",
 )
 @click.option(
     "--surrogate",
@@ -72,32 +114,42 @@ METHODS = (RANDOM_SEARCH, "bo", "simple-ordered")
     help="Folder of the results; running again with the same folder continues.",
 )
 def run(
+    protocol_name: str,
     suite_name: str,
     benchmarks: tuple[str, ...],
     methods: tuple[str, ...],
     seeds: str,
-    trials: int,
+    trials: int | None,
     tasks: int | None,
-    simulated_workers: int,
+    workers_simulated: int | None,
+    history: int | None,
+    first_trials: int | None,
+    first_method: str | None,
     surrogates: tuple[str, ...],
     workers: int,
     output: Path,
 ) -> None:
-    """Run methods over sequences of tasks, then show scores and draw the figure.
+    """Run methods on benchmarks, then show scores and draw the figure.
 
-    Every method optimises the tasks of a benchmark in order; what it evaluated is its history on
-    the later tasks. Each finished run is kept at once: stopping loses nothing, the same command
-    continues.
+    Each finished run is kept at once: stopping loses nothing, the same command continues.
     """
     from hpobench_ordered.experiment import api
 
     chosen = benchmarks or suite(suite_name)
+    settings = {
+        "trials": trials,
+        "tasks": tasks,
+        "workers_simulated": workers_simulated,
+        "history": history,
+        "first_trials": first_trials,
+        "first_method": first_method,
+    }
     with progress_bar() as move:
         results = api.run(
             benchmarks=chosen,
             methods=_with_reference(methods),
             seeds=parse_seeds(seeds),
-            protocol=Ordered(trials=trials, tasks=tasks, workers_simulated=simulated_workers),
+            protocol=make_protocol(protocol_name, settings),
             surrogates=_surrogates(surrogates, chosen),
             folder=output,
             workers=workers,
@@ -147,15 +199,15 @@ def _surrogates(given: Sequence[str], benchmarks: Sequence[str]) -> dict[str, st
 
 def _report(results: "Results | Path", folder: Path) -> None:
     from hpobench_ordered.experiment import api
-    from hpobench_ordered.reporting.write import score_rows
+    from hpobench_ordered.reporting.tables import LEGEND, summary_rows
 
     written = api.report(results, folder)
     for item in written.benchmarks:
-        header, *rows = score_rows(item)
+        header, *rows = summary_rows(item)
         print_table(header, rows, title=item.title)
         click.echo("".join(f"{note}\n" for note in item.notes()))
-    click.echo("Normalised score ± two standard errors, mean over the tasks with history; lower is")
-    click.echo("better. 0: best method, 100: random search, both after the last trial.")
+    for paragraph in LEGEND:
+        click.echo(click.wrap_text(paragraph, PIPE_WIDTH))
     for note in written.unscored:
         say(f"not scored: {note}")
     for path in written.files:

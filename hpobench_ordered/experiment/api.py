@@ -64,7 +64,8 @@ def run(
         benchmarks: Names of benchmarks.
         methods: Names of methods, or classes of your own.
         seeds: Seeds.
-        protocol: What a method gets to see; `Ordered()` without.
+        protocol: What a method gets to see: `Ordered()`, which it is without, `LeaveOneOut()` or
+            `Adjustment()`.
         surrogates: Surrogate by name of benchmark, where it is not the default one.
         folder: Where results are kept; running again with the same folder continues. A temporary
             folder without.
@@ -96,7 +97,7 @@ def run(
 
 
 def report(results: Results | str | Path, folder: str | Path) -> "Report":
-    """Write a report of finished runs: a summary table, all scores, and a figure.
+    """Write a report of finished runs: a summary, all scores as CSV, and a figure.
 
     Args:
         results: What `run` returned, or the folder of a store.

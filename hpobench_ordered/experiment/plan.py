@@ -8,7 +8,6 @@ import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +28,9 @@ T = TypeVar("T")
 CONTENT_MARK = "+"
 """Stands between a benchmark's version and the hash of its content."""
 
+PROTOCOL_STREAM = 1
+"""Tells what a protocol draws from what the method draws."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -36,8 +38,8 @@ class Cell:
 
     Attributes:
         source: What the benchmark is loaded by: its name and version, or an artifact's path.
-        benchmark: What the benchmark is, wherever it is: its name and version, and for an
-            artifact on disk the hash of its content.
+        benchmark: What the benchmark is, wherever it is: its name and version, and for a user's
+            own artifact the hash of its content.
         surrogate: Name of the surrogate.
         method: The method.
         code: Hash of the method's source, where it is no registered method.
@@ -78,9 +80,20 @@ class Cell:
         methods are compared with common random numbers, and all that run the same method on the
         first task start alike.
         """
+        return np.random.default_rng([self.seed, self._entropy, position])
+
+    def protocol_rng(self, position: int) -> np.random.Generator:
+        """Generator for what the protocol draws at a position, such as a history.
+
+        As `rng` it is the same for all methods; the method's own draws do not depend on it.
+        """
+        return np.random.default_rng([self.seed, self._entropy, position, PROTOCOL_STREAM])
+
+    @property
+    def _entropy(self) -> int:
+        """A number made of the benchmark's name and version."""
         name = self.benchmark.partition(CONTENT_MARK)[0]
-        entropy = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
-        return np.random.default_rng([self.seed, entropy, position])
+        return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
 
 
 def plan(
@@ -106,7 +119,8 @@ def plan(
     Raises:
         UnknownNameError: An unknown benchmark, method or surrogate.
         NotFetchedError: A surrogate's files must be fetched first.
-        ExperimentError: Nothing to run, a negative seed, or two methods of the same name.
+        ExperimentError: Nothing to run, a negative seed, two methods of the same name, or a method
+            that cannot run on a benchmark under the protocol.
     """
     specs = list(
         {spec.id: spec for spec in map(_spec, _several(benchmarks, "benchmarks"))}.values()
@@ -119,6 +133,9 @@ def plan(
     numbers = _seeds(seeds)
     if not (specs and chosen and numbers):
         raise ExperimentError("an experiment needs a benchmark, a method and a seed")
+    for spec in specs:
+        for method in chosen:
+            protocol.check(spec, method)
     codes = [_code(method) for method in chosen]
     return [
         Cell(spec.id, _identity(spec), option.name, method, code, seed, protocol)
@@ -200,8 +217,8 @@ def _seeds(given: Iterable[int]) -> list[int]:
 
 
 def _identity(spec: BenchmarkSpec) -> str:
-    """Name and version; of an artifact on disk its own, and the hash of its content."""
-    if not Path(spec.name).is_absolute():
+    """Name and version; of a user's own artifact those in it, and the hash of its content."""
+    if not spec.is_local:
         return spec.id
     defined = spec.define()
     return f"{defined.name}@{defined.version}{CONTENT_MARK}{spec.content[:12]}"

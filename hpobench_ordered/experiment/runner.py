@@ -19,6 +19,7 @@ from hpobench_ordered.experiment.plan import Cell, select
 from hpobench_ordered.experiment.store import (
     CELL_COLUMNS,
     CONFIG_PREFIX,
+    FORMAT,
     RUN_METADATA,
     Store,
     Timing,
@@ -27,7 +28,6 @@ from hpobench_ordered.experiment.store import (
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Assignment, Protocol
 from hpobench_ordered.registry import load
-from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +46,7 @@ class Outcome:
         losses: Their losses, shape (n,).
         fallbacks: Suggestions made at random so far because a model failed, shape (n,).
         seconds: Time spent inside the method: when it was made, asked and told.
+        is_recorded: Whether the trials are results; not those that only make a history.
     """
 
     optimiser: str
@@ -56,6 +57,7 @@ class Outcome:
     losses: FloatArray
     fallbacks: np.ndarray[Any, np.dtype[np.int64]]
     seconds: float
+    is_recorded: bool
 
 
 def run_cells(
@@ -97,18 +99,20 @@ def run_cell(cell: Cell) -> "tuple[pa.Table, Timing]":
     """Run one cell.
 
     Returns:
-        One row a trial, with what identifies the run in the metadata: the same in any process. And
-        how long it took.
+        One row a recorded trial, with what identifies the run in the metadata: the same in any
+        process. And how long all trials took.
     """
     start = time.perf_counter()
     benchmark = _loaded(cell.source, cell.benchmark, cell.surrogate)
-    outcomes = list(follow(cell.protocol, benchmark, cell.method, rng=cell.rng))
-    table = _table(cell, benchmark.space, outcomes)
+    outcomes = list(
+        follow(cell.protocol, benchmark, cell.method, rng=cell.rng, protocol_rng=cell.protocol_rng)
+    )
+    table = _table(cell, benchmark, [outcome for outcome in outcomes if outcome.is_recorded])
     described = cell.describe()
     timing = Timing(
         key=cell.key,
         **{name: described[name] for name in CELL_COLUMNS},
-        suggestions=len(table),
+        suggestions=sum(len(outcome.losses) for outcome in outcomes),
         seconds=time.perf_counter() - start,
         method_seconds=sum(outcome.seconds for outcome in outcomes),
     )
@@ -121,6 +125,7 @@ def follow(
     method: MethodSpec,
     *,
     rng: Callable[[int], np.random.Generator],
+    protocol_rng: Callable[[int], np.random.Generator],
 ) -> Iterator[Outcome]:
     """Let a method do, one after the other, what a protocol gives it to do on a benchmark.
 
@@ -128,17 +133,20 @@ def follow(
         protocol: The protocol.
         benchmark: The benchmark.
         method: The method.
-        rng: Makes the generator of the assignment at a position.
+        rng: Makes the generator of the method at a position.
+        protocol_rng: Makes the generator of the protocol at a position.
 
     Yields:
-        What was done at each position.
+        What was done at each position, recorded or not.
 
     Raises:
         MethodError: As `optimise`.
     """
     own: list[Evaluations] = []
     for position in range(protocol.length(benchmark)):
-        assignment = protocol.assignment(benchmark, method, position=position, own=own)
+        assignment = protocol.assignment(
+            benchmark, method, position=position, own=own, rng=protocol_rng(position)
+        )
         outcome = optimise(assignment, rng(position))
         task = assignment.task
         own.append(Evaluations(task.name, task.context, outcome.values, outcome.losses))
@@ -182,7 +190,15 @@ def optimise(assignment: Assignment, rng: np.random.Generator) -> Outcome:
                 method.tell(configs[finished], task.objective.loss(measured[finished]))
     losses = task.objective.losses(measured)
     return Outcome(
-        spec.name, task.index, task.name, values, measured, losses, fallbacks, inside.seconds
+        optimiser=spec.name,
+        task=task.index,
+        task_name=task.name,
+        values=values,
+        objective=measured,
+        losses=losses,
+        fallbacks=fallbacks,
+        seconds=inside.seconds,
+        is_recorded=assignment.is_recorded,
     )
 
 
@@ -250,25 +266,32 @@ def _run_and_write(cell: Cell, store: Store) -> None:
     store.write_timing(timing)
 
 
-def _table(cell: Cell, space: SearchSpace, outcomes: Sequence[Outcome]) -> "pa.Table":
+def _table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]) -> "pa.Table":
     import pyarrow as pa
 
     lengths = [len(o.losses) for o in outcomes]
+    regrets = [_regret(benchmark.tasks[o.task], o.objective) for o in outcomes]
     columns: dict[str, pa.Array] = {
         "task": pa.array(np.repeat([o.task for o in outcomes], lengths), pa.int32()),
         "task_name": pa.array(np.repeat([o.task_name for o in outcomes], lengths).tolist()),
         "trial": pa.array(np.concatenate([np.arange(1, n + 1) for n in lengths]), pa.int32()),
         "value": pa.array(np.concatenate([o.objective for o in outcomes])),
         "loss": pa.array(np.concatenate([o.losses for o in outcomes])),
+        "regret": pa.array(np.concatenate(regrets), from_pandas=True),  # unknown ones are null
         "fallbacks": pa.array(np.concatenate([o.fallbacks for o in outcomes]), pa.int32()),
         "optimiser": pa.array(np.repeat([o.optimiser for o in outcomes], lengths).tolist()),
     }
     values = np.concatenate([o.values for o in outcomes])
-    for parameter, coded in zip(space.parameters, values.T, strict=True):
+    for parameter, coded in zip(benchmark.space.parameters, values.T, strict=True):
         columns[CONFIG_PREFIX + parameter.name] = _native(parameter, coded)
-    cell_json = {**cell.describe(), "version": package_version()}
+    cell_json = {**cell.describe(), "format": FORMAT, "version": package_version()}
     metadata = {RUN_METADATA: json.dumps(cell_json, sort_keys=True).encode()}
     return pa.table(columns).replace_schema_metadata(metadata)
+
+
+def _regret(task: Task, objective: FloatArray) -> FloatArray:
+    """Regret of objective values (n,); NaN where no best value is known."""
+    return np.full(len(objective), np.nan) if task.best_value is None else task.regret(objective)
 
 
 def _native(parameter: Parameter, coded: FloatArray) -> "pa.Array":

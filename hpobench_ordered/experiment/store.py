@@ -27,12 +27,21 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-FORMAT = 1
+FORMAT = 2
 MARKER = "store.json"
 TIMINGS = "timings.jsonl"
 RUN_METADATA = b"hpobench_ordered"
 CELL_COLUMNS = ("benchmark", "surrogate", "method", "seed", "protocol")
-TRIAL_COLUMNS = ("task", "task_name", "trial", "value", "loss", "fallbacks", "optimiser")
+TRIAL_COLUMNS = (
+    "task",
+    "task_name",
+    "trial",
+    "value",
+    "loss",
+    "regret",
+    "fallbacks",
+    "optimiser",
+)
 CONFIG_PREFIX = "config."
 
 
@@ -47,7 +56,7 @@ class Timing:
         method: As in the results.
         seed: As in the results.
         protocol: As in the results.
-        suggestions: Number of trials.
+        suggestions: Number of trials, those included that only make a history.
         seconds: Time of the whole run.
         method_seconds: Time spent inside the methods: when they were made, asked and told.
     """
@@ -162,8 +171,8 @@ class Store:
 
         Returns:
             Columns benchmark, surrogate, method, seed, protocol (with its settings), task,
-            task_name, trial, value, loss, fallbacks and optimiser. Configurations are read by
-            `configurations`.
+            task_name, trial, value, loss, regret (NaN where no best value is known), fallbacks and
+            optimiser. Configurations are read by `configurations`.
 
         Raises:
             StoreError: There is no run, or a file is damaged.
@@ -238,7 +247,7 @@ class Store:
         except (OSError, pa.ArrowInvalid) as error:
             raise StoreError(f"{path} is damaged: {error}; delete it and run again") from None
         cell = _metadata(path, table.schema)
-        _check_version(path, FORMAT, cell["version"])
+        _check_version(path, cell.get("format", 1), cell["version"])
         return table, cell
 
 

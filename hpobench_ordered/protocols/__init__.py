@@ -1,6 +1,8 @@
 """Protocols: what a method gets to see, and in which order."""
 
+from hpobench_ordered.protocols.adjustment import Adjustment
 from hpobench_ordered.protocols.base import Assignment, Protocol
+from hpobench_ordered.protocols.leave_one_out import LeaveOneOut
 from hpobench_ordered.protocols.ordered import Ordered
 
-__all__ = ["Assignment", "Ordered", "Protocol"]
+__all__ = ["Adjustment", "Assignment", "LeaveOneOut", "Ordered", "Protocol"]

@@ -3,10 +3,15 @@
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered.benchmark import Benchmark, Evaluations, Task
 from hpobench_ordered.methods.base import MethodSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from hpobench_ordered.registry import BenchmarkSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,7 @@ class Assignment:
         budget: Number of trials.
         workers_simulated: Number of trials in flight: so many configurations are asked for before
             the first result is told, then one after every result; 1 is one after the other.
+        is_recorded: Whether its trials are results; not those that only make a history.
     """
 
     method: MethodSpec
@@ -27,6 +33,7 @@ class Assignment:
     history: tuple[Evaluations, ...]
     budget: int
     workers_simulated: int = 1
+    is_recorded: bool = True
 
 
 class Protocol(typing.Protocol):
@@ -41,6 +48,14 @@ class Protocol(typing.Protocol):
         """Settings, as JSON: together with the name they identify the protocol."""
         ...
 
+    def check(self, benchmark: "BenchmarkSpec", method: MethodSpec) -> None:
+        """Check, before anything runs, that the method can run on the benchmark.
+
+        Raises:
+            ExperimentError: It cannot, under this protocol.
+        """
+        ...
+
     def length(self, benchmark: Benchmark) -> int:
         """Number of assignments in a run on the benchmark."""
         ...
@@ -52,6 +67,15 @@ class Protocol(typing.Protocol):
         *,
         position: int,
         own: Sequence[Evaluations],
+        rng: "np.random.Generator",
     ) -> Assignment:
-        """Make the assignment at a position, given the evaluations made before it in the run."""
+        """Make the assignment at a position.
+
+        Args:
+            benchmark: The benchmark.
+            method: The method.
+            position: Which assignment of the run, from 0.
+            own: Evaluations made in the run before it, one `Evaluations` a position.
+            rng: For what the protocol draws, such as a history; the same for all methods.
+        """
         ...

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered.benchmark import Benchmark, Evaluations
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols.base import Assignment
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.registry import BenchmarkSpec, method_spec
+
+if TYPE_CHECKING:
+    import numpy as np
 
 FIRST_TASKS_METHOD = "bo"
 """What collects evaluations on the first tasks for methods that need some (appendix C)."""
@@ -54,6 +57,9 @@ class Ordered:
         """Trials, tasks and simulated workers."""
         return asdict(self)
 
+    def check(self, benchmark: BenchmarkSpec, method: MethodSpec) -> None:
+        """Every method can run on every benchmark."""
+
     def length(self, benchmark: Benchmark) -> int:
         """Number of tasks of a run."""
         total = len(benchmark.tasks)
@@ -66,6 +72,7 @@ class Ordered:
         *,
         position: int,
         own: Sequence[Evaluations],
+        rng: "np.random.Generator",
     ) -> Assignment:
         """The task at this position, with all that was evaluated before.
 

@@ -7,7 +7,7 @@ from hpobench_ordered.reporting.bars import draw_bars
 from hpobench_ordered.reporting.style import figure_files, legend_below, styles
 
 if TYPE_CHECKING:
-    from hpobench_ordered.reporting.write import BenchmarkScores
+    from hpobench_ordered.reporting.scoring import BenchmarkScores
 
 HIGHEST_SHOWN = 300.0
 """Scores above are off the scale; random search ends at 100."""

@@ -26,8 +26,10 @@ from hpobench_ordered.testing._require import (
 from hpobench_ordered.testing.toy import (
     BUDGET,
     conditional_space,
+    conditional_space_before,
     five_values_space,
     numeric_space,
+    numeric_space_before,
     play,
     random_history,
     toy_benchmark,
@@ -42,6 +44,11 @@ WORKERS = 4
 """Simulated workers, where there are several."""
 SEEDS = 10
 """Runs of a method that is compared with random search."""
+ADJUSTMENTS = (
+    (numeric_space_before, numeric_space),
+    (conditional_space_before, conditional_space),
+)
+"""Search spaces before and after an adjustment."""
 TASKS = 4
 """Tasks of such a run that count: those with as much history as the method needs, and some."""
 RANDOM_SEARCH_SEEDS = 30
@@ -61,7 +68,8 @@ def check_method(
     it suggests valid configurations, as many as its budget, more than there are if need be, and
     several before it is told a first result; the same seed gives the same suggestions, whatever the
     global random state, in another process, and beside another run; another seed gives others,
-    unless the method draws nothing at random; the history it is given stays as it is.
+    unless the method draws nothing at random; the history it is given stays as it is. The same with
+    a history on another search space, where the spec says `changed_spaces`.
 
     Args:
         method: A method, or its name.
@@ -76,6 +84,9 @@ def check_method(
         for earlier in sorted({spec.min_history, max(spec.min_history, HISTORY)}):
             task, history = _toy_task(space, earlier, seed)
             _check_runs(spec, task, history, seed)
+    if spec.changed_spaces:
+        for before, after in ADJUSTMENTS:
+            _check_runs(spec, *_adjusted_toy_task(before(), after(), seed), seed)
     task, history = _toy_task(numeric_space(), spec.min_history, seed)
     rng = np.random.default_rng(seed)
     untouched = pickle.dumps(rng)
@@ -126,6 +137,14 @@ def _toy_task(space: SearchSpace, earlier: int, seed: int) -> tuple[Task, tuple[
     """The task after so many, and random evaluations of these."""
     *before, task = toy_benchmark(space, tasks=earlier + 1).tasks
     return task, random_history(before, seed=seed)
+
+
+def _adjusted_toy_task(
+    before: SearchSpace, after: SearchSpace, seed: int
+) -> tuple[Task, tuple[Evaluations, ...]]:
+    """A task, and random evaluations of it on the search space before an adjustment."""
+    (task,) = toy_benchmark(after, tasks=1).tasks
+    return task, random_history(toy_benchmark(before, tasks=1).tasks, seed=seed, space=before)
 
 
 def _played(spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int) -> Trials:
@@ -192,7 +211,7 @@ def _ordered(
 
     try:
         with one_thread():
-            return list(follow(Ordered(trials=budget), benchmark, spec, rng=rng))
+            return list(follow(Ordered(trials=budget), benchmark, spec, rng=rng, protocol_rng=rng))
     except MethodError as error:
         raise ConformanceError(str(error)) from error
 

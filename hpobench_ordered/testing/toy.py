@@ -31,6 +31,7 @@ from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment.runner import Outcome, one_thread, optimise
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Assignment
+from hpobench_ordered.registry import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.base import Surrogate
 from hpobench_ordered.testing._require import ConformanceError
@@ -86,6 +87,7 @@ def toy_benchmark(
     tasks: int,
     direction: Direction = Direction.MINIMIZE,
     model: ToyModel | None = None,
+    previous: SearchSpace | None = None,
 ) -> Benchmark:
     """Make a toy benchmark.
 
@@ -94,8 +96,46 @@ def toy_benchmark(
         tasks: Number of tasks.
         direction: Whether the objective is minimised or maximised.
         model: What the tasks are evaluated on, without: shifted quadratics.
+        previous: Its search space before an adjustment.
     """
-    definition = Definition(
+    before = None
+    if previous is not None:
+        before = toy_benchmark(previous, tasks=tasks, direction=direction)
+    return Benchmark.build(
+        _definition(space, tasks, direction),
+        surrogate="toy",
+        model=cast("Surrogate", model or ShiftedQuadratics(space, direction.sign)),
+        best_values=[None] * tasks,
+        previous=before,
+    )
+
+
+def toy_spec(
+    space: SearchSpace, *, tasks: int, previous: SearchSpace | None = None
+) -> BenchmarkSpec:
+    """Describe a toy benchmark called "toy", as a package may register it.
+
+    Args:
+        space: Its search space.
+        tasks: Number of tasks.
+        previous: Its search space before an adjustment.
+    """
+
+    def load() -> tuple[Surrogate, list[float | None]]:
+        return cast("Surrogate", ShiftedQuadratics(space)), [None] * tasks
+
+    return BenchmarkSpec(
+        name="toy",
+        version=1,
+        summary="Shifted quadratics whose optimum moves slowly.",
+        define=lambda: _definition(space, tasks, Direction.MINIMIZE),
+        surrogates=(SurrogateOption("toy", "The quadratics themselves.", load),),
+        previous=None if previous is None else toy_spec(previous, tasks=tasks),
+    )
+
+
+def _definition(space: SearchSpace, tasks: int, direction: Direction) -> Definition:
+    return Definition(
         name="toy",
         version=1,
         summary="Shifted quadratics whose optimum moves slowly.",
@@ -103,12 +143,6 @@ def toy_benchmark(
         objective=Objective("distance", "squared, in the unit cube", direction),
         tasks=tuple(TaskDefinition(str(t), {"index": float(t)}) for t in range(tasks)),
         provenance=Provenance("", "", ""),
-    )
-    return Benchmark.build(
-        definition,
-        surrogate="toy",
-        model=cast("Surrogate", model or ShiftedQuadratics(space, direction.sign)),
-        best_values=[None] * tasks,
     )
 
 
@@ -135,6 +169,27 @@ def conditional_space() -> SearchSpace:
     return SearchSpace.from_json(description)
 
 
+def numeric_space_before() -> SearchSpace:
+    """Before an adjustment to `numeric_space`: x in another range, y not tuned yet, w removed."""
+    return SearchSpace([Parameter.number("w", 0, 1), Parameter.number("x", -10, 2)])
+
+
+def conditional_space_before() -> SearchSpace:
+    """Before an adjustment to `conditional_space`: other choices, ranges, scales and conditions."""
+    description = {
+        "hyperparameters": [
+            {"type": "uniform_float", "name": "x", "lower": 0.5, "upper": 2, "log": True},
+            {"type": "categorical", "name": "kind", "choices": ["d", "c", "b"]},
+            {"type": "uniform_int", "name": "n", "lower": 10, "upper": 100, "log": False},
+            {"type": "ordinal", "name": "removed", "sequence": ["low", "high"]},
+            {"type": "uniform_float", "name": "also removed", "lower": 0, "upper": 1, "log": False},
+            {"type": "constant", "name": "level", "value": 10},
+        ],
+        "conditions": [{"type": "IN", "child": "n", "parent": "kind", "values": ["c", "d"]}],
+    }
+    return SearchSpace.from_json(description)
+
+
 def five_values_space() -> SearchSpace:
     """Five configurations: fewer than trials."""
     return SearchSpace([Parameter.number("n", 0, 4, integer=True)])
@@ -154,15 +209,26 @@ def four_choices_space() -> SearchSpace:
 
 
 def random_history(
-    tasks: Sequence[Task], *, seed: int, evaluations: int = EVALUATIONS
+    tasks: Sequence[Task],
+    *,
+    seed: int,
+    evaluations: int = EVALUATIONS,
+    space: SearchSpace | None = None,
 ) -> tuple[Evaluations, ...]:
-    """Evaluate random configurations on every task, others than a run of that seed draws."""
+    """Evaluate random configurations on every task, others than a run of that seed draws.
+
+    Args:
+        tasks: The tasks.
+        seed: Seed of the run.
+        evaluations: Number of configurations a task.
+        space: Search space of the tasks, where the history is for a task on another one.
+    """
     rng = np.random.default_rng([seed, HISTORY_STREAM])
     finished = []
     for task in tasks:
         values = task.space.decode(task.space.sample_unit(rng, evaluations))
         losses = task.objective.losses(task.evaluate_many(values))
-        finished.append(Evaluations(task.name, task.context, values, losses))
+        finished.append(Evaluations(task.name, task.context, values, losses, space))
     return tuple(finished)
 
 

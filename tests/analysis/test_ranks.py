@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import rankdata
 
-from hpobench_ordered.analysis import mean_ranks
+from hpobench_ordered.analysis import mean_ranks, ranks_by_seed
 from hpobench_ordered.analysis.ranks import rank_over_methods
 
 
@@ -30,3 +30,15 @@ def test_tied_methods_share_their_rank() -> None:
     losses[2] = 1
     ranks = mean_ranks(losses, ["a", "b", "c"])
     np.testing.assert_array_equal(ranks.mean[:, 0], [1.5, 1.5, 3])
+
+
+def test_ranks_by_seed_are_of_incumbents() -> None:
+    losses = np.random.default_rng(0).random((4, 6, 5, 7))  # (A, S, T, M)
+    ranks = ranks_by_seed(losses, "abcd")
+    np.testing.assert_array_equal(
+        ranks.values, rankdata(np.minimum.accumulate(losses, axis=-1), axis=0)
+    )
+    mean = ranks.over_tasks(trial=7)
+    np.testing.assert_allclose(mean.mean, ranks.values[..., -1].mean(axis=(1, 2)))
+    errors = 2 * ranks.values[..., -1].mean(axis=2).std(axis=1, ddof=1) / np.sqrt(6)
+    np.testing.assert_allclose(mean.two_standard_errors, errors)

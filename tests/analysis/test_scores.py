@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from hpobench_ordered.analysis import incumbents, loss_array, normalised_scores
+from hpobench_ordered.analysis import (
+    incumbents,
+    loss_array,
+    normalised_scores,
+    of_incumbents,
+    trial_arrays,
+)
 from hpobench_ordered.errors import ExperimentError
 
 METHODS = ["random-search", "a", "b"]
@@ -67,6 +73,16 @@ def test_incumbents(losses: np.ndarray) -> None:
         np.testing.assert_array_equal(best[:, m], losses[:, : m + 1].min(axis=1))
 
 
+@given(hnp.arrays(int, (3, 6), elements=st.integers(0, 4)))
+def test_quantities_of_incumbents(losses: np.ndarray) -> None:
+    quantity = np.random.default_rng(0).random(losses.shape)
+    found = of_incumbents(quantity, losses.astype(float))
+    for row in range(3):
+        for m in range(6):
+            assert found[row, m] == quantity[row, losses[row, : m + 1].argmin()]
+    np.testing.assert_array_equal(of_incumbents(losses, losses), incumbents(losses))
+
+
 def test_scores_do_not_depend_on_the_scale_of_losses() -> None:
     losses = np.random.default_rng(1).random((3, 4, 3, 5))
     np.testing.assert_allclose(
@@ -78,6 +94,9 @@ def test_array_from_shuffled_rows() -> None:
     losses = np.random.default_rng(0).random((3, 4, 2, 5))
     frame = as_frame(losses).sample(frac=1, random_state=0)
     np.testing.assert_array_equal(loss_array(frame, METHODS), losses)
+    arrays = trial_arrays(frame.assign(value=-frame["loss"]), METHODS, ["value", "loss"])
+    np.testing.assert_array_equal(arrays["value"], -losses)
+    np.testing.assert_array_equal(arrays["loss"], losses)
 
 
 def test_incomplete_results_are_refused() -> None:

@@ -8,8 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpobench_ordered import Method, MethodSpec, Ordered
-from hpobench_ordered.errors import ExperimentError, NotFetchedError, UnknownNameError
+from hpobench_ordered import Adjustment, LeaveOneOut, Method, MethodSpec, Ordered
+from hpobench_ordered.errors import (
+    ExperimentError,
+    HPOBenchOrderedError,
+    NotFetchedError,
+    UnknownNameError,
+)
 from hpobench_ordered.experiment.plan import plan
 
 
@@ -38,6 +43,9 @@ def test_the_key_tells_everything_apart_that_matters(small_plan) -> None:  # typ
             {"protocol": Ordered(trials=5, tasks=3)},
             {"protocol": Ordered(trials=4, tasks=2)},
             {"protocol": Ordered(trials=4, tasks=3, workers_simulated=4)},
+            {"protocol": LeaveOneOut(trials=4, tasks=3)},
+            {"protocol": LeaveOneOut(trials=4, tasks=3, history=100)},
+            {"protocol": LeaveOneOut(trials=4, tasks=["0", "1", "2"])},
             {"benchmarks": ["xgboost-mnist"]},
         )
     ]
@@ -50,6 +58,29 @@ def test_methods_share_random_numbers_seeds_and_tasks_do_not(small_plan) -> None
     (other,) = small_plan(seeds=[1], methods=["random-search"])
     drawn = [cell.rng(t).random() for cell in (first, other) for t in (0, 1)]
     assert len(set(drawn)) == 4
+
+
+def test_a_protocol_draws_the_same_for_all_methods_and_not_what_they_draw(small_plan) -> None:  # type: ignore[no-untyped-def]
+    first, second = small_plan(seeds=[0])
+    assert first.protocol_rng(1).random() == second.protocol_rng(1).random()
+    (other,) = small_plan(seeds=[1], methods=["random-search"])
+    drawn = [cell.protocol_rng(t).random() for cell in (first, other) for t in (0, 1)]
+    drawn += [cell.rng(t).random() for cell in (first, other) for t in (0, 1)]
+    assert len(set(drawn)) == 8
+
+
+@pytest.mark.parametrize(
+    ("protocol", "message"),
+    [
+        (Adjustment(), "newsvendor@1 was never adjusted"),
+        (LeaveOneOut(tasks=["9"]), "unknown task '9'"),
+        (LeaveOneOut(), "demanding on newsvendor@1 needs a target and 9 source"),
+    ],
+)
+def test_what_cannot_run_under_the_protocol_is_refused(protocol, message, small_plan) -> None:  # type: ignore[no-untyped-def]
+    demanding = MethodSpec("demanding", Mine, "", "", min_history=9)
+    with pytest.raises(HPOBenchOrderedError, match=message):
+        small_plan(methods=["random-search", demanding], protocol=protocol)
 
 
 def test_own_class() -> None:
@@ -99,6 +130,18 @@ def test_an_artifact_is_what_is_in_it_not_where_it_is(tmp_path) -> None:  # type
     assert cells[0].benchmark.startswith("newsvendor@1+")
     # The random numbers are those of the benchmark of that name and version.
     assert cells[0].rng(0).random() == plain.rng(0).random()
+
+
+def test_an_artifact_of_the_user_is_what_is_in_it_by_name_too(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("HPOBENCH_ORDERED_BENCHMARKS", str(tmp_path))
+    packaged = Path(str(resources.files("hpobench_ordered"))) / "artifacts" / "newsvendor"
+    shutil.copytree(packaged, tmp_path / "mine")
+    by_name, by_path = (
+        plan(benchmarks=[name], methods=["bo"], seeds=[0], protocol=Ordered())[0]
+        for name in ("mine", str(tmp_path / "mine"))
+    )
+    assert by_name.source == "mine@1"
+    assert by_name.benchmark == by_path.benchmark
 
 
 def test_numpy_seeds_and_versions_of_surrogates(small_plan) -> None:  # type: ignore[no-untyped-def]

@@ -13,13 +13,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpobench_ordered import Method, MethodSpec, Ordered, Task, load, run
+from hpobench_ordered import (
+    Adjustment,
+    LeaveOneOut,
+    Method,
+    MethodSpec,
+    Ordered,
+    Task,
+    load,
+    registry,
+    run,
+)
 from hpobench_ordered.errors import ArtifactError, ExperimentError, MethodError, StoreError
 from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.runner import optimise, run_cells
-from hpobench_ordered.experiment.store import Store, Timing
-from hpobench_ordered.protocols import Assignment
+from hpobench_ordered.experiment.store import FORMAT, Store, Timing, package_version
+from hpobench_ordered.protocols import Assignment, Protocol
+from hpobench_ordered.testing.toy import numeric_space, numeric_space_before, toy_spec
 
 
 def run_bytes(folder: Path) -> dict[str, str]:
@@ -45,6 +56,8 @@ def test_results_say_what_happened(small_plan, folder) -> None:  # type: ignore[
             values = mine[mine["task"] == task.index]["value"].to_numpy()
             np.testing.assert_array_equal(task.evaluate_many(here), values)
     np.testing.assert_array_equal(frame["loss"], -frame["value"])  # profit is maximised
+    best = frame["task"].map(lambda index: benchmark.tasks[index].best_value)
+    np.testing.assert_array_equal(frame["regret"], best - frame["value"])
     assert (frame["fallbacks"] == 0).all()
 
 
@@ -66,8 +79,28 @@ def test_history_is_what_the_method_did_before(small_plan, folder) -> None:  # t
     np.testing.assert_array_equal(first, previous)
 
 
-def test_same_bytes_with_one_and_two_workers_and_when_resumed(small_plan, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    cells = small_plan(methods=["random-search", "simple-ordered"])
+def test_only_recorded_assignments_are_results(monkeypatch, folder) -> None:  # type: ignore[no-untyped-def]
+    """After an adjustment; the time of both steps counts."""
+    spec = toy_spec(numeric_space(), tasks=2, previous=numeric_space_before())
+    monkeypatch.setattr(registry, "_benchmarks", lambda: {"toy": spec})
+    protocol = Adjustment(first_trials=7, trials=4)
+    cells = plan(benchmarks=["toy"], methods=["simple-previous"], seeds=[0], protocol=protocol)
+    store = Store(folder)
+    run_cells(cells, store)
+    frame = store.read()
+    assert frame["task"].to_list() == [0] * 4 + [1] * 4
+    assert frame["trial"].to_list() == [1, 2, 3, 4] * 2
+    assert set(frame["optimiser"]) == {"simple-previous"}
+    assert frame["regret"].isna().all()  # no best values are known
+    assert set(store.configurations(cells[0].key)) == {"task", "trial", "x", "y"}
+    assert store.timings()["suggestions"].to_list() == [2 * (7 + 4)]
+
+
+@pytest.mark.parametrize("protocol", [Ordered(4, tasks=3), LeaveOneOut(4, history=10, tasks=3)])
+def test_same_bytes_with_one_and_two_workers_and_when_resumed(  # type: ignore[no-untyped-def]
+    protocol: Protocol, small_plan, tmp_path
+) -> None:
+    cells = small_plan(methods=["random-search", "simple-ordered"], protocol=protocol)
     for name, workers in (("one", 1), ("two", 2)):
         run_cells(cells, Store(tmp_path / name), workers=workers)
     resumed = Store(tmp_path / "resumed")
@@ -130,16 +163,27 @@ def test_simulated_workers_do_not_change_what_is_asked_at_random(small_plan, tmp
     assert losses[0] == losses[1]
 
 
-def test_killed_and_started_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "protocol"),
+    [
+        ("newsvendor", "Ordered()"),
+        ("toy", "Adjustment(first_trials=20, trials=40)"),
+    ],
+)
+def test_killed_and_started_again(
+    name: str, protocol: str, toy_package: Path, tmp_path: Path
+) -> None:
+    """Two processes, killed or not, write the same bytes as one."""
     script = (
         "import sys, hpobench_ordered as hbo\n"
-        "hbo.run(benchmarks=['newsvendor'], methods=['random-search', 'bo'], seeds=range(8),"
-        " folder=sys.argv[1], workers=2)"
+        f"hbo.run(benchmarks=[{name!r}], methods=['random-search', 'bo'], seeds=range(8),"
+        f" protocol=hbo.{protocol}, folder=sys.argv[1], workers=int(sys.argv[2]))"
     )
 
-    def start(folder: Path) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-c", script, str(folder)]
-        return subprocess.Popen(command, start_new_session=True)
+    def start(folder: Path, workers: int = 2) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", script, str(folder), str(workers)]
+        environment = {**os.environ, "PYTHONPATH": str(toy_package)}
+        return subprocess.Popen(command, start_new_session=True, env=environment)
 
     killed = start(tmp_path / "killed")
     deadline = time.monotonic() + 120
@@ -152,8 +196,8 @@ def test_killed_and_started_again(tmp_path: Path) -> None:
     assert 5 <= len(kept) < 16
     # Of those in flight at most the timing is lost.
     assert len(kept) - 2 <= len(Store(tmp_path / "killed").timings()) <= len(kept)
-    for name in ("killed", "undisturbed"):
-        assert start(tmp_path / name).wait(timeout=120) == 0
+    assert start(tmp_path / "killed").wait(timeout=120) == 0
+    assert start(tmp_path / "undisturbed", workers=1).wait(timeout=120) == 0
     expected = run_bytes(tmp_path / "undisturbed")
     assert run_bytes(tmp_path / "killed") == expected
     assert kept.items() <= expected.items()
@@ -286,10 +330,13 @@ def test_a_bad_method_is_named(folder: Path, method: type[Method], message: str)
 def test_store_of_another_version(folder: Path) -> None:
     Store(folder).prepare()
     Store(folder)
-    marker = {"format": 1, "version": "0.0.1"}
-    (folder / "store.json").write_text(json.dumps(marker))
-    with pytest.raises(StoreError, match=r"written by version 0\.0\.1"):
-        Store(folder)
+    for marker, message in (
+        ({"format": FORMAT, "version": "0.0.1"}, r"written by version 0\.0\.1"),
+        ({"format": 1, "version": package_version()}, r"store format 1\)"),
+    ):
+        (folder / "store.json").write_text(json.dumps(marker))
+        with pytest.raises(StoreError, match=message):
+            Store(folder)
     (folder / "store.json").write_text("{")
     with pytest.raises(StoreError, match="damaged"):
         Store(folder)
@@ -308,6 +355,15 @@ def test_a_run_of_another_version_is_refused(small_plan, folder, monkeypatch) ->
         patched.setattr("hpobench_ordered.experiment.runner.package_version", lambda: "9.9")
         run_cells(small_plan(seeds=[0]), store)
     with pytest.raises(StoreError, match=r"written by version 9\.9"):
+        store.read()
+
+
+def test_a_run_of_another_format_is_refused(small_plan, folder, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    store = Store(folder)
+    with monkeypatch.context() as patched:
+        patched.setattr("hpobench_ordered.experiment.runner.FORMAT", 1)
+        run_cells(small_plan(seeds=[0]), store)
+    with pytest.raises(StoreError, match=r"store format 1\)"):
         store.read()
 
 

@@ -60,14 +60,16 @@ def trajectories(name: str) -> dict[str, list[list[float | None]]]:
         runs[f"toy: {', '.join(space.names)}"] = _rows(played)
     (cell,) = plan(benchmarks=["newsvendor"], methods=[name], seeds=[SEED], protocol=PROTOCOL)
     with one_thread():  # as in an experiment
-        for outcome in follow(PROTOCOL, hbo.load("newsvendor"), spec, rng=cell.rng):
+        for outcome in follow(
+            PROTOCOL, hbo.load("newsvendor"), spec, rng=cell.rng, protocol_rng=cell.protocol_rng
+        ):
             runs[f"newsvendor: {outcome.task_name}"] = _rows(outcome)
     return runs
 
 
 def main(folder: Path) -> None:
     """Write both files."""
-    benchmarks = {hbo.load(n).id: benchmark_values(n) for n in hbo.list_benchmarks()}
+    benchmarks = {hbo.load(n).id: benchmark_values(n) for n in hbo.list_benchmarks(ready=True)}
     methods = {name: trajectories(name) for name in hbo.list_methods()}
     (folder / "benchmarks.json").write_text(json.dumps(benchmarks, indent=1) + "\n")
     (folder / "methods.json").write_text(_one_line_a_run(methods))

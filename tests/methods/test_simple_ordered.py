@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hpobench_ordered import Evaluations, SearchSpace
 from hpobench_ordered._parameters import Parameter
@@ -74,6 +76,34 @@ def test_never_more_than_asked_for_and_never_twice(count: int) -> None:
         configurations = chosen(history, count)
         available = {int(v) for e in history for v in e.values[:, 0]}
         assert len(configurations) == len(set(configurations)) == min(count, len(available))
+
+
+def in_full(history: list[Evaluations], count: int) -> list[int]:
+    """The same rules written down without a thought of speed, on whole tasks."""
+    queues = []
+    for finished in reversed(history):
+        pairs = zip(finished.losses.tolist(), finished.values[:, 0].astype(int), strict=True)
+        ranks: dict[float, list[int]] = {}
+        for loss, configuration in pairs:
+            ranks.setdefault(loss, []).append(configuration)
+        queues.append([list(dict.fromkeys(ranks[loss])) for loss in sorted(ranks)])
+    chosen: list[int] = []
+    for rank in range(max(map(len, queues))):
+        tied = [queue[rank] for queue in queues if rank < len(queue)]
+        for turn in range(max(map(len, tied))):
+            chosen += [group[turn] for group in tied if turn < len(group)]
+    return list(dict.fromkeys(chosen))[:count]
+
+
+TASK = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=1, max_size=25)
+
+
+@given(st.lists(TASK, min_size=1, max_size=4), st.integers(1, 12))
+def test_only_the_best_of_each_task_are_looked_at_and_that_changes_nothing(
+    tasks: list[list[tuple[int, float]]], count: int
+) -> None:
+    history = [task(evaluations) for evaluations in tasks]
+    assert chosen(history, count) == in_full(history, count)
 
 
 def test_no_history_gives_nothing() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hpobench_ordered import Evaluations, SearchSpace
 from hpobench_ordered._parameters import Parameter
 from hpobench_ordered.methods import transfer_bo
-from hpobench_ordered.methods.transfer_bo import MAX_OBSERVATIONS, TransferBO
+from hpobench_ordered.methods.transfer_bo import LARGEST_HISTORY, MAX_OBSERVATIONS, TransferBO
 
 SPACE = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b"))])
 
@@ -72,6 +72,21 @@ def test_no_more_than_so_many_observations_are_used_and_others_every_time() -> N
     assert len(y) == MAX_OBSERVATIONS
     assert not np.array_equal(X, other)
     assert len(np.unique(X, axis=0)) == MAX_OBSERVATIONS
+
+
+def test_of_a_history_larger_than_the_papers_a_part_is_kept_beside_all_own_evaluations() -> None:
+    sizes = (1, 10, 100)
+    whole = make([task(s, trials=LARGEST_HISTORY // 3) for s in sizes], 10_000)
+    assert len(whole._source_losses) == LARGEST_HISTORY
+    method = make([task(s, trials=LARGEST_HISTORY) for s in sizes], 10_000)
+    before, _ = method.observations()
+    assert len(before) == MAX_OBSERVATIONS - 25
+    assert set(before[:, 3]) == {0.0, 1 / 3, 2 / 3}  # of all tasks
+    values = play(method, 1e4, 25)
+    after, _ = method.observations()
+    assert len(after) == MAX_OBSERVATIONS
+    own = after[after[:, 3] == 1.0, 0]
+    np.testing.assert_array_equal(np.sort(own), np.sort(values[:, 0]))
 
 
 def test_improvement_is_measured_on_the_current_task() -> None:

@@ -1,5 +1,6 @@
 import pickle
 
+import numpy as np
 import pytest
 
 from hpobench_ordered import MethodSpec, Ordered, load
@@ -26,7 +27,8 @@ def test_assignments() -> None:
     benchmark, protocol = load("newsvendor"), Ordered(trials=3, workers_simulated=2)
     own: list[Evaluations] = []
     for position, optimiser in enumerate(["bo", "bo", "transfer", "transfer"]):
-        given = protocol.assignment(benchmark, TRANSFER, position=position, own=own)
+        rng = np.random.default_rng(0)
+        given = protocol.assignment(benchmark, TRANSFER, position=position, own=own, rng=rng)
         assert given.method.name == optimiser
         assert given.task is benchmark.tasks[position]
         assert (given.history, given.budget, given.workers_simulated) == (tuple(own), 3, 2)

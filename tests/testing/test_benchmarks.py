@@ -14,7 +14,7 @@ from hpobench_ordered.testing import ConformanceError, check_benchmark
 from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark
 
 
-@pytest.mark.parametrize("name", hbo.list_benchmarks())
+@pytest.mark.parametrize("name", hbo.list_benchmarks(ready=True))
 def test_every_benchmark(name: str, executor: Executor) -> None:
     check_benchmark(name, executor=executor)
 

@@ -2,6 +2,7 @@
 
 import itertools
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -101,6 +102,23 @@ class Maximises(hbo.Method):
 
     def tell(self, config, loss):  # type: ignore[no-untyped-def]
         pass
+
+
+class TakesHistoryAsItIs(Random):
+    """Takes the history for one on its own search space."""
+
+    def ask(self):  # type: ignore[no-untyped-def]
+        values = self.history[0].values if self.history else self.space.values([super().ask()])
+        return self.space.configs(values[[0]])[0]
+
+
+def test_a_method_that_does_not_cope_with_changed_spaces_is_found(executor: Executor) -> None:
+    spec = hbo.MethodSpec("takes", TakesHistoryAsItIs, "", "")
+    claims = replace(spec, changed_spaces=True)
+    with pytest.raises(ConformanceError, match="takes on task '0', trial 1: "):
+        check_method(claims, executor=executor)
+    with ThreadPoolExecutor(1) as here:  # another process could not import this module
+        check_method(spec, executor=here)
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,14 @@ from hpobench_ordered.testing.toy import (
     DRIFT,
     START,
     conditional_space,
+    conditional_space_before,
     five_values_space,
     four_choices_space,
     numeric_space,
+    numeric_space_before,
     random_history,
     toy_benchmark,
+    toy_spec,
     two_values_space,
 )
 
@@ -46,6 +49,30 @@ def test_maximised_is_minimised_with_another_sign() -> None:
     np.testing.assert_array_equal(one.values, other.values)
     np.testing.assert_array_equal(one.losses, other.losses)
     np.testing.assert_array_equal(maximised.evaluate_many(other.values), -other.losses)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (numeric_space_before(), numeric_space()),
+        (conditional_space_before(), conditional_space()),
+    ],
+)
+def test_tasks_before_an_adjustment(before: SearchSpace, after: SearchSpace) -> None:
+    benchmark = toy_benchmark(after, tasks=3, previous=before)
+    assert benchmark.previous is not None
+    assert (benchmark.space, benchmark.previous.space) == (after, before)
+    assert [t.name for t in benchmark.previous.tasks] == [t.name for t in benchmark.tasks]
+    shared = set(before.names) & set(after.names)
+    assert set(before.names) - shared
+    assert set(after.names) - shared
+    assert any(before[name] != after[name] for name in shared)
+    loaded = toy_spec(after, tasks=3, previous=before).load()
+    values = after.decode(after.sample_unit(np.random.default_rng(0), 5))
+    for one, other in zip(benchmark.tasks, loaded.tasks, strict=True):
+        np.testing.assert_array_equal(one.evaluate_many(values), other.evaluate_many(values))
+    assert loaded.previous is not None
+    assert loaded.previous.space == before
 
 
 @pytest.mark.parametrize(

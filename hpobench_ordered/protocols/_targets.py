@@ -1,0 +1,43 @@
+"""Which tasks of a benchmark a run is on."""
+
+from collections.abc import Sequence
+
+from hpobench_ordered.errors import ExperimentError, UnknownNameError
+
+Targets = int | tuple[str | int, ...] | None
+"""The first so many tasks; or these, by name or index; or all of them."""
+
+
+def checked_targets(given: int | Sequence[str | int] | None) -> Targets:
+    """Check a choice of tasks, as far as that is possible without their names.
+
+    Raises:
+        ExperimentError: No task, or neither a number nor a list.
+    """
+    if isinstance(given, str):
+        raise ExperimentError(f"tasks are given as a number or a list, such as [{given!r}]")
+    targets = given if given is None or isinstance(given, int) else tuple(given)
+    if targets is not None and (targets < 1 if isinstance(targets, int) else not targets):
+        raise ExperimentError(f"a run needs at least 1 task, got {given!r}")
+    return targets
+
+
+def target_indices(targets: Targets, names: Sequence[str]) -> tuple[int, ...]:
+    """Indices of the chosen tasks, each once, in the order given.
+
+    Args:
+        targets: The choice.
+        names: Names of all tasks, in order.
+
+    Raises:
+        UnknownNameError: There is no such task.
+    """
+    if targets is None or isinstance(targets, int):
+        return tuple(range(len(names)))[:targets]
+    indices: dict[str | int, int] = {index: index for index in range(len(names))}
+    indices |= {name: index for index, name in enumerate(names)}
+    for target in targets:
+        if target not in indices:
+            hint = f" (or an index: there are tasks 0 to {len(names) - 1})"
+            raise UnknownNameError("task", target, names, hint=hint)
+    return tuple(dict.fromkeys(indices[target] for target in targets))

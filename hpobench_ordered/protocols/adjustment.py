@@ -1,0 +1,130 @@
+"""The adjustment protocol: the search space was changed after a first optimisation of the task."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from hpobench_ordered.benchmark import Benchmark, Evaluations
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.protocols._targets import Targets, checked_targets, target_indices
+from hpobench_ordered.protocols.base import Assignment
+from hpobench_ordered.registry import (
+    BenchmarkSpec,
+    benchmark_spec,
+    list_benchmarks,
+    list_methods,
+    method_spec,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Adjustment:
+    """Each task is optimised on the old search space, then on the new one.
+
+    Stoll et al. (2020). Of every task there are two assignments. The first is on the
+    search space before the adjustment (`Benchmark.previous`) and no result; it is the same for all
+    methods with the same seed. In the second the method optimises the task on the new search space;
+    its history is what the first evaluated, coded by the old space (`Evaluations.space`).
+
+    Attributes:
+        first_trials: Evaluations per task before the adjustment; 10, 20 and 40 in the paper.
+        trials: Evaluations per task after the adjustment.
+        first_method: Name of the method before the adjustment.
+        tasks: The first so many tasks, or these, by name or index; all of them without.
+
+    Raises:
+        ExperimentError: A number below 1.
+    """
+
+    first_trials: int = 20
+    trials: int = 40
+    first_method: str = "bo"
+    tasks: Targets = None
+
+    def __post_init__(self) -> None:
+        for number in (self.first_trials, self.trials):
+            if number < 1:
+                raise ExperimentError(f"a task needs at least 1 trial, got {number}")
+        object.__setattr__(self, "tasks", checked_targets(self.tasks))
+
+    @property
+    def name(self) -> str:
+        """Name of the protocol."""
+        return "adjustment"
+
+    def settings(self) -> Mapping[str, Any]:
+        """Trials before and after the adjustment, the method before it, and tasks."""
+        return asdict(self)
+
+    def check(self, benchmark: BenchmarkSpec, method: MethodSpec) -> None:
+        """Check that the search space was adjusted, and that the method copes with that.
+
+        Raises:
+            ExperimentError: There is no search space before an adjustment; or the method needs the
+                history on the same search space, or of more than one task; or the first method
+                needs one.
+            UnknownNameError: There is no such task, or no such first method.
+        """
+        if benchmark.previous is None:
+            adjusted = (n for n in list_benchmarks() if benchmark_spec(n).previous is not None)
+            raise ExperimentError(
+                f"the search space of {benchmark.id} was never adjusted; benchmarks where it was: "
+                f"{', '.join(adjusted) or 'none'}"
+            )
+        if not method.changed_spaces:
+            others = (n for n in list_methods() if method_spec(n).changed_spaces)
+            raise ExperimentError(
+                f"{method.name} needs its history on the same search space, which the adjustment "
+                f"changes (its spec does not say changed_spaces=True); methods that do not: "
+                f"{', '.join(others)}"
+            )
+        if method.min_history > 1:
+            raise ExperimentError(
+                f"{method.name} needs {method.min_history} earlier tasks; after an adjustment "
+                "there is only one, the same task on the old search space"
+            )
+        if method_spec(self.first_method).min_history > 0:
+            raise ExperimentError(
+                f"{self.first_method} needs earlier tasks; before the adjustment there are none"
+            )
+        target_indices(self.tasks, [task.name for task in benchmark.define().tasks])
+
+    def length(self, benchmark: Benchmark) -> int:
+        """Two assignments for each task."""
+        return 2 * len(self._targets(benchmark))
+
+    def assignment(
+        self,
+        benchmark: Benchmark,
+        method: MethodSpec,
+        *,
+        position: int,
+        own: Sequence[Evaluations],
+        rng: "np.random.Generator",
+    ) -> Assignment:
+        """At even positions the optimisation before the adjustment, at odd ones that after it.
+
+        Raises:
+            ExperimentError: The search space was never adjusted.
+        """
+        if benchmark.previous is None:
+            raise ExperimentError(f"the search space of {benchmark.id} was never adjusted")
+        which, step = divmod(position, 2)
+        task = benchmark.tasks[self._targets(benchmark)[which]]
+        if step == 0:
+            return Assignment(
+                method=method_spec(self.first_method),
+                task=benchmark.previous.task(task.name),
+                history=(),
+                budget=self.first_trials,
+                is_recorded=False,
+            )
+        first = replace(own[position - 1], space=benchmark.previous.space)
+        return Assignment(method=method, task=task, history=(first,), budget=self.trials)
+
+    def _targets(self, benchmark: Benchmark) -> tuple[int, ...]:
+        return target_indices(self.tasks, [task.name for task in benchmark.tasks])

@@ -1,0 +1,101 @@
+"""The leave-one-out protocol: each task in turn, with evaluations of all the others as history."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from hpobench_ordered.benchmark import Benchmark, Evaluations
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.protocols._targets import Targets, checked_targets, target_indices
+from hpobench_ordered.protocols.base import Assignment
+from hpobench_ordered.registry import BenchmarkSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveOneOut:
+    """Each task in turn is the target; the history is evaluations of all the others.
+
+    Horvath et al. (2021), section 5. The history does not depend on the method: all methods with
+    the same seed get the same, in the order of the tasks. Where evaluations of the source tasks are
+    recorded (`Benchmark.recorded`) it is made of these, else of random configurations.
+
+    Methods that were made for ordered tasks take the last ones for the most recent.
+
+    Attributes:
+        trials: Evaluations per target.
+        history: Evaluations per source task; without, all that are recorded, or else the
+            benchmark's own number (`Benchmark.history_size`).
+        tasks: The targets: the first so many, or these, by name or index; all tasks without.
+            Source tasks are always all the others.
+
+    Raises:
+        ExperimentError: A number below 1.
+    """
+
+    trials: int = 50
+    history: int | None = None
+    tasks: Targets = None
+
+    def __post_init__(self) -> None:
+        if self.trials < 1:
+            raise ExperimentError(f"a task needs at least 1 trial, got {self.trials}")
+        if self.history is not None and self.history < 1:
+            raise ExperimentError(
+                f"a history needs at least 1 evaluation a task, got {self.history}"
+            )
+        object.__setattr__(self, "tasks", checked_targets(self.tasks))
+
+    @property
+    def name(self) -> str:
+        """Name of the protocol."""
+        return "leave-one-out"
+
+    def settings(self) -> Mapping[str, Any]:
+        """Trials, evaluations a source task, and targets."""
+        return asdict(self)
+
+    def check(self, benchmark: BenchmarkSpec, method: MethodSpec) -> None:
+        """Check that there are the targets, and source tasks enough for the method.
+
+        Raises:
+            ExperimentError: The method needs more source tasks than there are.
+            UnknownNameError: There is no such target.
+        """
+        names = [task.name for task in benchmark.define().tasks]
+        target_indices(self.tasks, names)
+        sources, needed = len(names) - 1, max(1, method.min_history)
+        if sources < needed:
+            raise ExperimentError(
+                f"{method.name} on {benchmark.id} needs a target and {needed} source task(s), "
+                f"there are {sources}"
+            )
+
+    def length(self, benchmark: Benchmark) -> int:
+        """Number of targets."""
+        return len(self._targets(benchmark))
+
+    def assignment(
+        self,
+        benchmark: Benchmark,
+        method: MethodSpec,
+        *,
+        position: int,
+        own: Sequence[Evaluations],
+        rng: "np.random.Generator",
+    ) -> Assignment:
+        """The target at this position, with evaluations of all other tasks."""
+        target = self._targets(benchmark)[position]
+        sources = (task.index for task in benchmark.tasks if task.index != target)
+        return Assignment(
+            method=method,
+            task=benchmark.tasks[target],
+            history=tuple(benchmark.evaluations(i, rng=rng, n=self.history) for i in sources),
+            budget=self.trials,
+        )
+
+    def _targets(self, benchmark: Benchmark) -> tuple[int, ...]:
+        return target_indices(self.tasks, [task.name for task in benchmark.tasks])

@@ -1,0 +1,114 @@
+"""The tables of a report: for people, and as CSV."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered.reporting.scoring import BenchmarkScores
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEGEND = (
+    "Means over tasks of the best trial so far, ± two standard errors over seeds. Of ordered runs "
+    "the first task does not count, which has no history.",
+    "score: normalised; 0 is the best method after the last trial, 100 random search. value: in "
+    "the objective's own units. regret: distance from the best known value. rank: among the "
+    "methods, 1 is best. Lower is better, except for values that are maximised.",
+)
+"""How to read `summary_rows`."""
+
+DECIMALS = {"score": 1, "rank": 2}
+"""Of measures that have the same scale everywhere."""
+
+MOST_DECIMALS = 6
+"""No number has more."""
+
+SMALL = 1e-3
+"""Numbers below are written with exponents where they would need more decimals."""
+
+
+def summary_rows(item: BenchmarkScores) -> list[tuple[str, ...]]:
+    """The summary of a benchmark as a table: a header, then a row for each measure and method."""
+    header = ("measure", "method", *(f"trial {trial}" for trial in item.trials))
+    rows = []
+    for measure, scores in item.measures.items():
+        means = [item.over_tasks(measure, trial) for trial in item.trials]
+        if not means[-1].defined:
+            continue
+        label = f"{measure}, maximised" if measure == "value" and item.is_maximised else measure
+        for a, method in enumerate(scores.methods):
+            cells = (
+                plus_minus(m.mean[a], m.two_standard_errors[a], decimals=DECIMALS.get(measure))
+                for m in means
+            )
+            rows.append((label if a == 0 else "", method, *cells))
+    return [header, *rows]
+
+
+def plus_minus(mean: float, errors: float, *, decimals: int | None = None) -> str:
+    """A number with two standard errors, such as "12.3 ± 1.0".
+
+    Args:
+        mean: The number.
+        errors: Its two standard errors; NaN where there are none.
+        decimals: Number of decimals; without, as many as show two digits of the errors, or four of
+            a number without.
+    """
+    if not np.isfinite(mean):
+        return "-"
+    if decimals is None:
+        known = errors if errors > 0 else abs(mean) / 100
+        decimals = max(0, 1 - math.floor(math.log10(known))) if known else 0
+    if decimals > MOST_DECIMALS and abs(mean) < SMALL:
+        return f"{mean:.3e}" if np.isnan(errors) else f"{mean:.3e} ± {errors:.1e}"
+    decimals = min(decimals, MOST_DECIMALS)
+    text = f"{round(mean, decimals) + 0.0:.{decimals}f}"  # + 0.0 turns -0.0 into 0.0
+    return text if np.isnan(errors) else f"{text} ± {errors:.{decimals}f}"
+
+
+def task_table(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
+    """Means over seeds, one row for each benchmark, protocol, method, task and trial."""
+    import pandas as pd
+
+    frames = []
+    for item in scored:
+        columns = {}
+        for measure, scores in item.measures.items():
+            columns[measure] = scores.mean.ravel()
+            columns[f"{measure}_two_standard_errors"] = scores.two_standard_errors.ravel()
+        levels = {
+            "benchmark": [item.benchmark],
+            "protocol": [item.protocol],
+            "method": item.scores.methods,
+            "task": item.task_names,
+            "trial": range(1, item.last_trial + 1),
+        }
+        index = pd.MultiIndex.from_product(levels.values(), names=list(levels))
+        frames.append(pd.DataFrame(columns, index=index).reset_index())
+    return pd.concat(frames, ignore_index=True)
+
+
+def mean_table(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
+    """Means over tasks and seeds, one row for each benchmark, protocol, measure, trial, method."""
+    import pandas as pd
+
+    frames = []
+    for item in scored:
+        for measure in item.measures:
+            for trial in range(1, item.last_trial + 1):
+                means = item.over_tasks(measure, trial)
+                columns = {
+                    "benchmark": item.benchmark,
+                    "protocol": item.protocol,
+                    "measure": measure,
+                    "trial": trial,
+                    "method": item.scores.methods,
+                    "mean": means.mean,
+                    "two_standard_errors": means.two_standard_errors,
+                    "tasks": means.defined,
+                }
+                frames.append(pd.DataFrame(columns))
+    return pd.concat(frames, ignore_index=True)

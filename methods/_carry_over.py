@@ -1,0 +1,66 @@
+"""Configurations of another search space, carried over to the one at hand.
+
+Stoll et al. (2020): the strategy best-first begins with the best configurations, carried over.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.benchmark import Evaluations
+from hpobench_ordered.errors import InvalidConfigError
+from hpobench_ordered.space import SearchSpace
+
+
+def carried_over(
+    history: Sequence[Evaluations], space: SearchSpace, rng: np.random.Generator
+) -> list[Evaluations]:
+    """Code every task's evaluations by the search space at hand.
+
+    Hyperparameters that both spaces tune keep their values where these are still allowed; all
+    others are drawn uniformly from the new space. A hyperparameter that was a constant before is
+    new. The losses are those measured on the old space.
+
+    Args:
+        history: Evaluations, oldest task first.
+        space: The search space at hand.
+        rng: Draws what is new; not used for evaluations that are on this space already.
+
+    Returns:
+        As many evaluations of as many tasks, in the same order.
+    """
+    return [
+        task
+        if task.space is None
+        else replace(task, values=_carried(task.values, task.space, space, rng), space=None)
+        for task in history
+    ]
+
+
+def _carried(
+    values: FloatArray, old: SearchSpace, new: SearchSpace, rng: np.random.Generator
+) -> FloatArray:
+    """Code the values (n, d_old) of the old space by the new one, shape (n, d)."""
+    drawn = rng.random((len(values), new.dimension))
+    carried = np.empty_like(drawn)
+    for j, parameter in enumerate(new.parameters):
+        kept = np.full(len(values), np.nan)
+        if parameter.name in old.names:
+            column = values[:, old.names.index(parameter.name)]
+            kept = np.array([_recoded(x, old[parameter.name], parameter) for x in column.tolist()])
+        carried[:, j] = np.where(np.isnan(kept), parameter.decode(drawn[:, j]), kept)
+    carried[~new.active(carried)] = np.nan
+    return carried
+
+
+def _recoded(coded: float, old: Parameter, new: Parameter) -> float:
+    """Code of the same native value in the new space; NaN if it is inactive or not allowed."""
+    if np.isnan(coded):
+        return np.nan
+    try:
+        return new.code(old.value(coded))
+    except InvalidConfigError:
+        return np.nan

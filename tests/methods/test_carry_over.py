@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+
+from hpobench_ordered import Evaluations, SearchSpace
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered.methods._carry_over import carried_over
+from hpobench_ordered.methods.base import Method
+from hpobench_ordered.methods.dre_ordered import DREOrdered
+from hpobench_ordered.methods.simple_ordered import (
+    SimpleOrdered,
+    SimpleOrderedShuffled,
+    SimplePrevious,
+    SimplePreviousNoBO,
+)
+from hpobench_ordered.testing.toy import (
+    conditional_space,
+    conditional_space_before,
+    numeric_space,
+    numeric_space_before,
+)
+
+SPACES = [
+    (numeric_space_before(), numeric_space()),
+    (conditional_space_before(), conditional_space()),
+    (conditional_space(), conditional_space_before()),
+]
+
+
+def evaluated(space: SearchSpace, n: int = 200, seed: int = 0) -> Evaluations:
+    values = space.decode(space.sample_unit(np.random.default_rng(seed), n))
+    return Evaluations("t", {"size": 1.0}, values, np.arange(n, dtype=float), space)
+
+
+@pytest.mark.parametrize(("before", "after"), SPACES)
+def test_what_both_spaces_tune_and_allow_keeps_its_value(
+    before: SearchSpace, after: SearchSpace
+) -> None:
+    old = evaluated(before)
+    (new,) = carried_over([old], after, np.random.default_rng(1))
+    assert (new.task, new.context, new.space) == (old.task, old.context, None)
+    np.testing.assert_array_equal(new.losses, old.losses)
+    kept = dict.fromkeys(set(before.names) & set(after.names), 0)
+    for then, now in zip(before.configs(old.values), after.configs(new.values), strict=True):
+        after.validate(now)
+        for name in kept.keys() & then.keys() & now.keys():
+            parameter = after[name]
+            allowed = (
+                then[name] in parameter.choices
+                if parameter.choices
+                else parameter.lower <= then[name] <= parameter.upper
+            )
+            assert not allowed or then[name] == now[name]
+            kept[name] += allowed
+    assert kept
+    assert all(kept.values())
+
+
+def test_what_is_new_or_not_allowed_any_more_is_drawn_from_the_new_space() -> None:
+    old = evaluated(numeric_space_before(), n=4000)
+    (new,) = carried_over([old], numeric_space(), np.random.default_rng(1))
+    unit = numeric_space().encode(new.values)
+    gone = old.values[:, 1] < -5  # x was in [-10, 2] and is in [-5, 5]
+    for drawn in (unit[gone, 0], unit[:, 1]):
+        assert np.histogram(drawn, bins=4, range=(0, 1))[0].min() > 0.2 * len(drawn)
+    np.testing.assert_array_equal(new.values[~gone, 0], old.values[~gone, 1])
+
+
+def test_what_was_a_constant_is_new() -> None:
+    space = SearchSpace([Parameter.number("x", 0, 1)], constants={"k": 3})
+    after = SearchSpace([Parameter.number("k", 0, 9, integer=True)], constants={"x": 0.5})
+    (new,) = carried_over([evaluated(space)], after, np.random.default_rng(0))
+    assert set(new.values[:, 0]) == set(range(10))
+
+
+def test_a_history_on_the_same_space_stays_as_it_is_and_nothing_is_drawn() -> None:
+    space = numeric_space()
+    old = evaluated(space)
+    history = [Evaluations(old.task, old.context, old.values, old.losses)]
+    rng = np.random.default_rng(0)
+    assert carried_over(history, space, rng) == history
+    assert rng.random() == np.random.default_rng(0).random()
+
+
+@pytest.mark.parametrize(
+    "kind", [SimpleOrdered, SimpleOrderedShuffled, SimplePrevious, SimplePreviousNoBO, DREOrdered]
+)
+def test_methods_start_with_the_best_ones_carried_over(kind: type[Method]) -> None:
+    before = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("removed", 0, 1)])
+    after = SearchSpace([Parameter.number("new", 0, 1), Parameter.number("x", 0, 1)])
+    old = evaluated(before)  # the first is the best
+    rng = np.random.default_rng(0)
+    method = kind(space=after, rng=rng, history=[old], context={}, budget=8)
+    asked = [method.ask() for _ in range(5)]
+    assert [config["x"] for config in asked] == old.values[:5, 0].tolist()
+    assert len({config["new"] for config in asked}) == 5
