@@ -1,10 +1,11 @@
-"""Benchmarks, surrogates and methods for ordered transfer hyperparameter optimisation."""
+"""Benchmarks, surrogates and methods for transfer hyperparameter optimisation."""
 
 from hpobench_ordered.benchmark import Benchmark, Direction, Evaluations, Objective, Task
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.api import Results, report, run
+from hpobench_ordered.frames import from_evaluations, save
 from hpobench_ordered.methods.base import Method, MethodSpec
-from hpobench_ordered.protocols import Ordered
+from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered
 from hpobench_ordered.registry import (
     BenchmarkSpec,
     SurrogateOption,
@@ -14,13 +15,16 @@ from hpobench_ordered.registry import (
 )
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.suites import suite
+from hpobench_ordered.surrogates import SurrogateType
 
 __all__ = [
+    "Adjustment",
     "Benchmark",
     "BenchmarkSpec",
     "Direction",
     "Evaluations",
     "HPOBenchOrderedError",
+    "LeaveOneOut",
     "Method",
     "MethodSpec",
     "Objective",
@@ -28,11 +32,14 @@ __all__ = [
     "Results",
     "SearchSpace",
     "SurrogateOption",
+    "SurrogateType",
     "Task",
+    "from_evaluations",
     "list_benchmarks",
     "list_methods",
     "load",
     "report",
     "run",
+    "save",
     "suite",
 ]

@@ -55,6 +55,10 @@ class MissingExtraError(HPOBenchOrderedError, ImportError):
         )
 
 
+class EvaluationsError(HPOBenchOrderedError, ValueError):
+    """A table of evaluations cannot be made into a benchmark."""
+
+
 class DuplicateNameError(HPOBenchOrderedError):
     """Two packages register the same name."""
 

@@ -281,9 +281,14 @@ def load(name: str | os.PathLike[str], *, surrogate: str | None = None) -> Bench
     return benchmark_spec(name).load(surrogate)
 
 
-def list_benchmarks() -> list[str]:
-    """Names of all benchmarks that are registered one by one and of the user's own, sorted."""
-    return sorted(_benchmarks().keys() | _local_names())
+def list_benchmarks(*, ready: bool = False) -> list[str]:
+    """Names of all benchmarks that are registered one by one and of the user's own, sorted.
+
+    Args:
+        ready: Only those whose default surrogate can be loaded at once.
+    """
+    names = sorted(_benchmarks().keys() | _local_names())
+    return [n for n in names if benchmark_spec(n).option().is_ready] if ready else names
 
 
 def list_methods() -> list[str]:

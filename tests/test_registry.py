@@ -22,6 +22,7 @@ from hpobench_ordered.registry import (
     Extra,
     RegistryError,
     SurrogateOption,
+    benchmark_families,
     benchmark_spec,
 )
 from hpobench_ordered.remote import CACHE_VARIABLE, RemoteFile
@@ -143,6 +144,13 @@ def test_what_must_be_generated_first_says_how(tmp_path: Path) -> None:
     assert option.is_ready
 
 
+def test_what_is_ready_can_be_told_apart() -> None:
+    assert "openml-ranger" in hbo.list_benchmarks()
+    ready = hbo.list_benchmarks(ready=True)
+    assert "openml-ranger" not in ready
+    assert {name for name, *_ in TEN} < set(ready) < set(hbo.list_benchmarks())
+
+
 def test_own_benchmarks_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     assert "mine" not in hbo.list_benchmarks()
@@ -174,10 +182,9 @@ def test_what_is_partly_fetched_says_what_lacks(
 
 
 def test_every_family_lists_its_files() -> None:
-    for family in registry.benchmark_families():
-        files = family.files()
-        assert files
-        assert len({file.name for file in files}) == len(files)
+    names = {family.pattern: [f.name for f in family.files()] for family in benchmark_families()}
+    assert any(names.values())
+    assert all(len(set(files)) == len(files) for files in names.values())
 
 
 def install(folder: Path, group: str, module: str) -> None:
@@ -260,7 +267,7 @@ def test_import_and_load_leave_heavy_libraries_alone() -> None:
     script = textwrap.dedent("""
         import sys
         import hpobench_ordered as hbo
-        for name in hbo.list_benchmarks():
+        for name in hbo.list_benchmarks(ready=True):
             hbo.load(name)
         hbo.list_methods()
         heavy = {"pandas", "pyarrow", "scipy", "sklearn", "numba", "ConfigSpace", "onnxruntime",

@@ -72,7 +72,7 @@ def test_import(benchmark: BenchmarkFixture) -> None:
     assert benchmark.stats.stats.median < 0.5
 
 
-@pytest.mark.parametrize("name", hbo.list_benchmarks())
+@pytest.mark.parametrize("name", hbo.list_benchmarks(ready=True))
 def test_first_load(benchmark: BenchmarkFixture, name: str) -> None:
     """In a process that has imported the package and loaded nothing."""
     script = (

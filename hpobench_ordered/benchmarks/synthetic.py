@@ -1,0 +1,269 @@
+"""Synthetic functions (Horvath et al. 2021, section 5), and versions whose tasks have an order.
+
+Every seed gives other tasks, and any number of them, of which fewer are the first.
+
+Notation:
+    T           number of tasks
+    e[t]        independent standard normal numbers, (3,)
+    z[t]        normal scores of the coefficients of task t, (3,)
+    r           correlation of neighbouring tasks' scores
+    Phi         distribution function of the standard normal distribution
+    a, b, c     coefficients: the marginal distribution's quantile at Phi(z[t])
+
+    z[0] = e[0],  z[t] = r z[t - 1] + sqrt(1 - r^2) e[t]
+
+This process is stationary: every score is standard normal, scores k tasks apart have correlation
+r^k, and every task's coefficients follow the paper's distributions whatever r is. The paper's
+tasks are independent, r = 0.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.benchmark import (
+    Benchmark,
+    Definition,
+    Direction,
+    Objective,
+    Provenance,
+    TaskDefinition,
+)
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.registry import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.remote import RemoteFile
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates.analytic import ForresterSurrogate, QuadraticSurrogate
+from hpobench_ordered.surrogates.base import Surrogate
+
+VERSION = 1
+CORRELATION = 0.95
+"""r of ordered tasks: 0.63 is left after 9 tasks and 0.23 after 29."""
+COEFFICIENTS = ("a", "b", "c")
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A family of functions.
+
+    Attributes:
+        name: Its name.
+        formula: The function.
+        papers: Where it comes from.
+        parameters: The hyperparameters.
+        tasks: Number of tasks in the paper, T.
+        history_size: Evaluations of a source task in the paper.
+        stream: Tells its random numbers from those of the other family.
+        coefficients: Turns normal scores z into coefficients, (T, 3) to (T, 3).
+        surrogate: Computes the values.
+    """
+
+    name: str
+    formula: str
+    papers: str
+    parameters: tuple[Parameter, ...]
+    tasks: int
+    history_size: int
+    stream: int
+    coefficients: Callable[[FloatArray], FloatArray]
+    surrogate: type[ForresterSurrogate] | type[QuadraticSurrogate]
+
+
+def _forrester_coefficients(scores: FloatArray) -> FloatArray:
+    """Coefficients a ~ Normal(6, 1), b ~ Normal(12, 4), c ~ Uniform(0, 10).
+
+    The second number of Normal is taken for the variance, as is usual: b has standard deviation 2.
+    """
+    columns = (6.0 + scores[:, 0], 12.0 + 2.0 * scores[:, 1], 10.0 * _shares(scores[:, 2]))
+    return np.stack(columns, axis=1)
+
+
+def _quadratic_coefficients(scores: FloatArray) -> FloatArray:
+    """Coefficients a, b, c ~ Uniform(0.1, 1)."""
+    return 0.1 + 0.9 * _shares(scores)
+
+
+def _shares(scores: FloatArray) -> FloatArray:
+    """Distribution function of the standard normal distribution, shape as given."""
+    shares = [0.5 * math.erfc(-z / math.sqrt(2.0)) for z in scores.ravel().tolist()]
+    return np.array(shares).reshape(scores.shape)
+
+
+FORRESTER = Function(
+    name="forrester",
+    formula="(a x - 2)^2 sin(b x - 4) + c",
+    papers="Horvath et al. (2021), section 5",
+    parameters=(Parameter.number("x", 0, 1),),
+    tasks=10,
+    history_size=20,
+    stream=0,
+    coefficients=_forrester_coefficients,
+    surrogate=ForresterSurrogate,
+)
+QUADRATIC = Function(
+    name="quadratic",
+    formula="a x'x + b 1'x + c",
+    papers="Horvath et al. (2021), section 5; Perrone et al. (2018)",
+    parameters=tuple(Parameter.number(f"x_{j}", -10, 10) for j in range(5)),
+    tasks=30,
+    history_size=100,
+    stream=1,
+    coefficients=_quadratic_coefficients,
+    surrogate=QuadraticSurrogate,
+)
+FUNCTIONS = {function.name: function for function in (FORRESTER, QUADRATIC)}
+
+
+@dataclass(frozen=True, slots=True)
+class Synthetic:
+    """One synthetic benchmark.
+
+    Attributes:
+        function: Its family of functions.
+        ordered: Whether the coefficients drift from task to task; else tasks are independent.
+        seed: Seed of the coefficients, 0 or larger.
+        tasks: Number of tasks.
+
+    Raises:
+        ExperimentError: A negative seed, or no task.
+    """
+
+    function: Function
+    ordered: bool
+    seed: int
+    tasks: int
+
+    def __post_init__(self) -> None:
+        if self.seed < 0 or self.tasks < 1:
+            raise ExperimentError(
+                f"{self.function.name} needs a seed of at least 0 and at least 1 task, got seed "
+                f"{self.seed} and {self.tasks} tasks"
+            )
+
+    @property
+    def name(self) -> str:
+        """Name that `hpobench_ordered.load` takes."""
+        stem = self.function.name + ("-ordered" if self.ordered else "")
+        if self.tasks != self.function.tasks:
+            return f"{stem}-seed-{self.seed}-tasks-{self.tasks}"
+        return f"{stem}-seed-{self.seed}" if self.seed else stem
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        coefficients = "coefficients that drift" if self.ordered else "random coefficients"
+        return f"{self.function.formula} with {coefficients}, exact values."
+
+    def coefficients(self) -> FloatArray:
+        """Coefficients a, b, c of every task, (T, 3); those of more tasks begin with these."""
+        rng = np.random.default_rng([self.function.stream, int(self.ordered), self.seed])
+        scores = rng.standard_normal((self.tasks, len(COEFFICIENTS)))
+        r = CORRELATION if self.ordered else 0.0
+        for t in range(1, self.tasks):
+            scores[t] = r * scores[t - 1] + math.sqrt(1.0 - r * r) * scores[t]
+        return self.function.coefficients(scores)
+
+    def define(self) -> Definition:
+        """Search space, objective and tasks; the context of a task is its coefficients."""
+        after = "after " if self.ordered else ""
+        return Definition(
+            name=self.name,
+            version=VERSION,
+            summary=self.summary,
+            space=SearchSpace(self.function.parameters),
+            objective=Objective("value", "of the function", Direction.MINIMIZE),
+            tasks=tuple(
+                TaskDefinition(str(t), dict(zip(COEFFICIENTS, row, strict=True)))
+                for t, row in enumerate(self.coefficients().tolist())
+            ),
+            provenance=Provenance(
+                paper=after + self.function.papers,
+                source=f"the formula, with coefficients drawn with seed {self.seed}",
+                licence="Apache-2.0",
+            ),
+        )
+
+    def load(self) -> tuple[Surrogate, Sequence[float]]:
+        """The function, and the minimum of every task."""
+        surrogate = self.function.surrogate(self.coefficients())
+        return surrogate, surrogate.minima()
+
+    def spec(self) -> BenchmarkSpec:
+        """What the registry knows of it."""
+        return BenchmarkSpec(
+            name=self.name,
+            version=VERSION,
+            summary=self.summary,
+            define=self.define,
+            surrogates=(SurrogateOption("exact", "The function itself.", self.load),),
+            history_size=self.function.history_size,
+        )
+
+
+def forrester(*, seed: int = 0, tasks: int = FORRESTER.tasks, ordered: bool = False) -> Benchmark:
+    """Make Forrester functions (a x - 2)^2 sin(b x - 4) + c on [0, 1].
+
+    Args:
+        seed: Seed of the coefficients.
+        tasks: Number of tasks; fewer are the first of more.
+        ordered: Let the coefficients drift from task to task; else tasks are independent.
+
+    Raises:
+        ExperimentError: A negative seed, or no task.
+    """
+    return Synthetic(FORRESTER, ordered, seed, tasks).spec().load()
+
+
+def quadratic(*, seed: int = 0, tasks: int = QUADRATIC.tasks, ordered: bool = False) -> Benchmark:
+    """Make quadratic functions a x'x + b 1'x + c on [-10, 10]^5.
+
+    Args:
+        seed: Seed of the coefficients.
+        tasks: Number of tasks; fewer are the first of more.
+        ordered: Let the coefficients drift from task to task; else tasks are independent.
+
+    Raises:
+        ExperimentError: A negative seed, or no task.
+    """
+    return Synthetic(QUADRATIC, ordered, seed, tasks).spec().load()
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticFamily:
+    """All seeds and numbers of tasks; without a seed, 0."""
+
+    pattern: str
+
+    def spec(self, name: str) -> BenchmarkSpec | None:
+        """The benchmark of that name; None if the name does not follow the pattern."""
+        functions = "|".join(FUNCTIONS)
+        match = re.fullmatch(
+            rf"({functions})(-ordered)?-seed-(0|[1-9][0-9]*)(?:-tasks-([1-9][0-9]*))?", name
+        )
+        if match is None:
+            return None
+        function = FUNCTIONS[match[1]]
+        tasks = function.tasks if match[4] is None else int(match[4])
+        return Synthetic(function, match[2] is not None, int(match[3]), tasks).spec()
+
+    def files(self) -> tuple[RemoteFile, ...]:
+        """Nothing is fetched."""
+        return ()
+
+
+SPECS = tuple(
+    Synthetic(function, ordered, 0, function.tasks).spec()
+    for ordered in (False, True)
+    for function in FUNCTIONS.values()
+)
+FAMILIES = (
+    SyntheticFamily(
+        "FUNCTION-seed-SEED or FUNCTION-seed-SEED-tasks-TASKS, FUNCTION one of "
+        + ", ".join(spec.name for spec in SPECS)
+    ),
+)

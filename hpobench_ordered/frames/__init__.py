@@ -1,0 +1,5 @@
+"""Benchmarks from tables of evaluations of one's own."""
+
+from hpobench_ordered.frames.api import from_evaluations, save
+
+__all__ = ["from_evaluations", "save"]

@@ -1,0 +1,181 @@
+"""Reads tables of evaluations: which columns are what, and whether everything in them is valid."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered.errors import EvaluationsError, InvalidConfigError, suggestion
+from hpobench_ordered.space import SearchSpace
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns of a table are what, beside those of the hyperparameters.
+
+    Attributes:
+        task: The task's name.
+        objective: The objective's value.
+        context: What is known of the task beforehand, one column each.
+        ordered: The context that tasks are sorted by, ascending; None for the table's order.
+    """
+
+    task: str
+    objective: str
+    context: tuple[str, ...]
+    ordered: str | None
+
+    def roles(self) -> list[tuple[str, str]]:
+        """What each column is, for messages, and its name."""
+        named = [("the task", self.task), ("the objective", self.objective)]
+        return named + [("context", column) for column in self.context]
+
+
+@dataclass(frozen=True, eq=False)
+class TaskEvaluations:
+    """Evaluations of one task.
+
+    Attributes:
+        name: Name of the task.
+        context: What is known of it beforehand.
+        values: Configurations as coded by `SearchSpace.values`, in the order of the table, (n, d).
+        objective: Objective values in the objective's own units, (n,).
+    """
+
+    name: str
+    context: Mapping[str, float]
+    values: FloatArray
+    objective: FloatArray
+
+
+def read_frame(
+    frame: "DataFrame", space: SearchSpace, columns: Columns, *, drop_invalid: bool
+) -> tuple[TaskEvaluations, ...]:
+    """Read and check a table of evaluations, one row each.
+
+    Args:
+        frame: The table; columns that are neither named nor a hyperparameter's are ignored.
+        space: The search space.
+        columns: Which columns are what.
+        drop_invalid: Leave out evaluations whose objective is not finite.
+
+    Returns:
+        The evaluations of every task, in the order of the tasks.
+
+    Raises:
+        EvaluationsError: A column is missing or used twice; a value is missing, no number, or
+            outside of the search space; a context is not constant on a task.
+    """
+    _check_columns(frame, space, columns)
+    rows_of = _rows_of_tasks(frame, columns.task)
+    contexts = _contexts(frame, columns, rows_of)
+    values = _values(frame, space)
+    objective = _numbers(frame, columns.objective)
+    finite = np.isfinite(objective)
+    if not (finite.all() or drop_invalid):
+        raise EvaluationsError(
+            f"column {columns.objective!r} is not finite in {(~finite).sum()} of {len(frame)} "
+            f"rows, the first being row {np.argmin(finite)}; drop_invalid=True leaves them out"
+        )
+    kept = {name: rows[finite[rows]] for name, rows in rows_of.items()}
+    tasks = [
+        TaskEvaluations(name, contexts[name], values[rows], objective[rows])
+        for name, rows in kept.items()
+    ]
+    if columns.ordered is not None:
+        tasks.sort(key=lambda t: t.context[str(columns.ordered)])
+    return tuple(tasks)
+
+
+# -- internals -------------------------------------------------------------------------------------
+
+
+def _check_columns(frame: "DataFrame", space: SearchSpace, columns: Columns) -> None:
+    import pandas as pd
+
+    if not isinstance(frame, pd.DataFrame):
+        raise EvaluationsError(f"a DataFrame is expected, got {type(frame).__name__}")
+    present = list(frame.columns)
+    hyperparameters = [(f"hyperparameter {name}", name) for name in space.names]
+    for what, name in columns.roles() + hyperparameters:
+        if present.count(name) != 1:
+            problem = "several columns" if name in present else "no column"
+            hint = "" if name in present else suggestion(name, map(str, present))
+            raise EvaluationsError(f"the table has {problem} {name!r} for {what}{hint}")
+    for what, name in columns.roles():
+        if name in space.names or name in space.constants:
+            raise EvaluationsError(f"column {name!r} is a hyperparameter; it cannot be {what}")
+    if columns.objective in (columns.task, *columns.context):
+        raise EvaluationsError(f"column {columns.objective!r} is the objective, and nothing else")
+    if columns.ordered is not None and columns.ordered not in columns.context:
+        hint = suggestion(columns.ordered, columns.context)
+        raise EvaluationsError(f"tasks are ordered by a context, not by {columns.ordered!r}{hint}")
+
+
+def _rows_of_tasks(frame: "DataFrame", column: str) -> dict[str, IntArray]:
+    """Rows of each task, by its name, in the order in which tasks first appear."""
+    missing = frame[column].isna().to_numpy()
+    if missing.any():
+        raise EvaluationsError(
+            f"column {column!r} names no task in {missing.sum()} of {len(frame)} rows, the first "
+            f"being row {np.argmax(missing)}"
+        )
+    rows: dict[str, list[int]] = {}
+    for row, label in enumerate(frame[column].tolist()):
+        rows.setdefault(str(label), []).append(row)
+    if not rows:
+        raise EvaluationsError("the table has no rows")
+    return {name: np.array(members) for name, members in rows.items()}
+
+
+def _contexts(
+    frame: "DataFrame", columns: Columns, rows_of: Mapping[str, IntArray]
+) -> dict[str, dict[str, float]]:
+    """Context of each task, whole numbers where the column's type is that of whole numbers."""
+    contexts: dict[str, dict[str, float]] = {name: {} for name in rows_of}
+    for column in columns.context:
+        numbers = _numbers(frame, column)
+        is_whole = frame[column].dtype.kind in "iu"
+        for name, rows in rows_of.items():
+            found = np.unique(numbers[rows])
+            if len(found) > 1 or not np.isfinite(found[0]):
+                problem = "several values" if len(found) > 1 else "no finite value"
+                raise EvaluationsError(
+                    f"context {column!r} has {problem} on task {name!r}: {found[:3].tolist()}"
+                )
+            contexts[name][column] = int(found[0]) if is_whole else float(found[0])
+    return contexts
+
+
+def _values(frame: "DataFrame", space: SearchSpace) -> FloatArray:
+    names = [name for name in (*space.names, *space.constants) if name in frame.columns]
+    configs = frame[names]
+    try:
+        return space.values(configs)
+    except InvalidConfigError as error:
+        bad = sum(not _is_valid(config, space) for config in configs.to_dict("records"))
+        raise EvaluationsError(
+            f"{error}; {bad} of {len(frame)} rows are no configurations of the search space"
+        ) from None
+
+
+def _is_valid(config: Mapping[str, object], space: SearchSpace) -> bool:
+    try:
+        space.validate(config)  # type: ignore[arg-type]  # whatever the table holds
+    except InvalidConfigError:
+        return False
+    return True
+
+
+def _numbers(frame: "DataFrame", column: str) -> FloatArray:
+    """A column as numbers, NaN where a value is missing, (n,)."""
+    try:
+        numbers: FloatArray = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise EvaluationsError(f"column {column!r} must hold numbers: {error}") from None
+    return numbers

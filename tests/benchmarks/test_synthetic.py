@@ -1,0 +1,330 @@
+"""Synthetic functions: their values, minima, coefficients and names."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+import hpobench_ordered as hbo
+from hpobench_ordered.benchmark import Benchmark, Direction
+from hpobench_ordered.benchmarks.synthetic import (
+    CORRELATION,
+    FAMILIES,
+    FORRESTER,
+    QUADRATIC,
+    SPECS,
+    Function,
+    Synthetic,
+    forrester,
+    quadratic,
+)
+from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
+from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.surrogates import Surrogate
+from hpobench_ordered.surrogates.analytic import ForresterSurrogate, QuadraticSurrogate
+from hpobench_ordered.testing import check_benchmark
+
+NAMES = ("forrester", "quadratic", "forrester-ordered", "quadratic-ordered")
+SEEDS = st.integers(0, 2**64)
+MANY = 60_000
+"""Tasks whose coefficients are compared with their distribution."""
+MARGINALS = {
+    FORRESTER: (stats.norm(6, 1), stats.norm(12, 2), stats.uniform(0, 10)),
+    QUADRATIC: (stats.uniform(0.1, 0.9),) * 3,
+}
+
+
+def formula(benchmark: Benchmark, task: int, x: np.ndarray) -> np.ndarray:
+    """The paper's formulas, (n, d) to (n,)."""
+    a, b, c = (benchmark.tasks[task].context[name] for name in "abc")
+    if benchmark.name.startswith("forrester"):
+        return ((a * x - 2) ** 2 * np.sin(b * x - 4) + c)[:, 0]
+    return a * (x**2).sum(axis=1) + b * x.sum(axis=1) + c
+
+
+# -- the benchmarks --------------------------------------------------------------------------------
+
+
+def test_numbers_are_those_of_the_paper() -> None:
+    assert tuple(spec.name for spec in SPECS) == NAMES == hbo.suite("synthetic")
+    for name in NAMES:
+        benchmark = hbo.load(name)
+        is_forrester = name.startswith("forrester")
+        tasks, history, d, bound = (10, 20, 1, (0, 1)) if is_forrester else (30, 100, 5, (-10, 10))
+        assert (len(benchmark.tasks), benchmark.history_size) == (tasks, history)
+        bounds = [(p.lower, p.upper) for p in benchmark.space.parameters if not p.log]
+        assert bounds == [bound] * d
+        assert benchmark.objective.direction is Direction.MINIMIZE
+        assert len(benchmark.evaluations(0, rng=np.random.default_rng(0))) == history
+        assert all(tuple(task.context) == ("a", "b", "c") for task in benchmark.tasks)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS, make=st.sampled_from([forrester, quadratic]), ordered=st.booleans())
+def test_values_are_those_of_the_formula(seed: int, make, ordered: bool) -> None:  # type: ignore[no-untyped-def]
+    benchmark = make(seed=seed, tasks=3, ordered=ordered)
+    x = benchmark.space.decode(benchmark.space.sample_unit(np.random.default_rng(seed), 50))
+    for task in range(3):
+        found = benchmark.tasks[task].evaluate_many(x)
+        np.testing.assert_allclose(found, formula(benchmark, task, x), rtol=1e-12, atol=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS, name=st.sampled_from(NAMES), n=st.integers(0, 200))
+def test_one_by_one_and_in_any_batch(seed: int, name: str, n: int) -> None:
+    benchmark = hbo.load(name)
+    rng = np.random.default_rng(seed)
+    x = benchmark.space.decode(benchmark.space.sample_unit(rng, n))
+    model = benchmark.tasks[0]._surrogate
+    task = int(rng.integers(len(benchmark.tasks)))
+    expected = [model.predict_one(row, task) for row in x]
+    assert all(type(value) is float for value in expected)
+    assert model.predict(x, task).tolist() == expected
+    assert model.predict(x[::-1], task).tolist() == expected[::-1]
+    assert model.predict(np.asfortranarray(x)[: n // 3], task).tolist() == expected[: n // 3]
+
+
+@pytest.mark.parametrize("name", ["forrester-seed-7", "quadratic-ordered-seed-123-tasks-4"])
+def test_seeded_members_conform(name: str) -> None:
+    check_benchmark(name)
+
+
+# -- minima ----------------------------------------------------------------------------------------
+
+DENSE = np.linspace(0, 1, 100_001)[:, None]
+
+
+def dense_minimum(model: ForresterSurrogate) -> float:
+    """Lowest value on a dense grid and of Brent's method around its ten lowest valleys."""
+    values = model.predict(DENSE, 0)
+    best = float(values.min())
+    valleys = np.flatnonzero((values[1:-1] <= values[:-2]) & (values[1:-1] <= values[2:])) + 1
+    for i in valleys[np.argsort(values[valleys])[:10]]:
+        found = optimize.minimize_scalar(
+            lambda x: model.predict_one(np.array([x]), 0),
+            bounds=(DENSE[i - 1, 0], DENSE[i + 1, 0]),
+            method="bounded",
+            options={"xatol": 1e-12},
+        )
+        best = min(best, float(found.fun))
+    return best
+
+
+@settings(max_examples=40, deadline=None)
+@given(a=st.floats(-4, 14), b=st.floats(-30, 30), c=st.floats(0, 10))
+@example(a=6.0, b=12.0, c=0.0)
+@example(a=0.0, b=0.0, c=1.0)
+@example(a=4.0, b=0.0, c=1.0)  # lowest where the amplitude is zero
+@example(a=6.0, b=1.0, c=1.0)  # lowest at the right end
+@example(a=-4.0, b=-1.0, c=1.0)
+def test_forrester_minimum_is_that_of_a_denser_search(a: float, b: float, c: float) -> None:
+    model = ForresterSurrogate(np.array([[a, b, c]]))
+    (minimum,) = model.minima()
+    reached = dense_minimum(model)
+    assert 0 <= reached - minimum <= 1e-11 * (1 + abs(a)) ** 2
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=SEEDS)
+@example(seed=193)  # lowest at the right end
+def test_no_float_near_the_minimum_beats_it(seed: int) -> None:
+    (task,) = forrester(seed=seed, tasks=1).tasks
+    a, b, c = task.context.values()
+    x = float(DENSE[np.argmin(task.evaluate_many(DENSE)), 0])
+    found = optimize.minimize_scalar(
+        lambda x: (a * x - 2) ** 2 * math.sin(b * x - 4) + c,
+        bounds=(max(0.0, x - 1e-5), min(1.0, x + 1e-5)),
+        method="bounded",
+        options={"xatol": 1e-13},
+    )
+    steps = np.random.default_rng(seed).integers(-100_000, 100_000, 5000) * 2.0**-53
+    near = [np.clip(start + steps, 0, 1)[:, None] for start in (x, found.x)]
+    regret = task.regret(task.evaluate_many(np.concatenate(near)))
+    assert 0 <= regret.min() <= 1e-11
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=SEEDS, ordered=st.booleans())
+def test_quadratic_minimum_is_that_of_scipy(seed: int, ordered: bool) -> None:
+    benchmark = quadratic(seed=seed, tasks=2, ordered=ordered)
+    rng = np.random.default_rng(seed)
+    for index, task in enumerate(benchmark.tasks):
+        found = optimize.minimize(
+            lambda x, index=index: formula(benchmark, index, x[None])[0],
+            rng.uniform(-10, 10, 5),
+            bounds=[(-10, 10)] * 5,
+            options={"ftol": 1e-15, "gtol": 1e-9},
+        )
+        assert found.fun == pytest.approx(task.best_value, abs=1e-8)
+        best = np.full(5, -task.context["b"] / (2 * task.context["a"]))
+        near = best + rng.integers(-50, 50, (2000, 5)) * np.spacing(best)
+        regrets = task.regret(task.evaluate_many(np.vstack([best, near])))
+        assert regrets[0] == 0.0
+        assert 0 <= regrets.min() <= regrets.max() < 1e-12
+
+
+# -- coefficients ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=30)
+@given(seed=SEEDS, fewer=st.integers(1, 20), more=st.integers(0, 20))
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("function", MARGINALS, ids=lambda f: f.name)
+def test_fewer_tasks_are_the_first_of_more(
+    function: Function, ordered: bool, seed: int, fewer: int, more: int
+) -> None:
+    few = Synthetic(function, ordered, seed, fewer).coefficients()
+    many = Synthetic(function, ordered, seed, fewer + more).coefficients()
+    assert few.tobytes() == many[:fewer].tobytes()
+    other = Synthetic(function, ordered, seed + 1, fewer).coefficients()
+    assert not np.isin(few, other).any()
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("function", MARGINALS, ids=lambda f: f.name)
+def test_coefficients_follow_the_papers_distributions(function: Function, ordered: bool) -> None:
+    coefficients = Synthetic(function, ordered, 1, MANY).coefficients()
+    spacing = 100 if ordered else 1  # what is further apart is as good as independent
+    for column, marginal in zip(coefficients[::spacing].T, MARGINALS[function], strict=True):
+        assert stats.kstest(column, marginal.cdf).pvalue > 0.01
+        assert column.mean() == pytest.approx(marginal.mean(), abs=4 * marginal.std() / 24)
+        assert column.std() == pytest.approx(marginal.std(), rel=0.1)
+        low, high = marginal.support()
+        assert low <= column.min() <= column.max() <= high
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("function", MARGINALS, ids=lambda f: f.name)
+def test_scores_are_correlated_as_documented(function: Function, ordered: bool) -> None:
+    coefficients = Synthetic(function, ordered, 2, MANY).coefficients()
+    shares = [m.cdf(column) for m, column in zip(MARGINALS[function], coefficients.T, strict=True)]
+    scores = stats.norm.ppf(shares)
+    for lag in (1, 2, 9, 29):
+        expected = CORRELATION**lag if ordered else 0.0
+        for column in scores:
+            found = np.corrcoef(column[lag:], column[:-lag])[0, 1]
+            assert found == pytest.approx(expected, abs=0.04)
+    across = np.corrcoef(scores)[np.triu_indices(3, k=1)]
+    assert np.abs(across).max() < 0.1
+
+
+def test_neighbours_of_ordered_tasks_are_alike() -> None:
+    for make in (forrester, quadratic):
+        steps = []
+        for ordered in (False, True):
+            tasks = make(seed=3, tasks=200, ordered=ordered).tasks
+            a = np.array([task.context["a"] for task in tasks])
+            steps.append(np.abs(np.diff(a)).mean())
+        assert steps[1] < 0.4 * steps[0]
+
+
+def test_benchmarks_of_a_seed_are_unrelated() -> None:
+    found = [
+        value
+        for name in NAMES
+        for task in hbo.load(f"{name}-seed-5").tasks
+        for value in task.context.values()
+    ]
+    assert len(set(found)) == len(found)
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30)
+@given(
+    seed=SEEDS,
+    tasks=st.integers(1, 40),
+    function=st.sampled_from(["forrester", "quadratic"]),
+    ordered=st.booleans(),
+)
+def test_every_benchmark_is_found_by_its_name(
+    seed: int, tasks: int, function: str, ordered: bool
+) -> None:
+    make = {"forrester": forrester, "quadratic": quadratic}[function]
+    made = make(seed=seed, tasks=tasks, ordered=ordered)
+    found = hbo.load(made.id)
+    assert (found.name, len(found.tasks)) == (made.name, tasks)
+    assert [t.context for t in found.tasks] == [t.context for t in made.tasks]
+    assert [t.best_value for t in found.tasks] == [t.best_value for t in made.tasks]
+
+
+def test_one_benchmark_has_one_name() -> None:
+    assert benchmark_spec("forrester-seed-0").id == "forrester@1"
+    assert benchmark_spec("quadratic-ordered-seed-0-tasks-30").id == "quadratic-ordered@1"
+    assert benchmark_spec("quadratic-seed-4-tasks-30").id == "quadratic-seed-4@1"
+    assert forrester().name == "forrester"
+    assert quadratic(seed=2, tasks=7, ordered=True).name == "quadratic-ordered-seed-2-tasks-7"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "forrester-seed-",
+        "forrester-seed-01",
+        "forrester-seed--1",
+        "forrester-seed-1-tasks-0",
+        "forrester-tasks-3",
+        "forrester-ordered-ordered-seed-1",
+        "branin-seed-1",
+        "forrester-seed-٣",
+    ],
+)
+def test_other_names_are_unknown(name: str) -> None:
+    assert FAMILIES[0].spec(name) is None
+    with pytest.raises(UnknownNameError, match="FUNCTION-seed-SEED"):
+        hbo.load(name)
+
+
+@pytest.mark.parametrize(("seed", "tasks"), [(-1, 3), (0, 0), (0, -2)])
+def test_impossible_requests_are_refused(seed: int, tasks: int) -> None:
+    with pytest.raises(ExperimentError, match=f"seed {seed} and {tasks} tasks"):
+        forrester(seed=seed, tasks=tasks)
+
+
+# -- the surrogates as such ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [ForresterSurrogate, QuadraticSurrogate])
+def test_surrogates_are_stored_unpickled_and_immutable(
+    kind: type[ForresterSurrogate] | type[QuadraticSurrogate],
+) -> None:
+    model = kind(np.random.default_rng(0).uniform(0.1, 1, (4, 3)))
+    assert isinstance(model, Surrogate)
+    x = np.random.default_rng(1).random((9, model.dimension))
+    for copy in (pickle.loads(pickle.dumps(model)), kind.from_arrays(model.to_arrays())):
+        assert copy.predict(x, 2).tolist() == model.predict(x, 2).tolist()
+        with pytest.raises(ValueError, match="read-only"):
+            copy.coefficients[0, 0] = 1
+    for task in (-1, 4):
+        with pytest.raises(IndexError, match=r"0\.\.3"):
+            model.predict(x, task)
+        with pytest.raises(IndexError, match=r"0\.\.3"):
+            model.predict_one(x[0], task)
+    for bad in (np.zeros((2, 2)), np.full((1, 3), np.nan)):
+        with pytest.raises(ArtifactError, match="not a function's"):
+            kind.from_arrays({"coefficients": bad})
+    with pytest.raises(ArtifactError, match="not a function's"):
+        kind.from_arrays({})
+
+
+# -- what the order is for -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["forrester-ordered", "quadratic-ordered"])
+def test_methods_profit_from_the_order(name: str) -> None:
+    """After one trial, and ahead of the same method with the tasks in random order."""
+    frame = hbo.run(
+        benchmarks=[name],
+        methods=["bo", "simple-ordered", "simple-ordered-shuffled"],
+        seeds=range(4),
+        protocol=hbo.Ordered(trials=10, tasks=10),
+    ).frame()
+    first_trials = frame[(frame["task"] > 0) & (frame["trial"] == 1)]
+    regret = first_trials.groupby("method")["regret"].mean()
+    assert regret["simple-ordered"] < 0.5 * regret["bo"]
+    assert regret["simple-ordered"] < regret["simple-ordered-shuffled"]

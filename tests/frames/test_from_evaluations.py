@@ -1,0 +1,426 @@
+"""Benchmarks from tables of evaluations: what they evaluate to, keep, refuse and save."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.neighbors import KNeighborsRegressor
+
+import hpobench_ordered as hbo
+from hpobench_ordered import SearchSpace
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered.benchmark import Benchmark, Direction, Provenance
+from hpobench_ordered.bundle import read_card
+from hpobench_ordered.errors import EvaluationsError
+from hpobench_ordered.frames.api import from_evaluations, save
+from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates.card import r_squared
+from hpobench_ordered.surrogates.coding import space_coding
+from hpobench_ordered.surrogates.fitting import ForestRecipe, cross_validate
+from hpobench_ordered.surrogates.forest import ForestSurrogate
+from hpobench_ordered.surrogates.nearest import NearestSurrogate
+from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
+from hpobench_ordered.testing import check_benchmark
+from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark
+
+SPACES = {"numbers": numeric_space(), "conditions": conditional_space()}
+
+
+def evaluations(
+    space: SearchSpace, *, tasks: int = 3, n: int = 30, shared: bool = False, seed: int = 0
+) -> pd.DataFrame:
+    """Evaluations of toy tasks, shuffled, with a column that nobody asked for."""
+    rng = np.random.default_rng(seed)
+    drawn = space.sample_unit(rng, n)
+    rows = []
+    for task in toy_benchmark(space, tasks=tasks).tasks:
+        values = space.decode(drawn if shared else space.sample_unit(rng, n))
+        for config, value in zip(space.configs(values), task.evaluate_many(values), strict=True):
+            size = 10 ** (task.index + 1)
+            rows.append({**config, "task": f"t{task.index}", "size": size, "error": value})
+    return pd.DataFrame(rows).sample(frac=1, random_state=seed).assign(host="a")
+
+
+def make(frame: pd.DataFrame, space: SearchSpace, **options: Any) -> Benchmark:
+    usual: dict[str, Any] = {
+        "name": "mine",
+        "objective": "error",
+        "direction": Direction.MINIMIZE,
+        "context": ["size"],
+        "ordered": "size",
+    }
+    return from_evaluations(frame, space, **(usual | options))
+
+
+def model_of(benchmark: Benchmark) -> object:
+    return benchmark.tasks[0]._surrogate
+
+
+def configurations(frame: pd.DataFrame, space: SearchSpace) -> pd.DataFrame:
+    return frame[[name for name in frame.columns if name in (*space.names, *space.constants)]]
+
+
+# -- nearest ---------------------------------------------------------------------------------------
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    shared=st.booleans(),
+    direction=st.sampled_from(Direction),
+    space=st.sampled_from(list(SPACES.values())),
+)
+def test_evaluated_configurations_have_their_mean(
+    seed: int, shared: bool, direction: Direction, space: SearchSpace
+) -> None:
+    frame = evaluations(space, n=20, shared=shared, seed=seed)
+    again = frame.sample(15, random_state=seed, replace=True)
+    again["error"] += np.random.default_rng(seed).normal(size=15)
+    frame = pd.concat([frame, again])
+    benchmark = make(frame, space, direction=direction)
+    kind = NearestSurrogate if shared else PerTaskSurrogate
+    assert isinstance(model_of(benchmark), kind)
+    for task in benchmark.tasks:
+        mine = frame[frame["task"] == task.name]
+        means = mine.groupby(list(space.names), dropna=False)["error"].transform("mean")
+        found = task.evaluate_many(configurations(mine, space))
+        np.testing.assert_allclose(found, means, rtol=1e-12)
+        best = found.min() if direction is Direction.MINIMIZE else found.max()
+        assert task.best_value == best
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_between_them_as_scikit_learn(shared: bool) -> None:
+    """Features: x as it is, y on its log scale, both standardised over all tasks together."""
+    space = numeric_space()
+    frame = evaluations(space, n=200, shared=shared)
+    benchmark = make(frame, space)
+
+    def features(table: pd.DataFrame) -> np.ndarray:
+        return np.stack([table["x"], np.log(table["y"])], axis=1)
+
+    mean, deviation = features(frame).mean(axis=0), features(frame).std(axis=0)
+    rng = np.random.default_rng(1)
+    queries = pd.DataFrame(space.configs(space.decode(space.sample_unit(rng, 500))))
+    for task in benchmark.tasks:
+        mine = frame[frame["task"] == task.name]
+        reference = KNeighborsRegressor(1).fit((features(mine) - mean) / deviation, mine["error"])
+        expected = reference.predict((features(queries) - mean) / deviation)
+        assert task.evaluate_many(queries).tolist() == expected.tolist()
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6), shared=st.booleans())
+def test_values_do_not_depend_on_the_order_of_rows(seed: int, shared: bool) -> None:
+    space = conditional_space()
+    frame = evaluations(space, shared=shared, seed=seed).drop_duplicates(["task", *space.names])
+    rng = np.random.default_rng(seed)
+    x = space.decode(space.sample_unit(rng, 50))
+    one, other = (
+        make(table, space) for table in (frame, frame.sample(frac=1, random_state=seed + 1))
+    )
+    for a, b in zip(one.tasks, other.tasks, strict=True):
+        assert (a.name, a.context, a.best_value) == (b.name, b.context, b.best_value)
+        assert a.evaluate_many(x).tolist() == b.evaluate_many(x).tolist()
+
+
+@pytest.mark.parametrize("direction", Direction)
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
+def test_conforms(space: SearchSpace, shared: bool, direction: Direction) -> None:
+    check_benchmark(make(evaluations(space, shared=shared), space, direction=direction))
+
+
+# -- forests ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["one a task", "one for all"])
+def forest(request: pytest.FixtureRequest) -> Benchmark:
+    frame = evaluations(conditional_space(), tasks=2, n=150, shared=request.param)
+    options = {"surrogate": SurrogateType.FOREST, "direction": Direction.MINIMIZE}
+    benchmark = make(frame, conditional_space(), **options)
+    assert isinstance(model_of(benchmark), ForestSurrogate if request.param else PerTaskSurrogate)
+    return benchmark
+
+
+def test_forests_predict_what_they_have_not_seen(forest: Benchmark) -> None:
+    space = forest.space
+    x = space.decode(space.sample_unit(np.random.default_rng(99), 500))
+    assert forest.surrogate == "forest"
+    for task, truth in zip(forest.tasks, toy_benchmark(space, tasks=2).tasks, strict=True):
+        assert np.corrcoef(task.evaluate_many(x), truth.evaluate_many(x))[0, 1] > 0.9
+
+
+def test_forests_conform_and_the_table_does_not_beat_their_best(forest: Benchmark) -> None:
+    check_benchmark(forest)
+    assert forest.recorded is not None
+    everything = np.concatenate([recorded.values for recorded in forest.recorded()])
+    for task in forest.tasks:
+        assert task.regret(task.evaluate_many(everything)).min() >= 0
+
+
+def test_a_seed_gives_the_same_forest() -> None:
+    space = numeric_space()
+    frame = evaluations(space, tasks=1, n=40)
+    x = space.decode(space.sample_unit(np.random.default_rng(0), 50))
+    found = [
+        make(frame, space, surrogate=SurrogateType.FOREST, seed=seed, workers=workers)
+        .tasks[0]
+        .evaluate_many(x)
+        .tolist()
+        for seed, workers in ((1, 1), (1, 2), (2, 1))
+    ]
+    assert found[0] == found[1] != found[2]
+
+
+# -- what is kept ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_recorded_are_the_rows_of_the_table(direction: Direction) -> None:
+    space = conditional_space()
+    frame = evaluations(space)
+    benchmark = make(pd.concat([frame, frame.head(5)]), space, direction=direction)
+    unpickled: Benchmark = pickle.loads(pickle.dumps(benchmark))
+    for kept in (benchmark, unpickled):
+        assert kept.recorded is not None
+        for task, recorded in zip(kept.tasks, kept.recorded(), strict=True):
+            rows = pd.concat([frame, frame.head(5)])
+            rows = rows[rows["task"] == task.name]
+            assert (recorded.task, recorded.context) == (task.name, task.context)
+            assert recorded.losses.tolist() == (direction.sign * rows["error"]).tolist()
+            expected = space.values(configurations(rows, space))
+            assert np.array_equal(recorded.values, expected, equal_nan=True)
+            found = kept.evaluations(task.index, rng=np.random.default_rng(0))
+            assert len(found) == len(rows)
+
+
+def test_tasks_come_as_they_first_appear_or_sorted() -> None:
+    space = numeric_space()
+    frame = evaluations(space).sort_values("size", ascending=False, kind="stable")
+    as_given = make(frame, space, ordered=None)
+    assert [task.name for task in as_given.tasks] == ["t2", "t1", "t0"]
+    by_size = make(frame, space)
+    assert [task.name for task in by_size.tasks] == ["t0", "t1", "t2"]
+    assert [task.context for task in by_size.tasks] == [{"size": 10}, {"size": 100}, {"size": 1000}]
+    by_itself = make(frame, space, task="size")
+    assert [task.name for task in by_itself.tasks] == ["10", "100", "1000"]
+    assert make(frame, space, context=(), ordered=None).tasks[0].context == {}
+
+
+def test_whatever_says_what_the_benchmark_is() -> None:
+    space = numeric_space()
+    frame = evaluations(space).assign(share=0.25)
+    frame["size"] = frame["size"].astype(float)
+    provenance = Provenance("ours", "our cluster", "CC0")
+    benchmark = make(
+        frame, space, version=3, summary="Ours.", unit="%", provenance=provenance,
+        context=["share", "size"],
+    )  # fmt: skip
+    assert (benchmark.id, benchmark.summary, benchmark.surrogate) == ("mine@3", "Ours.", "nearest")
+    assert (benchmark.objective.name, benchmark.objective.unit) == ("error", "%")
+    assert benchmark.provenance == provenance
+    assert benchmark.tasks[1].context == {"share": 0.25, "size": 100.0}
+    assert make(frame, space).summary == "90 evaluations of own tasks."
+
+
+def test_a_configspace_is_taken_too() -> None:
+    space = conditional_space()
+    frame = evaluations(space)
+    ours, theirs = make(frame, space), make(frame, space.to_configspace())  # type: ignore[arg-type]
+    configs = configurations(frame, space)
+    assert sorted(theirs.space.names) == sorted(space.names)
+    for a, b in zip(ours.tasks, theirs.tasks, strict=True):
+        assert a.evaluate_many(configs).tolist() == b.evaluate_many(configs).tolist()
+
+
+def test_every_type_a_table_may_hold() -> None:
+    """Choices that are booleans, None where inactive, nullable integers."""
+    space = SearchSpace.from_json(
+        {
+            "hyperparameters": [
+                {"type": "categorical", "name": "bagged", "choices": [True, False]},
+                {"type": "uniform_int", "name": "k", "lower": 1, "upper": 9, "log": False},
+            ],
+            "conditions": [{"type": "EQ", "child": "k", "parent": "bagged", "value": True}],
+        }
+    )
+    frame = pd.DataFrame(
+        {
+            "bagged": [True, True, False],
+            "k": pd.array([3, 7, None], dtype="Int64"),
+            "task": 7,
+            "error": pd.array([1, 2, 3], dtype="Int64"),
+        }
+    )
+    for column in (frame["k"], frame["k"].astype(object), frame["k"].astype(float)):
+        (task,) = make(frame.assign(k=column), space, context=(), ordered=None).tasks
+        assert task.name == "7"
+        assert [task.evaluate(c) for c in ({"bagged": True, "k": 7}, {"bagged": False})] == [2, 3]
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (lambda f: f.drop(columns="x"), {}, "no column 'x' for hyperparameter x"),
+        (lambda f: f.rename(columns={"level": "Level"}), {}, "did you mean 'Level'"),
+        (lambda f: f, {"objective": "eror"}, "no column 'eror' for the objective; .* 'error'"),
+        (lambda f: f, {"task": "tsk"}, "no column 'tsk' for the task; did you mean 'task'"),
+        (lambda f: f, {"context": ["sizes"]}, "no column 'sizes' for context; .* 'size'"),
+        (lambda f: f, {"ordered": "host"}, "ordered by a context, not by 'host'; .*'size'"),
+        (lambda f: f, {"context": "size"}, r"a list, such as \['size'\]"),
+        (lambda f: f, {"task": "kind"}, "'kind' is a hyperparameter; it cannot be the task"),
+        (lambda f: f, {"task": "fixed"}, "'fixed' is a hyperparameter; it cannot be the task"),
+        (lambda f: f, {"objective": "size"}, "'size' is the objective, and nothing else"),
+        (lambda f: f, {"direction": "minimise"}, "Direction.MINIMIZE or .*, got 'minimise'"),
+        (lambda f: f, {"surrogate": SurrogateType.TABLE}, "SurrogateType.NEAREST or .*TABLE"),
+        (lambda f: f, {"surrogate": "nearest"}, "got 'nearest'"),
+        (lambda f: f.head(0), {}, "no rows"),
+        (lambda f: f.to_numpy(), {}, "a DataFrame is expected, got ndarray"),
+        (lambda f: pd.concat([f, f[["x"]]], axis=1), {}, "several columns 'x'"),
+        (lambda f: f.assign(n=60), {}, r"configuration 0: n must be .*; 90 of 90 rows"),
+        (lambda f: f.assign(fixed="x"), {}, "'fixed' is always 'always', .* 90 of 90 rows"),
+        (lambda f: f.assign(error="a"), {}, "'error' must hold numbers: .*'a'"),
+        (lambda f: f.assign(size="big"), {}, "'size' must hold numbers: .*'big'"),
+        (lambda f: f.assign(size=np.inf), {}, r"'size' has no finite value on task 't\d'"),
+        (lambda f: f.assign(size=range(90)), {}, r"'size' has several values on task 't\d': \[\d"),
+        (lambda f: f.assign(task=f["task"].where(f["task"] != "t1")), {}, "in 30 of 90 rows"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(change: Any, options: dict[str, Any], message: str) -> None:
+    space = conditional_space()
+    with pytest.raises(EvaluationsError, match=message):
+        make(change(evaluations(space)), space, **options)
+
+
+def test_rows_outside_of_the_space_are_counted() -> None:
+    space = numeric_space()
+    frame = evaluations(space)
+    frame.iloc[[7, 40, 41], frame.columns.get_loc("x")] = [5.5, -6, np.nan]
+    with pytest.raises(EvaluationsError, match=r"configuration 7: x must .*5\.5.*; 3 of 90 rows"):
+        make(frame, space)
+
+
+def test_what_is_no_space_is_refused() -> None:
+    with pytest.raises(EvaluationsError, match="ConfigurationSpace, got dict"):
+        make(evaluations(numeric_space()), {"x": (0, 1)})  # type: ignore[arg-type]
+
+
+def test_failed_evaluations_are_dropped_only_if_asked() -> None:
+    space = numeric_space()
+    frame = evaluations(space)
+    frame.iloc[[4, 5, 50], frame.columns.get_loc("error")] = [np.nan, np.inf, -np.inf]
+    with pytest.raises(EvaluationsError, match=r"not finite in 3 of 90 rows, .* row 4; drop_in"):
+        make(frame, space)
+    benchmark = make(frame, space, drop_invalid=True)
+    assert benchmark.recorded is not None
+    assert sum(map(len, benchmark.recorded())) == 87
+    without = make(frame[np.isfinite(frame["error"])], space)
+    x = space.decode(space.sample_unit(np.random.default_rng(0), 50))
+    for one, other in zip(benchmark.tasks, without.tasks, strict=True):
+        assert one.evaluate_many(x).tolist() == other.evaluate_many(x).tolist()
+
+
+@pytest.mark.parametrize(("kind", "needed"), [("NEAREST", 2), ("FOREST", 10)])
+def test_tasks_need_some_evaluations(kind: str, needed: int) -> None:
+    space = numeric_space()
+    frame = evaluations(space).sort_values("task", kind="stable")
+    few = frame.drop(frame[frame["task"] == "t1"].index[needed - 1 :])
+    repeated = pd.concat([few, few[few["task"] == "t1"]])
+    failed = frame.copy()
+    failed.loc[frame[frame["task"] == "t1"].index[needed - 1 :], "error"] = np.nan
+    all_failed = frame.assign(error=frame["error"].where(frame["task"] != "t1"))
+    for table in (few, repeated, failed, all_failed):
+        with pytest.raises(EvaluationsError, match=rf"{needed} .* 1 of 3 tasks .* 't1' with"):
+            make(table, space, surrogate=SurrogateType[kind], drop_invalid=True)
+
+
+# -- saving ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("direction", Direction)
+def test_saved_and_loaded_it_is_the_same(
+    tmp_path: Path, shared: bool, direction: Direction
+) -> None:
+    space = conditional_space()
+    frame = evaluations(space, shared=shared)
+    made = make(frame, space, direction=direction)
+    folder = save(made, tmp_path / "mine")
+    loaded = hbo.load(folder)
+    assert (loaded.id, loaded.summary, loaded.space) == (made.id, made.summary, made.space)
+    x = space.decode(space.sample_unit(np.random.default_rng(0), 100))
+    for a, b in zip(made.tasks, loaded.tasks, strict=True):
+        assert (a.name, a.context, a.best_value) == (b.name, b.context, b.best_value)
+        assert a.evaluate_many(x).tolist() == b.evaluate_many(x).tolist()
+    assert made.recorded is not None
+    assert loaded.recorded is not None
+    for ours, theirs in zip(made.recorded(), loaded.recorded(), strict=True):
+        assert np.array_equal(ours.values, theirs.values, equal_nan=True)
+        assert ours.losses.tolist() == theirs.losses.tolist()
+    card = read_card(benchmark_spec(folder).artifact)  # type: ignore[arg-type]
+    assert (card.surrogate, card.evaluations) == (SurrogateType.NEAREST, 90)
+    assert card.configurations == len(frame.drop_duplicates(list(space.names)))
+    assert [figures.name for figures in card.figures] == ["t0", "t1", "t2"]
+
+
+def test_saved_forests_are_cross_validated(forest: Benchmark, tmp_path: Path) -> None:
+    folder = save(forest, tmp_path / "mine")
+    card = read_card(benchmark_spec(folder).artifact)  # type: ignore[arg-type]
+    assert (card.surrogate, card.folds) == (SurrogateType.FOREST, 10)
+    assert all(0.6 < figures.r2 < 1 for figures in card.figures)
+    check_benchmark(hbo.load(folder))
+
+
+def test_one_forest_for_all_is_cross_validated_as_one(tmp_path: Path) -> None:
+    space = numeric_space()
+    frame = evaluations(space, n=40, shared=True).sort_values(list(space.names))
+    made = make(frame, space, surrogate=SurrogateType.FOREST, seed=3)
+    card = read_card(benchmark_spec(save(made, tmp_path / "mine")).artifact)  # type: ignore[arg-type]
+    targets = frame.pivot_table("error", list(space.names), "task")
+    values = space.values(targets.index.to_frame(index=False))
+    predicted = cross_validate(
+        values, targets.to_numpy(), coding=space_coding(space), recipe=ForestRecipe(), seed=3
+    )
+    r2 = r_squared(targets.to_numpy(), predicted)
+    assert [figures.r2 for figures in card.figures] == pytest.approx(r2.tolist(), abs=1e-9)
+
+
+def test_experiments_run_on_what_was_saved(tmp_path: Path) -> None:
+    space = numeric_space()
+    save(make(evaluations(space), space), tmp_path / "mine")
+    result = hbo.run(
+        benchmarks=[str(tmp_path / "mine")],
+        methods=["random-search"],
+        seeds=[0],
+        protocol=hbo.Ordered(trials=2),
+    )
+    assert result.frame()["task_name"].tolist() == ["t0", "t0", "t1", "t1", "t2", "t2"]
+
+
+@pytest.mark.parametrize("kind", ["NEAREST", "FOREST"])
+def test_cross_validation_learns_nothing_from_other_tasks(tmp_path: Path, kind: str) -> None:
+    """Noise that is the same on every task cannot be predicted."""
+    space = SearchSpace([Parameter.number("x", 0, 1)])
+    rng = np.random.default_rng(0)
+    one = pd.DataFrame({"x": rng.random(80), "error": rng.normal(size=80)})
+    frame = pd.concat([one.assign(task=t).sample(frac=1, random_state=t) for t in range(3)])
+    surrogate = SurrogateType[kind]
+    made = make(frame, space, context=(), ordered=None, surrogate=surrogate)
+    card = read_card(benchmark_spec(save(made, tmp_path / "mine")).artifact)  # type: ignore[arg-type]
+    assert all(figures.r2 < 0.3 and abs(figures.spearman) < 0.4 for figures in card.figures)
+
+
+def test_other_benchmarks_are_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(EvaluationsError, match="newsvendor@1 was not made by"):
+        save(hbo.load("newsvendor"), tmp_path / "newsvendor")
+    assert not (tmp_path / "newsvendor").exists()
