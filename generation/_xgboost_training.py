@@ -2,32 +2,23 @@
 
 A task's training set is the first s images of one fixed shuffle; the objective is the number of
 misclassified images among the last 14 000. `train_many` evaluates configurations x sizes in
-parallel and keeps every finished evaluation, so that it can be interrupted at any time:
-
-    FOLDER/<training-set size>/<key>.json   one finished evaluation
-
-The key hashes all that decides an evaluation, so folders are merged by copying them together.
+parallel and keeps every finished evaluation, so that it can be interrupted at any time; an
+evaluation's place in the folder is the training-set size.
 """
 
-import hashlib
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hpobench_ordered._typing import Config, ConfigLike
-from hpobench_ordered.artifact import write_atomically
-from hpobench_ordered.errors import (
-    InvalidConfigError,
-    MissingExtraError,
-    StoreError,
-)
+from hpobench_ordered.errors import InvalidConfigError, MissingExtraError
 from hpobench_ordered.generation._mnist import Split
+from hpobench_ordered.generation._training import Job, Trainer, run_trainings
 from hpobench_ordered.generation.base import Progress, silent
 
 if TYPE_CHECKING:
@@ -79,19 +70,6 @@ class Outcome(NamedTuple):
 
     error_count: int
     seconds: float
-
-
-class Trainer(Protocol):
-    """Evaluates a configuration on a training-set size; picklable, for other processes."""
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """All but configuration and size that decides an outcome, as JSON can hold it."""
-        ...
-
-    def __call__(self, config: Config, train_size: int) -> Outcome:
-        """Train and count errors."""
-        ...
 
 
 def train_and_count(
@@ -162,11 +140,12 @@ class XGBoostTrainer:
             "xgboost": _xgboost().__version__,
         }
 
-    def __call__(self, config: Config, train_size: int) -> Outcome:
-        """Train and count errors, see `train_and_count`."""
-        return train_and_count(
-            self.split, config, train_size, threads=self.threads, settings=self.settings
+    def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """Train on as many images as `where` says and count errors, see `train_and_count`."""
+        outcome = train_and_count(
+            self.split, config, int(where), threads=self.threads, settings=self.settings
         )
+        return outcome._asdict()
 
 
 def train_many(
@@ -180,11 +159,9 @@ def train_many(
 ) -> "pd.DataFrame":
     """Evaluate every configuration on every size, whatever of it `folder` does not hold yet.
 
-    A finished evaluation is written at once and as a whole: killing the process loses those in
-    flight alone, and calling this again continues.
-
     Args:
-        trainer: Evaluates; `XGBoostTrainer` for the real thing.
+        trainer: Evaluates; `XGBoostTrainer` for the real thing. Its outcomes are those of
+            `Outcome`, and where it trains is the size.
         configs: Configurations.
         sizes: Training-set sizes, in the order they are worked off.
         folder: Where evaluations are kept; made if need be.
@@ -202,30 +179,16 @@ def train_many(
     """
     import pandas as pd
 
-    identity = trainer.identity
-    jobs = [
-        Job(size, index, config, _job_path(folder, identity, config, size))
-        for size in map(int, sizes)
-        for index, config in enumerate(map(normalise, configs))
-    ]
-    _train_missing(trainer, jobs, workers, progress)
+    plain = [normalise(config) for config in configs]
+    asked = [(size, index) for size in map(int, sizes) for index in range(len(plain))]
+    jobs = [Job(str(size), plain[index]) for size, index in asked]
+    outcomes = run_trainings(trainer, jobs, folder, workers=workers, progress=progress)
     return pd.DataFrame.from_records(
         [
-            {"train_size": job.size, "configuration": job.index, **job.config}
-            | _read(job.path)._asdict()
-            for job in jobs
+            {"train_size": size, "configuration": index, **plain[index], **outcome}
+            for (size, index), outcome in zip(asked, outcomes, strict=True)
         ]
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """An evaluation to make: configuration, its index, size, and the file it is kept in."""
-
-    size: int
-    index: int
-    config: Config
-    path: Path
 
 
 def normalise(config: ConfigLike) -> Config:
@@ -242,62 +205,6 @@ def normalise(config: ConfigLike) -> Config:
         types = ", ".join(f"{name} ({kind.__name__})" for name, kind in _HYPERPARAMETERS.items())
         raise InvalidConfigError(f"XGBoost is trained with {types}, got {dict(config)}")
     return plain
-
-
-def _train_missing(trainer: Trainer, jobs: Sequence[Job], workers: int, progress: Progress) -> None:
-    from joblib import Parallel, delayed
-
-    missing = [job for job in jobs if not _is_finished(job.path)]
-    try:
-        for parent in {job.path.parent for job in missing}:
-            parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(f"cannot keep evaluations in {error.filename}: {error}") from error
-    done = len(jobs) - len(missing)
-    progress("training", done, len(jobs))
-    # A batch would hold finished evaluations back until all of it is finished.
-    parallel = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
-    for _ in parallel(delayed(_train_and_keep)(trainer, job) for job in missing):
-        done += 1
-        progress("training", done, len(jobs))
-
-
-def _train_and_keep(trainer: Trainer, job: Job) -> None:
-    outcome = trainer(job.config, job.size)
-    record = {
-        "train_size": job.size,
-        "config": job.config,
-        "trainer": trainer.identity,
-        **outcome._asdict(),
-    }
-    try:
-        write_atomically(job.path, json.dumps(record, indent=1).encode())
-    except OSError as error:
-        raise StoreError(f"cannot write {job.path}: {error}") from None
-
-
-def _job_path(folder: Path, identity: Mapping[str, Any], config: Config, size: int) -> Path:
-    content = {"train_size": size, "config": config, "trainer": identity}
-    text = json.dumps(content, sort_keys=True)
-    return folder / str(size) / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
-
-
-def _is_finished(path: Path) -> bool:
-    """Whether an evaluation is there; a damaged one is found now, not after hours of training."""
-    if not path.exists():
-        return False
-    _read(path)
-    return True
-
-
-def _read(path: Path) -> Outcome:
-    try:
-        record = json.loads(path.read_bytes())
-        return Outcome(int(record["error_count"]), float(record["seconds"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(
-            f"{path} is not a finished evaluation ({error!r}); delete it to train it again"
-        ) from error
 
 
 def _xgboost() -> Any:

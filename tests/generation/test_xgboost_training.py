@@ -1,9 +1,5 @@
 import json
-import os
-import signal
-import subprocess
 import sys
-import textwrap
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,11 +12,7 @@ import pytest
 from joblib import parallel_config
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.errors import (
-    InvalidConfigError,
-    MissingExtraError,
-    StoreError,
-)
+from hpobench_ordered.errors import InvalidConfigError, MissingExtraError
 from hpobench_ordered.generation import _mnist as mnist
 from hpobench_ordered.generation import _xgboost_training as training
 
@@ -45,10 +37,10 @@ class StubTrainer:
     def identity(self) -> Mapping[str, Any]:
         return {"name": self.name}
 
-    def __call__(self, config: Config, train_size: int) -> training.Outcome:
+    def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         number = config["n_estimators"]
-        (self.marks / f"{train_size}-{number}-{time.monotonic_ns()}").touch()
-        return training.Outcome(1000 - train_size * int(number), 0.25)
+        (self.marks / f"{where}-{number}-{time.monotonic_ns()}").touch()
+        return {"error_count": 1000 - int(where) * number, "seconds": 0.25}
 
     def calls(self) -> int:
         return len(list(self.marks.iterdir()))
@@ -182,9 +174,14 @@ class TestManyEvaluations:
             two = training.train_many(stub, CONFIGS, SIZES, tmp_path / "two", workers=2)
         pd.testing.assert_frame_equal(one, two)
 
-    def test_finished_evaluations_are_not_made_again(
+    def test_configurations_are_checked_before_anything_is_trained(
         self, stub: StubTrainer, tmp_path: Path
     ) -> None:
+        with pytest.raises(InvalidConfigError):
+            training.train_many(stub, [*CONFIGS, {"max_depth": 3}], SIZES, tmp_path / "kept")
+        assert stub.calls() == 0
+
+    def test_interrupted_training_continues(self, stub: StubTrainer, tmp_path: Path) -> None:
         seen: list[tuple[int, int]] = []
         training.train_many(stub, CONFIGS[:2], SIZES, tmp_path / "kept")
         assert stub.calls() == 4
@@ -197,88 +194,7 @@ class TestManyEvaluations:
         assert stub.calls() == 6
         pd.testing.assert_frame_equal(table, again)
 
-    def test_another_trainer_starts_anew(self, stub: StubTrainer, tmp_path: Path) -> None:
-        training.train_many(stub, CONFIGS, SIZES, tmp_path / "kept")
-        training.train_many(replace(stub, name="other"), CONFIGS, SIZES, tmp_path / "kept")
-        assert stub.calls() == 12
-
-    def test_a_failing_evaluation_keeps_the_finished_ones(
-        self, stub: StubTrainer, tmp_path: Path
-    ) -> None:
-        @dataclass(frozen=True)
-        class Failing(StubTrainer):
-            def __call__(self, config: Config, train_size: int) -> training.Outcome:
-                if (train_size, config["n_estimators"]) == (20, 3):
-                    raise MemoryError
-                return super().__call__(config, train_size)
-
-        with pytest.raises(MemoryError):
-            training.train_many(Failing(stub.marks), CONFIGS, SIZES, tmp_path / "kept")
-        assert stub.calls() == 4
-        training.train_many(stub, CONFIGS, SIZES, tmp_path / "kept")
-        assert stub.calls() == 6
-
-    def test_damage_is_found_before_anything_is_trained(
-        self, stub: StubTrainer, tmp_path: Path
-    ) -> None:
-        training.train_many(stub, CONFIGS[:1], SIZES, tmp_path / "kept")
-        file = next((tmp_path / "kept" / "20").glob("*.json"))
-        file.write_bytes(file.read_bytes()[:20])
-        with pytest.raises(StoreError, match="delete it"):
-            training.train_many(stub, CONFIGS, SIZES, tmp_path / "kept")
-        assert stub.calls() == 2
-
-    def test_an_unusable_folder_is_refused(self, stub: StubTrainer, tmp_path: Path) -> None:
-        (tmp_path / "file").touch()
-        with pytest.raises(StoreError, match="cannot keep"):
-            training.train_many(stub, CONFIGS, SIZES, tmp_path / "file")
-        assert stub.calls() == 0
-
-    def test_folders_of_two_machines_merge_by_copying(
-        self, stub: StubTrainer, tmp_path: Path
-    ) -> None:
-        first, second = tmp_path / "first", tmp_path / "second"
-        training.train_many(stub, CONFIGS, SIZES[:1], first)
-        training.train_many(stub, CONFIGS, SIZES[1:], second)
-        for file in second.rglob("*.json"):
-            target = first / file.relative_to(second)
-            target.parent.mkdir(exist_ok=True)
-            target.write_bytes(file.read_bytes())
-        training.train_many(stub, CONFIGS, SIZES, first)
-        assert stub.calls() == 6
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is POSIX")
-def test_killing_the_process_loses_only_what_is_in_flight(tmp_path: Path) -> None:
-    script = textwrap.dedent("""
-        import os, sys, time
-        from pathlib import Path
-        from hpobench_ordered.generation import _xgboost_training as training
-
-        class Slow:
-            identity = {"name": "slow"}
-            def __call__(self, config, train_size):
-                if train_size == 3:
-                    Path(sys.argv[1], "reached").touch()
-                    time.sleep(float(sys.argv[2]))
-                return training.Outcome(train_size, 0.0)
-
-        config = {"learning_rate": .1, "max_depth": 3, "min_child_weight": 1., "n_estimators": 2}
-        folder = Path(sys.argv[1], "kept")
-        table = training.train_many(Slow(), [config], [1, 2, 3, 4], folder)
-        print(table["error_count"].tolist())
-    """)
-    command = [sys.executable, "-c", script, str(tmp_path)]
-    process = subprocess.Popen([*command, "600"])
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "reached").exists() and time.monotonic() < deadline:
-        assert process.poll() is None
-        time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    kept = sorted((tmp_path / "kept").rglob("*.json"))
-    assert [file.parent.name for file in kept] == ["1", "2"]
-    written = [file.stat().st_mtime_ns for file in kept]
-    again = subprocess.run([*command, "0"], capture_output=True, text=True, check=True)
-    assert again.stdout == "[1, 2, 3, 4]\n"
-    assert [file.stat().st_mtime_ns for file in kept] == written
+    def test_evaluations_are_kept_by_size(self, stub: StubTrainer, tmp_path: Path) -> None:
+        training.train_many(stub, CONFIGS, np.array(SIZES), tmp_path / "kept")
+        kept = sorted(file.parent.name for file in (tmp_path / "kept").rglob("*.json"))
+        assert kept == ["10"] * 3 + ["20"] * 3

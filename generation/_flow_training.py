@@ -1,0 +1,399 @@
+"""Training the two learners of the OpenML flows 5891 (SVM) and 6767 (XGBoost) on data sets.
+
+The objective is the area under the ROC curve (AUC) in 5-fold stratified cross-validation, on the
+same folds for both learners.
+
+Trainings are kept by `_training.run_trainings`. An outcome holds one evaluation, or one for each
+number of rounds that a boosting is read at:
+
+    {"evaluations": [{"value", "spread", "folds", "seconds", "capped"}, ...]}
+
+    value    mean AUC over folds
+    spread   standard deviation of the folds' AUCs (ddof 1)
+    folds    AUC of each fold
+    seconds  training and prediction, all folds together; of a boosting, up to this round
+    capped   whether a solver stopped at its greatest number of iterations
+
+Notation:
+    n   number of examples, or of configurations
+    p   number of inputs
+    K   number of classes
+    S   number of columns of scores: 1 for two classes, else K
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpobench_ordered._parameters import Kind
+from hpobench_ordered._typing import Config, FloatArray, IntArray
+from hpobench_ordered.errors import MissingExtraError
+from hpobench_ordered.generation._datasets import FOLD_SEED, FOLDS, ClassificationData, Fold, folds
+from hpobench_ordered.generation._training import Job, Trainer, run_trainings
+from hpobench_ordered.generation.base import Progress, silent
+from hpobench_ordered.space import SearchSpace
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KERNELS = {"linear": "linear", "polynomial": "poly", "radial": "rbf", "sigmoid": "sigmoid"}
+"""scikit-learn's names of e1071's kernels."""
+SOLVER_WORK = 10**8
+"""An SVM's solver makes at most this many iterations, divided by the number of examples.
+
+A quarter of a second or so. A limit on time would make results depend on the machine.
+"""
+
+ROUND_COUNTS = 4
+"""Numbers of rounds that one boosting is read at."""
+LINEAR_PART = 0.2
+"""Part of the boostings with linear models, which have but four hyperparameters."""
+ROUNDS = "rounds"
+"""Holds the numbers of rounds in a boosting's configuration, instead of nrounds."""
+
+
+def _evaluation(areas: Sequence[float], seconds: float, *, capped: bool) -> dict[str, Any]:
+    return {
+        "value": float(np.mean(areas)),
+        "spread": float(np.std(areas, ddof=1)),
+        "folds": list(areas),
+        "seconds": seconds,
+        "capped": capped,
+    }
+
+
+# -- support vector machine --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SVMTrainer:
+    """Trains libsvm as e1071::svm does, by scikit-learn; inputs standardised in every fold.
+
+    Hyperparameters: kernel, cost, gamma (not linear), degree (polynomial). coef0 is 0, the
+    tolerance 0.001. Where the solver stops early, the values are those of that moment.
+
+    Attributes:
+        data: What is trained on.
+    """
+
+    data: ClassificationData
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Learner, data, scikit-learn's version and what is fixed."""
+        return {
+            "learner": "svm",
+            "data": self.data.digest,
+            "folds": [FOLDS, FOLD_SEED],
+            "solver_work": SOLVER_WORK,
+            "scikit-learn": _sklearn().__version__,
+        }
+
+    def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """Cross-validate a configuration."""
+        begin = time.perf_counter()
+        results = [_svm_fold(fold.standardised(), config) for fold in folds(self.data)]
+        areas, stops = zip(*results, strict=True)
+        seconds = time.perf_counter() - begin
+        return {"evaluations": [_evaluation(areas, seconds, capped=any(stops))]}
+
+
+def _svm_fold(fold: Fold, config: Mapping[str, Any]) -> tuple[float, bool]:
+    """AUC, and whether the solver stopped early."""
+    sklearn = _sklearn()
+    machine = sklearn.svm.SVC(
+        kernel=KERNELS[config["kernel"]],
+        C=config["cost"],
+        gamma=config.get("gamma", "scale"),  # what an inactive one is does not matter
+        degree=config.get("degree", 3),
+        coef0=0.0,
+        tol=1e-3,
+        max_iter=int(SOLVER_WORK / len(fold.y)),
+        random_state=0,  # decides nothing, but without it the global generator is used
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sklearn.exceptions.ConvergenceWarning)
+        machine.fit(fold.x, fold.y)
+    decision = machine.decision_function(fold.x_test)
+    if fold.classes == 2:
+        return fold.auc(decision[:, None]), bool(machine.fit_status_)
+    scores = np.zeros((len(fold.y_test), fold.classes))
+    known = machine.classes_
+    # Two classes in training have one decision value; a class that is not there keeps 0.
+    scores[:, known] = decision if len(known) > 2 else np.stack([-decision, decision], axis=1)
+    return fold.auc(scores), bool(machine.fit_status_)
+
+
+# -- boosting ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BoostingTrainer:
+    """Trains XGBoost with the settings of the R package 0.6-4, and reads it at several rounds.
+
+    Hyperparameters: booster, eta, lambda, alpha, and for trees max_depth, min_child_weight,
+    subsample, colsample_bytree, colsample_bylevel; `rounds` in place of nrounds, ascending.
+    Each is exactly what a training of that many rounds alone gives.
+
+    Every class starts from base_score 0.5. Differently from 0.6-4, splits are looked for in
+    histograms (`tree_method="hist"`: 0.06 to 0.3 ms a round on these data, three to five times
+    faster than the exact method), and linear models descend coordinate by coordinate, since the
+    default updater of then and now, shotgun, gives another result every time.
+
+    Attributes:
+        data: What is trained on.
+    """
+
+    data: ClassificationData
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Learner, data, versions and what is fixed."""
+        return {
+            "learner": "xgboost",
+            "data": self.data.digest,
+            "folds": [FOLDS, FOLD_SEED],
+            "parameters": _fixed_parameters("gbtree", 2) | _fixed_parameters("gblinear", 2),
+            "scikit-learn": _sklearn().__version__,
+            "xgboost": _xgboost().__version__,
+        }
+
+    def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """Cross-validate a configuration at its numbers of rounds."""
+        results = np.array([_boost_fold(fold, config) for fold in folds(self.data)])
+        areas, seconds = results[:, :, 0].T, results[:, :, 1].sum(axis=0)
+        return {
+            "evaluations": [
+                _evaluation(at.tolist(), float(spent), capped=False)
+                for at, spent in zip(areas, seconds, strict=True)
+            ]
+        }
+
+
+def _boost_fold(fold: Fold, config: Mapping[str, Any]) -> list[tuple[float, float]]:
+    """AUC and seconds at each number of rounds."""
+    begin = time.perf_counter()
+    read = []
+    for margin in _margins(fold, config):
+        area = fold.auc(_log_odds(margin))
+        read.append((area, time.perf_counter() - begin))
+    return read
+
+
+def _margins(fold: Fold, config: Mapping[str, Any]) -> Iterator[FloatArray]:
+    """Margins of the test inputs at each number of rounds, shape (n, S)."""
+    xgboost = _xgboost()
+    parameters = dict(config) | _fixed_parameters(config["booster"], fold.classes)
+    rounds = parameters.pop(ROUNDS)
+    matrix = xgboost.QuantileDMatrix if config["booster"] == "gbtree" else xgboost.DMatrix
+    train = matrix(fold.x, fold.y, nthread=1)
+    test = xgboost.DMatrix(fold.x_test, nthread=1)
+    # XGBoost keeps the margins of matrices it knows and adds the new rounds' to them.
+    booster = xgboost.Booster(parameters, [train, test])
+    done = 0
+    for count in rounds:
+        for iteration in range(done, count):
+            booster.update(train, iteration)
+        done = count
+        margin = booster.predict(test, output_margin=True)
+        yield margin.astype(np.float64).reshape(len(fold.y_test), -1)
+
+
+def _log_odds(margin: FloatArray) -> FloatArray:
+    """Scores from margins, shape (n, S) to (n, S): log-probabilities if there is one a class."""
+    if margin.shape[1] == 1:
+        return margin
+    from scipy.special import log_softmax
+
+    return np.asarray(log_softmax(margin, axis=1))
+
+
+def _fixed_parameters(booster: str, classes: int) -> dict[str, Any]:
+    objective = (
+        {"objective": "binary:logistic"}
+        if classes == 2
+        else {"objective": "multi:softprob", "num_class": classes}
+    )
+    method = (
+        {"tree_method": "hist"}
+        if booster == "gbtree"
+        else {"updater": "coord_descent", "feature_selector": "cyclic"}
+    )
+    return objective | method | {"base_score": 0.5, "nthread": 1, "seed": 0, "verbosity": 1}
+
+
+# -- designs -----------------------------------------------------------------------------------
+
+
+def svm_design(space: SearchSpace, n: int, seed: int, task: str) -> list[Config]:
+    """Configurations spread evenly over the search space; a smaller n gives the first of them."""
+    points = _sobol(space.dimension, n, seed, task)
+    return space.configs(space.decode(space.canonical(points)))
+
+
+def xgboost_design(space: SearchSpace, n: int, seed: int, task: str) -> list[dict[str, Any]]:
+    """Configurations spread evenly, each with four numbers of rounds in place of nrounds.
+
+    A fifth have linear models. The largest number of rounds is uniform on nrounds' range, the
+    others are log-uniform below it.
+
+    Returns:
+        Configurations; a smaller n gives the first of them.
+    """
+    points = _sobol(space.dimension + ROUND_COUNTS - 1, n, seed, task)
+    unit, below = points[:, : space.dimension], points[:, space.dimension :]
+    booster = space.names.index("booster")
+    choices = space["booster"].choices
+    linear = unit[:, booster] >= 1 - LINEAR_PART
+    index = np.where(linear, choices.index("gblinear"), choices.index("gbtree"))
+    unit[:, booster] = (index + 0.5) / len(choices)
+    values = space.decode(space.canonical(unit))
+    largest = values[:, space.names.index("nrounds")]
+    rounds = _round_counts(largest, below, int(space["nrounds"].lower))
+    return [
+        {name: value for name, value in config.items() if name != "nrounds"} | {ROUNDS: counts}
+        for config, counts in zip(space.configs(values), rounds.tolist(), strict=True)
+    ]
+
+
+def _round_counts(largest: FloatArray, below: FloatArray, lower: int) -> IntArray:
+    """Distinct ascending numbers of rounds, shape (n, 4).
+
+    Args:
+        largest: Last of them, shape (n,); raised where there is no room for the others.
+        below: Where the others lie between `lower` and the largest, in [0, 1], shape (n, 3).
+        lower: Smallest number of rounds.
+    """
+    others = below.shape[1]
+    top = np.maximum(largest, lower + others)[:, None]
+    scaled = np.floor(lower * (top / lower) ** np.sort(below, axis=1))
+    for j in range(1, others):
+        scaled[:, j] = np.maximum(scaled[:, j], scaled[:, j - 1] + 1)
+    counts = np.concatenate([scaled, top], axis=1)
+    for j in reversed(range(others)):
+        counts[:, j] = np.minimum(counts[:, j], counts[:, j + 1] - 1)
+    return counts.astype(np.int64)
+
+
+def _sobol(dimension: int, n: int, seed: int, task: str) -> FloatArray:
+    """First n points of a scrambled Sobol sequence, shape (n, dimension)."""
+    from scipy.stats.qmc import Sobol
+
+    rng = np.random.default_rng([seed, int(task)])
+    power = max(n - 1, 0).bit_length()
+    points: FloatArray = Sobol(dimension, seed=rng).random_base2(power)[:n]
+    return points
+
+
+# -- a whole flow ------------------------------------------------------------------------------
+
+
+class Learner(Enum):
+    """A flow's learner."""
+
+    SVM = "svm"
+    XGBOOST = "xgboost"
+
+
+_TRAINERS: Mapping[Learner, Callable[[ClassificationData], Trainer]] = {
+    Learner.SVM: SVMTrainer,
+    Learner.XGBOOST: BoostingTrainer,
+}
+_DESIGNS: Mapping[Learner, Callable[..., Sequence[Mapping[str, Any]]]] = {
+    Learner.SVM: svm_design,
+    Learner.XGBOOST: xgboost_design,
+}
+
+
+def train_flow(
+    learner: Learner,
+    data: Mapping[str, ClassificationData],
+    *,
+    n: int,
+    seed: int,
+    folder: Path,
+    workers: int = 1,
+    progress: Progress = silent,
+    space: SearchSpace,
+) -> "pd.DataFrame":
+    """Train a flow's learner on every data set.
+
+    Args:
+        learner: SVM or XGBoost.
+        data: Data sets by OpenML task, in the order they are worked off.
+        n: Trainings a task; XGBoost's give four evaluations each.
+        seed: Seed of the designs.
+        folder: Where trainings are kept; made if need be.
+        workers: Number of processes.
+        progress: Told how many trainings of each task are done.
+        space: The flow's search space.
+
+    Returns:
+        One row an evaluation, in the order of tasks, design and rounds: `task` (str), `training`
+        (int, the same for all evaluations of one training), `config.<hyperparameter>` (native,
+        null where inactive), `value`, `spread`, `capped`, `seconds`. All but the seconds is
+        independent of workers and interruptions.
+
+    Raises:
+        StoreError: Trainings cannot be kept, or one that was kept is damaged.
+        ExperimentError: A data set has too few examples of its classes.
+        MissingExtraError: scikit-learn or XGBoost is not installed.
+    """
+    rows: list[dict[str, Any]] = []
+    for task, dataset in data.items():
+        jobs = [Job(task, config) for config in _DESIGNS[learner](space, n, seed, task)]
+        outcomes = run_trainings(
+            _TRAINERS[learner](dataset),
+            jobs,
+            folder,
+            workers=workers,
+            progress=lambda _, done, total, task=task: progress(f"task {task}", done, total),
+        )
+        for training, (job, outcome) in enumerate(zip(jobs, outcomes, strict=True)):
+            rows += _rows(task, training, job.config, outcome)
+    return _frame(rows, space)
+
+
+def _rows(
+    task: str, training: int, config: Mapping[str, Any], outcome: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """The evaluations of one training."""
+    single = {name: value for name, value in config.items() if name != ROUNDS}
+    configs: list[Config] = [single | {"nrounds": count} for count in config.get(ROUNDS, ())]
+    for native, evaluation in zip(configs or [single], outcome["evaluations"], strict=True):
+        measured = {name: evaluation[name] for name in ("value", "spread", "capped", "seconds")}
+        coded = {f"config.{name}": value for name, value in native.items()}
+        yield {"task": task, "training": training} | coded | measured
+
+
+def _frame(rows: Sequence[Mapping[str, Any]], space: SearchSpace) -> "pd.DataFrame":
+    import pandas as pd
+
+    configs = [f"config.{name}" for name in space.names]
+    columns = ["task", "training", *configs, "value", "spread", "capped", "seconds"]
+    frame = pd.DataFrame.from_records(rows, columns=columns)
+    integers = [p.name for p in space.parameters if p.kind is Kind.INTEGER]
+    return frame.astype({f"config.{name}": "Int64" for name in integers})
+
+
+def _sklearn() -> Any:
+    try:
+        import sklearn.exceptions
+        import sklearn.svm
+    except ImportError as error:
+        raise MissingExtraError("scikit-learn", extra="train", purpose="training") from error
+    return sklearn
+
+
+def _xgboost() -> Any:
+    try:
+        import xgboost
+    except ImportError as error:
+        raise MissingExtraError("xgboost", extra="train", purpose="training") from error
+    return xgboost

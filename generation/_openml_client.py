@@ -1,0 +1,368 @@
+"""OpenML's listings through its own client: at a steady pace, within a time limit, with retries.
+
+The client keeps its configuration in module variables. They are changed within `connected` alone,
+and then put back: public records need no key, and nothing is left in the user's cache.
+"""
+
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Thread
+from typing import Any, NamedTuple, TypeVar
+
+from hpobench_ordered.errors import DownloadError, MissingExtraError
+
+FUNCTION = "area_under_roc_curve"
+IDS_A_REQUEST = 500
+"""Ids are part of an address, and servers take addresses up to about 8 kB."""
+
+_DATABASE_BUSY = 107  # the one error code of OpenML's that is worth another attempt
+_WITH_UPLOADERS = 2  # requests for evaluations: the client also asks for their uploaders' names
+_LONGEST_REASON = 200
+_NO_ACCIDENT = 20  # so many malformed entries, and none that is not
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+class Evaluation(NamedTuple):
+    """A recorded evaluation: the run, its setup and its value, None where none is recorded."""
+
+    run: int
+    setup: int
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How OpenML is asked.
+
+    Attributes:
+        server: Address of its XML interface.
+        attempts: How often a request is made before the download fails.
+        first_pause: Seconds before the second attempt; each further pause is twice as long.
+        longest_pause: Most seconds between two attempts.
+        timeout: Seconds an answer may take.
+        clock: Tells the time in seconds.
+        sleep: Waits some seconds.
+    """
+
+    server: str = "https://www.openml.org/api/v1/xml"
+    attempts: int = 6
+    first_pause: float = 2.0
+    longest_pause: float = 60.0
+    timeout: float = 300.0
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def pause(self, attempt: int) -> float:
+        """Seconds to wait after a failed attempt, counted from 1."""
+        return min(self.longest_pause, self.first_pause * 2.0 ** (attempt - 1))
+
+
+class RefusedError(DownloadError):
+    """OpenML understood what it was asked and will not answer it."""
+
+
+class MalformedError(DownloadError):
+    """An answer of OpenML's holds an entry that the client cannot read."""
+
+
+class Client:
+    """Asks OpenML, one request after the other; made by `connected`.
+
+    Args:
+        openml: The client's package.
+        connection: How it is asked.
+        requests_per_second: Pace over the whole download.
+    """
+
+    def __init__(self, openml: Any, connection: Connection, requests_per_second: float) -> None:
+        self._openml = openml
+        self._connection = connection
+        self._interval = 1.0 / requests_per_second
+        self._earliest = connection.clock()
+
+    def flow_defaults(self, flow: int) -> dict[str, str | None]:
+        """Default values that a flow states, by parameter.
+
+        Raises:
+            DownloadError: OpenML does not tell.
+        """
+        found = self.ask(f"flow {flow}", lambda: self._openml.flows.get_flow(flow))
+        return dict(found.parameters)
+
+    def evaluations(
+        self, flow: int, task: int, offsets: Sequence[int]
+    ) -> tuple[list[Evaluation], int]:
+        """Evaluations of a flow on a task at consecutive offsets, fewer at the end of the task.
+
+        Returns:
+            The evaluations, and the number of those that the client cannot read.
+
+        Raises:
+            DownloadError: OpenML does not tell.
+        """
+
+        def part(offsets: Sequence[int]) -> list[Evaluation]:
+            what = f"evaluations {offsets[0]} to {offsets[-1]} of flow {flow} on task {task}"
+            found = self._list(
+                what,
+                lambda: self._openml.evaluations.list_evaluations(
+                    function=FUNCTION,
+                    flows=[flow],
+                    tasks=[task],
+                    offset=offsets[0],
+                    size=len(offsets),
+                    output_format="object",
+                ),
+                requests=_WITH_UPLOADERS,
+            )
+            if any((e.flow_id, e.task_id, e.function) != (flow, task, FUNCTION) for e in found):
+                raise RefusedError(f"asked for {what}, OpenML answered with others")
+            return [Evaluation(e.run_id, e.setup_id, e.value) for e in found]
+
+        read, unread = _all_readable(offsets, part)
+        _check_readable("evaluations", offsets, unread)
+        return read, len(unread)
+
+    def folds(self, runs: Sequence[int]) -> dict[int, list[float]]:
+        """Value on every fold, of the runs that OpenML tells it of.
+
+        Raises:
+            DownloadError: OpenML does not answer.
+        """
+
+        def part(runs: Sequence[int]) -> list[tuple[int, list[float]]]:
+            found = self._list(
+                f"values on the folds of runs {runs[0]} to {runs[-1]}",
+                lambda: self._openml.evaluations.list_evaluations(
+                    function=FUNCTION,
+                    runs=list(runs),
+                    size=len(runs),
+                    per_fold=True,
+                    output_format="object",
+                ),
+                requests=_WITH_UPLOADERS,
+            )
+            return [(e.run_id, [float(v) for v in e.values]) for e in found if e.values]
+
+        values: dict[int, list[float]] = {}
+        for chunk in chunks(runs):
+            try:
+                values.update(_all_readable(chunk, part)[0])
+            except RefusedError:  # they are an experimental part of OpenML's interface
+                continue
+        return values
+
+    def setups(self, ids: Sequence[int]) -> tuple[dict[int, dict[str, str | None]], Sequence[int]]:
+        """Values that setups state, by parameter.
+
+        Args:
+            ids: At most `IDS_A_REQUEST`; those that OpenML does not know are left out.
+
+        Returns:
+            The setups, and the ids of those that the client cannot read.
+
+        Raises:
+            DownloadError: OpenML does not tell.
+        """
+
+        def part(ids: Sequence[int]) -> list[tuple[int, dict[str, str | None]]]:
+            found = self._list(
+                f"setups {ids[0]} to {ids[-1]}",
+                lambda: self._openml.setups.list_setups(
+                    setup=list(ids), size=len(ids), output_format="object"
+                ),
+            )
+            return [
+                (s.setup_id, {p.parameter_name: p.value for p in (s.parameters or {}).values()})
+                for s in found
+            ]
+
+        read, unread = _all_readable(ids, part)
+        _check_readable("setups", ids, unread)
+        return dict(read), unread
+
+    def _list(
+        self, what: str, call: Callable[[], Mapping[int, Any]], *, requests: int = 1
+    ) -> list[Any]:
+        """Entries of a listing; none where OpenML has none."""
+
+        def listed() -> list[Any]:
+            try:
+                return list(call().values())
+            except self._openml.exceptions.OpenMLServerNoResult:
+                return []
+            except KeyError as error:
+                if error.args in (("oml:evaluation",), ("oml:setup",)):  # an empty listing
+                    return []
+                raise
+
+        return self.ask(what, listed, requests=requests)
+
+    def ask(self, what: str, call: Callable[[], Answer], *, requests: int = 1) -> Answer:
+        """Call the client until it has an answer.
+
+        Args:
+            what: What is asked for, as part of a sentence.
+            call: Asks.
+            requests: Number of requests that the client makes for it, for the pace.
+
+        Raises:
+            RefusedError: OpenML will not answer.
+            MalformedError: The client cannot read the answer.
+            DownloadError: There is none after all attempts.
+        """
+        connection = self._connection
+        reason = ""
+        for attempt in range(1, connection.attempts + 1):
+            self._keep_pace(requests)
+            try:
+                return _within(connection.timeout, call)
+            except Exception as error:
+                reason = self._transient(error, what)
+            if attempt < connection.attempts:
+                connection.sleep(connection.pause(attempt))
+        raise DownloadError(
+            f"OpenML ({connection.server}) did not give {what} in {connection.attempts} "
+            f"attempts: {reason}. Everything before is kept; start again to go on from there"
+        )
+
+    def _keep_pace(self, requests: int) -> None:
+        now = self._connection.clock()
+        if now < self._earliest:
+            self._connection.sleep(self._earliest - now)
+        self._earliest = max(now, self._earliest) + requests * self._interval
+
+    def _transient(self, error: Exception, what: str) -> str:
+        """What may be over at the next attempt, in words; anything else is raised.
+
+        Raises:
+            RefusedError: OpenML's own errors, but for a busy database.
+            MalformedError: The client stumbled over an entry of an answer.
+        """
+        from xml.parsers.expat import ExpatError
+
+        import requests
+
+        exceptions = self._openml.exceptions
+        if isinstance(error, exceptions.OpenMLServerException) and error.code != _DATABASE_BUSY:
+            raise RefusedError(f"OpenML refuses to give {what}: {error}") from error
+        if isinstance(error, exceptions.OpenMLNotAuthorizedError):
+            raise RefusedError(f"OpenML refuses to give {what}: {error}") from error
+        if isinstance(error, TimeoutError):
+            return f"no answer within {self._connection.timeout:g} s"
+        if isinstance(error, requests.ConnectionError):
+            return "no connection"
+        passing = (
+            requests.RequestException,
+            exceptions.PyOpenMLError,
+            ExpatError,
+        )
+        if isinstance(error, passing) or _is_no_answer(error):
+            status = re.search(r"Status code: (\d+)", str(error))
+            return f"HTTP {status[1]}" if status else repr(error)[:_LONGEST_REASON]
+        if isinstance(error, KeyError | ValueError | TypeError):
+            raise MalformedError(f"OpenML's answer about {what} is malformed: {error!r}") from error
+        raise error
+
+
+@contextmanager
+def connected(connection: Connection, *, requests_per_second: float) -> Iterator[Client]:
+    """Configure the client for a download, and as before when the block ends.
+
+    Args:
+        connection: How OpenML is asked.
+        requests_per_second: Pace over the whole download.
+
+    Raises:
+        MissingExtraError: The package openml is not installed.
+    """
+    try:
+        import openml
+    except ImportError as error:
+        raise MissingExtraError(
+            "openml", extra="train", purpose="downloading OpenML's records"
+        ) from error
+    config = openml.config
+    names = ("server", "apikey", "retry_policy", "connection_n_retries")
+    before = {name: getattr(config, name) for name in names}
+    cache = config.get_config_as_dict()["cachedir"]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        try:
+            config.server = connection.server
+            config.apikey = ""
+            config.set_retry_policy("human", 1)  # retried in `Client`, which says what fails
+            config.set_root_cache_directory(scratch)
+            yield Client(openml, connection, requests_per_second)
+        finally:
+            for name, value in before.items():
+                setattr(config, name, value)
+            config.set_root_cache_directory(cache)
+
+
+def chunks(ids: Sequence[int]) -> list[Sequence[int]]:
+    """Cut ids into what one request can ask for."""
+    return [ids[k : k + IDS_A_REQUEST] for k in range(0, len(ids), IDS_A_REQUEST)]
+
+
+def _all_readable(
+    items: Sequence[Item], ask: Callable[[Sequence[Item]], list[Answer]]
+) -> tuple[list[Answer], Sequence[Item]]:
+    """Ask for items, in ever smaller parts around those that the client cannot read.
+
+    The client gives up on a whole listing where one entry is malformed.
+
+    Returns:
+        The answers, and the items without one because it is malformed.
+    """
+    try:
+        return ask(items), items[:0]
+    except MalformedError:
+        if len(items) == 1:
+            return [], items
+    half = len(items) // 2
+    read, unread = _all_readable(items[:half], ask)
+    more, others = _all_readable(items[half:], ask)
+    return read + more, [*unread, *others]
+
+
+def _check_readable(what: str, asked: Sequence[int], unread: Sequence[int]) -> None:
+    if len(unread) == len(asked) >= _NO_ACCIDENT:
+        raise DownloadError(
+            f"the package openml cannot read any of {len(asked)} {what}: its version and OpenML's "
+            "answers do not fit"
+        )
+
+
+def _within(seconds: float, call: Callable[[], Answer]) -> Answer:
+    """Result of a call.
+
+    The client waits for an answer without limit, so the call is left behind in its thread when
+    time is up.
+
+    Raises:
+        TimeoutError: It takes longer.
+    """
+    future: Future[Answer] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return future.result(timeout=seconds)
+
+
+def _is_no_answer(error: Exception) -> bool:
+    """Whether the server answered in XML that is not OpenML's, such as a page of a proxy."""
+    if isinstance(error, KeyError):
+        return error.args == ("oml:error",)
+    return isinstance(error, ValueError) and "Error in return XML" in str(error)

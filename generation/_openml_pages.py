@@ -1,0 +1,115 @@
+"""Pages of a download, kept one by one in a folder.
+
+    FOLDER/manifest.json            what is downloaded, and how it is cut into pages
+    FOLDER/<kind>/<page>.json       one page: what was asked for, the answer, and its hash
+
+A page is written at once and as a whole, so stopping at any moment loses the page in flight alone.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hpobench_ordered.artifact import write_atomically
+from hpobench_ordered.errors import StoreError
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """A folder of pages.
+
+    Attributes:
+        folder: The folder.
+    """
+
+    folder: Path
+
+    def open(self, identity: Mapping[str, Any]) -> None:
+        """Make the folder, or check that it holds pages of the same download.
+
+        Args:
+            identity: All but the single page that decides an answer, as JSON can hold it.
+
+        Raises:
+            StoreError: The folder cannot be written, holds another download, or its manifest is
+                damaged.
+        """
+        path = self.folder / MANIFEST
+        wanted = {"format": FORMAT, **identity}
+        if not path.exists():
+            self._write(path, wanted)
+            return
+        found = _read_json(path)
+        held = found if isinstance(found, dict) else {}
+        differing = [key for key in {**wanted, **held} if held.get(key) != wanted.get(key)]
+        if differing:
+            raise StoreError(
+                f"{self.folder} holds another download: "
+                + ", ".join(f"{key} {held.get(key)}, not {wanted.get(key)}" for key in differing)
+                + "; choose another folder"
+            )
+
+    def path(self, kind: str, page: str) -> Path:
+        """Where a page is kept."""
+        return self.folder / kind / f"{page}.json"
+
+    def read(self, kind: str, page: str, request: Mapping[str, Any]) -> Any | None:
+        """The answer of a page; None if it is not there.
+
+        Raises:
+            StoreError: It is damaged, or answers another request.
+        """
+        path = self.path(kind, page)
+        return self._answer(path, request) if path.exists() else None
+
+    def read_all(self, kind: str) -> list[Any]:
+        """The answers of all pages of a kind, in the order of their names.
+
+        Raises:
+            StoreError: One is damaged.
+        """
+        return [self._answer(path, None) for path in sorted((self.folder / kind).glob("*.json"))]
+
+    def write(self, kind: str, page: str, request: Mapping[str, Any], answer: Any) -> None:
+        """Keep a page.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        content = {"request": dict(request), "answer": answer, "sha256": _digest(request, answer)}
+        self._write(self.path(kind, page), content)
+
+    def _answer(self, path: Path, request: Mapping[str, Any] | None) -> Any:
+        page = _read_json(path)
+        try:
+            intact = page["sha256"] == _digest(page["request"], page["answer"])
+        except (KeyError, TypeError, ValueError):
+            intact = False
+        if not intact or (request is not None and page["request"] != request):
+            raise StoreError(f"{path} is damaged; delete it to download it again")
+        return page["answer"]
+
+    def _write(self, path: Path, content: Any) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, json.dumps(content, allow_nan=False).encode())
+        except OSError as error:
+            raise StoreError(f"cannot keep the download in {self.folder}: {error}") from error
+
+
+def _digest(request: Any, answer: Any) -> str:
+    text = json.dumps([request, answer], sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path} is damaged ({error}); delete it to download it again") from error

@@ -1,0 +1,313 @@
+"""OpenML's public evaluation records of a flow: downloaded, and read as evaluations.
+
+What was asked for is kept in a folder, so a download goes on where it stopped:
+
+    FOLDER/manifest.json                        server, flow, measure, page size
+    FOLDER/flow/defaults.json                   default values that the flow states
+    FOLDER/evaluations-<task>/<offset>.json     a page of evaluations; the last has nothing new
+    FOLDER/setups/<first id>.json               values that setups state
+
+The measure is the area under the ROC curve.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import stdev
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hpobench_ordered._parameters import Kind, Parameter
+from hpobench_ordered._typing import Config
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.generation._openml_client import (
+    FUNCTION,
+    Client,
+    Connection,
+    chunks,
+    connected,
+)
+from hpobench_ordered.generation._openml_pages import Pages
+from hpobench_ordered.generation._openml_setups import Dropped, SetupReader, stated_values
+from hpobench_ordered.generation.base import Progress, silent
+from hpobench_ordered.space import SearchSpace
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PAGE_SIZE = 1000
+LARGEST_PAGE = 10_000
+"""Most evaluations that OpenML lists at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What became of the records.
+
+    Attributes:
+        seen: Number of evaluations that OpenML lists.
+        kept: Number of those that became rows.
+        dropped: Number of the others by reason, every reason included.
+        with_spread: Number of rows that have a spread.
+    """
+
+    seen: int
+    kept: int
+    dropped: Mapping[Dropped, int]
+    with_spread: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The counts, as JSON can hold them."""
+        return {
+            "seen": self.seen,
+            "kept": self.kept,
+            "dropped": {reason.value: count for reason, count in self.dropped.items()},
+            "with_spread": self.with_spread,
+        }
+
+
+class _TaskEvaluations(NamedTuple):
+    """Evaluations of a task, and how many more OpenML's client cannot read."""
+
+    rows: list[dict[str, Any]]
+    unread: int
+
+
+_Stated = Mapping[str, str | None]
+"""Values as text, by parameter."""
+
+_Setups = Mapping[int, _Stated | Dropped]
+"""What setups state, or why that is not known, by their id."""
+
+
+class Records(NamedTuple):
+    """The evaluations as a frame, and what became of the others."""
+
+    frame: "pd.DataFrame"
+    summary: Summary
+
+
+def download_records(
+    *,
+    flow_id: int,
+    tasks: Sequence[int],
+    space: SearchSpace,
+    folder: Path,
+    setups: SetupReader,
+    page_size: int = PAGE_SIZE,
+    progress: Progress = silent,
+    requests_per_second: float = 1.0,
+    connection: Connection | None = None,
+) -> Records:
+    """Download all evaluations of a flow on some tasks, whatever of them `folder` does not hold.
+
+    It may be stopped at any moment; starting it again asks for what is missing alone.
+
+    Args:
+        flow_id: OpenML's id of the flow.
+        tasks: OpenML's ids of the tasks.
+        space: Hyperparameters that become columns.
+        folder: Where answers are kept; made if need be.
+        setups: Turns a setup into a configuration of the space.
+        page_size: Number of evaluations a page, at most `LARGEST_PAGE`.
+        progress: Told how many tasks are done ("evaluations"), then how many setups ("setups").
+        requests_per_second: Pace, over the whole download.
+        connection: How OpenML is asked; the public server without.
+
+    Returns:
+        One row an evaluation, tasks as given, runs ascending: `task` (str), `training` (the
+        setup's id), `run`, `config.<hyperparameter>` in native values (null where inactive),
+        `value`, and `spread`, the standard deviation over the folds (null where OpenML does not
+        tell their values). And what became of the evaluations that are no rows.
+
+    Raises:
+        ExperimentError: No task or a task twice, a page size or a pace that cannot be.
+        MissingExtraError: The package openml is not installed.
+        DownloadError: OpenML does not answer, or refuses to.
+        StoreError: The folder cannot be written, a page in it is damaged, or it holds another
+            download.
+    """
+    _check(tasks, page_size, requests_per_second)
+    pages = Pages(folder)
+    connection = Connection() if connection is None else connection
+    pages.open(
+        {
+            "server": connection.server,
+            "flow": flow_id,
+            "function": FUNCTION,
+            "page_size": page_size,
+        }
+    )
+    with connected(connection, requests_per_second=requests_per_second) as client:
+        defaults = _flow_defaults(client, pages, flow_id)
+        evaluations = {}
+        progress("evaluations", 0, len(tasks))
+        for done, task in enumerate(tasks, start=1):
+            evaluations[task] = _evaluations(client, pages, flow_id, task, page_size)
+            progress("evaluations", done, len(tasks))
+        wanted = {row["setup"] for page in evaluations.values() for row in page.rows}
+        known = _setups(client, pages, wanted, progress)
+    return _assemble(space, evaluations, known, defaults, setups)
+
+
+def _check(tasks: Sequence[int], page_size: int, requests_per_second: float) -> None:
+    if not tasks or len(set(tasks)) < len(tasks):
+        raise ExperimentError(f"tasks must be given, each once; got {list(tasks)}")
+    if not 1 <= page_size <= LARGEST_PAGE:
+        raise ExperimentError(f"a page is 1 to {LARGEST_PAGE} evaluations, got {page_size}")
+    if not 0 < requests_per_second < math.inf:
+        raise ExperimentError(f"the pace must be positive, got {requests_per_second} a second")
+
+
+def _flow_defaults(client: Client, pages: Pages, flow: int) -> _Stated:
+    request = {"flow": flow}
+    found: _Stated | None = pages.read("flow", "defaults", request)
+    if found is None:
+        found = client.flow_defaults(flow)
+        pages.write("flow", "defaults", request, found)
+    return found
+
+
+def _evaluations(
+    client: Client, pages: Pages, flow: int, task: int, page_size: int
+) -> _TaskEvaluations:
+    """All pages of a task, up to one with nothing new."""
+    kind = f"evaluations-{task}"
+    rows: list[dict[str, Any]] = []
+    runs: set[int] = set()
+    unread = offset = 0
+    while True:
+        request = {"flow": flow, "task": task, "offset": offset, "size": page_size}
+        page = pages.read(kind, f"{offset:08}", request)
+        if page is None:
+            page = _page(client, flow, task, range(offset, offset + page_size))
+            pages.write(kind, f"{offset:08}", request, page)
+        rows += page["rows"]
+        unread += page["unread"]
+        offset += page_size
+        new = {row["run"] for row in page["rows"]} - runs
+        if not new and not page["unread"]:
+            return _TaskEvaluations(rows, unread)
+        runs |= new
+
+
+def _page(client: Client, flow: int, task: int, offsets: range) -> dict[str, Any]:
+    read, unread = client.evaluations(flow, task, offsets)
+    folds = client.folds([evaluation.run for evaluation in read])
+    rows = [
+        {
+            "run": evaluation.run,
+            "setup": evaluation.setup,
+            "value": _finite(evaluation.value),
+            "folds": [_finite(value) for value in folds.get(evaluation.run, [])],
+        }
+        for evaluation in read
+    ]
+    return {"rows": rows, "unread": unread}
+
+
+def _setups(client: Client, pages: Pages, wanted: set[int], progress: Progress) -> _Setups:
+    known: dict[int, _Stated | Dropped] = {}
+    for page in pages.read_all("setups"):
+        known |= _setups_of(page)
+    missing = sorted(wanted - known.keys())
+    progress("setups", len(wanted) - len(missing), len(wanted))
+    done = len(wanted) - len(missing)
+    for ids in chunks(missing):
+        read, unread = client.setups(ids)
+        page = {
+            "read": {str(number): stated for number, stated in read.items()},
+            "unread": list(unread),
+            "unknown": sorted(set(ids) - read.keys() - set(unread)),
+        }
+        pages.write("setups", f"{ids[0]:010}", {"setups": list(ids)}, page)
+        known |= _setups_of(page)
+        done += len(ids)
+        progress("setups", done, len(wanted))
+    return known
+
+
+def _setups_of(page: Mapping[str, Any]) -> dict[int, _Stated | Dropped]:
+    return (
+        {int(number): stated for number, stated in page["read"].items()}
+        | dict.fromkeys(page["unread"], Dropped.UNPARSABLE)
+        | dict.fromkeys(page["unknown"], Dropped.MISSING_SETUP)
+    )
+
+
+def _assemble(
+    space: SearchSpace,
+    evaluations: Mapping[int, _TaskEvaluations],
+    known: _Setups,
+    defaults: _Stated,
+    setups: SetupReader,
+) -> Records:
+    dropped = dict.fromkeys(Dropped, 0)
+    rows: list[dict[str, Any]] = []
+    for task, listed in evaluations.items():
+        dropped[Dropped.UNPARSABLE] += listed.unread
+        runs: set[int] = set()
+        for row in sorted(listed.rows, key=lambda row: int(row["run"])):
+            config = _config(row, runs, known, defaults, setups, task)
+            runs.add(row["run"])
+            if isinstance(config, Dropped):
+                dropped[config] += 1
+                continue
+            spread = _spread(row["folds"])
+            rows.append(
+                {"task": str(task), "training": row["setup"], "run": row["run"]}
+                | {f"config.{name}": config.get(name) for name in space.names}
+                | {"value": row["value"], "spread": spread}
+            )
+    seen = len(rows) + sum(dropped.values())
+    with_spread = sum(row["spread"] is not None for row in rows)
+    return Records(_frame(space, rows), Summary(seen, len(rows), dropped, with_spread))
+
+
+def _config(
+    row: Mapping[str, Any],
+    runs: set[int],
+    known: _Setups,
+    defaults: _Stated,
+    setups: SetupReader,
+    task: int,
+) -> Config | Dropped:
+    """The configuration of an evaluation, or why it is not kept."""
+    if row["run"] in runs:
+        return Dropped.DUPLICATE
+    if row["value"] is None:
+        return Dropped.NOT_FINITE
+    setup = known[row["setup"]]
+    if isinstance(setup, Dropped):
+        return setup
+    return setups(stated_values(setup, defaults), task)
+
+
+def _frame(space: SearchSpace, rows: Iterable[Mapping[str, Any]]) -> "pd.DataFrame":
+    import pandas as pd
+
+    types = {
+        "task": "object",
+        "training": "int64",
+        "run": "int64",
+        **{f"config.{parameter.name}": _dtype(parameter) for parameter in space.parameters},
+        "value": "float64",
+        "spread": "float64",
+    }
+    return pd.DataFrame.from_records(list(rows), columns=list(types)).astype(types)
+
+
+def _dtype(parameter: Parameter) -> str:
+    if parameter.choices:
+        return "object"
+    return "Int64" if parameter.kind is Kind.INTEGER else "float64"
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _spread(folds: Sequence[float | None]) -> float | None:
+    """Standard deviation over the folds, unless one is missing."""
+    values = [value for value in folds if value is not None]
+    return stdev(values) if len(values) == len(folds) >= 2 else None

@@ -1,0 +1,166 @@
+"""OpenML's setups as configurations of a search space.
+
+A setup states values as text, in the way of the tool that uploaded them: R's ("TRUE", "radial",
+"1e-04"), sometimes quoted or as JSON. The runs of the flows here were uploaded by mlr's interface
+(github.com/openml/openml-r), which states a parameter only where it differs from the learner's
+default, and leaves the flow's defaults empty. So what a setup leaves out is taken from the flow,
+then from the learner.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+import numpy as np
+
+from hpobench_ordered._parameters import Kind, Parameter
+from hpobench_ordered._typing import Config, Value
+from hpobench_ordered.space import SearchSpace
+
+MLR_DEFAULTS: Mapping[int, Mapping[str, Value]] = {
+    5891: {"kernel": "radial", "cost": 1.0, "degree": 3},
+    6767: {
+        "booster": "gbtree",
+        "nrounds": 1,
+        "eta": 0.3,
+        "alpha": 0.0,
+        "max_depth": 6,
+        "min_child_weight": 1.0,
+        "subsample": 1.0,
+        "colsample_bytree": 1.0,
+        "colsample_bylevel": 1.0,
+    },
+    6794: {"num.trees": 500, "replace": True, "respect.unordered.factors": False},
+}
+"""Defaults of mlr's learners by flow: `classif.svm`, `classif.xgboost`, `classif.ranger`.
+
+Left out are those that mlr does not have (a kernel's gamma, a forest's mtry, sample.fraction and
+min.node.size) or that its versions disagree about (lambda).
+"""
+
+ROUNDING = 0.5e-6 * (1 + 1e-9)
+"""How far a value may lie outside of bounds that are printed with six decimals."""
+
+_ABSENT = frozenset({"", "NA", "NULL", "null", "None"})
+_QUOTES = ("'", '"')
+
+
+class Dropped(Enum):
+    """Why an evaluation is not kept."""
+
+    DUPLICATE = "duplicate"
+    NOT_FINITE = "value not finite"
+    MISSING_SETUP = "missing setup"
+    MISSING_PARAMETER = "missing parameter"
+    UNPARSABLE = "unparsable value"
+    OUT_OF_BOUNDS = "out of bounds"
+
+
+class SetupReader(Protocol):
+    """Turns a setup into a configuration."""
+
+    def __call__(self, stated: Mapping[str, str], task: int) -> Config | Dropped:
+        """Read what a setup and its flow state, by parameter, for one OpenML task.
+
+        Returns:
+            The configuration, or why there is none.
+        """
+
+
+Converter = Callable[[float | None, int], float | None]
+"""From a recorded number (None where there is none) and the OpenML task to the number meant."""
+
+
+@dataclass(frozen=True)
+class MlrSetups:
+    """Reads setups of one of mlr's learners whose parameters are named as the hyperparameters.
+
+    Attributes:
+        space: The search space. A number outside of its bounds by rounding alone is clipped.
+        defaults: The learner's defaults, for what neither setup nor flow states.
+        convert: Applied to numbers, after defaults: for hyperparameters that are recorded in
+            another unit, or whose default depends on the data.
+    """
+
+    space: SearchSpace
+    defaults: Mapping[str, Value] = field(default_factory=dict)
+    convert: Mapping[str, Converter] = field(default_factory=dict)
+
+    def __call__(self, stated: Mapping[str, str], task: int) -> Config | Dropped:
+        """Read a setup, see `SetupReader`; what is stated of inactive ones is ignored."""
+        coded = np.full(self.space.dimension, np.nan)
+        problems: dict[int, Dropped] = {}
+        for j, parameter in enumerate(self.space.parameters):
+            result = self._code(parameter, stated, task)
+            if isinstance(result, Dropped):
+                problems[j] = result
+            else:
+                coded[j] = result
+        active = self.space.active(coded[np.newaxis])[0]
+        for j, problem in problems.items():
+            if active[j]:
+                return problem
+        coded[~active] = np.nan
+        return self.space.configs(coded[np.newaxis])[0]
+
+    def _code(self, parameter: Parameter, stated: Mapping[str, str], task: int) -> float | Dropped:
+        name = parameter.name
+        value = plain_value(stated[name]) if name in stated else self.defaults.get(name)
+        if parameter.choices:
+            return Dropped.MISSING_PARAMETER if value is None else _choice(parameter, value)
+        try:
+            number = None if value is None else float(value)
+        except ValueError:
+            return Dropped.UNPARSABLE
+        if name in self.convert:
+            number = self.convert[name](number, task)
+        return Dropped.MISSING_PARAMETER if number is None else _bounded(parameter, number)
+
+
+def stated_values(
+    setup: Mapping[str, str | None], flow: Mapping[str, str | None]
+) -> dict[str, str]:
+    """What a setup states, and where it does not, what its flow does; NA is no statement."""
+    given = [*flow.items(), *setup.items()]
+    return {name: text for name, text in given if text is not None and not is_absent(text)}
+
+
+def is_absent(text: str) -> bool:
+    """Whether a text stands for no value."""
+    return text.strip() in _ABSENT
+
+
+def plain_value(text: str) -> Value:
+    """Undo quotes and JSON: "'radial'", '"radial"' and '["radial"]' are radial, "1e-04" a number.
+
+    What is neither stays text, such as R's "TRUE".
+    """
+    text = text.strip()
+    if len(text) >= 2 and text[0] == text[-1] == _QUOTES[0]:
+        return text[1:-1]
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    if isinstance(value, list) and len(value) == 1:
+        (value,) = value
+    return value if isinstance(value, bool | int | float | str) else text
+
+
+def _choice(parameter: Parameter, value: Value) -> float | Dropped:
+    """Code of the choice of that name, whatever the case of its letters."""
+    for index, choice in enumerate(parameter.choices):
+        if str(choice).casefold() == str(value).strip().casefold():
+            return float(index)
+    return Dropped.OUT_OF_BOUNDS
+
+
+def _bounded(parameter: Parameter, number: float) -> float | Dropped:
+    if not math.isfinite(number) or (parameter.kind is Kind.INTEGER and not number.is_integer()):
+        return Dropped.UNPARSABLE
+    if not parameter.lower - ROUNDING <= number <= parameter.upper + ROUNDING:
+        return Dropped.OUT_OF_BOUNDS
+    return min(max(number, parameter.lower), parameter.upper)

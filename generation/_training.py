@@ -1,0 +1,144 @@
+"""Trainings, many and long: in parallel, kept one by one, resumable.
+
+A `Job` is one training: a configuration, and where it is trained (a task, a training-set size). A
+`Trainer` does it. `run_trainings` does all jobs and keeps every finished one:
+
+    FOLDER/<where>/<key>.json   one finished training
+
+Killing the process loses the trainings in flight alone; running again continues. The key hashes
+all that decides a training, so folders are merged by copying them together.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from hpobench_ordered.artifact import write_atomically
+from hpobench_ordered.errors import StoreError
+from hpobench_ordered.generation.base import Progress, silent
+
+_FOLDER_NAME = re.compile(r"\w[\w.+-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A training to do.
+
+    Attributes:
+        where: Task, training-set size or the like; names a folder.
+        config: Configuration, as JSON can hold it.
+
+    Raises:
+        ValueError: `where` is not a plain name.
+    """
+
+    where: str
+    config: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        if _FOLDER_NAME.fullmatch(self.where) is None:
+            raise ValueError(
+                f"a job's place is letters, digits and any of _ . + -, got {self.where!r}"
+            )
+
+
+class Trainer(Protocol):
+    """Trains a configuration somewhere; picklable, for other processes."""
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """All but the job that decides an outcome, as JSON can hold it."""
+        ...
+
+    def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """Train; return the outcome, as JSON can hold it."""
+        ...
+
+
+def run_trainings(
+    trainer: Trainer,
+    jobs: Sequence[Job],
+    folder: Path,
+    *,
+    workers: int = 1,
+    progress: Progress = silent,
+) -> list[Mapping[str, Any]]:
+    """Do every job that `folder` does not hold yet; a job given twice is done once.
+
+    Args:
+        trainer: Does a job.
+        jobs: What to train, in the order it is worked off.
+        folder: Where finished trainings are kept; made if need be.
+        workers: Number of processes.
+        progress: Told how many distinct jobs are done, those found in the folder included.
+
+    Returns:
+        Outcome of every job, in the jobs' order, as read back from JSON.
+
+    Raises:
+        StoreError: The folder cannot be written, a file in it is damaged, or JSON cannot hold an
+            outcome.
+    """
+    from joblib import Parallel, delayed
+
+    identity = trainer.identity
+    paths = [_path(folder, identity, job) for job in jobs]
+    distinct = dict(zip(paths, jobs, strict=True))
+    # Damaged files are found now, not after hours of training.
+    outcomes = {path: _read(path) for path in distinct if path.exists()}
+    missing = {path: job for path, job in distinct.items() if path not in outcomes}
+    _make_folders(missing)
+    progress("training", len(outcomes), len(distinct))
+    # A batch would hold finished trainings back until all of it is finished.
+    parallel = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
+    calls = (delayed(_train_and_keep)(trainer, job, path) for path, job in missing.items())
+    for path, outcome in parallel(calls):
+        outcomes[path] = outcome
+        progress("training", len(outcomes), len(distinct))
+    return [outcomes[path] for path in paths]
+
+
+def _path(folder: Path, identity: Mapping[str, Any], job: Job) -> Path:
+    content = {"where": job.where, "config": dict(job.config), "trainer": identity}
+    text = json.dumps(content, sort_keys=True)
+    return folder / job.where / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
+
+
+def _make_folders(paths: Mapping[Path, Job]) -> None:
+    try:
+        for parent in {path.parent for path in paths}:
+            parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot keep trainings in {error.filename}: {error}") from error
+
+
+def _train_and_keep(trainer: Trainer, job: Job, path: Path) -> tuple[Path, Mapping[str, Any]]:
+    outcome = trainer(job.config, job.where)
+    record = {
+        "where": job.where,
+        "config": dict(job.config),
+        "trainer": dict(trainer.identity),
+        "outcome": dict(outcome),
+    }
+    try:
+        data = json.dumps(record, indent=1, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"JSON cannot hold the outcome {outcome}: {error}") from None
+    try:
+        write_atomically(path, data)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error}") from None
+    return path, json.loads(data)["outcome"]
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        return dict(json.loads(path.read_bytes())["outcome"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(
+            f"{path} is not a finished training ({error!r}); delete it to train it again"
+        ) from error

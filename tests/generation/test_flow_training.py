@@ -1,0 +1,379 @@
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered.benchmarks.openml_flows import svm_space, xgboost_space
+from hpobench_ordered.errors import MissingExtraError, StoreError
+from hpobench_ordered.generation import _flow_training as flow
+from hpobench_ordered.generation._datasets import ClassificationData, folds, monks
+from hpobench_ordered.space import SearchSpace
+
+KERNELS: list[dict[str, Any]] = [
+    {"kernel": "linear", "cost": 0.5},
+    {"kernel": "polynomial", "cost": 2.0, "gamma": 0.2, "degree": 3},
+    {"kernel": "radial", "cost": 10.0, "gamma": 0.1},
+    {"kernel": "sigmoid", "cost": 1.0, "gamma": 0.05},
+]
+LINEAR: dict[str, Any] = {"booster": "gblinear", "eta": 0.3, "lambda": 0.01, "alpha": 0.002}
+TREES: dict[str, Any] = LINEAR | {
+    "booster": "gbtree",
+    "max_depth": 4,
+    "min_child_weight": 1.5,
+    "subsample": 0.6,
+    "colsample_bytree": 0.7,
+    "colsample_bylevel": 0.5,
+}
+BOOSTERS = pytest.mark.parametrize("config", [TREES, LINEAR], ids=["gbtree", "gblinear"])
+DESIGNS = pytest.mark.parametrize(
+    ("design", "space"),
+    [(flow.svm_design, svm_space()), (flow.xgboost_design, xgboost_space())],
+    ids=["svm", "xgboost"],
+)
+
+
+def toy(classes: int = 2, n: int = 90, seed: int = 0) -> ClassificationData:
+    """Numbers of different scales that tell something about the class; one of them constant."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, classes, n)
+    x = rng.normal(size=(n, 4)) * [1, 50, 0.1, 0] + y[:, None] * [0.8, 20, 0, 0] + [0, 9, 0, 3]
+    return ClassificationData("toy", x, y, f"digest {classes} {n} {seed}", "toy")
+
+
+@pytest.fixture
+def xgboost() -> Any:
+    return pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
+
+
+class ScaledAsInR(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What e1071 does: R's `scale`, without the constant columns."""
+
+    def fit(self, x: np.ndarray, y: object = None) -> "ScaledAsInR":
+        frame = pd.DataFrame(x)
+        constant = frame.nunique() == 1
+        self.mean_ = frame.mean().mask(constant, 0)
+        self.deviation_ = frame.std().mask(constant, 1)  # pandas has R's ddof
+        return self
+
+    def transform(self, x: np.ndarray) -> np.ndarray:
+        return ((pd.DataFrame(x) - self.mean_) / self.deviation_).to_numpy()
+
+
+def weighted_areas(model: Any, x: np.ndarray, y: np.ndarray) -> float:
+    decision = model.decision_function(x)
+    if decision.ndim == 1:
+        return float(roc_auc_score(y, decision))
+    areas = [roc_auc_score(y == k, decision[:, k]) for k in range(decision.shape[1])]
+    return float(np.average(areas, weights=np.bincount(y)))
+
+
+class TestSVM:
+    @pytest.mark.parametrize("classes", [2, 3])
+    @pytest.mark.parametrize("config", KERNELS, ids=lambda config: config["kernel"])
+    def test_equals_an_independent_pipeline(self, config: dict[str, Any], classes: int) -> None:
+        data = toy(classes)
+        names = {"polynomial": "poly", "radial": "rbf"}
+        machine = SVC(
+            kernel=names.get(config["kernel"], config["kernel"]),
+            C=config["cost"],
+            gamma=config.get("gamma", 1.0),
+            degree=config.get("degree", 1),
+        )
+        expected = cross_val_score(
+            make_pipeline(ScaledAsInR(), machine),
+            data.x,
+            data.y,
+            cv=StratifiedKFold(5, shuffle=True, random_state=0),
+            scoring=weighted_areas,
+        )
+        (evaluation,) = flow.SVMTrainer(data)(config, "1")["evaluations"]
+        np.testing.assert_allclose(evaluation["folds"], expected, atol=1e-9)
+        assert evaluation["value"] == pytest.approx(expected.mean())
+        assert evaluation["spread"] == pytest.approx(pd.Series(expected).std())
+        assert evaluation["capped"] is False
+        assert evaluation["seconds"] > 0
+
+    def test_an_early_stop_is_recorded_without_a_warning(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(flow, "SOLVER_WORK", 1000)
+        trainer = flow.SVMTrainer(toy())
+        config = {"kernel": "linear", "cost": 900.0}
+        (evaluation,) = trainer(config, "1")["evaluations"]
+        assert evaluation["capped"] is True
+        assert trainer(config, "1")["evaluations"][0]["folds"] == evaluation["folds"]
+
+    def test_extreme_kernels_give_a_value(self) -> None:
+        config = {"kernel": "polynomial", "cost": 998.0, "gamma": 913.0, "degree": 5}
+        (evaluation,) = flow.SVMTrainer(toy())(config, "1")["evaluations"]
+        assert 0 <= evaluation["value"] <= 1
+
+    def test_a_class_with_one_example_does_no_harm(self) -> None:
+        data = toy()
+        (without,) = flow.SVMTrainer(data)(KERNELS[2], "1")["evaluations"]
+        data.y[7] = 2
+        (evaluation,) = flow.SVMTrainer(data)(KERNELS[2], "1")["evaluations"]
+        assert evaluation["value"] == pytest.approx(without["value"], abs=0.15)
+
+    def test_global_random_state_is_left_alone(self) -> None:
+        before = np.random.get_state(legacy=False)  # noqa: NPY002  it must not be touched
+        flow.SVMTrainer(toy())(KERNELS[0], "1")
+        np.testing.assert_equal(np.random.get_state(legacy=False), before)  # noqa: NPY002
+
+
+class TestBoosting:
+    @BOOSTERS
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_several_rounds_equal_separate_trainings(
+        self, xgboost: Any, config: dict[str, Any], classes: int
+    ) -> None:
+        fold = next(iter(folds(toy(classes))))
+        rounds = [3, 4, 20, 45]
+        read = list(flow._margins(fold, config | {"rounds": rounds}))
+        parameters = config | {
+            "objective": "binary:logistic" if classes == 2 else "multi:softprob",
+            "base_score": 0.5,
+            "nthread": 1,
+        }
+        parameters |= {"num_class": classes} if classes > 2 else {}
+        if config is TREES:
+            matrix, parameters["tree_method"] = xgboost.QuantileDMatrix, "hist"
+        else:
+            matrix, parameters["updater"] = xgboost.DMatrix, "coord_descent"
+        assert not np.array_equal(read[0], read[-1])
+        for margin, count in zip(read, rounds, strict=True):
+            booster = xgboost.train(parameters, matrix(fold.x, fold.y), count)
+            alone = booster.predict(xgboost.DMatrix(fold.x_test), output_margin=True)
+            np.testing.assert_array_equal(margin, alone.reshape(margin.shape))
+
+    @BOOSTERS
+    def test_evaluations_do_not_depend_on_the_other_rounds(
+        self, xgboost: Any, config: dict[str, Any]
+    ) -> None:
+        trainer = flow.BoostingTrainer(toy())
+        together = trainer(config | {"rounds": [3, 9, 30]}, "1")["evaluations"]
+        for evaluation, count in zip(together, [3, 9, 30], strict=True):
+            (alone,) = trainer(config | {"rounds": [count]}, "1")["evaluations"]
+            assert alone | {"seconds": 0} == evaluation | {"seconds": 0}
+        assert together[0]["seconds"] < together[2]["seconds"]
+
+    @BOOSTERS
+    @pytest.mark.parametrize("classes", [2, 4])
+    def test_learns(self, xgboost: Any, config: dict[str, Any], classes: int) -> None:
+        trainer = flow.BoostingTrainer(toy(classes, 200))
+        (evaluation,) = trainer(config | {"rounds": [60]}, "1")["evaluations"]
+        assert 0.7 < evaluation["value"] < 1
+        assert len(evaluation["folds"]) == 5
+
+    def test_area_is_that_of_the_probabilities(self, xgboost: Any) -> None:
+        fold = next(iter(folds(toy(3))))
+        (margin,) = flow._margins(fold, TREES | {"rounds": [20]})
+        scores = np.exp(flow._log_odds(margin))
+        np.testing.assert_allclose(scores.sum(axis=1), 1)
+        expected = roc_auc_score(fold.y_test, scores, multi_class="ovr", average="weighted")
+        (evaluation,) = flow.BoostingTrainer(toy(3))(TREES | {"rounds": [20]}, "1")["evaluations"]
+        assert evaluation["folds"][0] == pytest.approx(expected, abs=1e-9)
+
+    def test_prints_nothing(self, xgboost: Any, capfd: pytest.CaptureFixture[str]) -> None:
+        for config in (TREES, LINEAR):
+            flow.BoostingTrainer(toy())(config | {"rounds": [2]}, "1")
+        assert capfd.readouterr() == ("", "")
+
+    def test_without_xgboost_the_extra_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "xgboost", None)
+        with pytest.raises(MissingExtraError, match=r"hpobench-ordered\[train\]"):
+            flow.BoostingTrainer(toy())(LINEAR | {"rounds": [2]}, "1")
+
+
+def test_trainers_are_identified_by_their_data(xgboost: Any) -> None:
+    for trainer in (flow.SVMTrainer, flow.BoostingTrainer):
+        identity = trainer(toy()).identity
+        assert json.loads(json.dumps(identity)) == identity
+        assert identity == trainer(toy()).identity != trainer(toy(seed=1)).identity
+    assert flow.BoostingTrainer(toy()).identity["xgboost"] == xgboost.__version__
+
+
+class TestDesigns:
+    @DESIGNS
+    def test_a_smaller_one_is_the_start_of_a_larger_one(
+        self, design: Callable[..., list[Any]], space: SearchSpace
+    ) -> None:
+        large = design(space, 130, 0, "37")
+        assert len(large) == 130
+        for n in (0, 1, 2, 31, 64, 129):
+            assert design(space, n, 0, "37") == large[:n]
+
+    @DESIGNS
+    def test_seed_and_task_decide(
+        self, design: Callable[..., list[Any]], space: SearchSpace
+    ) -> None:
+        first = design(space, 4, 0, "37")
+        assert first == design(space, 4, 0, "37")
+        assert first != design(space, 4, 1, "37")
+        assert first != design(space, 4, 0, "3")
+
+    def test_svm_configurations_fit_the_space_and_spread(self) -> None:
+        design = flow.svm_design(svm_space(), 256, 0, "3")
+        values = svm_space().values(design)
+        kernels = np.bincount(values[:, 0].astype(int))
+        np.testing.assert_allclose(kernels, 64, atol=2)
+        unit = svm_space().encode(values)[:, 1]
+        assert np.all(np.abs(np.sort(unit) - (np.arange(256) + 0.5) / 256) < 0.01)
+
+    def test_xgboost_configurations_fit_the_space(self) -> None:
+        space = xgboost_space()
+        design = flow.xgboost_design(space, 256, 0, "3")
+        linear = [config["booster"] == "gblinear" for config in design]
+        assert np.mean(linear) == pytest.approx(0.2, abs=0.01)
+        for config in design:
+            rounds = config["rounds"]
+            assert len(rounds) == 4
+            assert rounds == sorted(set(rounds))
+            assert all(type(count) is int for count in rounds)
+            single = {name: value for name, value in config.items() if name != "rounds"}
+            for count in rounds:
+                space.validate(single | {"nrounds": count})
+            assert len(config) == (5 if config["booster"] == "gblinear" else 10)
+        largest = np.sort([config["rounds"][-1] for config in design])
+        np.testing.assert_allclose(largest, np.linspace(3, 5000, 256), atol=25)
+
+    @given(
+        hnp.arrays(np.float64, 5, elements=st.integers(3, 5000).map(float)),
+        hnp.arrays(np.float64, (5, 3), elements=st.floats(0, 1, exclude_max=True)),
+    )
+    def test_rounds_are_distinct_ascending_and_in_range(
+        self, largest: np.ndarray, below: np.ndarray
+    ) -> None:
+        rounds = flow._round_counts(largest, below, 3)
+        assert np.all(np.diff(rounds, axis=1) >= 1)
+        assert rounds.min() >= 3
+        np.testing.assert_array_equal(rounds[:, -1], np.maximum(largest, 6))
+
+    def test_rounds_are_log_uniform(self) -> None:
+        below = (np.arange(999)[:, None] * [1, 2, 4] % 999 + 0.5) / 999
+        rounds = flow._round_counts(np.full(999, 3000.0), below, 3)[:, :-1].ravel()
+        share = np.mean(rounds < np.sqrt(3 * 3000))
+        assert share == pytest.approx(0.5, abs=0.02)
+
+
+DATA = {"3492": monks(1), "37": toy()}
+
+
+def svm_frame(folder: Path, **options: Any) -> pd.DataFrame:
+    settings: dict[str, Any] = {"n": 6, "seed": 0} | options
+    return flow.train_flow(flow.Learner.SVM, DATA, folder=folder, space=svm_space(), **settings)
+
+
+def few_rounds() -> SearchSpace:
+    parameters = [
+        Parameter.number("nrounds", 3, 60, integer=True) if p.name == "nrounds" else p
+        for p in xgboost_space().parameters
+    ]
+    return SearchSpace(parameters, conditions=xgboost_space().conditions)
+
+
+def xgboost_frame(folder: Path, workers: int = 1) -> pd.DataFrame:
+    return flow.train_flow(
+        flow.Learner.XGBOOST,
+        DATA,
+        n=5,
+        seed=1,
+        folder=folder,
+        workers=workers,
+        space=few_rounds(),
+    )
+
+
+class TestFlow:
+    def test_svm_frame(self, tmp_path: Path) -> None:
+        frame = svm_frame(tmp_path)
+        assert list(frame.columns) == [
+            "task",
+            "training",
+            *(f"config.{name}" for name in svm_space().names),
+            "value",
+            "spread",
+            "capped",
+            "seconds",
+        ]
+        assert frame["task"].tolist() == ["3492"] * 6 + ["37"] * 6
+        assert frame["training"].tolist() == [*range(6)] * 2
+        native = frame[[f"config.{name}" for name in svm_space().names]]
+        native.columns = svm_space().names
+        expected = [c for task in DATA for c in flow.svm_design(svm_space(), 6, 0, task)]
+        np.testing.assert_array_equal(svm_space().values(native), svm_space().values(expected))
+        assert (native["degree"].notna() == (native["kernel"] == "polynomial")).all()
+        assert (native["gamma"].isna() == (native["kernel"] == "linear")).all()
+        (alone,) = flow.SVMTrainer(DATA["37"])(expected[6], "37")["evaluations"]
+        assert (frame["value"][6], frame["spread"][6]) == (alone["value"], alone["spread"])
+
+    def test_xgboost_frame(self, xgboost: Any, tmp_path: Path) -> None:
+        space = few_rounds()
+        frame = xgboost_frame(tmp_path)
+        assert frame["task"].tolist() == ["3492"] * 20 + ["37"] * 20
+        assert frame["training"].tolist() == [k for k in range(5) for _ in range(4)] * 2
+        design = flow.xgboost_design(space, 5, 1, "37")
+        rounds = [count for config in design for count in config["rounds"]]
+        assert frame["config.nrounds"][20:].tolist() == rounds
+        linear = frame["config.booster"] == "gblinear"
+        assert (frame["config.max_depth"].isna() == linear).all()
+        assert not frame["capped"].any()
+        native = frame[[f"config.{name}" for name in space.names]]
+        native.columns = space.names
+        assert np.isnan(space.values(native)).any(axis=1).tolist() == linear.tolist()
+        assert len(list(tmp_path.rglob("*.json"))) == 10
+
+    def test_goes_through_parquet(self, tmp_path: Path) -> None:
+        frame = svm_frame(tmp_path / "kept")
+        frame.to_parquet(tmp_path / "x.parquet")
+        pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "x.parquet"), frame)
+
+    def test_continues_after_trainings_were_lost(self, tmp_path: Path) -> None:
+        whole = svm_frame(tmp_path)
+        files = sorted(tmp_path.rglob("*.json"))
+        for file in files[::3]:
+            file.unlink()
+        written = {file: file.stat().st_mtime_ns for file in files if file.exists()}
+        again = svm_frame(tmp_path)
+        pd.testing.assert_frame_equal(again.drop(columns="seconds"), whole.drop(columns="seconds"))
+        assert all(file.stat().st_mtime_ns == at for file, at in written.items())
+
+    def test_extends_to_more_trainings(self, tmp_path: Path) -> None:
+        few = svm_frame(tmp_path, n=3)
+        seen: list[tuple[str, int, int]] = []
+        many = svm_frame(tmp_path, progress=lambda *step: seen.append(step))
+        kept = many[many["training"] < 3].reset_index(drop=True)
+        pd.testing.assert_frame_equal(kept, few)  # even the seconds: nothing is done again
+        assert seen[0] == ("task 3492", 3, 6)
+        assert seen[-1] == ("task 37", 6, 6)
+
+    def test_workers_do_not_matter(self, tmp_path: Path) -> None:
+        one = svm_frame(tmp_path / "one").drop(columns="seconds")
+        two = svm_frame(tmp_path / "two", workers=2).drop(columns="seconds")
+        pd.testing.assert_frame_equal(one, two)
+
+    def test_workers_do_not_matter_to_xgboost(self, xgboost: Any, tmp_path: Path) -> None:
+        one = xgboost_frame(tmp_path / "one").drop(columns="seconds")
+        two = xgboost_frame(tmp_path / "two", workers=2).drop(columns="seconds")
+        pd.testing.assert_frame_equal(one, two)
+
+    def test_damage_names_the_file(self, tmp_path: Path) -> None:
+        svm_frame(tmp_path)
+        file = next((tmp_path / "37").glob("*.json"))
+        file.write_bytes(file.read_bytes()[:-30])
+        with pytest.raises(StoreError, match=file.name):
+            svm_frame(tmp_path)

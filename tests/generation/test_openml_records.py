@@ -1,0 +1,673 @@
+"""Downloading OpenML's records, against a server on the loopback interface through its client."""
+
+import importlib.util
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpobench_ordered.benchmarks.openml_flows import ranger_space, svm_space, xgboost_space
+from hpobench_ordered.errors import DownloadError, ExperimentError, MissingExtraError, StoreError
+from hpobench_ordered.generation import _openml_client
+from hpobench_ordered.generation._openml_client import Connection
+from hpobench_ordered.generation._openml_records import Records, download_records
+from hpobench_ordered.generation._openml_setups import (
+    MLR_DEFAULTS,
+    Dropped,
+    MlrSetups,
+    stated_values,
+)
+from hpobench_ordered.space import SearchSpace
+
+SERVER = Path(__file__).with_name("openml_server.py")
+FLOW = 5891
+PAGE_SIZE = 4
+TASKS = (37, 3485, 10101, 9946)
+RUNS = dict(zip(TASKS, (10, 8, 0, 3), strict=True))  # several pages, full pages, none, one page
+
+needs_openml = pytest.mark.skipif(
+    importlib.util.find_spec("openml") is None,
+    reason="the package openml is not installed: pip install 'hpobench-ordered[test]'",
+)
+
+
+def load_server() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("openml_server", SERVER)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+fake = load_server()
+
+
+def as_r(value: Any) -> str:
+    """As R's as.character writes a value: 15 significant digits."""
+    if isinstance(value, bool):
+        return str(value).upper()
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def as_mlr(config: dict[str, Any], flow: int) -> dict[str, str]:
+    """As mlr's interface states a configuration: without what equals the learner's default."""
+    defaults = MLR_DEFAULTS[flow]
+    return {name: as_r(value) for name, value in config.items() if value != defaults.get(name)}
+
+
+def configurations(space: SearchSpace, n: int, seed: int = 0) -> list[dict[str, Any]]:
+    return space.configs(space.decode(space.sample_unit(np.random.default_rng(seed), n)))
+
+
+@pytest.fixture(scope="module")
+def content() -> Any:
+    """Evaluations of random configurations of the SVM; setup k belongs to configuration k."""
+    rng = np.random.default_rng(1)
+    total = sum(RUNS.values())
+    evaluations, run = {}, 0
+    for task, count in RUNS.items():
+        evaluations[task] = []
+        for _ in range(count):
+            folds = tuple(rng.random(10).tolist()) if run % 3 else ()
+            value = float(rng.random())
+            evaluations[task].append(fake.Evaluation(9000 + run, 500 + run, value, folds))
+            run += 1
+    setups = {
+        500 + k: as_mlr(config, FLOW) | {"openml.seed": "1", "scale": "NA"}
+        for k, config in enumerate(configurations(svm_space(), total))
+    }
+    defaults = {"kernel": None, "cost": None, "gamma": "", "degree": "NA", "scale": "TRUE"}
+    return fake.Content(FLOW, defaults, evaluations, setups)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Where the client looks for its configuration and cache when it is first imported."""
+    folder = tmp_path_factory.mktemp("openml")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+        patch.setenv("OPENML_CACHE_DIR", str(folder / "cache"))
+        patch.setenv("NO_PROXY", "127.0.0.1")
+        yield
+
+
+class Undisturbed(NamedTuple):
+    """What a download gives, and asks for, if nothing happens to it."""
+
+    records: Records
+    requests: list[str]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(content: Any, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    with fake.serving(content) as server:
+        records = download(server, tmp_path_factory.mktemp("undisturbed") / "raw")
+    return Undisturbed(records, server.requests)
+
+
+@pytest.fixture
+def server(content: Any) -> Iterator[Any]:
+    with fake.serving(content) as server:
+        yield server
+
+
+class Clock:
+    """Time that passes by sleeping alone."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+def download(server: Any, folder: Path, clock: Clock | None = None, **options: Any) -> Records:
+    """Download with a clock that does not wait, all tasks unless told otherwise."""
+    clock = clock or Clock()
+    connection = Connection(
+        server=server.address,
+        attempts=options.pop("attempts", 3),
+        timeout=options.pop("timeout", 20.0),
+        clock=clock.time,
+        sleep=clock.sleep,
+    )
+    space = svm_space()
+    settings = {"tasks": TASKS, "page_size": PAGE_SIZE} | options
+    return download_records(
+        flow_id=FLOW,
+        space=space,
+        folder=folder,
+        setups=MlrSetups(space, MLR_DEFAULTS[FLOW]),
+        connection=connection,
+        **settings,
+    )
+
+
+def without(content: Any, **changes: Any) -> Any:
+    return fake.Content(**(vars(content) | changes))
+
+
+@needs_openml
+class TestDownload:
+    def test_all_evaluations_are_rows(self, server: Any, content: Any, tmp_path: Path) -> None:
+        space = svm_space()
+        told: list[tuple[str, int, int]] = []
+        frame, summary = download(
+            server, tmp_path / "raw", progress=lambda *progress: told.append(progress)
+        )
+        assert list(frame["task"]) == [str(task) for task in TASKS for _ in range(RUNS[task])]
+        listed = [e for task in TASKS for e in content.evaluations[task]]
+        assert list(frame["run"]) == [e.run for e in listed]
+        assert list(frame["training"]) == [e.setup for e in listed]
+        assert list(frame["value"]) == [e.value for e in listed]
+        spreads = [np.std(e.folds, ddof=1) if e.folds else np.nan for e in listed]
+        np.testing.assert_allclose(frame["spread"], spreads, rtol=1e-12)
+        configs = frame.filter(like="config.").rename(columns=lambda c: c.removeprefix("config."))
+        expected = space.values(configurations(space, len(listed)))
+        np.testing.assert_allclose(space.values(configs), expected, rtol=1e-13)
+        assert configs["gamma"].isna().equals(configs["kernel"] == "linear")
+        assert configs["degree"].isna().equals(configs["kernel"] != "polynomial")
+        assert (summary.seen, summary.kept) == (len(listed), len(listed))
+        assert set(summary.dropped) == set(Dropped)
+        assert not any(summary.dropped.values())
+        assert summary.with_spread == sum(bool(e.folds) for e in listed)
+        assert json.loads(json.dumps(summary.to_json()))["dropped"]["out of bounds"] == 0
+        assert told[: len(TASKS) + 1] == [
+            ("evaluations", k, len(TASKS)) for k in range(len(TASKS) + 1)
+        ]
+        assert told[-1] == ("setups", len(listed), len(listed))
+
+    def test_the_frame_survives_parquet(self, server: Any, tmp_path: Path) -> None:
+        frame, _ = download(server, tmp_path / "raw")
+        frame.to_parquet(tmp_path / "frame.parquet")
+        read = pd.read_parquet(tmp_path / "frame.parquet")
+        pd.testing.assert_frame_equal(read, frame, check_dtype=False)  # texts have two types
+        assert list(read["config.degree"].dropna().map(type).unique()) == [int]
+
+    def test_a_second_time_nothing_is_asked(self, server: Any, tmp_path: Path) -> None:
+        first = download(server, tmp_path / "raw")
+        server.requests.clear()
+        server.stop()
+        second = download(server, tmp_path / "raw")
+        server.start()
+        assert server.requests == []
+        pd.testing.assert_frame_equal(second.frame, first.frame)
+        assert second.summary == first.summary
+
+    def test_what_is_asked(self, server: Any, tmp_path: Path) -> None:
+        download(server, tmp_path / "raw")
+        pages = sum(RUNS[task] // PAGE_SIZE + (RUNS[task] % PAGE_SIZE > 0) for task in TASKS)
+        assert len(server.pages) == len(set(server.pages)) == pages + len(TASKS)
+        assert all(f"/flow/{FLOW}" in path for path in server.pages)
+        assert server.count("per_fold/true") == server.count("user/list") - pages
+        assert server.count("setup/list") == 1
+        assert server.count(f"flow/{FLOW}") - len(server.pages) == 1
+        assert not any("api_key" in path for path in server.requests)
+
+    def test_another_task_may_be_added(
+        self, server: Any, undisturbed: Undisturbed, tmp_path: Path
+    ) -> None:
+        part = download(server, tmp_path / "raw", tasks=TASKS[:1]).frame
+        assert set(part["task"]) == {"37"}
+        server.requests.clear()
+        frame = download(server, tmp_path / "raw").frame
+        pd.testing.assert_frame_equal(frame, undisturbed.records.frame)
+        assert not any("task/37/" in path for path in server.requests)
+
+    def test_many_setups_are_asked_in_parts(
+        self, server: Any, undisturbed: Undisturbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(_openml_client, "IDS_A_REQUEST", 3)
+        server.requests.clear()
+        frame = download(server, tmp_path / "raw").frame
+        pd.testing.assert_frame_equal(frame, undisturbed.records.frame)
+        assert server.count("setup/list") == 7  # 21 setups
+
+
+@needs_openml
+class TestResume:
+    def test_server_stopped_midway(
+        self, server: Any, undisturbed: Undisturbed, tmp_path: Path
+    ) -> None:
+        server.before_page = lambda page: server.stop() if page == 2 else None
+        with pytest.raises(DownloadError, match=r"evaluations 8 to 11 .* task 37 .*3 attempts.*"):
+            download(server, tmp_path / "raw")
+        with pytest.raises(DownloadError, match="start again to go on from there"):
+            download(server, tmp_path / "raw")  # still away
+        before = list(server.requests)
+        assert len(server.pages) == 3
+        server.requests.clear()
+        server.before_page = lambda page: None
+        server.start()
+        resumed = download(server, tmp_path / "raw")
+        pd.testing.assert_frame_equal(resumed.frame, undisturbed.records.frame)
+        assert resumed.summary == undisturbed.records.summary
+        done = before[: before.index(server.requests[0])]  # all but the page in flight
+        assert done + server.requests == undisturbed.requests
+
+    def test_killed(self, server: Any, undisturbed: Undisturbed, tmp_path: Path) -> None:
+        """Another process downloads, and is killed while a page is on its way."""
+        program = KILLED.format(
+            server=server.address,
+            flow=FLOW,
+            tasks=TASKS,
+            folder=str(tmp_path / "raw"),
+            size=PAGE_SIZE,
+        )
+        child = subprocess.Popen([sys.executable, "-c", program])
+        server.before_page = lambda reached: child.kill() if reached == 5 else None
+        assert child.wait() == -signal.SIGKILL
+        server.before_page = lambda reached: None
+        resumed = download(server, tmp_path / "raw")
+        pd.testing.assert_frame_equal(resumed.frame, undisturbed.records.frame)
+        assert len(server.requests) == len(undisturbed.requests) + 1
+
+    def test_a_damaged_page_is_named(
+        self, server: Any, undisturbed: Undisturbed, tmp_path: Path
+    ) -> None:
+        download(server, tmp_path / "raw")
+        paths = [p for p in (tmp_path / "raw").rglob("*.json") if p.name != "manifest.json"]
+        assert len(paths) == 12  # 6 with evaluations, 4 empty, setups, defaults
+        for path in paths:
+            intact = path.read_bytes()
+            half, changed = intact[: len(intact) // 2], intact.replace(b"5", b"6", 1)
+            for damaged in (b"", half, b"[]", b"NaN", changed):
+                path.write_bytes(damaged)
+                with pytest.raises(StoreError, match=f"{path.name} is damaged.*delete it"):
+                    download(server, tmp_path / "raw")
+            path.unlink()
+            server.requests.clear()
+            frame = download(server, tmp_path / "raw").frame
+            pd.testing.assert_frame_equal(frame, undisturbed.records.frame)
+            assert len(server.requests) in {1, 4}  # with evaluations: users, folds, users
+
+    def test_a_page_of_another_request_is_refused(self, server: Any, tmp_path: Path) -> None:
+        download(server, tmp_path / "raw")
+        path = tmp_path / "raw" / "evaluations-37" / "00000004.json"
+        path.with_name("00000000.json").write_bytes(path.read_bytes())
+        with pytest.raises(StoreError, match=r"00000000\.json is damaged"):
+            download(server, tmp_path / "raw")
+
+    def test_another_download_is_refused(self, server: Any, tmp_path: Path) -> None:
+        download(server, tmp_path / "raw")
+        with pytest.raises(StoreError, match="page_size 4, not 5; choose another folder"):
+            download(server, tmp_path / "raw", page_size=5)
+        (tmp_path / "raw" / "manifest.json").write_text("{")
+        with pytest.raises(StoreError, match=r"manifest\.json is damaged"):
+            download(server, tmp_path / "raw")
+
+    def test_unwritable_folder(self, server: Any, tmp_path: Path) -> None:
+        (tmp_path / "raw").write_text("in the way")
+        with pytest.raises(StoreError, match="cannot keep the download"):
+            download(server, tmp_path / "raw")
+        assert server.requests == []
+
+
+KILLED = """
+from pathlib import Path
+from hpobench_ordered.benchmarks.openml_flows import svm_space
+from hpobench_ordered.generation._openml_client import Connection
+from hpobench_ordered.generation._openml_records import download_records
+from hpobench_ordered.generation._openml_setups import MlrSetups
+
+download_records(
+    flow_id={flow},
+    tasks={tasks},
+    space=svm_space(),
+    folder=Path({folder!r}),
+    setups=MlrSetups(svm_space()),
+    page_size={size},
+    requests_per_second=1e9,
+    connection=Connection(server={server!r}),
+)
+"""
+
+
+def test_without_openml(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "openml", None)
+    with pytest.raises(MissingExtraError, match=r"hpobench-ordered\[train\]"):
+        download_records(
+            flow_id=FLOW, tasks=TASKS, space=svm_space(), folder=tmp_path, setups=unused_setups
+        )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tasks": ()},
+        {"tasks": (37, 37)},
+        {"page_size": 0},
+        {"page_size": 10_001},
+        {"requests_per_second": 0.0},
+        {"requests_per_second": float("inf")},
+    ],
+)
+def test_what_cannot_be_asked(tmp_path: Path, options: dict[str, Any]) -> None:
+    with pytest.raises(ExperimentError):
+        download_records(
+            **{"flow_id": FLOW, "tasks": TASKS, "space": svm_space(), "setups": unused_setups}
+            | {"folder": tmp_path / "raw"}
+            | options
+        )
+    assert not (tmp_path / "raw").exists()
+
+
+def unused_setups(stated: Mapping[str, str], task: int) -> Dropped:
+    raise AssertionError
+
+
+@needs_openml
+class TestFaults:
+    @pytest.mark.parametrize("part", ["evaluation/list", "user/list", "per_fold", "setup/list"])
+    def test_passing_faults(
+        self, server: Any, undisturbed: Undisturbed, tmp_path: Path, part: str
+    ) -> None:
+        fault = fake.Fault
+        faults = [fault.UNAVAILABLE, fault.RESET, fault.PROXY, fault.CUT, fault.BUSY]
+        server.faults = {part: list(faults)}
+        clock = Clock()
+        short = {"tasks": (9946,), "attempts": len(faults) + 1, "requests_per_second": 1e9}
+        frame = download(server, tmp_path / "raw", clock, **short).frame
+        whole = undisturbed.records.frame
+        expected = whole[whole["task"] == "9946"].reset_index(drop=True)
+        pd.testing.assert_frame_equal(frame, expected)
+        assert server.faults[part] == []
+        assert [s for s in clock.slept if s > 1e-3] == pytest.approx([2, 4, 8, 16, 32])
+
+    @pytest.mark.parametrize(
+        ("part", "fault", "reason"),
+        [
+            ("flow/5891", "UNAVAILABLE", "HTTP 503"),
+            ("evaluation/list", "UNAVAILABLE", "HTTP 503"),
+            ("evaluation/list", "PROXY", "oml:error"),
+            ("evaluation/list", "RESET", "no connection"),
+            ("per_fold", "BUSY", "Database connection error"),
+            ("setup/list", "CUT", "ChunkedEncodingError"),
+        ],
+    )
+    def test_lasting_faults(
+        self, server: Any, tmp_path: Path, part: str, fault: str, reason: str
+    ) -> None:
+        server.faults = {part: [fake.Fault[fault]] * 3}
+        with pytest.raises(DownloadError, match=f"in 3 attempts: .*{reason}.*start again"):
+            download(server, tmp_path / "raw", tasks=(9946,))
+        assert server.faults[part] == []
+
+    def test_an_answer_that_does_not_come(self, server: Any, tmp_path: Path) -> None:
+        server.faults = {"flow": [fake.Fault.HANG] * 3}
+        with pytest.raises(DownloadError, match=r"in 3 attempts: no answer within 0\.1 s"):
+            download(server, tmp_path / "raw", timeout=0.1)
+        assert len(server.requests) == 3
+
+    def test_pauses_grow_up_to_a_limit(self, server: Any, tmp_path: Path) -> None:
+        server.faults = {"flow": [fake.Fault.RESET] * 10}
+        clock = Clock()
+        with pytest.raises(DownloadError, match="10 attempts"):
+            download(server, tmp_path / "raw", clock, attempts=10, requests_per_second=1e9)
+        assert clock.slept == pytest.approx([2, 4, 8, 16, 32, 60, 60, 60, 60])
+
+    def test_the_pace_is_kept(self, server: Any, tmp_path: Path) -> None:
+        clock = Clock()
+        download(server, tmp_path / "raw", clock, requests_per_second=0.5)
+        pages = len(server.pages) - len(TASKS)
+        listed = 2 * len(server.pages) + 2 * pages  # empty ones count as if they had uploaders
+        assert clock.now == pytest.approx(2 * (listed + 1))  # and the flow; nothing follows setups
+
+    def test_errors_of_openml_end_the_download(self, server: Any, tmp_path: Path) -> None:
+        with pytest.raises(DownloadError, match=r"refuses to give flow 1: .*Function not valid"):
+            other = Connection(server=server.address)
+            download_records(
+                flow_id=1,
+                tasks=TASKS,
+                space=svm_space(),
+                folder=tmp_path / "raw",
+                setups=unused_setups,
+                connection=other,
+            )
+        assert len(server.requests) == 1
+
+    def test_evaluations_of_another_task(self, server: Any, content: Any, tmp_path: Path) -> None:
+        server.content = without(content, ignores_task=True)
+        with pytest.raises(DownloadError, match=r"task 3485, OpenML answered with others"):
+            download(server, tmp_path / "raw", tasks=(3485,))
+
+    def test_a_listing_without_entries_ends_a_task(
+        self, server: Any, undisturbed: Undisturbed, tmp_path: Path
+    ) -> None:
+        server.faults = {"offset/12/task/37": [fake.Fault.EMPTY]}
+        frame = download(server, tmp_path / "raw").frame
+        pd.testing.assert_frame_equal(frame, undisturbed.records.frame)
+        assert server.faults["offset/12/task/37"] == []
+
+    def test_folds_may_be_refused(
+        self, server: Any, undisturbed: Undisturbed, content: Any, tmp_path: Path
+    ) -> None:
+        server.content = without(content, refuses_folds=True)
+        frame, summary = download(server, tmp_path / "raw")
+        assert frame["spread"].isna().all()
+        assert summary.with_spread == 0
+        columns = frame.columns.drop("spread")
+        pd.testing.assert_frame_equal(frame[columns], undisturbed.records.frame[columns])
+
+    def test_the_clients_configuration_is_put_back(self, server: Any, tmp_path: Path) -> None:
+        import openml
+
+        config, cache = openml.config, tmp_path / "cache"
+        found = config.get_config_as_dict()
+        try:
+            config.apikey, config.connection_n_retries = "secret", 7
+            config.set_root_cache_directory(cache)
+            before = config.get_config_as_dict()
+            download(server, tmp_path / "raw")
+            assert config.get_config_as_dict() == before
+            server.faults = {"flow": [fake.Fault.RESET] * 3}
+            with pytest.raises(DownloadError):
+                download(server, tmp_path / "other")
+            assert config.get_config_as_dict() == before
+        finally:
+            config.apikey = found["apikey"]
+            config.connection_n_retries = found["connection_n_retries"]
+            config.set_root_cache_directory(found["cachedir"])
+        assert not any("secret" in path for path in server.requests)
+        assert not cache.exists()
+
+
+@needs_openml
+class TestRecords:
+    """What becomes of records that are no use."""
+
+    def dropped(self, server: Any, folder: Path, content: Any) -> dict[Dropped, int]:
+        server.content = content
+        frame, summary = download(server, folder, tasks=(37,))
+        assert len(frame) == summary.kept == summary.seen - sum(summary.dropped.values())
+        return {reason: count for reason, count in summary.dropped.items() if count}
+
+    def one_task(self, content: Any, evaluations: Any, **setups: Any) -> Any:
+        changed = dict(content.setups) | {int(k[1:]): v for k, v in setups.items()}
+        return without(content, evaluations={37: tuple(evaluations)}, setups=changed)
+
+    def test_values(self, server: Any, content: Any, tmp_path: Path) -> None:
+        evaluations = [fake.Evaluation(k, 500 + k, 0.5) for k in range(6)]
+        evaluations[1] = fake.Evaluation(1, 501, 0.5, raw="nan")
+        evaluations[2] = fake.Evaluation(2, 502, 0.5, raw="inf")
+        evaluations[3] = fake.Evaluation(3, 503, 0.5, raw="?")
+        evaluations[4] = fake.Evaluation(4, 999, 0.5)
+        found = self.dropped(server, tmp_path / "raw", self.one_task(content, evaluations))
+        assert found == {
+            Dropped.NOT_FINITE: 2,
+            Dropped.UNPARSABLE: 1,
+            Dropped.MISSING_SETUP: 1,
+        }
+
+    def test_a_page_of_malformed_evaluations_ends_nothing(
+        self, server: Any, content: Any, tmp_path: Path
+    ) -> None:
+        bad = [fake.Evaluation(k, 500, 0.5, raw="?") for k in range(PAGE_SIZE)]
+        evaluations = [*bad, fake.Evaluation(100, 501, 0.5)]
+        found = self.dropped(server, tmp_path / "raw", self.one_task(content, evaluations))
+        assert found == {Dropped.UNPARSABLE: PAGE_SIZE}
+
+    def test_a_run_listed_twice(self, server: Any, content: Any, tmp_path: Path) -> None:
+        evaluations = [fake.Evaluation(k, 500 + k, 0.5) for k in (0, 1, 2, 3, 3, 4)]
+        found = self.dropped(server, tmp_path / "raw", self.one_task(content, evaluations))
+        assert found == {Dropped.DUPLICATE: 1}
+
+    def test_a_server_that_ignores_the_offset(
+        self, server: Any, content: Any, tmp_path: Path
+    ) -> None:
+        evaluations = [fake.Evaluation(k % PAGE_SIZE, 500, 0.5) for k in range(5 * PAGE_SIZE)]
+        found = self.dropped(server, tmp_path / "raw", self.one_task(content, evaluations))
+        assert found == {Dropped.DUPLICATE: PAGE_SIZE}  # one more page, not five
+
+    def test_setups(self, server: Any, content: Any, tmp_path: Path) -> None:
+        evaluations = [fake.Evaluation(k, 600 + k, 0.5) for k in range(8)]
+        changed = self.one_task(
+            content,
+            evaluations,
+            s600={"kernel": "linear"},
+            s601={"cost": "2"},  # the radial kernel's gamma has no default
+            s602={"gamma": "0.5", "cost": "many"},
+            s603={"kernel": "linear", "cost": "1000"},
+            s604={"kernel": "laplace"},
+            s605="<oml:parameter><oml:id>?</oml:id></oml:parameter>",
+            s606="<oml:parameter>text</oml:parameter>",
+            s607="",  # a setup without parameters: all defaults, but gamma
+        )
+        found = self.dropped(server, tmp_path / "raw", changed)
+        assert found == {
+            Dropped.MISSING_PARAMETER: 2,
+            Dropped.UNPARSABLE: 3,
+            Dropped.OUT_OF_BOUNDS: 2,
+        }
+
+    def test_the_flows_defaults_come_before_the_learners(
+        self, server: Any, content: Any, tmp_path: Path
+    ) -> None:
+        changed = self.one_task(content, [fake.Evaluation(0, 600, 0.5)], s600={"degree": "NA"})
+        server.content = without(
+            changed, defaults={"kernel": "polynomial", "gamma": "0.25", "cost": None}
+        )
+        frame, _ = download(server, tmp_path / "raw", tasks=(37,))
+        row = frame.filter(like="config.").iloc[0].to_dict()
+        assert row == {
+            "config.kernel": "polynomial",
+            "config.cost": 1.0,
+            "config.gamma": 0.25,
+            "config.degree": 3,
+        }
+
+    def test_answers_that_the_client_cannot_read_at_all(
+        self, server: Any, content: Any, tmp_path: Path
+    ) -> None:
+        setups = dict.fromkeys(content.setups, "<oml:parameter>text</oml:parameter>")
+        server.content = without(content, setups=setups)
+        with pytest.raises(DownloadError, match="cannot read any of 21 setups"):
+            download(server, tmp_path / "raw")
+
+
+class TestSetups:
+    """Setups as configurations, without a server."""
+
+    @pytest.mark.parametrize("flow", [5891, 6767, 6794])
+    @given(seed=st.integers(0, 2**32 - 1))
+    def test_what_mlr_states_is_read(self, flow: int, seed: int) -> None:
+        space = {5891: svm_space, 6767: xgboost_space, 6794: ranger_space}[flow]()
+        (config,) = configurations(space, 1, seed)
+        read = MlrSetups(space, MLR_DEFAULTS[flow])(as_mlr(config, flow), 37)
+        assert isinstance(read, dict)
+        np.testing.assert_allclose(space.row(read), space.row(config), rtol=1e-14)
+        assert [type(value) for value in read.values()] == [type(v) for v in config.values()]
+
+    @pytest.mark.parametrize(
+        "text", ["radial", " radial", '"radial"', "'radial'", '["radial"]', "Radial"]
+    )
+    def test_ways_to_write_a_choice(self, text: str) -> None:
+        read = MlrSetups(svm_space())({"kernel": text, "cost": "1", "gamma": "1"}, 37)
+        assert read == {"kernel": "radial", "cost": 1.0, "gamma": 1.0}
+
+    @pytest.mark.parametrize("text", ["TRUE", "true", "True", '"TRUE"', "[true]"])
+    def test_ways_to_write_true(self, text: str) -> None:
+        stated = {"num.trees": "1e+02", "sample.fraction": ".5", "mtry": "'0.5'"}
+        stated |= {"min.node.size": "1", "respect.unordered.factors": "FALSE", "replace": text}
+        assert MlrSetups(ranger_space())(stated, 37) == {
+            "num.trees": 100,
+            "replace": True,
+            "sample.fraction": 0.5,
+            "mtry": 0.5,
+            "respect.unordered.factors": False,
+            "min.node.size": 1.0,
+        }
+
+    @pytest.mark.parametrize(
+        "text", ["TRUE", "1L", "", "[1, 2]", "NaN", "-Inf", "{}", "[", "1e999"]
+    )
+    def test_what_is_no_number(self, text: str) -> None:
+        read = MlrSetups(svm_space())({"kernel": "linear", "cost": text}, 37)
+        assert read is Dropped.UNPARSABLE
+
+    @pytest.mark.parametrize(
+        ("cost", "expected"),
+        [
+            ("0.000986", 0.000986),
+            ("0.0009856", 0.000986),
+            ("0.0009854", None),
+            ("998.4924374", 998.492437),
+            ("998.4924376", None),
+            ("-1", None),
+        ],
+    )
+    def test_bounds_are_printed_rounded(self, cost: str, expected: float | None) -> None:
+        read = MlrSetups(svm_space())({"kernel": "linear", "cost": cost}, 37)
+        wanted = {"kernel": "linear", "cost": expected}
+        assert read == (Dropped.OUT_OF_BOUNDS if expected is None else wanted)
+
+    @pytest.mark.parametrize(
+        ("degree", "expected"),
+        [("2", 2), ("5.0", 5), ("6", Dropped.OUT_OF_BOUNDS), ("2.5", Dropped.UNPARSABLE)],
+    )
+    def test_integers(self, degree: str, expected: int | Dropped) -> None:
+        stated = {"kernel": "polynomial", "cost": "1", "gamma": "1", "degree": degree}
+        read = MlrSetups(svm_space())(stated, 37)
+        assert (read if isinstance(read, Dropped) else read["degree"]) == expected
+
+    def test_nonsense_of_an_inactive_hyperparameter_is_ignored(self) -> None:
+        stated = {"kernel": "linear", "cost": "1", "gamma": "?", "degree": "900"}
+        assert MlrSetups(svm_space())(stated, 37) == {"kernel": "linear", "cost": 1.0}
+
+    def test_defaults_by_data_and_other_units(self) -> None:
+        columns = {37: 8, 3: 36}
+        setups = MlrSetups(
+            svm_space(),
+            MLR_DEFAULTS[5891],
+            {
+                "gamma": lambda gamma, task: 1 / columns[task] if gamma is None else gamma,
+                "cost": lambda cost, task: None if cost is None else cost / columns[task],
+            },
+        )
+        assert setups({"cost": "16"}, 37) == {"kernel": "radial", "cost": 2.0, "gamma": 1 / 8}
+        assert setups({"cost": "36", "gamma": "2"}, 3) == {
+            "kernel": "radial",
+            "cost": 1.0,
+            "gamma": 2.0,
+        }
+
+    def test_what_is_not_stated(self) -> None:
+        flow = {"kernel": "linear", "cost": "NA", "degree": None, "gamma": "1"}
+        setup = {"kernel": "NULL", "cost": "3", "gamma": None, "degree": ""}
+        assert stated_values(setup, flow) == {"kernel": "linear", "cost": "3", "gamma": "1"}

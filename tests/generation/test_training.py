@@ -1,0 +1,237 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from joblib import parallel_config
+
+from hpobench_ordered.errors import StoreError
+from hpobench_ordered.generation._training import Job, run_trainings
+
+JOBS = [Job(where, {"x": x, "mode": "a"}) for where in ("37", "4") for x in (1, 2, 3)]
+
+
+@dataclass(frozen=True)
+class StubTrainer:
+    """Trains by a formula, and leaves a mark for every call."""
+
+    marks: Path
+    name: str = "stub"
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        return {"name": self.name}
+
+    def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        (self.marks / f"{where}-{config['x']}-{time.monotonic_ns()}").touch()
+        return {"loss": int(where) + config["x"] / 3, "parts": [config["x"], None, True]}
+
+    def calls(self) -> int:
+        return len(list(self.marks.iterdir()))
+
+
+@pytest.fixture
+def stub(tmp_path: Path) -> StubTrainer:
+    (tmp_path / "marks").mkdir()
+    return StubTrainer(tmp_path / "marks")
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    return tmp_path / "kept"
+
+
+def test_outcomes_are_in_the_order_of_the_jobs(stub: StubTrainer, kept: Path) -> None:
+    outcomes = run_trainings(stub, JOBS[::-1], kept)
+    assert [outcome["loss"] for outcome in outcomes] == [
+        int(job.where) + job.config["x"] / 3 for job in JOBS[::-1]
+    ]
+    assert outcomes[0]["parts"] == [3, None, True]
+    assert sorted(file.parent.name for file in kept.rglob("*.json")) == ["37"] * 3 + ["4"] * 3
+
+
+def test_a_file_says_what_was_trained(stub: StubTrainer, kept: Path) -> None:
+    (outcome,) = run_trainings(stub, JOBS[:1], kept)
+    (file,) = kept.rglob("*.json")
+    assert json.loads(file.read_bytes()) == {
+        "where": "37",
+        "config": {"x": 1, "mode": "a"},
+        "trainer": {"name": "stub"},
+        "outcome": outcome,
+    }
+
+
+def test_workers_do_not_matter(stub: StubTrainer, tmp_path: Path) -> None:
+    one = run_trainings(stub, JOBS, tmp_path / "one")
+    with parallel_config(backend="threading"):  # processes could not import this module
+        two = run_trainings(stub, JOBS, tmp_path / "two", workers=2)
+    assert one == two
+
+
+def test_finished_trainings_are_not_done_again(stub: StubTrainer, kept: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    run_trainings(stub, JOBS[:4], kept)
+    assert stub.calls() == 4
+    first = run_trainings(stub, JOBS, kept, progress=lambda _, done, n: seen.append((done, n)))
+    assert stub.calls() == 6
+    assert seen == [(4, 6), (5, 6), (6, 6)]
+    assert run_trainings(stub, JOBS, kept) == first
+    assert stub.calls() == 6
+
+
+def test_a_job_given_twice_is_done_once(stub: StubTrainer, kept: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    outcomes = run_trainings(
+        stub, JOBS[:2] + JOBS[:1], kept, progress=lambda _, done, n: seen.append((done, n))
+    )
+    assert stub.calls() == 2
+    assert outcomes[0] == outcomes[2] != outcomes[1]
+    assert seen[-1] == (2, 2)
+
+
+def test_the_order_of_a_configuration_does_not_matter(stub: StubTrainer, kept: Path) -> None:
+    run_trainings(stub, [Job("4", {"x": 1, "mode": "a"})], kept)
+    run_trainings(stub, [Job("4", {"mode": "a", "x": 1})], kept)
+    assert stub.calls() == 1
+
+
+@pytest.mark.parametrize(
+    "other", [Job("38", {"x": 1, "mode": "a"}), Job("37", {"x": 1.5, "mode": "a"})]
+)
+def test_another_job_is_trained_apart(stub: StubTrainer, kept: Path, other: Job) -> None:
+    run_trainings(stub, JOBS[:1], kept)
+    run_trainings(stub, [other], kept)
+    assert stub.calls() == 2
+
+
+def test_another_trainer_starts_anew(stub: StubTrainer, kept: Path) -> None:
+    run_trainings(stub, JOBS, kept)
+    run_trainings(replace(stub, name="other"), JOBS, kept)
+    assert stub.calls() == 12
+
+
+def test_a_failing_training_keeps_the_finished_ones(stub: StubTrainer, kept: Path) -> None:
+    class Failing(StubTrainer):
+        def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+            if (where, config["x"]) == ("4", 2):
+                raise MemoryError
+            return super().__call__(config, where)
+
+    with pytest.raises(MemoryError):
+        run_trainings(Failing(stub.marks), JOBS, kept)
+    assert stub.calls() == 4
+    run_trainings(stub, JOBS, kept)
+    assert stub.calls() == 6
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"[]", b"{}", b'{"outcome": 1}', b'{"outcome": {"loss": 0.', b"\xff\x00"]
+)
+def test_damage_is_found_before_anything_is_trained(
+    stub: StubTrainer, kept: Path, damage: bytes
+) -> None:
+    run_trainings(stub, JOBS[-1:], kept)
+    (file,) = kept.rglob("*.json")
+    file.write_bytes(damage)
+    with pytest.raises(StoreError, match=rf"{file.name}.*delete it"):
+        run_trainings(stub, JOBS, kept)
+    assert stub.calls() == 1
+
+
+@pytest.mark.parametrize("outcome", [{"loss": float("nan")}, {"loss": np.int64(1)}])
+def test_what_json_cannot_hold_is_refused(kept: Path, outcome: dict[str, Any]) -> None:
+    class Trainer:
+        identity: Mapping[str, Any] = {}
+
+        def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+            return outcome
+
+    with pytest.raises(StoreError, match="cannot hold"):
+        run_trainings(Trainer(), JOBS, kept)
+    assert not list(kept.rglob("*.json"))
+
+
+def test_an_unusable_folder_is_refused(stub: StubTrainer, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="cannot keep"):
+        run_trainings(stub, JOBS, tmp_path / "file")
+    assert stub.calls() == 0
+
+
+@pytest.mark.parametrize("where", ["", ".", "..", "a/b", "../a", "a b", "-a"])
+def test_a_place_that_is_no_plain_name_is_refused(where: str) -> None:
+    with pytest.raises(ValueError, match="place"):
+        Job(where, {})
+
+
+@given(st.sets(st.integers(0, 5)))
+def test_any_trainings_may_be_missing(
+    tmp_path_factory: pytest.TempPathFactory, lost: set[int]
+) -> None:
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "marks").mkdir()
+    stub = StubTrainer(folder / "marks")
+    whole = run_trainings(stub, JOBS, folder)
+    files = sorted(folder.rglob("*.json"))
+    for index in lost:
+        files[index].unlink()
+    assert run_trainings(stub, JOBS, folder) == whole
+    assert stub.calls() == len(JOBS) + len(lost)
+
+
+def test_folders_of_two_machines_merge_by_copying(stub: StubTrainer, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    run_trainings(stub, JOBS[:4], first)
+    run_trainings(stub, JOBS[4:], second)
+    for file in second.rglob("*.json"):
+        target = first / file.relative_to(second)
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(file.read_bytes())
+    run_trainings(stub, JOBS, first)
+    assert stub.calls() == 6
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is POSIX")
+def test_killing_the_process_loses_only_what_is_in_flight(tmp_path: Path) -> None:
+    script = textwrap.dedent("""
+        import os, sys, time
+        from pathlib import Path
+        from hpobench_ordered.generation._training import Job, run_trainings
+
+        class Slow:
+            identity = {"name": "slow"}
+            def __call__(self, config, where):
+                if where == "3":
+                    Path(sys.argv[1], "reached").touch()
+                    time.sleep(float(sys.argv[2]))
+                return {"size": int(where)}
+
+        jobs = [Job(where, {"x": 0.5}) for where in "1234"]
+        outcomes = run_trainings(Slow(), jobs, Path(sys.argv[1], "kept"))
+        print([outcome["size"] for outcome in outcomes])
+    """)
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    process = subprocess.Popen([*command, "600"])
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "reached").exists() and time.monotonic() < deadline:
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = sorted((tmp_path / "kept").rglob("*.json"))
+    assert [file.parent.name for file in kept] == ["1", "2"]
+    written = [file.stat().st_mtime_ns for file in kept]
+    again = subprocess.run([*command, "0"], capture_output=True, text=True, check=True)
+    assert again.stdout == "[1, 2, 3, 4]\n"
+    assert [file.stat().st_mtime_ns for file in kept] == written
