@@ -29,6 +29,7 @@ class Option(Enum):
     WORKERS = "--workers"
     SIZES = "--sizes"
     CONFIGURATIONS = "--configs"
+    TASKS = "--tasks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Request:
         workers: Number of processes.
         sizes: Training-set sizes, ascending; the source chooses without.
         configurations: Number of configurations; the source chooses without.
+        tasks: Names of tasks; all without.
         progress: Told how far the work is.
     """
 
@@ -51,6 +53,7 @@ class Request:
     workers: int = 1
     sizes: tuple[int, ...] | None = None
     configurations: int | None = None
+    tasks: tuple[str, ...] | None = None
     progress: Progress = silent
 
     def command(self, *words: str) -> str:
@@ -60,6 +63,8 @@ class Request:
             parts.append(f"{Option.SIZES.value} {','.join(map(str, self.sizes))}")
         if self.configurations is not None:
             parts.append(f"{Option.CONFIGURATIONS.value} {self.configurations}")
+        if self.tasks is not None:
+            parts.append(f"{Option.TASKS.value} {','.join(self.tasks)}")
         return " ".join(parts)
 
 
@@ -80,6 +85,11 @@ class Source:
     fewest: int = 1
 
 
+def here() -> Path:
+    """The folder `artifacts` where the command is called."""
+    return Path("artifacts")
+
+
 @dataclass(frozen=True, slots=True)
 class Generator:
     """Makes one benchmark's artifact.
@@ -87,10 +97,12 @@ class Generator:
     Attributes:
         name: Name of the benchmark.
         sources: Sources of evaluations by name; the first is the default.
+        home: Tells the folder that artifacts go to unless asked otherwise.
     """
 
     name: str
     sources: Mapping[str, Source]
+    home: Callable[[], Path] = here
 
     def generate(
         self,
@@ -102,6 +114,7 @@ class Generator:
         workers: int | None = None,
         sizes: Sequence[int] | None = None,
         configurations: int | None = None,
+        tasks: Sequence[str] | None = None,
         progress: Progress = silent,
     ) -> Path:
         """Check what is asked for, then write the artifact, or what else a source stands for.
@@ -114,6 +127,7 @@ class Generator:
             workers: Number of processes; 1 without.
             sizes: Training-set sizes.
             configurations: Number of configurations.
+            tasks: Names of tasks; all without.
             progress: Told how far the work is.
 
         Returns:
@@ -133,6 +147,7 @@ class Generator:
             Option.WORKERS: workers,
             Option.SIZES: sizes,
             Option.CONFIGURATIONS: configurations,
+            Option.TASKS: tasks,
         }
         self._check_taken(name, {option for option, value in given.items() if value is not None})
         chosen = self.sources[name]
@@ -149,6 +164,7 @@ class Generator:
             workers=1 if workers is None else workers,
             sizes=None if sizes is None else tuple(sorted(set(sizes))),
             configurations=configurations,
+            tasks=None if tasks is None else tuple(dict.fromkeys(tasks)),
             progress=progress,
         )
         return chosen.generate(request)

@@ -1,8 +1,9 @@
+from importlib import resources
 from pathlib import Path
 
 import pytest
 
-from hpobench_ordered.artifact import Artifact
+from hpobench_ordered.artifact import Artifact, is_artifact
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.registry import generators
@@ -40,7 +41,12 @@ def test_a_source_gets_what_is_asked_for(
     folder = tmp_path / "mine"
     assert generator.generate(folder) == folder
     generator.generate(folder, source="sampled", seed=3, sizes=[433, 56, 155, 56])
-    assert recorder.requests == [Request(folder), Request(folder, seed=3, sizes=(56, 155, 433))]
+    generator.generate(folder, source="any", tasks=["49", "37", "49"])
+    assert recorder.requests == [
+        Request(folder),
+        Request(folder, seed=3, sizes=(56, 155, 433)),
+        Request(folder, tasks=("49", "37")),
+    ]
 
 
 def test_an_option_without_use_is_refused(
@@ -75,9 +81,14 @@ def test_the_command_holds_what_decides_the_result(tmp_path: Path) -> None:
     assert request.command("mine", "--source any") == (
         "hpobench-ordered generate mine --source any --seed 3 --sizes 56,155 --configs 20"
     )
+    some = Request(tmp_path, tasks=("37", "49")).command("mine")
+    assert some == "hpobench-ordered generate mine --seed 0 --tasks 37,49"
 
 
 def test_every_shipped_artifact_has_a_generator_and_names_it() -> None:
-    for name in generators():
+    folder = Path(str(resources.files("hpobench_ordered") / "artifacts"))
+    shipped = {path.name for path in folder.iterdir() if is_artifact(path)}
+    assert {"newsvendor", "xgboost-mnist"} < shipped <= generators().keys()
+    for name in shipped:
         command = Artifact.packaged(name).read_json("card.json")["command"]
         assert command.startswith(f"hpobench-ordered generate {name}")

@@ -1,0 +1,221 @@
+"""Data of a custom benchmark: a file, or one of the data sets that come with scikit-learn.
+
+Notation:
+    n   rows
+    a   columns of numbers
+    b   columns of categories
+"""
+
+import hashlib
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered.artifact import file_sha256
+from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PREFIX = "sklearn:"
+"""What names of scikit-learn's data sets begin with."""
+BUNDLED = ("breast_cancer", "diabetes", "digits", "iris", "wine")
+"""scikit-learn's data sets that need no download."""
+MOST_CATEGORIES = 100
+"""A column with more categories is an identifier, a text or a date rather than a category."""
+MISSING = -1
+"""Code of a missing category."""
+
+_UNREADABLE = (OSError, EOFError, ValueError, KeyError, BadZipFile, zlib.error)
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Rows to learn from, as they were read.
+
+    Attributes:
+        name: What it is called, such as "digits".
+        origin: Where it is from, for people.
+        numbers: Columns of numbers, NaN where missing, shape (n, a).
+        categories: Columns of categories, coded 0, 1, ... in the order of their names, `MISSING`
+            where missing, shape (n, b).
+        target: What is to be predicted, shape (n,): numbers, booleans or text, none missing.
+    """
+
+    name: str
+    origin: str
+    numbers: FloatArray
+    categories: IntArray
+    target: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+
+def read_data(data: str, *, target: str | None = None) -> DataSet:
+    """Read a data set.
+
+    Args:
+        data: A CSV, parquet or npz file, by its ending; or "sklearn:NAME".
+        target: Column of a CSV or parquet file to be predicted; the last one without.
+
+    Raises:
+        ArtifactError: The file is missing or cannot be read, holds columns that are neither
+            numbers nor categories, no rows, or rows without a target.
+        UnknownNameError: No such data set of scikit-learn, or no such column.
+        ExperimentError: A column is named where there are none.
+    """
+    path = Path(data)
+    if data.startswith(PREFIX):
+        found = _bundled(data.removeprefix(PREFIX))
+    elif path.suffix == ".npz":
+        found = _from_npz(path)
+    else:
+        return _from_table(path, target)
+    if target is not None:
+        raise ExperimentError(f"{data} has no named columns, so no target {target!r}")
+    return found
+
+
+# -- scikit-learn and npz --------------------------------------------------------------------------
+
+
+def _bundled(name: str) -> DataSet:
+    from sklearn import datasets
+
+    if name not in BUNDLED:
+        raise UnknownNameError("data set of scikit-learn", name, BUNDLED)
+    numbers, target = getattr(datasets, f"load_{name}")(return_X_y=True)
+    return _checked(name, f"scikit-learn's data set {name}", numbers, _no_columns(target), target)
+
+
+def _from_npz(path: Path) -> DataSet:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            inputs = arrays["data"] if "data" in arrays else arrays["X"]
+            target = arrays["target"] if "target" in arrays else arrays["y"]
+        numbers = inputs.reshape(len(inputs), -1).astype(np.float64)
+    except _UNREADABLE as error:
+        raise ArtifactError(
+            f"{path} is not an npz file with numbers `data` (or `X`) and `target` (or `y`): {error}"
+        ) from error
+    if target.shape != numbers.shape[:1]:
+        raise ArtifactError(f"{path} holds {len(numbers)} rows and a target of {target.shape}")
+    return _checked(path.stem, _described(path), numbers, _no_columns(target), target)
+
+
+def _no_columns(target: NDArray[Any]) -> IntArray:
+    return np.empty((len(target), 0), dtype=np.int64)
+
+
+# -- CSV and parquet -------------------------------------------------------------------------------
+
+
+def _from_table(path: Path, target: str | None) -> DataSet:
+    import pandas as pd
+
+    frame = _read_frame(path)
+    frame.columns = frame.columns.map(str)
+    chosen = frame.columns[-1] if target is None else target
+    if chosen not in frame.columns:
+        raise UnknownNameError(f"column of {path}", chosen, frame.columns)
+    inputs = frame.drop(columns=chosen)
+    if inputs.empty:
+        raise ArtifactError(
+            f"{path} has {len(frame)} rows and, beside the target {chosen!r}, "
+            f"{inputs.shape[1]} columns; columns are separated by commas"
+        )
+    columns = [inputs.iloc[:, j] for j in range(inputs.shape[1])]
+    is_number = [pd.api.types.is_numeric_dtype(column) for column in columns]
+    numbers = [
+        column.to_numpy(dtype=np.float64, na_value=np.nan)
+        for column, numeric in zip(columns, is_number, strict=True)
+        if numeric
+    ]
+    categories = [
+        _categories(path, column)
+        for column, numeric in zip(columns, is_number, strict=True)
+        if not numeric
+    ]
+    predicted = frame[chosen]
+    if predicted.isna().any():
+        missing = int(predicted.isna().sum())
+        raise ArtifactError(f"{path}: {missing} rows have no {chosen!r}, the target; remove them")
+    return _checked(
+        path.name.partition(".")[0],
+        f"{_described(path)}, target {chosen}",
+        np.stack(numbers, axis=1) if numbers else np.empty((len(frame), 0)),
+        np.stack(categories, axis=1) if categories else _no_columns(predicted.to_numpy()),
+        predicted.to_numpy(),
+    )
+
+
+def _read_frame(path: Path) -> "pd.DataFrame":
+    import pandas as pd
+
+    readers: dict[str, Callable[[Path], pd.DataFrame]] = {
+        ".csv": lambda file: pd.read_csv(file, na_values=["?"], skipinitialspace=True),
+        ".csv.gz": lambda file: pd.read_csv(file, na_values=["?"], skipinitialspace=True),
+        ".parquet": pd.read_parquet,
+    }
+    reader = next((readers[end] for end in readers if path.name.endswith(end)), None)
+    if reader is None:
+        endings = ", ".join([*readers, ".npz"])
+        raise ArtifactError(
+            f"data are a file that ends in one of {endings}, or {PREFIX}NAME with one of "
+            f"{', '.join(BUNDLED)}; got {str(path)!r}"
+        )
+    try:
+        return reader(path)
+    except _UNREADABLE as error:
+        raise ArtifactError(f"cannot read the data {path}: {error}") from error
+
+
+def _categories(path: Path, column: "pd.Series[Any]") -> IntArray:
+    import pandas as pd
+
+    if pd.api.types.is_datetime64_any_dtype(column):
+        raise ArtifactError(f"{path}: column {column.name!r} holds dates; turn them into numbers")
+    texts = column.astype(object).where(column.notna(), None)
+    factorised = pd.factorize(texts.map(str, na_action="ignore"), sort=True)
+    codes: IntArray = factorised[0].astype(np.int64)
+    names = factorised[1]
+    if len(names) > MOST_CATEGORIES:
+        raise ArtifactError(
+            f"{path}: column {column.name!r} is text with {len(names)} different values; "
+            f"categories are at most {MOST_CATEGORIES}: remove the column or turn it into numbers"
+        )
+    return codes
+
+
+# -- all -------------------------------------------------------------------------------------------
+
+
+def _described(path: Path) -> str:
+    return f"{path.name} (SHA-256 {file_sha256(path)})"
+
+
+def _checked(
+    name: str, origin: str, numbers: FloatArray, categories: IntArray, target: NDArray[Any]
+) -> DataSet:
+    if np.isinf(numbers).any():
+        raise ArtifactError(f"{origin}: infinite numbers; leave them out or put in what is meant")
+    if target.dtype.kind == "f" and not np.isfinite(target).all():
+        raise ArtifactError(f"{origin}: the target has values that are missing or infinite")
+    return DataSet(name, origin, numbers, categories, target)
+
+
+def digest_of(*arrays: NDArray[Any]) -> str:
+    """SHA-256 of what arrays hold, with their shapes and types."""
+    content = hashlib.sha256()
+    for array in arrays:
+        content.update(f"{array.dtype.str}{array.shape}".encode())
+        content.update(np.ascontiguousarray(array).tobytes())
+    return content.hexdigest()

@@ -1,0 +1,186 @@
+"""Split of a custom benchmark's data: nested training sets and a validation part.
+
+One seeded shuffle orders the rows. The last ones validate, the others are the training pool, and a
+training set of size s is the first s rows of the pool, so that every larger one holds it.
+
+Features are made with what the pool alone tells: a missing number is its column's median; a
+category is one column of 0 and 1 a choice (one column in all where there are two), a missing one is
+a choice of its own, and one that the pool does not hold has zeros only; every feature is then
+standardised by the pool's mean and standard deviation, and one that never changes only centred.
+
+Notation:
+    n   rows: N in the pool, M to validate
+    p   features
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.generation._custom_data import DataSet, digest_of
+
+MOST_CLASSES = 20
+"""A whole-number target with more distinct values is a number to predict, not a class."""
+MOST_NAMED = 5
+"""Messages name no more classes than this."""
+_SHUFFLE = 1  # tells the shuffle's random numbers from others of the same seed
+
+
+class Kind(Enum):
+    """What is predicted."""
+
+    CLASSIFICATION = "classification"
+    REGRESSION = "regression"
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training pool and validation part.
+
+    Attributes:
+        kind: What is predicted.
+        classes: Names of the classes that the targets number, in order; empty for a regression.
+        pool: Standardised features in the order training sets grow, shape (N, p).
+        pool_target: Their classes or numbers, shape (N,).
+        validation: Features of the others, standardised as the pool's, shape (M, p).
+        validation_target: Their classes or numbers, shape (M,).
+        digest: SHA-256 of data, order and cut: tells one split from another.
+    """
+
+    kind: Kind
+    classes: tuple[str, ...]
+    pool: FloatArray
+    pool_target: NDArray[Any]
+    validation: FloatArray
+    validation_target: NDArray[Any]
+    digest: str
+
+    def check_sizes(self, sizes: Sequence[int]) -> None:
+        """Check that every training set can be had and holds all classes.
+
+        Raises:
+            ExperimentError: A size is beyond the pool, or the smallest lacks a class; the message
+                names the smallest size that would do.
+        """
+        if not sizes or sizes[0] < 1:
+            raise ExperimentError(f"training-set sizes are numbers from 1 on, got {list(sizes)}")
+        if sizes[-1] > len(self.pool):
+            raise ExperimentError(
+                f"a training set of {sizes[-1]} rows needs more than the {len(self.pool)} of the "
+                f"pool; {len(self.validation)} others are held out to validate"
+            )
+        lacking = set(range(len(self.classes))) - set(self.pool_target[: sizes[0]].tolist())
+        if lacking:
+            names = _named(self.classes, lacking)
+            raise ExperimentError(
+                f"the smallest training set, {sizes[0]} rows, lacks {names}; the smallest size "
+                f"that holds all classes is {self._smallest()}"
+            )
+
+    def _smallest(self) -> int:
+        return int(np.unique(self.pool_target, return_index=True)[1].max()) + 1
+
+
+def kind_of_target(target: NDArray[Any]) -> Kind:
+    """Tell what is predicted by the target: text, booleans and few whole numbers are classes."""
+    if target.dtype.kind not in "iuf":
+        return Kind.CLASSIFICATION
+    is_few = len(np.unique(target)) <= MOST_CLASSES and not (target % 1).any()
+    return Kind.CLASSIFICATION if is_few else Kind.REGRESSION
+
+
+def split(data: DataSet, kind: Kind, *, validation: float, seed: int) -> Split:
+    """Shuffle, cut and prepare a data set.
+
+    Args:
+        data: What to split.
+        kind: What is predicted.
+        validation: Share of the rows that validate.
+        seed: Seed of the shuffle.
+
+    Raises:
+        ExperimentError: The share leaves nothing on one side, the target does not fit its kind, or
+            a class has no row in the pool.
+    """
+    cut = len(data) - round(validation * len(data))
+    if not (0 < validation < 1 and 0 < cut < len(data)):
+        raise ExperimentError(
+            f"a part between 0 and 1 is held out to validate, got {validation} of {len(data)} rows"
+        )
+    order = np.random.default_rng([seed, _SHUFFLE]).permutation(len(data))
+    target, classes = _coded_target(data, kind)
+    target = target[order]
+    absent = set(range(len(classes))) - set(target[:cut].tolist())
+    if absent:
+        raise ExperimentError(
+            f"{_named(classes, absent)} of {data.name}, of {len(classes)} classes in {len(data)} "
+            "rows, cannot be learnt: all rows are held out to validate; remove what is so rare, "
+            "choose another seed, or predict the target as a number, by a regression"
+        )
+    numbers, categories = data.numbers[order], data.categories[order]
+    features = standardised(_features(numbers, categories, cut), cut)
+    return Split(
+        kind=kind,
+        classes=classes,
+        pool=features[:cut],
+        pool_target=target[:cut],
+        validation=features[cut:],
+        validation_target=target[cut:],
+        digest=digest_of(numbers, categories, target, np.array(cut)),
+    )
+
+
+def standardised(features: FloatArray, cut: int) -> FloatArray:
+    """Standardise features by mean and standard deviation of the first `cut` rows, (n, p)."""
+    mean, deviation = features[:cut].mean(axis=0), features[:cut].std(axis=0)
+    result: FloatArray = (features - mean) / np.where(deviation > 0, deviation, 1.0)
+    return result
+
+
+def _features(numbers: FloatArray, categories: IntArray, cut: int) -> FloatArray:
+    """Fill in and code by what the first `cut` rows hold; (n, a) and (n, b) to (n, p)."""
+    known = ~np.isnan(numbers[:cut]).all(axis=0)  # a column without numbers tells nothing
+    medians = np.nanmedian(numbers[:cut, known], axis=0)
+    columns = [np.where(np.isnan(numbers[:, known]), medians, numbers[:, known])]
+    for codes in categories.T:
+        choices = np.unique(codes[:cut])
+        kept = choices if len(choices) != 2 else choices[1:]
+        columns.append((codes[:, None] == kept).astype(np.float64))
+    return np.concatenate(columns, axis=1)
+
+
+def _coded_target(data: DataSet, kind: Kind) -> tuple[NDArray[Any], tuple[str, ...]]:
+    target = data.target
+    if kind is Kind.REGRESSION:
+        if target.dtype.kind not in "iufb":
+            raise ExperimentError(
+                f"the target of {data.name} is text, such as {str(target[0])!r}; a regression "
+                "predicts numbers"
+            )
+        return target.astype(np.float64), ()
+    if target.dtype.kind == "f" and (target % 1).any():
+        raise ExperimentError(
+            f"the target of {data.name} has fractional values, such as "
+            f"{target[np.argmax(target % 1 != 0)]}; a classification predicts classes"
+        )
+    names, codes = np.unique(target.astype(str), return_inverse=True)
+    if target.dtype.kind in "iuf":  # by size, not by spelling
+        numbers, codes = np.unique(target, return_inverse=True)
+        names = numbers.astype(str)
+    if len(names) < 2:
+        raise ExperimentError(f"the target of {data.name} has one class alone, {names[0]!r}")
+    return codes.astype(np.int64), tuple(names.tolist())
+
+
+def _named(classes: Sequence[str], chosen: set[int]) -> str:
+    """Names of some classes, and how many others, such as "the classes 'a', 'b'"."""
+    names = [repr(classes[k]) for k in sorted(chosen)]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    noun = "class" if len(names) == 1 else "classes"
+    return f"the {noun} {', '.join(names[:MOST_NAMED])}{more}"

@@ -1,0 +1,190 @@
+"""Training any estimator on the nested training sets of a split.
+
+Notation:
+    s   size of a training set: its first s rows of the pool
+    M   rows that validate
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from hpobench_ordered.benchmark import Direction, Objective
+from hpobench_ordered.errors import HPOBenchOrderedError, UnknownNameError
+from hpobench_ordered.generation._custom_model import Model
+from hpobench_ordered.generation._custom_split import Kind, Split
+from hpobench_ordered.generation.base import Progress
+
+NEGATED = "neg_"
+"""What the names of scikit-learn's scorers begin with that are an error times -1."""
+LONG = 60.0
+"""Seconds of training from which on it is said how long it will take."""
+
+
+class TrainingError(HPOBenchOrderedError):
+    """A configuration could not be trained or evaluated."""
+
+
+class Failures(Enum):
+    """What becomes of a configuration that cannot be trained."""
+
+    STOP = "stop"
+    """Everything stops there; what is finished is kept."""
+    WORST = "worst"
+    """It has the worst value of all configurations on the same training set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What is measured on the validation part.
+
+    Attributes:
+        kind: What is predicted.
+        scorer: Name of a scorer of scikit-learn; None for the share of misclassified rows, or the
+            mean squared error.
+    """
+
+    kind: Kind
+    scorer: str | None = None
+
+    def __post_init__(self) -> None:
+        from sklearn.metrics import get_scorer_names
+
+        if self.scorer is not None and self.scorer not in get_scorer_names():
+            raise UnknownNameError("metric", self.scorer, get_scorer_names())
+
+    def objective(self, rows: int) -> Objective:
+        """The benchmark's objective, measured on so many rows."""
+        if self.scorer is None:
+            names = {
+                Kind.CLASSIFICATION: ("error", "share misclassified"),
+                Kind.REGRESSION: ("squared_error", "mean"),
+            }
+            name, unit = names[self.kind]
+            return Objective(name, f"{unit} of {rows} validation rows", Direction.MINIMIZE)
+        name = self.scorer.removeprefix(NEGATED)
+        direction = Direction.MAXIMIZE if name == self.scorer else Direction.MINIMIZE
+        return Objective(name, f"on {rows} validation rows", direction)
+
+    def value(self, estimator: Any, split: Split) -> float:
+        """Measure a fitted estimator on the validation part."""
+        if self.scorer is not None:
+            from sklearn.metrics import get_scorer
+
+            score = get_scorer(self.scorer)(estimator, split.validation, split.validation_target)
+            return float(-score if self.scorer.startswith(NEGATED) else score)
+        predicted = np.asarray(estimator.predict(split.validation))
+        truth = split.validation_target
+        predicted = predicted.reshape(truth.shape)
+        if self.kind is Kind.CLASSIFICATION:
+            return float(np.mean(predicted != truth))
+        return float(np.mean((predicted - truth) ** 2))
+
+
+@dataclass(frozen=True)
+class EstimatorTrainer:
+    """Trains a model on one split; a job's place is the size of its training set.
+
+    Attributes:
+        split: The data.
+        model: What is trained.
+        metric: What is measured.
+        failures: What becomes of a configuration that cannot be trained.
+    """
+
+    split: Split
+    model: Model
+    metric: Metric
+    failures: Failures = Failures.STOP
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Data, model, metric and versions; what becomes of failures decides no value."""
+        import sklearn
+
+        return {
+            "data": self.split.digest,
+            "kind": self.split.kind.value,
+            "model": self.model.path,
+            "fixed": {name: repr(value) for name, value in sorted(self.model.fixed.items())},
+            "metric": self.metric.scorer,
+            "versions": {"model": self.model.version, "scikit-learn": sklearn.__version__},
+        }
+
+    def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """Train and measure.
+
+        Returns:
+            `value` and `seconds`; or `failure`, where that is to count as the worst value.
+
+        Raises:
+            TrainingError: It failed and everything is to stop.
+        """
+        try:
+            value, seconds = self._train(config, int(where))
+        except Exception as error:  # whatever an estimator may raise
+            failure = f"{type(error).__name__}: {error}"
+            if self.failures is Failures.STOP:
+                raise TrainingError(described(self.model, config, where, failure)) from error
+            return {"failure": failure}
+        return {"value": value, "seconds": seconds}
+
+    def _train(self, config: Mapping[str, Any], size: int) -> tuple[float, float]:
+        """Value of the metric, and seconds of training and measuring."""
+        from threadpoolctl import threadpool_limits
+
+        with warnings.catch_warnings(), threadpool_limits(1):
+            warnings.simplefilter("ignore")  # such as a solver's at its last iteration
+            estimator = self.model.estimator(config)
+            begin = time.perf_counter()
+            estimator.fit(self.split.pool[:size], self.split.pool_target[:size])
+            value = self.metric.value(estimator, self.split)
+            seconds = time.perf_counter() - begin
+        if not np.isfinite(value):
+            raise ValueError(f"the metric is {value}")
+        return value, seconds
+
+
+def described(model: Model, config: Mapping[str, Any], where: str, failure: str) -> str:
+    """Say which training failed, and what can be done."""
+    keywords = ", ".join(f"{name}={value!r}" for name, value in config.items())
+    return (
+        f"{model.name}({keywords}) failed on {where} rows: {failure} -- change the search space, "
+        f"or let failures count as the worst value (--failures {Failures.WORST.value})"
+    )
+
+
+class Forecast:
+    """Passes progress on and says, once a few trainings tell, how long the others will take.
+
+    Args:
+        progress: Told everything.
+        tell: Told how long it will take, if that is long.
+        after: Number of trainings that tell.
+    """
+
+    def __init__(self, progress: Progress, tell: Callable[[str], None], *, after: int) -> None:
+        self._progress, self._tell, self._after = progress, tell, after
+        self._begin: tuple[float, int] | None = None
+        self._is_over = False
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        """Take notice of finished trainings; the first call tells how many there were before."""
+        self._progress(step, done, total)
+        if self._begin is None:
+            self._begin = time.perf_counter(), done
+        since, found = self._begin
+        if self._is_over or done - found < self._after:
+            return
+        self._is_over = True
+        left = (time.perf_counter() - since) / (done - found) * (total - done)
+        if left > LONG:
+            self._tell(
+                f"about {left / 60:.0f} minutes of training are left; "
+                "stop it whenever you like, the same command continues"
+            )

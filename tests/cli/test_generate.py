@@ -1,0 +1,194 @@
+"""`hpobench-ordered generate` as a user runs it: in a process of its own, in an empty folder."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from hpobench_ordered.artifact import Artifact
+from hpobench_ordered.registry import LOCAL_VARIABLE, generators
+
+MAIN = "import sys; from hpobench_ordered.cli import main; main()"
+SIZES = ("--sizes", "20,60", "--configs", "10", "--workers", "1")
+WINE = ("--data", "sklearn:wine", "--model", "sklearn.tree:DecisionTreeClassifier")
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-c", MAIN, *words]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {**os.environ, LOCAL_VARIABLE: str(tmp_path / "own")}
+
+
+@pytest.fixture
+def cli(tmp_path: Path, environment: dict[str, str]):  # type: ignore[no-untyped-def]
+    def call(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command(*words),
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment,
+            check=False,
+        )
+
+    return call
+
+
+def custom(name: str, *words: str) -> Sequence[str]:
+    return ["generate", "custom", "--name", name, *words]
+
+
+def test_a_benchmark_of_ones_own_can_be_used_at_once(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    result = cli(*custom("wine-tree", *WINE, *SIZES))
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == f"{tmp_path / 'own' / 'wine-tree'}\n"
+    assert "hpobench-ordered run --benchmark wine-tree" in result.stderr
+    assert "wine-tree@1" in cli("list").stdout
+    info = cli("info", "wine-tree").stdout
+    assert "minimize error" in info
+    assert "generate custom --model sklearn.tree:DecisionTreeClassifier" in info
+    run = cli("run", "--benchmark", "wine-tree", "--seeds", "2", "--trials", "4", "--workers", "1")
+    assert run.returncode == 0, run.stderr
+    assert "wine-tree@1" in run.stdout and "simple-ordered" in run.stdout
+    again = cli(*custom("wine-tree", *WINE, *SIZES))
+    assert (again.returncode, again.stdout) == (1, "")
+    assert "--replace" in again.stderr
+
+
+def test_a_model_of_ones_own_lies_in_the_folder(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "mine.py").write_text(
+        textwrap.dedent("""
+            import numpy as np
+
+            class Constant:
+                def __init__(self, level, *, mode, sign):
+                    assert mode == "fast" and sign == -1
+                    self.level = level
+                def fit(self, x, y):
+                    self.sum = self.level * len(y)
+                def predict(self, x):
+                    return np.full(len(x), self.sum)
+        """)
+    )
+    (tmp_path / "space.json").write_text(
+        '{"hyperparameters": [{"type": "uniform_float", "name": "level", "lower": 0, "upper": 9,'
+        ' "log": false}]}'
+    )
+    (tmp_path / "table.csv").write_text("x,y\n" + "".join(f"{k},{k / 4}\n" for k in range(100)))
+    words = ["--data", "table.csv", "--model", "mine:Constant", "--space", "space.json"]
+    settings = ["--set", "mode=fast", "--set", "sign=-1"]
+    workers = ["--sizes", "20,60", "--configs", "10", "--workers", "2"]
+    result = cli(*custom("line", *words, *settings, *workers, "--output", "made"))
+    assert result.returncode == 0, result.stderr
+    assert f"--benchmark {Path('made', 'line')}" in result.stderr
+    assert float(cli("evaluate", "made/line", "--task", "20", "level=3").stdout) > 0
+    assert "Traceback" not in result.stderr
+    failed = cli(*custom("other", *words, *SIZES, "--set", "mode=slow", "--set", "sign=-1"))
+    assert failed.returncode == 2
+    assert "AssertionError" in failed.stderr and "Traceback" not in failed.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is sent as a signal")
+def test_what_is_interrupted_continues(cli, tmp_path: Path, environment: dict[str, str]) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "mine.py").write_text(
+        textwrap.dedent("""
+            import time
+            from pathlib import Path
+            from sklearn.tree import DecisionTreeClassifier
+
+            def slow(max_depth, *, random_state):
+                if Path("slow").exists():
+                    time.sleep(1)
+                return DecisionTreeClassifier(max_depth=max_depth, random_state=random_state)
+        """)
+    )
+    (tmp_path / "space.json").write_text(
+        '{"hyperparameters": [{"type": "uniform_int", "name": "max_depth", "lower": 1,'
+        ' "upper": 9, "log": false}]}'
+    )
+    words = ["--data", "sklearn:wine", "--model", "mine:slow", "--space", "space.json"]
+    workers = ["--sizes", "20,60", "--configs", "10", "--workers", "2"]
+    asked = custom("wine-slow", *words, *workers)
+    (tmp_path / "slow").touch()
+    process = subprocess.Popen(
+        command(*asked),
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    kept = tmp_path / "own" / "wine-slow-evaluations"
+    deadline = time.monotonic() + 60
+    while len(list(kept.rglob("*.json"))) < 2 and time.monotonic() < deadline:
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers, too
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted; what is finished is kept: the same command continues" in said
+    assert "Traceback" not in said
+    finished = {path: path.stat().st_mtime_ns for path in kept.rglob("*.json")}
+    assert 2 <= len(finished) < 20
+    assert not (tmp_path / "own" / "wine-slow").exists()
+    (tmp_path / "slow").unlink()
+    again = cli(*asked)
+    assert again.returncode == 0, again.stderr
+    assert all(path.stat().st_mtime_ns == written for path, written in finished.items())
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--sizes", "60", *WINE], 2, "--name"),
+        (["--name", "x", *WINE], 2, "--sizes"),
+        (["--name", "x", *WINE, "--sizes", "a,b"], 2, "56,155,433"),
+        (["--name", "x", *WINE, "--sizes", "60", "--set", "depth"], 2, "KEYWORD=VALUE"),
+        (["--name", "x", *WINE, "--sizes", "60", "--set", "depth=3"], 2, "'max_depth'"),
+        (["--name", "newsvendor", *WINE, "--sizes", "60"], 1, "already"),
+        (["--name", "x", *WINE, "--sizes", "60", "--metrics", "x"], 2, "--metric"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_message(
+    cli,  # type: ignore[no-untyped-def]
+    words: list[str],
+    code: int,
+    message: str,
+    tmp_path: Path,
+) -> None:
+    result = cli("generate", "custom", *words)
+    assert (result.returncode, result.stdout) == (code, "")
+    assert message in result.stderr and "Traceback" not in result.stderr
+    assert not list(tmp_path.iterdir()) or not list((tmp_path / "own").iterdir())
+
+
+def test_options_may_come_before_the_name(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    assert cli("generate", "--output", "mine", "newsvendor").stdout == "mine/newsvendor\n"
+    assert cli("generate", "newsvendor", "--output", "more").stdout == "more/newsvendor\n"
+    first, second = (Artifact(tmp_path / place / "newsvendor") for place in ("mine", "more"))
+    assert first.sums() == second.sums()
+
+
+def test_help_tells_the_two_ways_apart(cli) -> None:  # type: ignore[no-untyped-def]
+    both = " ".join(cli("generate", "--help").stdout.split())
+    assert (
+        "Usage: hpobench-ordered generate NAME [OPTIONS] hpobench-ordered generate custom" in both
+    )
+    assert "custom --help Make a benchmark of your own" in both
+    assert all(f"{name} --source" in both for name in generators())
+    own = " ".join(cli("generate", "custom", "--help").stdout.split())
+    assert "Usage: hpobench-ordered generate custom [OPTIONS]" in own
+    for option in ("--model", "--data", "--sizes", "--space", "--set", "--metric", "--replace"):
+        assert option in own
+    named = cli("generate", "newsvendor", "--help").stdout
+    assert named.startswith("Usage: hpobench-ordered generate NAME [OPTIONS]")
+    assert "--source" in named and "--model MODULE" not in named.partition("Examples")[0]

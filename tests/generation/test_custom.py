@@ -1,0 +1,787 @@
+"""Custom benchmarks: data, split, model, training, and what becomes of it."""
+
+import itertools
+import json
+import pickle
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hpobench_ordered as hbo
+from hpobench_ordered.artifact import Artifact
+from hpobench_ordered.benchmark import Direction
+from hpobench_ordered.errors import (
+    ArtifactError,
+    DuplicateNameError,
+    ExperimentError,
+    InvalidSpaceError,
+    UnknownNameError,
+)
+from hpobench_ordered.generation import _custom_training as training
+from hpobench_ordered.generation import _forest
+from hpobench_ordered.generation import _mnist as mnist
+from hpobench_ordered.generation._best import best_known
+from hpobench_ordered.generation._custom_data import DataSet, read_data
+from hpobench_ordered.generation._custom_model import Model, kind_of_estimator
+from hpobench_ordered.generation._custom_split import (
+    Kind,
+    Split,
+    kind_of_target,
+    split,
+    standardised,
+)
+from hpobench_ordered.generation._custom_training import (
+    EstimatorTrainer,
+    Failures,
+    Forecast,
+    Metric,
+    TrainingError,
+)
+from hpobench_ordered.generation._raw import read_raw
+from hpobench_ordered.generation._xgboost_training import AS_PUBLISHED, XGBoostTrainer
+from hpobench_ordered.generation.custom import Custom, generate_custom
+from hpobench_ordered.registry import LOCAL_VARIABLE, generators
+from hpobench_ordered.testing import check_benchmark
+
+TREE = "sklearn.tree:DecisionTreeClassifier"
+TABLE = """colour,size,weight,kind
+red,1,2.5,a
+blue,?,3.5,b
+,3,,a
+red,4,1.5,b
+green,5,0.5,a
+"""
+TOY = """
+    import numpy as np
+
+    class Line:
+        '''Predicts a * size of its training set + b; lacks a seed and much else.'''
+
+        def __init__(self, a, b=0.0, **others):
+            if a > 5:
+                raise ValueError("a is too large")
+            self.a, self.b = a, b
+
+        def fit(self, x, y):
+            if self.a > 3 and len(y) > 25:
+                raise ValueError("a is large")
+            self.value = self.a * len(y) + self.b
+
+        def predict(self, x):
+            return np.full(len(x), self.value)
+
+    def make(a, *, b=1.0, random_state=None):
+        return Line(a, b)
+
+    NUMBER = 3
+"""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    file = tmp_path / "things.csv"
+    file.write_text(TABLE)
+    return file
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Name of a module of the user's own."""
+    toys = tmp_path / "toys"
+    toys.mkdir()
+    name = f"toy_{next(COUNTER)}"  # modules stay imported
+    (toys / f"{name}.py").write_text("\n".join(line[4:] for line in TOY.splitlines()))
+    monkeypatch.syspath_prepend(toys)
+    return name
+
+
+COUNTER: Iterator[int] = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def digits() -> Split:
+    return split(read_data("sklearn:digits"), Kind.CLASSIFICATION, validation=0.25, seed=0)
+
+
+def data_set(target: np.ndarray, numbers: np.ndarray | None = None) -> DataSet:
+    n = len(target)
+    inputs = np.arange(2.0 * n).reshape(n, 2) if numbers is None else numbers
+    return DataSet("made", "made here", inputs, np.empty((n, 0), np.int64), target)
+
+
+class TestData:
+    def test_reads_a_table(self, table: Path) -> None:
+        data = read_data(str(table))
+        assert data.name == "things"
+        assert data.target.tolist() == list("ababa")
+        np.testing.assert_array_equal(
+            data.numbers, [[1, 2.5], [np.nan, 3.5], [3, np.nan], [4, 1.5], [5, 0.5]]
+        )
+        assert data.categories.tolist() == [[2], [0], [-1], [2], [1]]
+        assert "things.csv (SHA-256 " in data.origin
+
+    def test_any_column_can_be_the_target(self, table: Path) -> None:
+        (table.parent / "full.csv").write_text(TABLE.replace("3,,", "3,4.5,"))
+        data = read_data(str(table.parent / "full.csv"), target="weight")
+        assert data.target.tolist() == [2.5, 3.5, 4.5, 1.5, 0.5]
+        assert (data.numbers.shape, data.categories.shape) == ((5, 1), (5, 2))
+        with pytest.raises(ArtifactError, match="1 rows have no 'weight'"):
+            read_data(str(table), target="weight")
+        with pytest.raises(UnknownNameError, match="did you mean 'weight'"):
+            read_data(str(table), target="wight")
+
+    def test_formats_hold_the_same(self, table: Path, tmp_path: Path) -> None:
+        expected = read_data(str(table))
+        frame = pd.read_csv(table, na_values="?")
+        frame.to_parquet(tmp_path / "things.parquet")
+        frame.astype({"colour": "category"}).to_csv(tmp_path / "more.csv.gz", index=False)
+        for name in ("things.parquet", "more.csv.gz"):
+            found = read_data(str(tmp_path / name))
+            np.testing.assert_array_equal(found.numbers, expected.numbers)
+            np.testing.assert_array_equal(found.categories, expected.categories)
+            assert found.target.tolist() == expected.target.tolist()
+
+    @pytest.mark.parametrize("names", [("data", "target"), ("X", "y")])
+    def test_reads_arrays_of_any_shape(self, tmp_path: Path, names: tuple[str, str]) -> None:
+        images = np.arange(24, dtype=np.uint8).reshape(3, 2, 4)
+        arrays = dict(zip(names, (images, np.array(["cat", "dog", "cat"])), strict=True))
+        np.savez(tmp_path / "x.npz", **arrays)
+        data = read_data(str(tmp_path / "x.npz"))
+        np.testing.assert_array_equal(data.numbers, images.reshape(3, 8))
+        assert data.target.tolist() == ["cat", "dog", "cat"]
+
+    def test_knows_scikit_learns(self) -> None:
+        data = read_data("sklearn:digits")
+        assert (data.name, data.numbers.shape) == ("digits", (1797, 64))
+        with pytest.raises(UnknownNameError, match="did you mean 'digits'"):
+            read_data("sklearn:digit")
+        with pytest.raises(ExperimentError, match="no named columns"):
+            read_data("sklearn:digits", target="class")
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ("a;b\n1;2\n", "separated by commas"),
+            ("a,b\n", "0 rows"),
+            ("a,b\n1,x\n2,\n", "1 rows have no 'b'"),
+            ("a,b\ninf,1\n2,3\n", "infinite"),
+            ("a,b\n" + "".join(f"x{k},1\n" for k in range(101)), "101 different values"),
+            ('a,b\n"1,2\n', "cannot read"),
+            ("", "cannot read"),
+        ],
+    )
+    def test_other_tables_are_refused(self, tmp_path: Path, content: str, message: str) -> None:
+        file = tmp_path / "x.csv"
+        file.write_text(content)
+        with pytest.raises(ArtifactError, match=message):
+            read_data(str(file))
+
+    def test_other_files_are_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(ArtifactError, match="No such file"):
+            read_data(str(tmp_path / "x.csv"))
+        with pytest.raises(ArtifactError, match=r"\.parquet, \.npz, or sklearn:NAME"):
+            read_data("x.txt")
+        np.savez(tmp_path / "x.npz", data=np.array([{}]), target=np.ones(1), allow_pickle=True)
+        with pytest.raises(ArtifactError, match="`data`"):
+            read_data(str(tmp_path / "x.npz"))
+        np.savez(tmp_path / "x.npz", data=np.ones((3, 2)), target=np.ones((3, 2)))
+        with pytest.raises(ArtifactError, match="3 rows and a target of"):
+            read_data(str(tmp_path / "x.npz"))
+        pd.DataFrame({"a": pd.to_datetime(["2020-01-01"]), "b": [1]}).to_parquet(
+            tmp_path / "x.parquet"
+        )
+        with pytest.raises(ArtifactError, match="'a' holds dates"):
+            read_data(str(tmp_path / "x.parquet"))
+
+
+class TestSplit:
+    def test_features_are_what_scikit_learns_preprocessing_makes_of_the_pool(self) -> None:
+        from sklearn.compose import make_column_transformer
+        from sklearn.impute import SimpleImputer
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+        rng = np.random.default_rng(0)
+        numbers = rng.normal(5, 3, (80, 3))
+        numbers[rng.random((80, 3)) < 0.2] = np.nan
+        categories = np.stack([rng.integers(-1, 3, 80), rng.integers(0, 2, 80)], axis=1)
+        data = DataSet("made", "", numbers, categories, rng.integers(0, 2, 80))
+        found = split(data, Kind.CLASSIFICATION, validation=0.25, seed=3)
+        assert (len(found.pool), len(found.validation)) == (60, 20)
+        # The order, told by targets that number the rows.
+        rows = split(
+            replace(data, target=np.arange(80.0)), Kind.REGRESSION, validation=0.25, seed=3
+        )
+        pool = rows.pool_target.astype(int)
+        others = rows.validation_target.astype(int)
+        assert sorted([*pool, *others]) == list(range(80))
+        expected = make_pipeline(
+            make_column_transformer(
+                (SimpleImputer(strategy="median"), [0, 1, 2]),
+                (OneHotEncoder(drop="if_binary", sparse_output=False), [3, 4]),
+            ),
+            StandardScaler(),
+        ).fit(np.concatenate([numbers, categories], axis=1)[pool])
+        both = np.concatenate([numbers, categories], axis=1)
+        np.testing.assert_allclose(found.pool, expected.transform(both[pool]), atol=1e-12)
+        np.testing.assert_allclose(found.validation, expected.transform(both[others]), atol=1e-12)
+        np.testing.assert_array_equal(found.pool_target, data.target[pool])
+
+    def test_columns_that_tell_nothing(self) -> None:
+        numbers = np.array([[1.0, np.nan, 7.0]] * 8)
+        numbers[:, 0] = range(8)
+        found = split(
+            data_set(np.arange(8) % 2, numbers), Kind.CLASSIFICATION, validation=0.25, seed=0
+        )
+        assert found.pool.shape == (6, 2)  # one without a number is dropped
+        assert not found.pool[:, 1].any()  # a constant one is centred
+
+    def test_seed_and_data_tell_splits_apart(self) -> None:
+        data = data_set(np.arange(40) % 2)
+        make = partial(split, kind=Kind.CLASSIFICATION, validation=0.25)
+        digests = {make(data, seed=seed).digest for seed in range(5)}
+        changed = replace(data, numbers=data.numbers + np.eye(40, 2))
+        digests |= {
+            make(changed, seed=0).digest,
+            split(data, Kind.CLASSIFICATION, validation=0.5, seed=0).digest,
+        }
+        assert len(digests) == 7
+        assert make(data, seed=0).digest == make(data, seed=0).digest
+
+    def test_standardises_as_xgboost_mnist(
+        self, images: tuple[np.ndarray, np.ndarray], small: mnist.Split
+    ) -> None:
+        data, target = images
+        order = np.arange(len(data))
+        rng = np.random.RandomState(mnist.SHUFFLE_SEED)
+        rng.shuffle(order)
+        while len(set(target[order[:20]])) < 10:
+            rng.shuffle(order)
+        features = standardised(data[order].astype(np.float64), 300)
+        np.testing.assert_array_equal(features.astype(np.float32)[:300], small.pool)
+        np.testing.assert_array_equal(features.astype(np.float32)[300:], small.validation)
+
+    @given(
+        labels=st.lists(st.integers(0, 3), min_size=12, max_size=60),
+        seed=st.integers(0, 5),
+    )
+    def test_the_smallest_size_that_is_named_is_the_smallest(
+        self, labels: list[int], seed: int
+    ) -> None:
+        data = data_set(np.array([*labels, 0, 1] * 4))
+        try:
+            parts = split(data, Kind.CLASSIFICATION, validation=0.25, seed=seed)
+        except ExperimentError:
+            return
+        with pytest.raises(
+            ExperimentError, match=r"lacks the class(es)? .* classes is (\d+)"
+        ) as caught:
+            parts.check_sizes([1])
+        smallest = int(str(caught.value).rpartition(" ")[2])
+        parts.check_sizes([smallest, len(parts.pool)])
+        with pytest.raises(ExperimentError, match="lacks"):
+            parts.check_sizes([smallest - 1])
+        with pytest.raises(ExperimentError, match=f"more than the {len(parts.pool)} of the pool"):
+            parts.check_sizes([smallest, len(parts.pool) + 1])
+
+    @pytest.mark.parametrize(
+        ("target", "kind"),
+        [
+            (["a", "b"], Kind.CLASSIFICATION),
+            ([True, False], Kind.CLASSIFICATION),
+            ([0, 1, 2], Kind.CLASSIFICATION),
+            ([0.0, 1.0], Kind.CLASSIFICATION),
+            ([0.5, 1.0], Kind.REGRESSION),
+            (range(21), Kind.REGRESSION),
+        ],
+    )
+    def test_the_target_tells_its_kind(self, target: Any, kind: Kind) -> None:
+        assert kind_of_target(np.array(target)) is kind
+
+    def test_classes_are_numbered_in_order(self) -> None:
+        target = np.array([10, 9, 100] * 4)
+        parts = split(data_set(target), Kind.CLASSIFICATION, validation=0.25, seed=0)
+        assert parts.classes == ("9", "10", "100")
+        numbers = split(data_set(target), Kind.REGRESSION, validation=0.25, seed=0).pool_target
+        np.testing.assert_array_equal(np.array([9, 10, 100])[parts.pool_target], numbers)
+
+    @pytest.mark.parametrize(
+        ("target", "kind", "validation", "message"),
+        [
+            (["a"] * 8, Kind.CLASSIFICATION, 0.25, "one class alone"),
+            ([0.5, 1.5] * 4, Kind.CLASSIFICATION, 0.25, "fractional values, such as 0.5"),
+            (["a", "b"] * 4, Kind.REGRESSION, 0.25, "is text, such as 'a'"),
+            ([0, 1] * 4, Kind.CLASSIFICATION, 0.0, "between 0 and 1"),
+            ([0, 1] * 4, Kind.CLASSIFICATION, 0.01, "between 0 and 1"),
+            ([0, 1] * 4, Kind.CLASSIFICATION, 0.99, "between 0 and 1"),
+            (
+                range(40),
+                Kind.CLASSIFICATION,
+                0.25,
+                r"and 5 more of made, of 40 classes .* regression",
+            ),
+        ],
+    )
+    def test_what_cannot_be_split_is_refused(
+        self, target: Any, kind: Kind, validation: float, message: str
+    ) -> None:
+        with pytest.raises(ExperimentError, match=message):
+            split(data_set(np.array(target)), kind, validation=validation, seed=0)
+
+
+class TestModel:
+    @pytest.mark.parametrize(
+        ("path", "message"),
+        [
+            ("sklearn.tree.DecisionTreeClassifier", f"did you mean '{TREE}'"),
+            ("sklearn.tree:", "MODULE:CLASS"),
+            ("sklearn.trees:X", r"did you mean 'sklearn\.tree'"),
+            ("sklaern.tree:X", "did you mean 'sklearn'"),
+            ("qqqqqq:X", "is it installed, or a file in this folder"),
+            ("sklearn.tree:DecisionTree", "did you mean 'BaseDecisionTree'"),
+            ("{toy}:NUMBER", "no class"),
+        ],
+    )
+    def test_names_that_cannot_be(self, toy: str, path: str, message: str) -> None:
+        with pytest.raises((ExperimentError, UnknownNameError), match=message):
+            Model.imported(path.format(toy=toy), fixed={}, seed=0)
+
+    @pytest.mark.parametrize(
+        ("code", "message"),
+        [
+            ("import no_such_library", "needs 'no_such_library'"),
+            ("1 / 0", "ZeroDivisionError"),
+            ("def", "SyntaxError"),
+        ],
+    )
+    def test_broken_modules(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, message: str
+    ) -> None:
+        name = f"broken_{next(COUNTER)}"
+        (tmp_path / f"{name}.py").write_text(code)
+        monkeypatch.syspath_prepend(tmp_path)
+        with pytest.raises(ExperimentError, match=message):
+            Model.imported(f"{name}:X", fixed={}, seed=0)
+
+    def test_seed_and_threads_go_where_they_are_taken(self, toy: str) -> None:
+        def fixed(path: str, **given: Any) -> dict[str, Any]:
+            return dict(Model.imported(path, fixed=given, seed=7).fixed)
+
+        assert fixed("sklearn.ensemble:RandomForestClassifier") == {"random_state": 7, "n_jobs": 1}
+        assert fixed(TREE, random_state=3, max_depth=2) == {"random_state": 3, "max_depth": 2}
+        assert fixed("sklearn.svm:SVR") == {}
+        assert fixed(f"{toy}:Line") == {}
+        assert fixed(f"{toy}:make") == {"random_state": 7}
+
+    def test_derived_classes_pass_keywords_on(self) -> None:
+        pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
+        model = Model.imported("xgboost:XGBClassifier", fixed={}, seed=7)
+        assert model.fixed == {"random_state": 7, "n_jobs": 1}
+
+    def test_keywords_are_checked(self, toy: str) -> None:
+        with pytest.raises(UnknownNameError, match="did you mean 'max_depth'"):
+            Model.imported(TREE, fixed={"depth": 3}, seed=0)
+        with pytest.raises(UnknownNameError, match="keyword of"):
+            Model.imported(f"{toy}:make", fixed={"c": 3}, seed=0)
+        Model.imported(f"{toy}:Line", fixed={"c": 3}, seed=0)
+
+    def test_kinds(self, toy: str) -> None:
+        from sklearn.svm import SVC, SVR
+
+        assert kind_of_estimator(SVC()) is Kind.CLASSIFICATION
+        assert kind_of_estimator(SVR()) is Kind.REGRESSION
+        assert (
+            kind_of_estimator(Model.imported(f"{toy}:make", fixed={}, seed=0).estimator({"a": 1}))
+            is None
+        )
+
+    def test_the_version_of_a_module_is_its_content(self, toy: str) -> None:
+        import sklearn
+
+        assert Model.imported(TREE, fixed={}, seed=0).version == sklearn.__version__
+        assert Model.imported(f"{toy}:make", fixed={}, seed=0).version.startswith("SHA-256 ")
+
+
+class TestTraining:
+    def test_trains_on_the_first_rows_of_the_pool(self, digits: Split) -> None:
+        from sklearn.tree import DecisionTreeClassifier
+
+        trainer = EstimatorTrainer(
+            digits, Model.imported(TREE, fixed={}, seed=5), Metric(Kind.CLASSIFICATION)
+        )
+        tree = DecisionTreeClassifier(max_depth=7, random_state=5)
+        tree.fit(digits.pool[:300], digits.pool_target[:300])
+        wrong = np.mean(tree.predict(digits.validation) != digits.validation_target)
+        assert trainer({"max_depth": 7}, "300")["value"] == wrong
+        assert pickle.loads(pickle.dumps(trainer))({"max_depth": 7}, "300")["value"] == wrong
+
+    @pytest.mark.parametrize("min_child_weight", [1.0, 32.0])
+    def test_counts_the_errors_that_the_trainer_of_xgboost_mnist_counts(
+        self, images: tuple[np.ndarray, np.ndarray], small: mnist.Split, min_child_weight: float
+    ) -> None:
+        pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
+        parts = Split(
+            kind=Kind.CLASSIFICATION,
+            classes=tuple("0123456789"),
+            pool=small.pool.astype(np.float64),
+            pool_target=small.pool_labels,
+            validation=small.validation.astype(np.float64),
+            validation_target=small.validation_labels,
+            digest=small.digest,
+        )
+        fixed = {
+            "tree_method": AS_PUBLISHED.tree_method.value,
+            "base_score": AS_PUBLISHED.base_score,
+        }
+        model = Model.imported("xgboost:XGBClassifier", fixed=fixed, seed=0)
+        own = EstimatorTrainer(parts, model, Metric(Kind.CLASSIFICATION))
+        authors = XGBoostTrainer(small)
+        for rate, depth, size in itertools.product((0.01, 0.5), (2, 9), ("20", "90", "300")):
+            config = {
+                "learning_rate": rate,
+                "max_depth": depth,
+                "min_child_weight": min_child_weight,
+                "n_estimators": 6,
+            }
+            share = own(config, size)["value"]
+            assert share * len(small.validation) == pytest.approx(
+                authors(config, size)["error_count"], abs=1e-9
+            )
+
+    def test_metrics_are_scikit_learns(self, digits: Split) -> None:
+        from sklearn.metrics import log_loss
+        from sklearn.tree import DecisionTreeClassifier
+
+        model = Model.imported(TREE, fixed={"min_samples_leaf": 9}, seed=0)
+        tree = DecisionTreeClassifier(min_samples_leaf=9, random_state=0)
+        tree.fit(digits.pool[:300], digits.pool_target[:300])
+        accuracy = tree.score(digits.validation, digits.validation_target)
+        loss = log_loss(digits.validation_target, tree.predict_proba(digits.validation))
+        for scorer, expected, direction in (
+            (None, 1 - accuracy, Direction.MINIMIZE),
+            ("accuracy", accuracy, Direction.MAXIMIZE),
+            ("neg_log_loss", loss, Direction.MINIMIZE),
+        ):
+            metric = Metric(Kind.CLASSIFICATION, scorer)
+            value = EstimatorTrainer(digits, model, metric)({}, "300")["value"]
+            assert value == pytest.approx(expected)
+            assert metric.objective(449).direction is direction
+        assert Metric(Kind.CLASSIFICATION, "neg_log_loss").objective(449).name == "log_loss"
+        with pytest.raises(UnknownNameError, match="did you mean 'roc_auc'"):
+            Metric(Kind.CLASSIFICATION, "roc-auc")
+
+    def test_regressions_have_the_mean_squared_error(self, toy: str) -> None:
+        parts = split(data_set(np.arange(40) / 4), Kind.REGRESSION, validation=0.25, seed=0)
+        model = Model.imported(f"{toy}:Line", fixed={}, seed=0)
+        value = EstimatorTrainer(parts, model, Metric(Kind.REGRESSION))({"a": 0.1}, "20")["value"]
+        assert value == pytest.approx(np.mean((parts.validation_target - 2.0) ** 2))
+
+    @pytest.mark.parametrize(
+        ("config", "size", "message"),
+        [
+            ({"a": 4}, "30", r"Line\(a=4\) failed on 30 rows: ValueError: a is large"),
+            ({"a": 6}, "10", r"Line\(a=6\) failed on 10 rows: ValueError: a is too large"),
+            ({"a": float("inf")}, "10", "the metric is inf|too large"),
+            ({"a": 1, "b": float("nan")}, "10", "the metric is nan"),
+        ],
+    )
+    def test_failures(self, toy: str, config: dict[str, Any], size: str, message: str) -> None:
+        parts = split(data_set(np.arange(40) / 4), Kind.REGRESSION, validation=0.25, seed=0)
+        trainer = EstimatorTrainer(
+            parts, Model.imported(f"{toy}:Line", fixed={}, seed=0), Metric(Kind.REGRESSION)
+        )
+        with pytest.raises(TrainingError, match=message) as caught:
+            trainer(config, size)
+        assert "--failures worst" in str(caught.value)
+        outcome = replace(trainer, failures=Failures.WORST)(config, size)
+        assert outcome["failure"] in str(caught.value)
+
+    def test_identity_holds_what_decides_a_value(self, digits: Split) -> None:
+        model = Model.imported(TREE, fixed={}, seed=0)
+        trainer = EstimatorTrainer(digits, model, Metric(Kind.CLASSIFICATION))
+        json.dumps(trainer.identity)
+        assert replace(trainer, failures=Failures.WORST).identity == trainer.identity
+        others = [
+            replace(trainer, split=replace(digits, digest="x")),
+            replace(trainer, model=Model.imported(TREE, fixed={}, seed=1)),
+            replace(trainer, model=Model.imported(TREE, fixed={"max_depth": (1, 2)}, seed=0)),
+            replace(trainer, model=replace(model, version="0")),
+            replace(trainer, metric=Metric(Kind.CLASSIFICATION, "accuracy")),
+        ]
+        texts = {json.dumps(one.identity) for one in [trainer, *others]}
+        assert len(texts) == 6
+
+    def test_warnings_of_estimators_are_not_shown(self, digits: Split) -> None:
+        model = Model.imported("sklearn.linear_model:LogisticRegression", fixed={}, seed=0)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            EstimatorTrainer(digits, model, Metric(Kind.CLASSIFICATION))({"max_iter": 1}, "100")
+        assert not seen
+
+    @pytest.mark.parametrize(("seconds", "said"), [(1.0, []), (75.0, ["about 5 minutes"])])
+    def test_a_long_training_is_announced_once(
+        self, monkeypatch: pytest.MonkeyPatch, seconds: float, said: list[str]
+    ) -> None:
+        now = itertools.count(0.0, seconds)
+        monkeypatch.setattr(training.time, "perf_counter", lambda: next(now))
+        seen: list[int] = []
+        told: list[str] = []
+        forecast = Forecast(lambda step, done, total: seen.append(done), told.append, after=5)
+        for done in range(10, 36):
+            forecast("training", done, 35)
+        assert seen == list(range(10, 36))
+        assert [message[:15] for message in told] == said
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small search for the best known values."""
+    monkeypatch.setattr(_forest, "best_known", partial(best_known, draws=200))
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: None) -> Path:
+    """Folder of the user's own benchmarks, empty."""
+    folder = tmp_path / "own"
+    monkeypatch.setenv(LOCAL_VARIABLE, str(folder))
+    return folder
+
+
+CUSTOM = Custom(
+    name="wine-tree", model=TREE, data="sklearn:wine", sizes=[60, 20, 120, 20], configurations=12
+)
+"""Twelve trees on three sizes."""
+
+
+class TestGeneration:
+    def test_makes_a_benchmark_that_is_found_by_its_name(self, own: Path) -> None:
+        steps: set[str] = set()
+        written = generate_custom(CUSTOM, progress=lambda step, done, total: steps.add(step))
+        assert written == own / "wine-tree"
+        assert "training" in steps
+        assert "wine-tree" in hbo.list_benchmarks()
+        bench = hbo.load("wine-tree")
+        assert [task.name for task in bench.tasks] == ["20", "60", "120"]
+        assert [dict(task.context) for task in bench.tasks] == [
+            {"train_size": size} for size in (20, 60, 120)
+        ]
+        assert bench.objective.direction is Direction.MINIMIZE
+        check_benchmark(bench)
+
+    def test_values_and_table_are_those_of_the_trainings(self, own: Path) -> None:
+        written = generate_custom(CUSTOM)
+        bench = hbo.load("wine-tree")
+        raw = read_raw(
+            own / "wine-tree-evaluations.parquet", benchmark="wine-tree", space=bench.space
+        )
+        assert list(raw.tasks) == ["20", "60", "120"]
+        assert raw.about.contexts == {name: {"train_size": float(name)} for name in raw.tasks}
+        parts = split(read_data("sklearn:wine"), Kind.CLASSIFICATION, validation=0.25, seed=0)
+        trainer = EstimatorTrainer(
+            parts, Model.imported(TREE, fixed={}, seed=0), Metric(Kind.CLASSIFICATION)
+        )
+        drawn = bench.space.sample_unit(np.random.default_rng(0), 12)
+        for task in bench.tasks:
+            found = raw.tasks[task.name]
+            np.testing.assert_array_equal(found.values, bench.space.decode(drawn))
+            expected = [
+                trainer(config, task.name)["value"] for config in bench.space.configs(found.values)
+            ]
+            np.testing.assert_array_equal(found.objective, expected)
+            # The forest was fitted to these, so it is close to them.
+            predicted = task.evaluate_many(found.values)
+            assert np.abs(predicted - expected).mean() < np.std(expected)
+        card = Artifact(written).read_json("card.json")
+        assert (card["evaluations"], card["configurations"]) == (36, 12)
+        assert card["command"] == (
+            f"hpobench-ordered generate custom --model {TREE} --data sklearn:wine --name wine-tree "
+            "--seed 0 --sizes 20,60,120 --configs 12"
+        )
+
+    def test_interruptions_and_workers_do_not_matter(self, own: Path, tmp_path: Path) -> None:
+        def interrupt(step: str, done: int, total: int) -> None:
+            if (step, done) == ("training", 7):
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            generate_custom(CUSTOM, progress=interrupt)
+        kept = {path: path.stat().st_mtime_ns for path in own.rglob("*.json")}
+        assert len(kept) >= 7
+        assert "wine-tree" not in hbo.list_benchmarks()
+        other = generate_custom(CUSTOM, output=tmp_path / "other", workers=2)
+        here = generate_custom(CUSTOM)
+        assert all(path.stat().st_mtime_ns == written for path, written in kept.items())
+        assert Artifact(here).sums() == Artifact(other).sums()
+
+    def test_more_trains_only_what_is_new(self, own: Path) -> None:
+        generate_custom(CUSTOM)
+        before = {path: path.stat().st_mtime_ns for path in own.rglob("*-evaluations/*/*.json")}
+        more = replace(CUSTOM, configurations=15, sizes=[20, 60, 90])
+        with pytest.raises(DuplicateNameError, match="--replace"):
+            generate_custom(more)
+        generate_custom(more, replace=True)
+        after = {path: path.stat().st_mtime_ns for path in own.rglob("*-evaluations/*/*.json")}
+        assert len(before) == 36
+        assert len(after) == 36 + 2 * 3 + 15
+        assert all(after[path] == written for path, written in before.items())
+        assert [task.name for task in hbo.load("wine-tree").tasks] == ["20", "60", "90"]
+
+    def test_everything_follows_from_the_seed(self, tmp_path: Path, quick: None) -> None:
+        sums = [
+            Artifact(generate_custom(replace(CUSTOM, seed=seed), output=tmp_path / str(k))).sums()
+            for k, seed in enumerate((0, 0, 1))
+        ]
+        assert sums[0] == sums[1]
+        assert all(sums[0][name] != sums[2][name] for name in sums[0])
+
+    @pytest.mark.parametrize("name", ["newsvendor", "xgboost-mnist", "yahpo-svm-999999"])
+    def test_names_of_others_are_refused(self, own: Path, tmp_path: Path, name: str) -> None:
+        for output in (None, tmp_path / "other"):
+            with pytest.raises(DuplicateNameError, match=f"there is a benchmark '{name}' already"):
+                generate_custom(replace(CUSTOM, name=name), output=output, replace=True)
+        assert not own.exists()
+
+    def test_a_regenerated_benchmark_is_not_replaced(self, own: Path) -> None:
+        """Some benchmarks of the package are generated into the folder of the user's own."""
+        generators()["newsvendor"].generate(own / "newsvendor")
+        with pytest.raises(DuplicateNameError, match="already"):
+            generate_custom(replace(CUSTOM, name="newsvendor"), replace=True)
+
+    @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "-x", "x@1", "a b", "ä", "x\n"])
+    def test_names_that_no_file_should_have_are_refused(self, own: Path, name: str) -> None:
+        with pytest.raises(ExperimentError, match="name is letters"):
+            generate_custom(replace(CUSTOM, name=name))
+
+    @pytest.mark.parametrize(
+        ("changes", "error", "message"),
+        [
+            ({"sizes": []}, ExperimentError, "sizes"),
+            ({"sizes": [0, 60]}, ExperimentError, "from 1 on"),
+            ({"sizes": [1, 60]}, ExperimentError, "smallest size that holds all classes"),
+            ({"sizes": [60, 1000]}, ExperimentError, "more than the 134"),
+            ({"configurations": 9}, ExperimentError, "at least 10"),
+            ({"metric": "acuracy"}, UnknownNameError, "did you mean 'accuracy'"),
+            ({"model": "sklearn.naive_bayes:GaussianNB"}, ExperimentError, "--space FILE"),
+            ({"kind": Kind.REGRESSION, "data": "x.csv"}, ArtifactError, "No such file"),
+            ({"space": Path("nowhere.json")}, InvalidSpaceError, "nowhere"),
+            ({"fixed": {"max_dept": 1}}, UnknownNameError, "did you mean 'max_depth'"),
+        ],
+    )
+    def test_impossible_requests_are_refused_before_training(
+        self, own: Path, changes: dict[str, Any], error: type[Exception], message: str
+    ) -> None:
+        with pytest.raises(error, match=message):
+            generate_custom(replace(CUSTOM, **changes))
+        assert not list(own.iterdir())
+
+    def test_what_is_fixed_is_not_tuned(self, own: Path) -> None:
+        generate_custom(replace(CUSTOM, fixed={"max_depth": 2, "splitter": "random"}))
+        assert "max_depth" not in hbo.load("wine-tree").space.names
+        command = Artifact(own / "wine-tree").read_json("card.json")["command"]
+        assert command.endswith("--configs 12")
+        assert "--set max_depth=2 --set splitter=random" in command
+
+    def test_scores_are_maximised(self, own: Path) -> None:
+        changes = {"metric": "accuracy", "model": "sklearn.neighbors:KNeighborsClassifier"}
+        generate_custom(replace(CUSTOM, **changes))
+        bench = hbo.load("wine-tree")
+        assert bench.objective.direction is Direction.MAXIMIZE
+        assert bench.space["n_neighbors"].upper == 20
+        for task in bench.tasks:
+            assert task.best_value is not None and 0.5 < task.best_value <= 1
+
+
+SPACE = """{"hyperparameters": [
+  {"type": "uniform_float", "name": "a", "lower": 0.0, "upper": %s, "log": false},
+  {"type": "categorical", "name": "mode", "choices": ["one", 2, true]},
+  {"type": "constant", "name": "c", "value": 3}
+]}"""
+
+
+class TestModelsOfOnesOwn:
+    @pytest.fixture
+    def line(self, toy: str, tmp_path: Path) -> Callable[..., Custom]:
+        """Asks for a class of the user's own, on a file, in a space from a file."""
+
+        def make(upper: float, **changes: Any) -> Custom:
+            (tmp_path / "space.json").write_text(SPACE % upper)
+            frame = pd.DataFrame({"x": np.arange(60), "y": np.arange(60) / 7, "z": ["u", "v"] * 30})
+            frame.to_csv(tmp_path / "numbers.csv", index=False)
+            custom = Custom(
+                name="line",
+                model=f"{toy}:Line",
+                data=str(tmp_path / "numbers.csv"),
+                target="y",
+                sizes=[10, 20, 30],
+                configurations=20,
+                space=tmp_path / "space.json",
+                fixed={"b": 0.5},
+            )
+            return replace(custom, **changes)
+
+        return make
+
+    def test_are_trained_as_those_of_others(
+        self, own: Path, line: Callable[..., Custom], tmp_path: Path
+    ) -> None:
+        generate_custom(line(2.0))
+        bench = hbo.load("line")
+        assert (bench.objective.name, bench.objective.direction.value) == (
+            "squared_error",
+            "minimize",
+        )
+        assert bench.space.constants == {"c": 3}
+        command = Artifact(own / "line").read_json("card.json")["command"]
+        assert str(tmp_path) not in command
+        assert "--data numbers.csv --target y --space space.json" in command
+        assert "--set b=0.5" in command
+        frame = pd.read_parquet(own / "line-evaluations.parquet")
+        assert set(frame["config.mode"]) == {"one", "2", "True"}
+        np.testing.assert_allclose(frame["seconds"] > 0, True)
+
+    def test_a_failure_stops_everything(self, own: Path, line: Callable[..., Custom]) -> None:
+        with pytest.raises(TrainingError, match=r"Line\(a=.* failed on 30 rows: ValueError: a is"):
+            generate_custom(line(4.9))
+        assert not (own / "line").exists()
+
+    def test_failures_may_count_as_worst(self, own: Path, line: Callable[..., Custom]) -> None:
+        generate_custom(line(4.9, failures=Failures.WORST))
+        frame = pd.read_parquet(own / "line-evaluations.parquet")
+        failed = frame["failure"].notna()
+        np.testing.assert_array_equal(failed, (frame["config.a"] > 3) & (frame["task"] == "30"))
+        assert 0 < failed.sum() < 20
+        worst = frame["value"][~failed & (frame["task"] == "30")].max()
+        assert set(frame["value"][failed]) == {worst}
+        limits = Artifact(own / "line").read_json("card.json")["limits"]
+        assert any(f"{failed.sum()} of 60 trainings failed" in limit for limit in limits)
+        with pytest.raises(TrainingError, match="failed on 30 rows"):
+            generate_custom(line(4.9), replace=True)
+
+    def test_a_size_without_any_value_has_no_worst(
+        self, own: Path, line: Callable[..., Custom], tmp_path: Path
+    ) -> None:
+        custom = line(4.9, failures=Failures.WORST)
+        (tmp_path / "space.json").write_text((SPACE % 4.9).replace("0.0", "3.1"))
+        with pytest.raises(TrainingError, match="failed on 30 rows"):
+            generate_custom(custom)
+
+    def test_what_cannot_even_be_made_is_refused(
+        self, own: Path, line: Callable[..., Custom], tmp_path: Path
+    ) -> None:
+        custom = line(9.0)
+        (tmp_path / "space.json").write_text((SPACE % 9.0).replace("0.0", "5.1"))
+        with pytest.raises(ExperimentError, match=r"cannot be made with .* a is too large"):
+            generate_custom(custom)
+        with pytest.raises(ExperimentError, match="a: fixed, and in the search space too"):
+            generate_custom(line(2.0, fixed={"a": 1}))
+        with pytest.raises(UnknownNameError, match="keyword"):
+            generate_custom(replace(custom, model=custom.model.replace("Line", "make"), fixed={}))

@@ -1,0 +1,120 @@
+import json
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from ConfigSpace import ConfigurationSpace
+
+from hpobench_ordered.benchmarks.xgboost_mnist import space as xgboost_space
+from hpobench_ordered.errors import ExperimentError, InvalidSpaceError
+from hpobench_ordered.generation._custom_data import read_data
+from hpobench_ordered.generation._custom_model import Model, kind_of_estimator
+from hpobench_ordered.generation._custom_split import Kind, Split, split
+from hpobench_ordered.generation._custom_training import EstimatorTrainer, Metric
+from hpobench_ordered.generation._estimators import (
+    EXAMPLE,
+    NEIGHBOURS,
+    SPACES,
+    built_in_space,
+    read_space,
+)
+
+MODULES = ("ensemble", "linear_model", "neighbors", "neural_network", "svm", "tree")
+
+
+def model_of(key: str) -> Model:
+    package, name = key.split(".")
+    modules = [f"sklearn.{module}" for module in MODULES] if package == "sklearn" else [package]
+    module = next(m for m in modules if hasattr(import_module(m), name))
+    return Model.imported(f"{module}:{name}", fixed={}, seed=0)
+
+
+@pytest.fixture(scope="module")
+def splits() -> dict[Kind, Split]:
+    names = {Kind.CLASSIFICATION: "sklearn:wine", Kind.REGRESSION: "sklearn:diabetes"}
+    return {
+        kind: split(read_data(name), kind, validation=0.25, seed=0) for kind, name in names.items()
+    }
+
+
+@pytest.mark.parametrize("key", SPACES)
+def test_every_class_can_be_trained_in_its_space(key: str, splits: dict[Kind, Split]) -> None:
+    if key.startswith("xgboost"):
+        pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
+    model = model_of(key)
+    assert model.key == key
+    space = built_in_space(key, smallest=15)
+    model.check_keywords(space.names)
+    corners = space.decode(np.array([[0.0] * space.dimension, [0.5] * space.dimension]))
+    drawn = space.decode(space.sample_unit(np.random.default_rng(1), 2))
+    configs = space.configs(np.concatenate([corners, drawn]))
+    kind = kind_of_estimator(model.estimator(configs[0]))
+    assert kind is not None
+    trainer = EstimatorTrainer(splits[kind], model, Metric(kind))
+    for config in configs:
+        outcome = trainer(config, "15")
+        assert np.isfinite(outcome["value"])
+        json.dumps(outcome, allow_nan=False)
+
+
+@pytest.mark.parametrize("key", SPACES)
+def test_every_space_is_one_of_configspace(key: str) -> None:
+    space = built_in_space(key, smallest=1000)
+    ConfigurationSpace.from_serialized_dict(space.to_json())
+    assert set(space.names) == {parameter.name for parameter in SPACES[key]}
+
+
+def test_there_are_no_more_neighbours_than_rows() -> None:
+    for smallest, most in ((1, 1), (15, 15), (100, 100), (5000, 100)):
+        space = built_in_space("sklearn.KNeighborsRegressor", smallest=smallest)
+        assert space[NEIGHBOURS].upper == most
+
+
+def test_xgboost_has_the_space_of_xgboost_mnist() -> None:
+    assert built_in_space("xgboost.XGBClassifier", smallest=56) == xgboost_space()
+
+
+def test_what_is_fixed_is_left_out() -> None:
+    assert built_in_space("sklearn.SVC", smallest=10, without=["C"]).names == ("gamma",)
+    with pytest.raises(InvalidSpaceError, match="at least one"):
+        built_in_space("sklearn.SVC", smallest=10, without=["C", "gamma"])
+
+
+def test_for_other_classes_the_example_can_be_followed(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match=r"sklearn\.GaussianNB, .* --space FILE") as caught:
+        built_in_space("sklearn.GaussianNB", smallest=10)
+    example = str(caught.value).partition("such as\n")[2]
+    assert example == EXAMPLE
+    file = tmp_path / "space.json"
+    file.write_text(example)
+    space = read_space(file)
+    assert space.names == ("alpha", "max_iter", "penalty")
+    assert space["alpha"].log and space["max_iter"].upper == 500
+    ConfigurationSpace.from_serialized_dict(space.to_json())
+
+
+def test_reads_what_configspace_writes(tmp_path: Path) -> None:
+    space = built_in_space("sklearn.RandomForestClassifier", smallest=10)
+    file = tmp_path / "space.json"
+    space.to_configspace().to_json(file)
+    assert {p.name: p for p in read_space(file).parameters} == {p.name: p for p in space.parameters}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "No such file"),
+        ("{", "no search space in .*space.json: Expecting"),
+        ("[]", "no search space"),
+        ('{"hyperparameters": [{"name": "x"}]}', "KeyError"),
+        ('{"hyperparameters": [{"name": "x", "type": "normal_float"}]}', "unsupported"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, content: str | None, message: str) -> None:
+    file = tmp_path / "space.json"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(InvalidSpaceError, match=message) as caught:
+        read_space(file)
+    assert EXAMPLE in str(caught.value)
