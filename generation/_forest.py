@@ -124,20 +124,23 @@ def _card(
             names=[task.name for task in defined.tasks],
             direction=defined.objective.direction,
         ),
-        limits=(_model(recipe), *evaluations.limits, NOT_OPTIMAL),
+        limits=(describe_model(recipe), *evaluations.limits, NOT_OPTIMAL),
         command=evaluations.command,
         versions=versions_of("hpobench-ordered", "numpy", "scikit-learn"),
         comparisons=evaluations.comparisons,
     )
 
 
-def _model(recipe: ForestRecipe) -> str:
-    """What the forest consists of: a piecewise constant function with plateaus."""
+def describe_model(recipe: ForestRecipe) -> str:
+    """Say what the forest consists of: a piecewise constant function with plateaus."""
     kind = "extremely randomised" if recipe.kind is TreeKind.EXTRA else "bagged"
-    return (
-        f"The average of {recipe.trees} {kind} trees, at least {recipe.min_samples_leaf} "
-        "configurations a leaf: constant between splits."
+    fewest = recipe.min_samples_leaf
+    leaves = (
+        "single configurations in leaves"
+        if fewest == 1
+        else f"at least {fewest} configurations a leaf"
     )
+    return f"The average of {recipe.trees} {kind} trees, {leaves}: constant between splits."
 
 
 def _on_tasks(outputs: FloatArray, tasks: Sequence[TaskMix]) -> FloatArray:

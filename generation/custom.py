@@ -1,6 +1,6 @@
 """Generates benchmarks of the user's own: any estimator on any data over growing training sets.
 
-Configurations are trained on nested training sets (`_custom_split`, `_custom_training`), every
+Configurations are trained on nested training sets (`_custom.split`, `_custom.training`), every
 training is kept (`_training`), and one forest with an output a size is fitted to all of them
 (`_forest`); the tasks are the sizes, in order. `xgboost-mnist` is an instance with its authors'
 shuffle and settings: the same engine and forest, and a trainer that counts the same errors.
@@ -24,11 +24,12 @@ from hpobench_ordered.errors import (
     MissingExtraError,
     UnknownNameError,
 )
-from hpobench_ordered.generation._custom_data import PREFIX, DataSet, read_data
-from hpobench_ordered.generation._custom_model import Model, kind_of_estimator
-from hpobench_ordered.generation._custom_results import Results
-from hpobench_ordered.generation._custom_split import Kind, kind_of_target, split
-from hpobench_ordered.generation._custom_training import (
+from hpobench_ordered.generation._custom.data import PREFIX, DataSet, read_data
+from hpobench_ordered.generation._custom.estimators import built_in_space, read_space
+from hpobench_ordered.generation._custom.model import Model, kind_of_estimator
+from hpobench_ordered.generation._custom.results import Results
+from hpobench_ordered.generation._custom.split import Kind, kind_of_target, split
+from hpobench_ordered.generation._custom.training import (
     EstimatorTrainer,
     Failures,
     Forecast,
@@ -36,7 +37,6 @@ from hpobench_ordered.generation._custom_training import (
     TrainingError,
     described,
 )
-from hpobench_ordered.generation._estimators import built_in_space, read_space
 from hpobench_ordered.generation._forest import FOLDS, Evaluations, write_forest
 from hpobench_ordered.generation._raw import About, write_raw
 from hpobench_ordered.generation._training import Job, run_trainings

@@ -184,13 +184,13 @@ GENERATORS = (
             ),
             "train": Source(
                 "Trains XGBoost on MNIST; --from takes an npz file of the images.",
-                frozenset(Option),
+                frozenset(Option) - {Option.TASKS},
                 generate_by_training,
                 fewest=FOLDS,
             ),
             "compare": Source(
                 "Trains a sample of the published ones and compares; --from as for train.",
-                frozenset(Option),
+                frozenset(Option) - {Option.TASKS},
                 generate_comparison,
                 fewest=FEWEST,
             ),

@@ -1,16 +1,28 @@
-"""A benchmark's artifact: `benchmark.json`, one npz file a surrogate, `card.json`, SHA256SUMS."""
+"""A benchmark's artifact: `benchmark.json`, one npz file a surrogate, `card.json`, SHA256SUMS.
+
+It may also hold the raw evaluations behind the surrogates, in `evaluations.npz`.
+
+Notation:
+    n, d    evaluations of a task, hyperparameters
+    T       tasks
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from hpobench_ordered.artifact import Artifact, ArtifactWriter
+import numpy as np
+from numpy.typing import NDArray
+
+from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered.artifact import Artifact, ArtifactWriter, is_artifact
 from hpobench_ordered.benchmark import (
     Definition,
     Direction,
+    Evaluations,
     Objective,
     Provenance,
     TaskDefinition,
@@ -23,6 +35,7 @@ from hpobench_ordered.surrogates.card import Card
 
 BENCHMARK = "benchmark.json"
 CARD = "card.json"
+EVALUATIONS = "evaluations.npz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +57,59 @@ class BundledSurrogate:
     best_values: Sequence[float]
 
 
+@dataclass(frozen=True, eq=False)
+class RawEvaluations:
+    """Evaluations of one task as they were made, before any surrogate; its arrays are read-only.
+
+    Attributes:
+        values: Configurations as coded by `SearchSpace.values`, (n, d).
+        objective: Objective values in the objective's own units, (n,).
+        spread: Standard deviation over what each objective value is the mean of, such as folds;
+            NaN where unknown, (n,).
+        training: Number of the training that each evaluation was read from: several may share one,
+            read after different numbers of rounds, (n,).
+
+    Raises:
+        ValueError: The shapes do not fit, there is no evaluation, or an objective value is not
+            finite.
+    """
+
+    values: FloatArray = field(repr=False)
+    objective: FloatArray = field(repr=False)
+    spread: FloatArray = field(repr=False)
+    training: IntArray = field(repr=False)
+
+    def __post_init__(self) -> None:
+        for name, kind in _RAW_ARRAYS.items():
+            array = np.array(getattr(self, name), dtype=kind, order="C")
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        n = len(self.values)
+        shapes = {self.objective.shape, self.spread.shape, self.training.shape}
+        if self.values.ndim != 2 or n == 0 or shapes != {(n,)}:
+            raise ValueError(f"shapes of evaluations do not fit: {self.values.shape}, {shapes}")
+        if not np.isfinite(self.objective).all():
+            raise ValueError("objective values must be finite")
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+_RAW_ARRAYS: Mapping[str, type[np.generic]] = {
+    "values": np.float64,
+    "objective": np.float64,
+    "spread": np.float64,
+    "training": np.int64,
+}
+
+
 def write_bundle(
-    folder: Path, definition: Definition, surrogates: Sequence[BundledSurrogate], card: Card
+    folder: Path,
+    definition: Definition,
+    surrogates: Sequence[BundledSurrogate],
+    card: Card,
+    *,
+    evaluations: Sequence[RawEvaluations] | None = None,
 ) -> None:
     """Write a benchmark's artifact; the folder appears complete or not at all.
 
@@ -54,9 +118,12 @@ def write_bundle(
         definition: Space, objective and tasks.
         surrogates: The surrogates; the first is the default.
         card: Quality report; its size is set to that of the written arrays.
+        evaluations: Raw evaluations to be recorded, one a task.
     """
     with ArtifactWriter(folder) as writer:
         size = 0
+        if evaluations is not None:
+            size += writer.write_arrays(EVALUATIONS, _raw_to_arrays(evaluations, definition))
         listed = {}
         for surrogate in surrogates:
             file = f"{surrogate.name}.npz"
@@ -78,6 +145,7 @@ def bundled_spec(
     summary: str,
     surrogates: Mapping[str, str],
     more: Sequence[SurrogateOption] = (),
+    is_recorded: bool = False,
 ) -> BenchmarkSpec:
     """Describe a benchmark whose artifact comes with the package.
 
@@ -87,10 +155,51 @@ def bundled_spec(
         summary: One line.
         surrogates: Surrogates in the artifact with one line each; the first is the default.
         more: Surrogates beside those in the artifact.
+        is_recorded: Whether the artifact holds the raw evaluations.
     """
     artifact = Artifact.packaged(name)
     define = partial(_define, artifact, version, name)
-    return _spec(artifact, name, version, summary, define, surrogates, more)
+    return BenchmarkSpec(
+        name=name,
+        version=version,
+        summary=summary,
+        define=define,
+        surrogates=(*_options(artifact, surrogates), *more),
+        artifact=artifact,
+        recorded=Recorded(artifact) if is_recorded else None,
+    )
+
+
+def generated_spec(
+    name: str,
+    folder: Path,
+    *,
+    version: int,
+    summary: str,
+    planned: Callable[[], Definition],
+    surrogates: Mapping[str, str],
+) -> BenchmarkSpec:
+    """Describe a benchmark whose artifact every user generates.
+
+    Args:
+        name: Name of the benchmark.
+        folder: Where its artifact will be; it holds the raw evaluations, too.
+        version: Version of its values.
+        summary: One line.
+        planned: Search space, objective and tasks while there is no artifact.
+        surrogates: Surrogates in the artifact with one line each; the first is the default.
+    """
+    artifact = Artifact(folder)
+    return BenchmarkSpec(
+        name=name,
+        version=version,
+        summary=summary,
+        define=partial(_define_generated, folder, version, name, planned),
+        surrogates=_options(artifact, surrogates, generated=folder),
+        artifact=artifact if is_artifact(folder) else None,
+        is_local=True,
+        recorded=Recorded(artifact),
+    )
 
 
 def folder_spec(folder: Path) -> BenchmarkSpec:
@@ -107,30 +216,23 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
         version, summary = int(content["version"]), str(content["summary"])
     if not surrogates:
         raise ArtifactError(f"{BENCHMARK} in {folder} lists no surrogate")
-    define = partial(_define, artifact, version, None)
-    return _spec(artifact, folder.as_posix(), version, summary, define, surrogates, ())
-
-
-def _spec(
-    artifact: Artifact,
-    name: str,
-    version: int,
-    summary: str,
-    define: Callable[[], Definition],
-    surrogates: Mapping[str, str],
-    more: Sequence[SurrogateOption],
-) -> BenchmarkSpec:
-    options = tuple(
-        SurrogateOption(option, line, partial(_load_surrogate, artifact, option))
-        for option, line in surrogates.items()
-    )
     return BenchmarkSpec(
-        name=name,
+        name=folder.as_posix(),
         version=version,
         summary=summary,
-        define=define,
-        surrogates=options + tuple(more),
+        define=partial(_define, artifact, version, None),
+        surrogates=_options(artifact, surrogates),
         artifact=artifact,
+        recorded=Recorded(artifact) if EVALUATIONS in artifact.sums() else None,
+    )
+
+
+def _options(
+    artifact: Artifact, surrogates: Mapping[str, str], *, generated: Path | None = None
+) -> tuple[SurrogateOption, ...]:
+    return tuple(
+        SurrogateOption(name, line, partial(_load_surrogate, artifact, name), generated=generated)
+        for name, line in surrogates.items()
     )
 
 
@@ -155,6 +257,12 @@ def _define(artifact: Artifact, version: int, name: str | None) -> Definition:
     return found
 
 
+def _define_generated(
+    folder: Path, version: int, name: str, planned: Callable[[], Definition]
+) -> Definition:
+    return _define(Artifact(folder), version, name) if is_artifact(folder) else planned()
+
+
 def read_card(artifact: Artifact) -> Card:
     """Read the quality report of an artifact.
 
@@ -162,6 +270,60 @@ def read_card(artifact: Artifact) -> Card:
         ArtifactError: The artifact is missing or damaged.
     """
     return Card.from_json(artifact.read_json(CARD))
+
+
+class Recorded:
+    """The raw evaluations of an artifact as history, read when they are first asked for."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self._artifact = artifact
+
+    def __call__(self) -> tuple[Evaluations, ...]:
+        """Evaluations of every task with their losses.
+
+        Raises:
+            ArtifactError: The artifact is missing or damaged, or holds no evaluations.
+        """
+        return self._evaluations
+
+    @cached_property
+    def _evaluations(self) -> tuple[Evaluations, ...]:
+        defined = read_definition(self._artifact)
+        raw = read_evaluations(self._artifact)
+        return tuple(
+            Evaluations(t.name, t.context, r.values, defined.objective.losses(r.objective))
+            for t, r in zip(defined.tasks, raw, strict=True)
+        )
+
+
+def read_evaluations(artifact: Artifact) -> tuple[RawEvaluations, ...]:
+    """Read the raw evaluations of an artifact, one set a task, T of them.
+
+    Raises:
+        ArtifactError: The artifact is missing or damaged, or holds no evaluations.
+    """
+    defined = read_definition(artifact)
+    arrays = artifact.read_arrays(EVALUATIONS)
+    with _reading(f"{EVALUATIONS} of {artifact}"):
+        found = tuple(
+            RawEvaluations(**{name: arrays[f"{task}/{name}"] for name in _RAW_ARRAYS})
+            for task in range(len(defined.tasks))
+        )
+        for raw in found:
+            defined.space.values(raw.values)
+    return found
+
+
+def _raw_to_arrays(
+    evaluations: Sequence[RawEvaluations], definition: Definition
+) -> dict[str, NDArray[Any]]:
+    if len(evaluations) != len(definition.tasks):
+        raise ValueError(f"{len(evaluations)} evaluations, for {len(definition.tasks)} tasks")
+    return {
+        f"{task}/{name}": getattr(raw, name)
+        for task, raw in enumerate(evaluations)
+        for name in _RAW_ARRAYS
+    }
 
 
 def definition_to_json(definition: Definition) -> dict[str, Any]:

@@ -336,7 +336,8 @@ def _folder_spec(folder: str | os.PathLike[str]) -> BenchmarkSpec:
 
 def _named_spec(name: str) -> BenchmarkSpec | None:
     spec = _benchmarks().get(name)
-    if spec is None and name in _local_names():
+    to_generate = spec is None or spec.surrogates[0].generated is not None
+    if to_generate and name in _local_names():
         return replace(_folder_spec(local_folder() / name), name=name)
     for family in benchmark_families() if spec is None else ():
         spec = spec or family.spec(name)

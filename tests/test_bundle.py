@@ -2,8 +2,12 @@
 
 import json
 import os
+import pickle
+import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +16,29 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered.artifact import Artifact, ArtifactWriter
-from hpobench_ordered.bundle import BENCHMARK, bundled_spec, folder_spec
-from hpobench_ordered.errors import ArtifactError, UnknownNameError
-from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.bundle import (
+    BENCHMARK,
+    EVALUATIONS,
+    BundledSurrogate,
+    RawEvaluations,
+    bundled_spec,
+    folder_spec,
+    generated_spec,
+    read_card,
+    read_definition,
+    read_evaluations,
+    write_bundle,
+)
+from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
+from hpobench_ordered.registry import BenchmarkSpec, benchmark_spec
+from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.table import TableSurrogate
 
 PRICES = {"price_0": 9, "price_1": 9, "price_2": 9}
+ARTIFACTS = Path(str(resources.files("hpobench_ordered") / "artifacts"))
+BUNDLED = sorted(path.parent.name for path in ARTIFACTS.glob(f"*/{BENCHMARK}"))
 PACKAGED = Artifact.packaged("newsvendor")
+EVALUATIONS_FILE = re.escape(EVALUATIONS)
 
 
 def rewrite(folder: Path, name: str, data: bytes) -> None:
@@ -189,7 +209,7 @@ def test_an_artifact_replaced_by_another_version_is_noticed(folder: Path) -> Non
         spec.load()
 
 
-@pytest.mark.parametrize("name", hbo.list_benchmarks())
+@pytest.mark.parametrize("name", BUNDLED)
 def test_specs_say_what_their_artifacts_say(name: str) -> None:
     spec = benchmark_spec(name)
     assert spec.artifact is not None
@@ -197,3 +217,167 @@ def test_specs_say_what_their_artifacts_say(name: str) -> None:
     assert spec.summary == content["summary"]
     for option, listed in content["surrogates"].items():
         assert spec.option(option).summary == listed["summary"]
+
+
+# -- raw evaluations -------------------------------------------------------------------------------
+
+
+def raw_evaluations(n: int = 5) -> list[RawEvaluations]:
+    """Evaluations of each of newsvendor's tasks, the spread of the first of them unknown."""
+    rng = np.random.default_rng(0)
+    return [
+        RawEvaluations(
+            values=rng.integers(0, 21, (n + task, 3)).astype(np.float64),
+            objective=rng.normal(size=n + task),
+            spread=np.r_[np.nan, rng.random(n + task - 1)],
+            training=np.arange(n + task) // 2,
+        )
+        for task in range(9)
+    ]
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """A newsvendor with raw evaluations."""
+    path = tmp_path / "recorded"
+    model, best = benchmark_spec("newsvendor").option().load()
+    table = BundledSurrogate("table", SurrogateType.TABLE, "", model, [b or 0.0 for b in best])
+    write_bundle(
+        path,
+        read_definition(PACKAGED),
+        [table],
+        read_card(PACKAGED),
+        evaluations=raw_evaluations(),
+    )
+    return path
+
+
+def test_raw_evaluations_are_read_as_they_were_written(recorded: Path) -> None:
+    found = read_evaluations(Artifact(recorded))
+    for raw, expected in zip(found, raw_evaluations(), strict=True):
+        for name in ("values", "objective", "spread", "training"):
+            np.testing.assert_array_equal(getattr(raw, name), getattr(expected, name))
+            with pytest.raises(ValueError, match="read-only"):
+                getattr(raw, name)[:] = 0
+    assert read_card(Artifact(recorded)).size > read_card(PACKAGED).size
+
+
+def test_recorded_evaluations_are_history(recorded: Path) -> None:
+    benchmark = hbo.load(recorded)
+    assert benchmark.recorded is not None
+    found = benchmark.recorded()
+    assert benchmark.recorded() is found  # read once
+    for task, raw, evaluations in zip(benchmark.tasks, raw_evaluations(), found, strict=True):
+        assert (evaluations.task, evaluations.context) == (task.name, task.context)
+        np.testing.assert_array_equal(evaluations.values, raw.values)
+        np.testing.assert_array_equal(evaluations.losses, -raw.objective)  # profits are maximised
+    rng = np.random.default_rng(0)
+    assert benchmark.evaluations(2, rng=rng) is found[2]
+    assert len(benchmark.evaluations(2, rng=rng, n=3)) == 3
+
+
+def test_recorded_evaluations_survive_pickling(recorded: Path) -> None:
+    benchmark: hbo.Benchmark = pickle.loads(pickle.dumps(hbo.load(recorded)))
+    assert benchmark.recorded is not None
+    np.testing.assert_array_equal(benchmark.recorded()[3].values, raw_evaluations()[3].values)
+
+
+def test_nothing_is_recorded_where_there_are_no_raw_evaluations(folder: Path) -> None:
+    assert hbo.load(folder).recorded is None
+    assert hbo.load("newsvendor").recorded is None
+    with pytest.raises(ArtifactError, match=EVALUATIONS_FILE):
+        read_evaluations(PACKAGED)
+
+
+def test_a_packaged_artifact_with_raw_evaluations(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Artifact, "packaged", lambda _: Artifact(recorded))
+    surrogates = {"table": ""}
+    spec = bundled_spec(
+        "newsvendor", version=1, summary="", surrogates=surrogates, is_recorded=True
+    )
+    assert spec.recorded is not None and len(spec.recorded()) == 9
+
+
+def test_raw_evaluations_of_other_tasks_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="2 evaluations, for 9 tasks"):
+        write_bundle(
+            tmp_path / "x",
+            read_definition(PACKAGED),
+            [],
+            read_card(PACKAGED),
+            evaluations=raw_evaluations()[:2],
+        )
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"values": np.zeros((0, 3))},
+        {"values": np.zeros(5)},
+        {"values": np.zeros((4, 3))},
+        {"objective": np.full(5, np.nan)},
+        {"objective": np.zeros(4)},
+        {"spread": np.zeros(4)},
+        {"training": np.zeros(4)},
+    ],
+)
+def test_raw_evaluations_must_fit_each_other(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"shapes|finite"):
+        replace(raw_evaluations()[0], **change)
+
+
+@pytest.mark.parametrize(
+    "change", [{"8/values": None}, {"0/objective": np.zeros(2)}, {"1/values": np.full((6, 3), 21)}]
+)
+def test_damaged_raw_evaluations_are_refused(recorded: Path, change: dict[str, Any]) -> None:
+    arrays = {**Artifact(recorded).read_arrays(EVALUATIONS), **change}
+    with ArtifactWriter(recorded.with_name("arrays")) as writer:
+        kept = {name: array for name, array in arrays.items() if array is not None}
+        writer.write_arrays(EVALUATIONS, kept)
+    rewrite(recorded, EVALUATIONS, (recorded.with_name("arrays") / EVALUATIONS).read_bytes())
+    recordings = hbo.load(recorded).recorded
+    assert recordings is not None
+    with pytest.raises(ArtifactError, match=EVALUATIONS_FILE):
+        recordings()
+
+
+# -- generated artifacts ---------------------------------------------------------------------------
+
+
+def generated(folder: Path) -> BenchmarkSpec:
+    planned = replace(read_definition(PACKAGED), summary="planned")
+    return generated_spec(
+        "newsvendor",
+        folder,
+        version=1,
+        summary="",
+        planned=lambda: planned,
+        surrogates={"table": ""},
+    )
+
+
+def test_a_benchmark_to_be_generated_says_so(tmp_path: Path) -> None:
+    spec = generated(tmp_path / "newsvendor")
+    assert (spec.artifact, spec.content, spec.define().summary) == (None, "", "planned")
+    assert not spec.option().is_ready
+    with pytest.raises(NotFetchedError, match="hpobench-ordered generate newsvendor"):
+        spec.load()
+
+
+def test_a_generated_benchmark_is_loaded_by_name(recorded: Path) -> None:
+    spec = generated(recorded)
+    assert spec.is_local
+    assert spec.content == Artifact(recorded).digest
+    assert spec.define().summary == read_definition(PACKAGED).summary
+    benchmark = spec.load()
+    assert benchmark.recorded is not None and len(benchmark.recorded()) == 9
+    assert benchmark.id == "newsvendor@1"
+
+
+def test_a_generated_artifact_of_another_version_is_refused(recorded: Path) -> None:
+    edit(recorded, lambda content: content.update(version=2))
+    with pytest.raises(ArtifactError, match="newsvendor@2 instead of newsvendor@1"):
+        generated(recorded).load()

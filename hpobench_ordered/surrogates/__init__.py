@@ -19,6 +19,7 @@ class SurrogateType(Enum):
     TABLE = "hpobench_ordered.surrogates.table:TableSurrogate"
     NEAREST = "hpobench_ordered.surrogates.nearest:NearestSurrogate"
     FOREST = "hpobench_ordered.surrogates.forest:ForestSurrogate"
+    PER_TASK = "hpobench_ordered.surrogates.per_task:PerTaskSurrogate"
 
     def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> Surrogate:
         """Build a surrogate of this kind from its arrays."""

@@ -26,6 +26,7 @@ from hpobench_ordered.surrogates.coding import FeatureKind
 IDENTITY = int(FeatureKind.IDENTITY)
 LOG = int(FeatureKind.LOG)
 LOG_PRODUCT = int(FeatureKind.LOG_PRODUCT)
+LOG_RATIO = int(FeatureKind.LOG_RATIO)
 
 LANES = 4  # features that are processed together, see `box_distances`
 BLOCK = 1024  # rows that go through a tree together: their features stay in the fastest cache
@@ -46,6 +47,9 @@ def encode_row(row: FloatArray, table: FloatArray, x: NDArray[np.floating]) -> N
         elif kind == LOG_PRODUCT:
             other = row[int(table[j, 2])]
             raw = table[j, 3] if math.isnan(other) else math.log(value) + math.log(other)
+        elif kind == LOG_RATIO:
+            other = row[int(table[j, 2])]
+            raw = table[j, 3] if math.isnan(other) else math.log(value) - math.log(other)
         else:
             raw = 1.0 if value == table[j, 2] else 0.0
         x[j] = (raw - table[j, 4]) / table[j, 5]

@@ -43,6 +43,11 @@ class FeatureKind(IntEnum):
     """Log of a product of two hyperparameters, such as learning_rate x n_estimators."""
     ONE_HOT = 3
     """1 if a categorical hyperparameter takes one particular choice, else 0."""
+    LOG_RATIO = 4
+    """Log of one hyperparameter over another, such as subsample / min_child_weight."""
+
+
+_PAIRS = (FeatureKind.LOG_PRODUCT, FeatureKind.LOG_RATIO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,8 @@ class Feature:
     Attributes:
         kind: What it is.
         column: Column of the hyperparameter in the values.
-        operand: Column of the second hyperparameter of a `LOG_PRODUCT`; index of the choice of a
-            `ONE_HOT`; else unused.
+        operand: Column of the second hyperparameter of a `LOG_PRODUCT` or `LOG_RATIO`; index of the
+            choice of a `ONE_HOT`; else unused.
         inactive: Raw feature where the hyperparameter is inactive.
         mean: Subtracted from the raw feature.
         scale: What the difference is divided by.
@@ -139,7 +144,7 @@ class Coding:
     @cached_property
     def width(self) -> int:
         """Number of leading columns of the values that the features need."""
-        pairs = (f.operand for f in self.features if f.kind is FeatureKind.LOG_PRODUCT)
+        pairs = (f.operand for f in self.features if f.kind in _PAIRS)
         return 1 + max((*pairs, *(f.column for f in self.features)))
 
     def standardised(self, values: FloatArray) -> Self:
@@ -165,6 +170,7 @@ def space_coding(
     *,
     log_scales: bool = True,
     products: Iterable[Sequence[str]] = (),
+    ratios: Iterable[Sequence[str]] = (),
     also_raw: Iterable[str] = (),
 ) -> Coding:
     """Code a search space: a feature a number, one a choice of each categorical, and extras.
@@ -176,6 +182,7 @@ def space_coding(
         space: The search space.
         log_scales: Use logarithms where the space has a log scale; else everything is raw.
         products: Pairs of names of positive hyperparameters; each adds the log of their product.
+        ratios: Pairs as well; each adds the log of the first over the second.
         also_raw: Names of numbers on a log scale to be added un-logged.
     """
     index = {name: column for column, name in enumerate(space.names)}
@@ -188,10 +195,13 @@ def space_coding(
             ]
         else:
             features.append(_number(parameter, column, log=log_scales and parameter.log))
-    for first, second in products:
-        middle = _middle(space[first], log=True) + _middle(space[second], log=True)
-        columns = index[first], index[second]
-        features.append(Feature(FeatureKind.LOG_PRODUCT, *columns, inactive=middle))
+    for kind, sign, pairs in (
+        (FeatureKind.LOG_PRODUCT, 1, products),
+        (FeatureKind.LOG_RATIO, -1, ratios),
+    ):
+        for first, second in pairs:
+            middle = _middle(space[first], log=True) + sign * _middle(space[second], log=True)
+            features.append(Feature(kind, index[first], index[second], inactive=middle))
     features += [_number(space[name], index[name], log=False) for name in also_raw]
     return Coding(tuple(features))
 

@@ -209,7 +209,8 @@ def test_generation_to_a_place_that_cannot_be(cli, tmp_path: Path) -> None:  # t
 def test_help_of_generation_lists_sources(cli) -> None:  # type: ignore[no-untyped-def]
     words = " ".join(cli("generate", "--help").stdout.split())
     assert "newsvendor --source simulation Simulates all" in words
-    assert words.index("--source published") < words.index("--source train")
+    sources = [f"xgboost-mnist --source {source}" for source in ("published", "train")]
+    assert words.index(sources[0]) < words.index(sources[1])  # the default one first
     assert all(f"{name} --source" in words for name in generators())
 
 
@@ -220,17 +221,43 @@ def test_run_and_report(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped
     assert "simple-ordered" in result.stdout and "±" in result.stdout
     report = tmp_path / "results" / "report"
     names = {path.name for path in report.iterdir()}
-    assert names == {"summary.md", "scores.csv", "scores-trial-1.png", "scores-trial-1.svg"}
+    figures = {"scores-trial-1.png", "scores-trial-1.svg"}
+    assert names == {"summary.md", "means.csv", "scores.csv"} | figures
     before = {p.name: p.read_bytes() for p in report.iterdir()}
     again = cli("report", "results")
     assert again.stdout == result.stdout
     assert {p.name: p.read_bytes() for p in report.iterdir()} == before
 
 
+def test_run_leaving_one_task_out(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    words = ["--protocol", "leave-one-out", "--benchmark", "newsvendor", "--history", "9"]
+    more = ["--seeds", "1", "--trials", "4", "--tasks", "2", "--method", "simple-previous"]
+    result = cli("run", *words, *more, "--workers", "1")
+    assert result.returncode == 0, result.stderr
+    assert "leave-one-out(trials=4, history=9, tasks=2): 1 seed, 2 tasks, 4 trials" in result.stdout
+    assert all(measure in result.stdout for measure in ("score", "maximised", "regret", "rank"))
+    assert cli("report", "results").stdout == result.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--benchmark", "newsvendr"], ["did you mean 'newsvendor'"]),
+        (["--protocol", "loo"], ["--protocol", "'ordered', 'leave-one-out', 'adjustment'"]),
+        (
+            ["--history", "9"],
+            ["the protocol ordered does not take --history", "--trials, --tasks, --simulated-w"],
+        ),
+        (
+            ["--protocol", "leave-one-out", "--simulated-workers", "4"],
+            ["leave-one-out does not take --simulated-workers", "--trials, --history, --tasks"],
+        ),
+        (
+            ["--protocol", "adjustment", "--history", "4"],
+            ["--first-trials, --trials, --first-method, --tasks"],
+        ),
+        (["--protocol", "leave-one-out", "--history", "0"], ["at least 1 evaluation"]),
+        (["--protocol", "adjustment"], ["newsvendor@1 was never adjusted"]),
         (["--suite", "all"], ["'othpo'"]),
         (["--method", "simple"], ["unknown method"]),
         (["--seeds", "none"], ["--seeds", "10-19"]),

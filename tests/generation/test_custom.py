@@ -26,20 +26,20 @@ from hpobench_ordered.errors import (
     InvalidSpaceError,
     UnknownNameError,
 )
-from hpobench_ordered.generation import _custom_training as training
 from hpobench_ordered.generation import _forest
 from hpobench_ordered.generation import _mnist as mnist
 from hpobench_ordered.generation._best import best_known
-from hpobench_ordered.generation._custom_data import DataSet, read_data
-from hpobench_ordered.generation._custom_model import Model, kind_of_estimator
-from hpobench_ordered.generation._custom_split import (
+from hpobench_ordered.generation._custom import training
+from hpobench_ordered.generation._custom.data import DataSet, read_data
+from hpobench_ordered.generation._custom.model import Model, kind_of_estimator
+from hpobench_ordered.generation._custom.split import (
     Kind,
     Split,
     kind_of_target,
     split,
     standardised,
 )
-from hpobench_ordered.generation._custom_training import (
+from hpobench_ordered.generation._custom.training import (
     EstimatorTrainer,
     Failures,
     Forecast,

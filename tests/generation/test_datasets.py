@@ -19,7 +19,7 @@ from hpobench_ordered.errors import (
     ExperimentError,
     MissingExtraError,
 )
-from hpobench_ordered.generation import _datasets as datasets
+from hpobench_ordered.generation._flows import datasets
 
 MONKS_SIZES = (556, 601, 554)
 

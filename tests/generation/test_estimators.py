@@ -8,17 +8,17 @@ from ConfigSpace import ConfigurationSpace
 
 from hpobench_ordered.benchmarks.xgboost_mnist import space as xgboost_space
 from hpobench_ordered.errors import ExperimentError, InvalidSpaceError
-from hpobench_ordered.generation._custom_data import read_data
-from hpobench_ordered.generation._custom_model import Model, kind_of_estimator
-from hpobench_ordered.generation._custom_split import Kind, Split, split
-from hpobench_ordered.generation._custom_training import EstimatorTrainer, Metric
-from hpobench_ordered.generation._estimators import (
+from hpobench_ordered.generation._custom.data import read_data
+from hpobench_ordered.generation._custom.estimators import (
     EXAMPLE,
     NEIGHBOURS,
     SPACES,
     built_in_space,
     read_space,
 )
+from hpobench_ordered.generation._custom.model import Model, kind_of_estimator
+from hpobench_ordered.generation._custom.split import Kind, Split, split
+from hpobench_ordered.generation._custom.training import EstimatorTrainer, Metric
 
 MODULES = ("ensemble", "linear_model", "neighbors", "neural_network", "svm", "tree")
 

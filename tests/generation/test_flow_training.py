@@ -19,8 +19,8 @@ from sklearn.svm import SVC
 from hpobench_ordered._parameters import Parameter
 from hpobench_ordered.benchmarks.openml_flows import svm_space, xgboost_space
 from hpobench_ordered.errors import MissingExtraError, StoreError
-from hpobench_ordered.generation import _flow_training as flow
-from hpobench_ordered.generation._datasets import ClassificationData, folds, monks
+from hpobench_ordered.generation._flows import training as flow
+from hpobench_ordered.generation._flows.datasets import ClassificationData, folds, monks
 from hpobench_ordered.space import SearchSpace
 
 KERNELS: list[dict[str, Any]] = [

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from hpobench_ordered.benchmarks.openml_flows import ranger_space, svm_space, xgboost_space
 from hpobench_ordered.errors import DownloadError, ExperimentError, MissingExtraError, StoreError
-from hpobench_ordered.generation import _openml_client
-from hpobench_ordered.generation._openml_client import Connection
-from hpobench_ordered.generation._openml_records import Records, download_records
-from hpobench_ordered.generation._openml_setups import (
+from hpobench_ordered.generation._openml import client as openml_client
+from hpobench_ordered.generation._openml.client import Connection
+from hpobench_ordered.generation._openml.records import Records, download_records
+from hpobench_ordered.generation._openml.setups import (
     MLR_DEFAULTS,
     Dropped,
     MlrSetups,
@@ -233,7 +233,7 @@ class TestDownload:
     def test_many_setups_are_asked_in_parts(
         self, server: Any, undisturbed: Undisturbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(_openml_client, "IDS_A_REQUEST", 3)
+        monkeypatch.setattr(openml_client, "IDS_A_REQUEST", 3)
         server.requests.clear()
         frame = download(server, tmp_path / "raw").frame
         pd.testing.assert_frame_equal(frame, undisturbed.records.frame)
@@ -322,9 +322,9 @@ class TestResume:
 KILLED = """
 from pathlib import Path
 from hpobench_ordered.benchmarks.openml_flows import svm_space
-from hpobench_ordered.generation._openml_client import Connection
-from hpobench_ordered.generation._openml_records import download_records
-from hpobench_ordered.generation._openml_setups import MlrSetups
+from hpobench_ordered.generation._openml.client import Connection
+from hpobench_ordered.generation._openml.records import download_records
+from hpobench_ordered.generation._openml.setups import MlrSetups
 
 download_records(
     flow_id={flow},

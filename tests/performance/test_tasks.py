@@ -23,6 +23,17 @@ AT_LEAST = {
     ("xgboost-mnist", "forest"): (20_000, 200_000),
     ("yahpo-svm-1220", "forest"): (20_000, 200_000),
     ("yahpo-ranger-4154", "forest"): (20_000, 200_000),
+    ("openml-svm", "forest"): (20_000, 200_000),
+    ("openml-svm", "nearest"): (20_000, 200_000),
+    ("openml-xgboost", "forest"): (20_000, 200_000),
+    ("openml-xgboost", "nearest"): (20_000, 200_000),
+    ("fcnet", "table"): (20_000, 500_000),
+    ("nas201", "table"): (20_000, 500_000),
+    ("fcn-b", "table"): (20_000, 200_000),
+    ("svm-a", "forest"): (20_000, 200_000),
+    ("xgb-a", "forest"): (20_000, 200_000),
+    ("forrester", "exact"): (30_000, 1_000_000),
+    ("quadratic", "exact"): (30_000, 500_000),
 }
 """Evaluations a second: one at a time, and in batches of 1000 as an array."""
 
@@ -32,12 +43,12 @@ def task(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> hbo.Task:
     name, surrogate = request.param
-    if surrogate.startswith("nearest"):
+    if name == "xgboost-mnist" and surrogate.startswith("nearest"):
         shared: Path = request.getfixturevalue("shared")
         monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path))
         published = shared / "data" / "othpo" / "aggregated_experiments.json.gz"
         xgboost_mnist.PUBLISHED.store(published)
-    return hbo.load(name, surrogate=surrogate).tasks[3]
+    return hbo.load(name, surrogate=surrogate).tasks[1]
 
 
 def configurations(task: hbo.Task) -> np.ndarray:

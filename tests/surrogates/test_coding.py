@@ -20,7 +20,9 @@ SPACE = SearchSpace(
 
 
 def test_every_kind_of_feature():
-    coding = space_coding(SPACE, products=[("rate", "depth")], also_raw=["rate"])
+    coding = space_coding(
+        SPACE, products=[("rate", "depth")], ratios=[("rate", "depth")], also_raw=["rate"]
+    )
     features = coding.encode(np.array([[0.1, 4.0, 1.0], [np.nan, np.nan, np.nan]]))
     log_middle = math.log(1e-4) / 2
     assert [f.kind for f in coding.features] == [
@@ -29,13 +31,16 @@ def test_every_kind_of_feature():
         FeatureKind.ONE_HOT,
         FeatureKind.ONE_HOT,
         FeatureKind.LOG_PRODUCT,
+        FeatureKind.LOG_RATIO,
         FeatureKind.IDENTITY,
     ]
-    np.testing.assert_allclose(features[0], [math.log(0.1), 4, 0, 1, math.log(0.4), 0.1])
-    product_middle = log_middle + (math.log(2) + math.log(10)) / 2
+    expected = [math.log(0.1), 4, 0, 1, math.log(0.4), math.log(0.025), 0.1]
+    np.testing.assert_allclose(features[0], expected)
+    other_middle = (math.log(2) + math.log(10)) / 2
     assert features[1, :4].tolist() == [log_middle, 6, 0, 0]
-    assert features[1, 4] == pytest.approx(product_middle)
-    assert features[1, 5] == (1e-4 + 1) / 2
+    assert features[1, 4] == pytest.approx(log_middle + other_middle)
+    assert features[1, 5] == pytest.approx(log_middle - other_middle)
+    assert features[1, 6] == (1e-4 + 1) / 2
 
 
 def test_without_log_scales_numbers_are_raw():
@@ -84,8 +89,9 @@ def test_damaged_tables_are_refused(table):
 
 
 def test_values_that_lack_columns_are_refused():
-    coding = space_coding(SPACE, products=[("rate", "depth")])
+    coding = space_coding(SPACE, ratios=[("rate", "depth")])
     assert coding.width == 3
+    assert Coding(coding.features[-1:]).width == 2
     with pytest.raises(ValueError, match=r"\(n, 3\)"):
         coding.encode(np.zeros((4, 2)))
     with pytest.raises(ValueError, match=r"\(n, 3\)"):

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hpobench_ordered._parameters import Kind, Parameter
 from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.generation._openml_client import (
+from hpobench_ordered.generation._openml.client import (
     FUNCTION,
     Client,
     Connection,
     chunks,
     connected,
 )
-from hpobench_ordered.generation._openml_pages import Pages
-from hpobench_ordered.generation._openml_setups import Dropped, SetupReader, stated_values
+from hpobench_ordered.generation._openml.pages import Pages
+from hpobench_ordered.generation._openml.setups import Dropped, SetupReader, stated_values
 from hpobench_ordered.generation.base import Progress, silent
 from hpobench_ordered.space import SearchSpace
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from hpobench_ordered.benchmark import Direction, Objective
 from hpobench_ordered.errors import HPOBenchOrderedError, UnknownNameError
-from hpobench_ordered.generation._custom_model import Model
-from hpobench_ordered.generation._custom_split import Kind, Split
+from hpobench_ordered.generation._custom.model import Model
+from hpobench_ordered.generation._custom.split import Kind, Split
 from hpobench_ordered.generation.base import Progress
 
 NEGATED = "neg_"

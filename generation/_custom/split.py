@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.generation._custom_data import DataSet, digest_of
+from hpobench_ordered.generation._custom.data import DataSet, digest_of
 
 MOST_CLASSES = 20
 """A whole-number target with more distinct values is a number to predict, not a class."""

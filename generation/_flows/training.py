@@ -34,7 +34,13 @@ import numpy as np
 from hpobench_ordered._parameters import Kind
 from hpobench_ordered._typing import Config, FloatArray, IntArray
 from hpobench_ordered.errors import MissingExtraError
-from hpobench_ordered.generation._datasets import FOLD_SEED, FOLDS, ClassificationData, Fold, folds
+from hpobench_ordered.generation._flows.datasets import (
+    FOLD_SEED,
+    FOLDS,
+    ClassificationData,
+    Fold,
+    folds,
+)
 from hpobench_ordered.generation._training import Job, Trainer, run_trainings
 from hpobench_ordered.generation.base import Progress, silent
 from hpobench_ordered.space import SearchSpace

@@ -13,7 +13,7 @@ from typing import Any
 
 from hpobench_ordered.artifact import file_sha256
 from hpobench_ordered.errors import ExperimentError, UnknownNameError, suggestion
-from hpobench_ordered.generation._custom_split import Kind
+from hpobench_ordered.generation._custom.split import Kind
 
 EXAMPLE = "sklearn.ensemble:RandomForestClassifier"
 

@@ -1,0 +1,1 @@
+"""Any model on any data over growing training sets."""

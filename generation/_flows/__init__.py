@@ -1,0 +1,1 @@
+"""Trains the learners of OpenML flows on the data sets of its tasks."""

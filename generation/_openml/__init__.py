@@ -1,0 +1,1 @@
+"""OpenML's public records of evaluations, through its own client."""

@@ -1,0 +1,137 @@
+"""Sizes of the data sets of OpenML tasks, downloaded and kept with a flow's records.
+
+    FOLDER/tasks/<task>.json    sizes of one task's data set
+
+Notation:
+    n   rows of a data set
+    p   its columns without the class
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hpobench_ordered.benchmarks.openml_flows import CONTEXT
+from hpobench_ordered.errors import DownloadError
+from hpobench_ordered.generation._openml.client import Client, Connection, connected
+from hpobench_ordered.generation._openml.pages import Pages
+from hpobench_ordered.generation._openml.setups import Converter
+from hpobench_ordered.generation.base import Progress, silent
+
+_KIND = "tasks"
+_REQUESTS = 4  # that the client makes for a task
+
+
+@dataclass(frozen=True, slots=True)
+class DataSize:
+    """Size of a data set.
+
+    Attributes:
+        rows: n.
+        inputs: p.
+        majority: Rows of the largest class.
+    """
+
+    rows: int
+    inputs: int
+    majority: int
+
+    @property
+    def context(self) -> dict[str, float]:
+        """What is known of the task beforehand."""
+        numbers = (float(self.rows), float(self.inputs), self.majority / self.rows)
+        return dict(zip(CONTEXT, numbers, strict=True))
+
+
+def data_sizes(
+    tasks: Iterable[int],
+    folder: Path,
+    *,
+    progress: Progress = silent,
+    requests_per_second: float = 1.0,
+    connection: Connection | None = None,
+) -> dict[int, DataSize]:
+    """Look up the data sets of tasks, whatever of them `folder` does not hold yet.
+
+    Args:
+        tasks: OpenML's ids of the tasks.
+        folder: Where answers are kept; made if need be.
+        progress: Told how many tasks are done.
+        requests_per_second: Pace over the whole download.
+        connection: How OpenML is asked; the public server without.
+
+    Raises:
+        MissingExtraError: The package openml is not installed.
+        DownloadError: OpenML does not tell.
+        StoreError: The folder cannot be written, or an answer in it is damaged.
+    """
+    pages, wanted = Pages(folder), list(tasks)
+    connection = Connection() if connection is None else connection
+    found = {}
+    with connected(connection, requests_per_second=requests_per_second) as client:
+        for done, task in enumerate(wanted, start=1):
+            request = {"task": task}
+            answer = pages.read(_KIND, str(task), request)
+            if answer is None:
+                answer = asdict(_ask(client, task))
+                pages.write(_KIND, str(task), request, answer)
+            found[task] = DataSize(**answer)
+            progress("data sets", done, len(wanted))
+    return found
+
+
+def _ask(client: Client, task: int) -> DataSize:
+    import openml
+
+    def call() -> Mapping[str, Any]:
+        described = openml.tasks.get_task(task)
+        dataset = openml.datasets.get_dataset(
+            described.dataset_id, download_data=False, download_qualities=True
+        )
+        return dict(dataset.qualities)
+
+    what = f"the size of task {task}'s data"
+    qualities = client.ask(what, call, requests=_REQUESTS)
+    try:
+        return _size(qualities)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DownloadError(f"OpenML does not give {what}: {error!r}") from error
+
+
+def _size(qualities: Mapping[str, Any]) -> DataSize:
+    """Read OpenML's qualities, which count the class among the features.
+
+    Raises:
+        KeyError, ValueError: One is missing or not a number.
+    """
+    names = ("NumberOfInstances", "NumberOfFeatures", "MajorityClassSize")
+    rows, features, majority = (int(qualities[name]) for name in names)
+    return DataSize(rows, features - 1, majority)
+
+
+def svm_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
+    """A kernel's default gamma, 1 / p (e1071: p of its model matrix, a little more at times)."""
+
+    def gamma(number: float | None, task: int) -> float | None:
+        return 1.0 / sizes[task].inputs if number is None else number
+
+    return {"gamma": gamma}
+
+
+def ranger_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
+    """The random bot's own scales, undone as `benchmarks.openml_flows.ranger_space` has them.
+
+    mtry = ceil(x * p) is turned into the middle of the x that lead to it.
+    """
+
+    def mtry(number: float | None, task: int) -> float | None:
+        p = sizes[task].inputs
+        columns = math.floor(math.sqrt(p)) if number is None else number
+        return max(0.0, (columns - 0.5) / p)
+
+    def min_node_size(number: float | None, task: int) -> float | None:
+        return None if number is None else math.log(max(number, 1.0)) / math.log(sizes[task].rows)
+
+    return {"mtry": mtry, "min.node.size": min_node_size}

@@ -1,0 +1,417 @@
+"""Generates `openml-svm`, `openml-xgboost` and `openml-ranger`.
+
+Wherever evaluations come from, they are first written beside the artifact as one parquet file
+(`_raw`), NAME-evaluations.parquet; surrogates are fitted to that.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered.benchmark import Definition, TaskDefinition
+from hpobench_ordered.benchmarks.openml_flows import (
+    CONTEXT,
+    OPENML_LICENCE,
+    RANGER,
+    SURROGATES,
+    SVM,
+    XGBOOST,
+    Flow,
+)
+from hpobench_ordered.bundle import RawEvaluations
+from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
+from hpobench_ordered.generation._flows.datasets import FOLDS as TRAINING_FOLDS
+from hpobench_ordered.generation._flows.datasets import (
+    ClassificationData,
+    offline_datasets,
+    openml_dataset,
+)
+from hpobench_ordered.generation._flows.limits import (
+    data_limits,
+    left_out_limits,
+    own_limits,
+    paper_limit,
+    stopped_limit,
+)
+from hpobench_ordered.generation._flows.training import SOLVER_WORK, Learner, train_flow
+from hpobench_ordered.generation._forest import FOLDS
+from hpobench_ordered.generation._openml.records import download_records
+from hpobench_ordered.generation._openml.setups import MLR_DEFAULTS, Converter, MlrSetups
+from hpobench_ordered.generation._openml.tasks import (
+    DataSize,
+    data_sizes,
+    ranger_converters,
+    svm_converters,
+)
+from hpobench_ordered.generation._per_task import Report, write_per_task
+from hpobench_ordered.generation._raw import About, RawTable, read_raw, write_raw
+from hpobench_ordered.generation.base import Generator, Option, Request, Source
+from hpobench_ordered.registry import local_folder
+from hpobench_ordered.surrogates.card import versions_of
+from hpobench_ordered.surrogates.coding import Coding, space_coding
+from hpobench_ordered.surrogates.fitting import ForestRecipe
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RECIPE = ForestRecipe(trees=40, min_samples_leaf=1)
+"""Down to single evaluations, which are few and hold no noise between repetitions. A forest a task
+makes many trees: with 40 instead of 60, R2 is lower by 0.001."""
+MOST = 4000
+"""Evaluations a task that surrogates are fitted to unless asked otherwise: records are many more,
+almost a million of the SVM's."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a flow is trained here.
+
+    Attributes:
+        learner: What is trained.
+        count: Trainings a task unless asked otherwise.
+        limits: What a user should know of them, one sentence each.
+    """
+
+    learner: Learner
+    count: int
+    limits: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a flow's artifact is made.
+
+    Attributes:
+        flow: The benchmark.
+        coding: Features that forests split on.
+        converters: What numbers in OpenML's records mean, given the sizes of the data sets.
+        records: What a user should know of OpenML's records, one sentence each.
+        training: How it is trained; None if it cannot be.
+    """
+
+    flow: Flow
+    coding: Callable[[], Coding]
+    converters: Callable[[Mapping[int, DataSize]], Mapping[str, Converter]]
+    records: tuple[str, ...]
+    training: Training | None = None
+
+
+# -- sources ---------------------------------------------------------------------------------------
+
+
+def generate_by_training(plan: Plan, training: Training, request: Request) -> Path:
+    """Train the flow's learner on data sets, then fit.
+
+    Raises:
+        UnknownNameError: There is no data set of a task that is asked for.
+        ArtifactError: A local data set cannot be read, or a file not be written.
+        DownloadError: OpenML does not give a data set.
+        StoreError: Trainings cannot be kept, or one that was kept is damaged.
+        MissingExtraError: A package that the source needs is not installed.
+    """
+    data = _data(plan.flow, request)
+    frame = train_flow(
+        training.learner,
+        data,
+        n=request.configurations or training.count,
+        seed=request.seed,
+        folder=_beside(request, "trainings"),
+        workers=request.workers,
+        progress=request.progress,
+        space=plan.flow.space(),
+    )
+    about = About(
+        benchmark=plan.flow.name,
+        source=f"own trainings, {TRAINING_FOLDS}-fold cross-validation",
+        licence="Apache-2.0",
+        limits=(
+            *own_limits(plan.flow.name),
+            *training.limits,
+            *stopped_limit(frame),
+            *data_limits(data, request.local),
+        ),
+        contexts={task: _context(dataset) for task, dataset in data.items()},
+        versions=versions_of("numpy", "scikit-learn", "xgboost"),
+    )
+    table = _kept(plan.flow, request, frame, about)
+    local = () if request.local is None else (f"{Option.LOCAL.value} DATA",)
+    words = (plan.flow.name, "--source train", *local)
+    return _fit(plan, request, table, request.command(*words))
+
+
+def generate_from_openml(plan: Plan, request: Request) -> Path:
+    """Download OpenML's records of the flow, then fit.
+
+    Raises:
+        ExperimentError: A task is no number, or none has evaluations enough.
+        DownloadError: OpenML does not give what is asked for.
+        StoreError: What is downloaded cannot be kept, or what was kept is damaged.
+        ArtifactError: A file cannot be written.
+        MissingExtraError: A package that the source needs is not installed.
+    """
+    flow, folder = plan.flow, _beside(request, "records")
+    tasks = flow.tasks if request.tasks is None else _numbers(request.tasks)
+    sizes = data_sizes(tasks, folder, progress=request.progress)
+    space = flow.space()
+    records = download_records(
+        flow_id=flow.flow_id,
+        tasks=tasks,
+        space=space,
+        folder=folder,
+        setups=MlrSetups(space, MLR_DEFAULTS[flow.flow_id], plan.converters(sizes)),
+        progress=request.progress,
+    )
+    frame, scarce = _frequent(records.frame)
+    if not len(frame):
+        raise ExperimentError(
+            f"no task has {FOLDS} setups of flow {flow.flow_id} with evaluations, of {list(tasks)}"
+        )
+    dropped = {reason.value: count for reason, count in records.summary.dropped.items()}
+    about = About(
+        benchmark=flow.name,
+        source=f"runs of flow {flow.flow_id} on openml.org, by their uploaders' own set-ups",
+        licence=OPENML_LICENCE,
+        limits=(*plan.records, *left_out_limits(dropped, scarce)),
+        contexts={str(task): size.context for task, size in sizes.items()},
+        dropped=dropped,
+        versions=versions_of("openml"),
+    )
+    table = _kept(flow, request, frame, about)
+    command = request.command(flow.name, "--source openml")
+    return _fit(plan, request, table, command, most=request.configurations or MOST)
+
+
+def generate_from_evaluations(plan: Plan, request: Request) -> Path:
+    """Fit to raw evaluations that are there already.
+
+    Raises:
+        ExperimentError: No file of them is named.
+        ArtifactError: It is not such a file, or the artifact cannot be written.
+        UnknownNameError: It has no evaluations of a task that is asked for.
+        MissingExtraError: scikit-learn is not installed.
+    """
+    if request.local is None:
+        raise ExperimentError(
+            f"source 'evaluations' of {plan.flow.name} needs a parquet file: {Option.LOCAL.value}"
+        )
+    flow = plan.flow
+    table = read_raw(request.local, benchmark=flow.name, space=flow.space())
+    if request.tasks is not None:
+        table = table.only(request.tasks)
+    local = f"{Option.LOCAL.value} {request.local.name}"
+    command = request.command(flow.name, "--source evaluations", local)
+    return _fit(plan, request, table, command, most=request.configurations or MOST)
+
+
+# -- data ------------------------------------------------------------------------------------------
+
+
+def _beside(request: Request, what: str) -> Path:
+    return request.folder.with_name(f"{request.folder.name}-{what}")
+
+
+def _kept(flow: Flow, request: Request, frame: "pd.DataFrame", about: About) -> RawTable:
+    """Write evaluations beside the artifact, and read them as any that are there."""
+    path = _beside(request, "evaluations.parquet")
+    write_raw(path, frame, about)
+    return read_raw(path, benchmark=flow.name, space=flow.space())
+
+
+def _data(flow: Flow, request: Request) -> dict[str, ClassificationData]:
+    """Data sets by task: local ones, or else those of the paper's tasks from OpenML."""
+    if request.local is None:
+        wanted = request.tasks or tuple(map(str, flow.tasks))
+        _numbers(wanted)
+        return {task: openml_dataset(task) for task in wanted}
+    offline = offline_datasets(request.local)
+    for task in request.tasks or ():
+        if task not in offline:
+            raise UnknownNameError(f"task with a data set in {request.local}", task, offline)
+    return {t: data for t, data in offline.items() if request.tasks is None or t in request.tasks}
+
+
+def _numbers(tasks: Sequence[str]) -> tuple[int, ...]:
+    """OpenML's ids as numbers.
+
+    Raises:
+        ExperimentError: One is not a number.
+    """
+    for task in tasks:
+        if not task.isdecimal():
+            raise ExperimentError(f"OpenML's tasks have numbers, got {task!r}")
+    return tuple(map(int, tasks))
+
+
+def _context(data: ClassificationData) -> dict[str, float]:
+    rows, columns = data.x.shape
+    numbers = (float(rows), float(columns), float(np.bincount(data.y).max() / rows))
+    return dict(zip(CONTEXT, numbers, strict=True))
+
+
+def _frequent(frame: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
+    """The evaluations of tasks with setups enough to fit to, and the other tasks."""
+    setups = frame.groupby("task")["training"].nunique()
+    scarce = sorted(setups.index[setups < FOLDS])
+    return frame[~frame["task"].isin(scarce)], scarce
+
+
+# -- fitting ---------------------------------------------------------------------------------------
+
+
+def _fit(
+    plan: Plan, request: Request, table: RawTable, command: str, *, most: int | None = None
+) -> Path:
+    """Fit surrogates to raw evaluations and write the artifact; return its folder.
+
+    Args:
+        plan: How the artifact is made.
+        request: What is asked for.
+        table: The evaluations.
+        command: What the card names as the command.
+        most: Most evaluations a task; the others are left out at random.
+    """
+    flow = plan.flow
+    evaluations = {
+        name: found if most is None else _some(found, most, [request.seed, *name.encode()])
+        for name, found in table.tasks.items()
+    }
+    reduced = [name for name in evaluations if len(evaluations[name]) < len(table.tasks[name])]
+    limits = [paper_limit(flow, list(evaluations)), *table.about.limits]
+    if reduced:
+        limits.append(f"Fitted to {most} random evaluations alone of tasks {', '.join(reduced)}.")
+    return write_per_task(
+        request,
+        _definition(flow, table),
+        list(evaluations.values()),
+        Report(source=table.about.source, limits=limits, command=command, summaries=SURROGATES),
+        coding=plan.coding(),
+        recipe=RECIPE,
+    )
+
+
+def _some(evaluations: RawEvaluations, most: int, seed: Sequence[int]) -> RawEvaluations:
+    n = len(evaluations)
+    rows = np.sort(np.random.default_rng(seed).choice(n, min(most, n), replace=False))
+    return RawEvaluations(
+        evaluations.values[rows],
+        evaluations.objective[rows],
+        evaluations.spread[rows],
+        evaluations.training[rows],
+    )
+
+
+def _definition(flow: Flow, table: RawTable) -> Definition:
+    tasks = []
+    for name in table.tasks:
+        context = table.about.contexts.get(name, {})
+        if set(context) != set(CONTEXT):
+            raise ArtifactError(
+                f"the evaluations of task {name} need the context {', '.join(CONTEXT)}; they have "
+                f"{', '.join(context) or 'none'}"
+            )
+        tasks.append(TaskDefinition(name, context))
+    return flow.definition(tasks, source=table.about.source, licence=table.about.licence)
+
+
+# -- plans -----------------------------------------------------------------------------------------
+
+
+def _svm_coding() -> Coding:
+    return space_coding(SVM.space(), products=[("cost", "gamma")])
+
+
+def _xgboost_coding() -> Coding:
+    """The ratios tell whether a tree can split at all: of all rows it gets a share, `subsample`.
+
+    They decide much, by sharp edges. Features are repeated since an extra tree tries one random
+    threshold a feature.
+    """
+    ratios = [("subsample", "min_child_weight"), ("alpha", "subsample")]
+    return space_coding(XGBOOST.space(), products=[("eta", "nrounds")], ratios=5 * ratios)
+
+
+def _ranger_coding() -> Coding:
+    return space_coding(RANGER.space())
+
+
+PLANS = (
+    Plan(
+        SVM,
+        _svm_coding,
+        svm_converters,
+        records=(
+            "Where a record names no gamma, it is one over the number of columns, about e1071's "
+            "default.",
+        ),
+        training=Training(
+            Learner.SVM,
+            640,
+            (
+                "libsvm by scikit-learn instead of R's e1071; inputs are standardised in every "
+                f"fold, and the solver stops after {SOLVER_WORK:,} / n iterations for n rows.",
+            ),
+        ),
+    ),
+    Plan(
+        XGBOOST,
+        _xgboost_coding,
+        lambda sizes: {},
+        records=(),
+        training=Training(
+            Learner.XGBOOST,
+            256,
+            (
+                "XGBoost with the settings of R's 0.6-4, but for splits among histograms and "
+                "coordinate descent for linear models.",
+                "Every training is evaluated after four numbers of rounds, a fifth of the "
+                "trainings are of linear models.",
+            ),
+        ),
+    ),
+    Plan(
+        RANGER,
+        _ranger_coding,
+        ranger_converters,
+        records=(
+            "mtry and min.node.size are recorded as whole numbers, and are here turned back into "
+            "the fraction and the exponent that they were drawn as.",
+        ),
+    ),
+)
+
+
+def _sources(plan: Plan) -> dict[str, Source]:
+    fitting = frozenset({Option.SEED, Option.WORKERS, Option.CONFIGURATIONS, Option.TASKS})
+    openml = Source(
+        "Downloads OpenML's public records; --configs is the most that are fitted to a task.",
+        fitting,
+        partial(generate_from_openml, plan),
+        fewest=FOLDS,
+    )
+    evaluations = Source(
+        "Fits to raw evaluations; --from takes their parquet file, --configs as for openml.",
+        fitting | {Option.LOCAL},
+        partial(generate_from_evaluations, plan),
+        fewest=FOLDS,
+    )
+    if plan.training is None:
+        return {"openml": openml, "evaluations": evaluations}
+    train = Source(
+        "Trains; --from takes a folder of data sets, TASK_NAME.csv; --configs counts trainings.",
+        fitting | {Option.LOCAL},
+        partial(generate_by_training, plan, plan.training),
+        fewest=FOLDS,
+    )
+    return {"train": train, "openml": openml, "evaluations": evaluations}
+
+
+GENERATORS = tuple(
+    Generator(plan.flow.name, _sources(plan), home=local_folder)
+    if plan.training is None
+    else Generator(plan.flow.name, _sources(plan))
+    for plan in PLANS
+)

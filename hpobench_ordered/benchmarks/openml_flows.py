@@ -1,0 +1,201 @@
+"""OpenML flows: one learner tuned on many data sets (Perrone et al. 2018, supplement B).
+
+A task is an OpenML task: a data set, by the task's id. The objective is the area under the ROC
+curve, cross-validated. Bounds are those that the paper states.
+
+`openml-svm` and `openml-xgboost` come with the package, fitted to own trainings. `openml-ranger`
+does not: its evaluations are OpenML's public records, which every user downloads.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from hpobench_ordered._conditions import Compare, Comparison
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered.benchmark import (
+    Definition,
+    Direction,
+    Objective,
+    Provenance,
+    TaskDefinition,
+)
+from hpobench_ordered.bundle import bundled_spec, generated_spec
+from hpobench_ordered.registry import BenchmarkSpec, local_folder
+from hpobench_ordered.space import SearchSpace
+
+VERSION = 1
+OPENML_LICENCE = "CC-BY-4.0"
+CONTEXT = ("n_rows", "n_features", "majority_share")
+"""What is known of a task beforehand (Horvath et al. 2021, section 5): rows and features of the
+data set, and the share of its largest class in them."""
+
+SVM_TASKS = (
+    (10101, 145878, 146064, 14951, 34536, 34537, 3485, 3492, 3493, 3494)
+    + (37, 3889, 3891, 3899, 3902, 3903, 3913, 3918, 3950, 6566)
+    + (9889, 9914, 9946, 9952, 9967, 9971, 9976, 9978, 9980, 9983)
+)
+"""OpenML task ids of the paper for the SVM, supplement B.1, in its order."""
+XGBOOST_TASKS = (
+    (10093, 10101, 125923, 145847, 145857, 145862, 145872, 145878, 145953, 145972)
+    + (145976, 145979, 146064, 14951, 31, 3485, 3492, 3493, 37, 3896)
+    + (3903, 3913, 3917, 3918, 3, 49, 9914, 9946, 9952, 9967)
+)
+"""OpenML task ids of the paper for XGBoost, supplement B.2, in its order."""
+
+
+def svm_space() -> SearchSpace:
+    """The search space of flow 5891, supplement B.1.
+
+    The paper leaves the conditions to e1071's documentation: gamma is a factor in every kernel but
+    the linear one, degree is the polynomial's.
+    """
+    kernels = ("linear", "polynomial", "radial", "sigmoid")
+    linear, polynomial = (float(kernels.index(kernel)) for kernel in kernels[:2])
+    return SearchSpace(
+        [
+            Parameter.choice("kernel", kernels),
+            Parameter.number("cost", 0.000986, 998.492437, log=True),
+            Parameter.number("gamma", 0.000988, 913.373845, log=True),
+            Parameter.number("degree", 2, 5, integer=True),
+        ],
+        conditions={
+            "gamma": Compare(0, Comparison.NOT_EQUAL, (linear,)),
+            "degree": Compare(0, Comparison.EQUAL, (polynomial,)),
+        },
+    )
+
+
+def xgboost_space() -> SearchSpace:
+    """The search space of flow 6767, supplement B.2.
+
+    The paper leaves the conditions to XGBoost's documentation: what shapes trees is active for
+    the booster that grows them. subsample is, too: the linear booster uses all rows.
+    """
+    always = [
+        Parameter.choice("booster", ("gbtree", "gblinear")),
+        Parameter.number("nrounds", 3, 5000, integer=True),
+        Parameter.number("eta", 0.000979, 0.995686, log=True),
+        Parameter.number("lambda", 0.000978, 999.020893, log=True),
+        Parameter.number("alpha", 0.000985, 1009.209690, log=True),
+    ]
+    of_trees = [
+        Parameter.number("max_depth", 1, 15, integer=True),
+        Parameter.number("min_child_weight", 1.012169, 127.041806, log=True),
+        Parameter.number("subsample", 0.100215, 0.999830),
+        Parameter.number("colsample_bytree", 0.062528, 0.999640),
+        Parameter.number("colsample_bylevel", 0.046776, 0.998424),
+    ]
+    is_tree = Compare(0, Comparison.EQUAL, (0.0,))
+    return SearchSpace(always + of_trees, conditions={p.name: is_tree for p in of_trees})
+
+
+def ranger_space() -> SearchSpace:
+    """The search space of flow 6794, a random forest; the paper states none.
+
+    It is that of the random bot whose runs fill the flow: Kuehn, Probst, Thomas and Bischl (2018),
+    "Automatic Exploration of Machine Learning Experiments on OpenML", table 1, and its code,
+    github.com/ja-thomas/OMLbots. As there, `mtry` is x in ceil(x * p), of p features, and
+    `min.node.size` is x in round(n ** x), of n rows; OpenML records the results.
+    """
+    return SearchSpace(
+        [
+            Parameter.number("num.trees", 1, 2000, integer=True),
+            Parameter.choice("replace", (True, False)),
+            Parameter.number("sample.fraction", 0.1, 1),
+            Parameter.number("mtry", 0, 1),
+            Parameter.choice("respect.unordered.factors", (True, False)),
+            Parameter.number("min.node.size", 0, 1),
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A learner on OpenML, and the data sets it is tuned on.
+
+    Attributes:
+        name: Name of the benchmark.
+        flow_id: OpenML's number of the flow.
+        learner: What is tuned, for people.
+        space: Its search space.
+        tasks: OpenML tasks of the paper, by their ids.
+    """
+
+    name: str
+    flow_id: int
+    learner: str
+    space: Callable[[], SearchSpace]
+    tasks: tuple[int, ...]
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        return f"{self.learner} on data sets of OpenML, flow {self.flow_id}."
+
+    def definition(
+        self, tasks: Iterable[TaskDefinition], *, source: str, licence: str
+    ) -> Definition:
+        """Search space, objective and tasks.
+
+        Args:
+            tasks: The tasks, named by their OpenML ids.
+            source: Where the evaluations come from.
+            licence: Licence of the evaluations.
+        """
+        return Definition(
+            name=self.name,
+            version=VERSION,
+            summary=self.summary,
+            space=self.space(),
+            objective=Objective(
+                "auc", "area under the ROC curve, cross-validated", Direction.MAXIMIZE
+            ),
+            tasks=tuple(tasks),
+            provenance=Provenance(
+                paper="Perrone et al. (2018), supplement B", source=source, licence=licence
+            ),
+        )
+
+    def planned(self) -> Definition:
+        """The benchmark as it will be once the records of the paper's tasks are downloaded."""
+        return self.definition(
+            [TaskDefinition(str(task), {}) for task in self.tasks],
+            source=f"runs of flow {self.flow_id} on openml.org, to be downloaded",
+            licence=OPENML_LICENCE,
+        )
+
+
+SVM = Flow("openml-svm", 5891, "Support vector machine", svm_space, SVM_TASKS)
+XGBOOST = Flow("openml-xgboost", 6767, "Gradient boosting (XGBoost)", xgboost_space, XGBOOST_TASKS)
+RANGER = Flow("openml-ranger", 6794, "Random forest (ranger)", ranger_space, XGBOOST_TASKS)
+"""The paper does not list the data sets of this flow; those of XGBoost have most in common with
+them, see supplement B.4."""
+
+SURROGATES = {
+    "forest": "Random forests, one fitted to the evaluations of each task.",
+    "nearest": "Nearest neighbours, as in the paper, among the evaluations of each task.",
+}
+
+
+def _bundled(flow: Flow) -> BenchmarkSpec:
+    return bundled_spec(
+        flow.name,
+        version=VERSION,
+        summary=flow.summary,
+        surrogates=SURROGATES,
+        is_recorded=True,
+    )
+
+
+SPECS = (
+    _bundled(SVM),
+    _bundled(XGBOOST),
+    generated_spec(
+        RANGER.name,
+        local_folder() / RANGER.name,
+        version=VERSION,
+        summary=RANGER.summary,
+        planned=RANGER.planned,
+        surrogates=SURROGATES,
+    ),
+)

@@ -1,0 +1,160 @@
+"""Benchmarks of OpenML's flows: spaces as in the paper, and evaluations that can be repeated."""
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hpobench_ordered as hbo
+from hpobench_ordered.benchmarks.openml_flows import (
+    CONTEXT,
+    RANGER,
+    SPECS,
+    SVM,
+    SVM_TASKS,
+    XGBOOST,
+    XGBOOST_TASKS,
+    Flow,
+)
+from hpobench_ordered.bundle import read_card, read_evaluations
+from hpobench_ordered.errors import NotFetchedError
+from hpobench_ordered.generation._flows.datasets import breast_cancer, monks
+from hpobench_ordered.generation._flows.training import BoostingTrainer, SVMTrainer
+from hpobench_ordered.registry import BenchmarkSpec, benchmark_spec
+
+BUNDLED = (SVM, XGBOOST)
+
+
+def spec_of(flow: Flow) -> BenchmarkSpec:
+    return next(spec for spec in SPECS if spec.name == flow.name)
+
+
+# -- search spaces ---------------------------------------------------------------------------------
+
+
+def paper_s_bounds(shared: Path, flow: Flow) -> dict[str, tuple[float, float]]:
+    """Bounds of the numbers, as the supplement lists them."""
+    text = (shared / "papers" / "ablr-2018-supplement.txt").read_text()
+    begin, end = ("## B.1", "## B.2") if flow is SVM else ("## B.2", "### B.3")
+    lines = text[text.index(begin) : text.index(end)].splitlines()
+    found = {}
+    for line in lines:
+        if line.startswith("- ") and "min:" in line:
+            name, _, rest = line.removeprefix("- ").partition(" (")
+            low, high = (part.split(":")[1] for part in rest.split(",")[1:3])
+            found[name.replace("\\_", "_")] = float(low), float(high.strip(" ),;."))
+    return found
+
+
+def paper_s_tasks(shared: Path, flow: Flow) -> set[int]:
+    text = (shared / "papers" / "ablr-2018-supplement.txt").read_text()
+    lists = re.findall(r"ids`? are: ([\d, ]+)", text)
+    return {int(task) for task in lists[0 if flow is SVM else 1].split(",")}
+
+
+@pytest.mark.parametrize("flow", BUNDLED)
+def test_bounds_and_tasks_are_the_paper_s(shared: Path, flow: Flow) -> None:
+    space = flow.space()
+    numbers = {p.name: (p.lower, p.upper) for p in space.parameters if not p.choices}
+    assert numbers == paper_s_bounds(shared, flow)
+    assert set(flow.tasks) == paper_s_tasks(shared, flow)
+    assert len(flow.tasks) == 30
+
+
+def active(flow: Flow, **choice: str) -> set[str]:
+    space = flow.space()
+    drawn = space.configs(space.decode(space.sample_unit(np.random.default_rng(0), 200)))
+    found = [set(config) for config in drawn if choice.items() <= config.items()]
+    assert all(names == found[0] for names in found)
+    return found[0]
+
+
+def test_what_is_active() -> None:
+    assert active(SVM, kernel="linear") == {"kernel", "cost"}
+    assert active(SVM, kernel="radial") == active(SVM, kernel="sigmoid")
+    assert active(SVM, kernel="radial") == {"kernel", "cost", "gamma"}
+    assert active(SVM, kernel="polynomial") == {"kernel", "cost", "gamma", "degree"}
+    assert active(XGBOOST, booster="gbtree") == set(XGBOOST.space().names)
+    linear = {"booster", "nrounds", "eta", "lambda", "alpha"}
+    assert active(XGBOOST, booster="gblinear") == linear
+
+
+def test_scales() -> None:
+    def on_a_log_scale(flow: Flow) -> set[str]:
+        return {p.name for p in flow.space().parameters if p.log}
+
+    assert on_a_log_scale(SVM) == {"cost", "gamma"}
+    assert on_a_log_scale(XGBOOST) == {"eta", "lambda", "alpha", "min_child_weight"}
+    assert on_a_log_scale(RANGER) == set()
+
+
+@pytest.mark.parametrize("flow", [SVM, XGBOOST, RANGER])
+def test_spaces_are_the_same_in_configspace(flow: Flow) -> None:
+    space = flow.space()
+    assert hbo.SearchSpace.from_json(space.to_json()) == space
+    assert set(space.to_configspace()) == set(space.names)
+
+
+# -- the random forest, which is not bundled -------------------------------------------------------
+
+
+def test_the_forest_is_listed_and_says_how_it_is_made() -> None:
+    assert RANGER.name in hbo.list_benchmarks()
+    spec = benchmark_spec(RANGER.name)
+    assert all(option.lacks == "generate" for option in spec.surrogates)
+    definition = spec.define()
+    assert [task.name for task in definition.tasks] == [str(task) for task in XGBOOST_TASKS]
+    assert definition.space == RANGER.space()
+    with pytest.raises(NotFetchedError, match="hpobench-ordered generate openml-ranger"):
+        hbo.load(RANGER.name)
+
+
+# -- bundled artifacts -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("flow", BUNDLED)
+def test_bundled_benchmarks(flow: Flow) -> None:
+    spec = spec_of(flow)
+    benchmark = hbo.load(flow.name)
+    assert spec.artifact is not None and benchmark.recorded is not None
+    assert benchmark.surrogate == "forest"
+    assert benchmark.space == flow.space()
+    assert len(benchmark.tasks) == 14
+    papers = SVM_TASKS if flow is SVM else XGBOOST_TASKS
+    card = read_card(spec.artifact)
+    present = [task.name for task in benchmark.tasks if int(task.name) in papers]
+    assert f"{len(present)} of the paper's 30 tasks: {', '.join(present)};" in card.describe()
+    assert "our own" in card.describe()
+    for task, evaluations in zip(benchmark.tasks, benchmark.recorded(), strict=True):
+        assert tuple(task.context) == CONTEXT
+        assert all(type(value) is float for value in task.context.values())
+        assert task.best_value is not None and 0.5 < task.best_value <= 1
+        assert evaluations.task == task.name
+        assert len(evaluations) >= 100
+
+
+@pytest.mark.parametrize("flow", BUNDLED)
+@pytest.mark.parametrize("task", ["3492", "9946"])
+def test_recorded_evaluations_can_be_repeated(flow: Flow, task: str) -> None:
+    """Training again the cheapest configurations gives the values recorded."""
+    if flow is XGBOOST:
+        pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
+    artifact = spec_of(flow).artifact
+    assert artifact is not None
+    names = [task.name for task in hbo.load(flow.name).tasks]
+    raw = read_evaluations(artifact)[names.index(task)]
+    data = monks(1) if task == "3492" else breast_cancer()
+    column = flow.space().names.index("cost" if flow is SVM else "nrounds")
+    for row in np.argsort(raw.values[:, column])[:5]:
+        (config,) = flow.space().configs(raw.values[[row]])
+        if flow is SVM:
+            (outcome,) = SVMTrainer(data)(config, task)["evaluations"]
+        else:
+            rounds = config.pop("nrounds")
+            repeated = BoostingTrainer(data)({**config, "rounds": [rounds]}, task)
+            (outcome,) = repeated["evaluations"]
+        # The last bits of sums may differ between processors and versions of the libraries.
+        assert math.isclose(outcome["value"], raw.objective[row], abs_tol=1e-6)
+        assert math.isclose(outcome["spread"], raw.spread[row], abs_tol=1e-6)

@@ -1,0 +1,169 @@
+"""The format of raw evaluations: what is written is read back, and what is wrong is named."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpobench_ordered.benchmarks.openml_flows import ranger_space, svm_space, xgboost_space
+from hpobench_ordered.errors import ArtifactError, UnknownNameError
+from hpobench_ordered.generation._raw import About, coded_tasks, read_raw, write_raw
+from hpobench_ordered.space import SearchSpace
+
+ABOUT = About(
+    benchmark="mine",
+    source="dice",
+    licence="none",
+    limits=("Nothing is real.",),
+    contexts={"37": {"n_rows": 768.0}, "3": {"n_rows": 3196.0}},
+    dropped={"out of bounds": 3},
+    versions={"numpy": "2"},
+)
+
+
+def table(space: SearchSpace, n: int = 40, seed: int = 0) -> pd.DataFrame:
+    """Random evaluations of the tasks 37 and 3, taking turns."""
+    rng = np.random.default_rng(seed)
+    values = space.decode(space.sample_unit(rng, n))
+    frame = pd.DataFrame(space.configs(values), columns=space.names).add_prefix("config.")
+    spread = np.where(rng.random(n) < 0.5, np.nan, rng.random(n))
+    return frame.assign(
+        task=np.where(np.arange(n) % 2, "3", "37"),
+        training=np.arange(n) // 4,
+        value=rng.random(n),
+        spread=spread,
+        seconds=1.5,
+    )
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.sampled_from([svm_space(), xgboost_space(), ranger_space()]), st.integers(0, 2**32 - 1))
+def test_configurations_come_back_exactly(
+    tmp_path_factory: pytest.TempPathFactory, space: SearchSpace, seed: int
+) -> None:
+    frame = table(space, seed=seed)
+    path = tmp_path_factory.mktemp("raw") / "folder" / "x.parquet"
+    write_raw(path, frame, ABOUT)
+    found = read_raw(path, benchmark="mine", space=space)
+    assert found.about == ABOUT
+    assert list(found.tasks) == ["37", "3"]  # as they come first
+    expected = space.decode(space.sample_unit(np.random.default_rng(seed), len(frame)))
+    for first, raw in enumerate(found.tasks.values()):
+        np.testing.assert_array_equal(raw.values, expected[first::2])
+        np.testing.assert_array_equal(raw.objective, frame["value"][first::2])
+        np.testing.assert_array_equal(raw.spread, frame["spread"][first::2])
+        np.testing.assert_array_equal(raw.training, frame["training"][first::2])
+
+
+def test_the_same_evaluations_make_the_same_file(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_raw(tmp_path / name, table(svm_space()), ABOUT)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_other_tools_read_it(tmp_path: Path) -> None:
+    frame = table(xgboost_space())
+    write_raw(tmp_path / "x", frame, ABOUT)
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "x"), frame)
+
+
+def test_some_of_the_tasks(tmp_path: Path) -> None:
+    write_raw(tmp_path / "x", table(svm_space()), ABOUT)
+    found = read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
+    assert list(found.only(["3", "37"]).tasks) == ["37", "3"]
+    assert list(found.only(["3"]).tasks) == ["3"]
+    with pytest.raises(UnknownNameError, match="task with evaluations of mine '31'"):
+        found.only(["3", "31"])
+
+
+def test_a_file_of_another_benchmark_is_refused(tmp_path: Path) -> None:
+    write_raw(tmp_path / "x", table(svm_space()), replace(ABOUT, benchmark="yours"))
+    with pytest.raises(ArtifactError, match="x holds evaluations of 'yours', not 'mine'"):
+        read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
+
+
+def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("a,b\n1,2\n")
+    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "plain")
+    broken = pq.read_table(tmp_path / "plain").replace_schema_metadata({"hpobench_ordered": "{}"})
+    pq.write_table(broken, tmp_path / "untold")
+    for name in ("text", "plain", "untold", "missing"):
+        with pytest.raises(ArtifactError, match=f"{name} is no table of raw evaluations"):
+            read_raw(tmp_path / name, benchmark="mine", space=svm_space())
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ArtifactError, match="cannot write the evaluations"):
+        write_raw(tmp_path / "file" / "x", table(svm_space()), ABOUT)
+
+
+def where(frame: pd.DataFrame, kernel: str) -> pd.Series:
+    """The first three rows with a kernel."""
+    chosen = frame["config.kernel"] == kernel
+    return chosen & (chosen.cumsum() <= 3)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: f.drop(columns=["value", "config.cost"]), "missing: value, config.cost"),
+        (lambda f: f.assign(**{"config.C": 1.0}), "unknown hyperparameters: config.C"),
+        (lambda f: f[:0], "no rows"),
+        (lambda f: f.assign(task=None), "task: 40 of 40 values are null"),
+        (
+            lambda f: f.assign(value=f["value"].where(f.index > 4)),
+            "value: 5 of 40 values are not finite",
+        ),
+        (lambda f: f.assign(value="high"), "value: 40 of 40 values are not finite"),
+        (
+            lambda f: f.assign(spread=f["spread"].where(f.index > 2, np.inf)),
+            "spread: 3 of 40 values",
+        ),
+        (lambda f: f.assign(training=np.nan), "training: 40 of 40 values"),
+        (
+            lambda f: f.assign(**{"config.cost": f["config.cost"].where(f.index > 1, 1e6)}),
+            r"config.cost: 2 of 40 values are not a number in \[0.000986, .* such as 1000000.0",
+        ),
+        (
+            lambda f: f.assign(**{"config.cost": "1"}),
+            r"config.cost: 40 of 40 values are not a number .* such as 1",
+        ),
+        (
+            lambda f: f.assign(**{"config.kernel": f["config.kernel"].where(f.index > 0, "rbf")}),
+            "config.kernel: 1 of 40 values are not one of 'linear', .* such as rbf",
+        ),
+        (
+            lambda f: f.assign(
+                **{"config.gamma": f["config.gamma"].mask(where(f, "radial"), np.nan)}
+            ),
+            "config.gamma: 3 of 40 values are null where the hyperparameter is active",
+        ),
+        (
+            lambda f: f.assign(**{"config.gamma": f["config.gamma"].mask(where(f, "linear"), 1.0)}),
+            "config.gamma: 3 of 40 values are given where the hyperparameter is inactive",
+        ),
+        (
+            lambda f: f.assign(
+                **{"config.degree": f["config.degree"].mask(where(f, "polynomial"), 2.5)}
+            ),
+            r"config.degree: 3 of 40 values are not an integer in \[2, 5\], such as 2.5",
+        ),
+    ],
+)
+def test_what_is_wrong_is_counted_and_named(
+    damage: Callable[[pd.DataFrame], pd.DataFrame], message: str, tmp_path: Path
+) -> None:
+    damaged = damage(table(svm_space()))
+    with pytest.raises(ArtifactError, match=message):
+        coded_tasks(damaged, svm_space())
+    write_raw(tmp_path / "x", damaged, ABOUT)
+    with pytest.raises(ArtifactError, match=f"x: .*{message}"):
+        read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
