@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+OFTEN = 0.2
+"""Share of a task's trainings stopped from which the task is named."""
+
+
 def own_limits(benchmark: str) -> tuple[str, ...]:
     """That these are own trainings, and how they were evaluated."""
     return (
@@ -28,9 +32,17 @@ def own_limits(benchmark: str) -> tuple[str, ...]:
 
 
 def stopped_limit(frame: "pd.DataFrame") -> tuple[str, ...]:
-    """How many trainings did not come to their end; nothing if all did."""
+    """How many trainings did not come to their end, and where; nothing if all did."""
     share = float(frame["capped"].mean())
-    return (f"In {share:.0%} of the evaluations the solver was stopped.",) if share else ()
+    if not share:
+        return ()
+    by_task = frame.groupby("task")["capped"].mean().sort_values(ascending=False)
+    often = [f"{task} {part:.0%}" for task, part in by_task.items() if part >= OFTEN]
+    where = f", most on tasks {', '.join(often)}" if often else ""
+    return (
+        f"In {share:.0%} of the evaluations the solver was stopped{where}. There the AUC is no "
+        "smooth function of the hyperparameters, and forests follow it least.",
+    )
 
 
 def data_limits(data: Mapping[str, ClassificationData], folder: Path | None) -> list[str]:

@@ -1,8 +1,7 @@
 """Commands on what is registered: list, methods, info, evaluate, fetch, verify."""
 
-import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -244,8 +243,8 @@ def _quality(figures: Figures | None) -> tuple[str, ...]:
     return tuple(f"{x:.3f}" for x in (figures.r2, figures.spearman, figures.top_decile))
 
 
-def _context(context: object) -> str:
-    return json.dumps(context).strip("{}").replace('"', "")
+def _context(context: Mapping[str, float]) -> str:
+    return ", ".join(f"{name}: {value:.6g}" for name, value in context.items())
 
 
 def _local_copy(source: Path, file: RemoteFile) -> Path:

@@ -292,7 +292,7 @@ def test_training_on_local_data(trained: list[dict[str, Any]], tmp_path: Path) -
         "2 of the paper's 30 tasks: 37, 3492; not the paper's: 49.",
         "e1071",
         "100,000,000 / n iterations",
-        "% of the evaluations the solver was stopped",
+        "% of the evaluations the solver was stopped, most on tasks ",
         "37 diabetes, 49 game, 3492 monk",
         "Task 3492 is monk: made of 40 rows.",
     ):

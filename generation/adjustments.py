@@ -1,0 +1,111 @@
+"""Generates `svm-a`, `svm-b`, `xgb-a`, `xgb-b`: searches best values on the flows' forests.
+
+The forests themselves are those of `openml-svm` and `openml-xgboost`: the artifacts hold nothing
+but what defines the benchmark, the best known values before and after the adjustment, and a card.
+"""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from hpobench_ordered.artifact import ArtifactWriter
+from hpobench_ordered.benchmarks._adjustment import (
+    BEST_VALUES,
+    SEARCHED_ON,
+    SpaceAdjustment,
+    Steps,
+    surrogate_hash,
+)
+from hpobench_ordered.benchmarks.adjustments import SEARCHED, SURROGATE
+from hpobench_ordered.bundle import BENCHMARK, CARD, definition_to_json, read_card
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.generation._best import DRAWS, best_known
+from hpobench_ordered.generation._forest import NOT_OPTIMAL
+from hpobench_ordered.generation.base import Generator, Option, Request, Source
+from hpobench_ordered.surrogates.base import Surrogate
+from hpobench_ordered.surrogates.card import Card, versions_of
+
+SEARCH = (
+    f"Best known values are the best of {DRAWS} random configurations and a local refinement, on "
+    "the forest itself; a longer search may find better ones."
+)
+
+
+def generate(adjustment: SpaceAdjustment, request: Request) -> Path:
+    """Search the best values before and after an adjustment and write the artifact.
+
+    Raises:
+        ArtifactError: The base benchmark's artifact is missing or damaged.
+    """
+    forest, _ = adjustment.base.option(SURROGATE).load()
+    rng = np.random.default_rng(request.seed)
+    before = _best_values(adjustment, Steps.STEP_1, forest, request, rng)
+    after = _best_values(adjustment, Steps.STEP_2, forest, request, rng)
+    found = {
+        SEARCHED_ON: surrogate_hash(adjustment.base, SURROGATE),
+        Steps.STEP_1.name: before,
+        Steps.STEP_2.name: after,
+    }
+    defined = definition_to_json(adjustment.definition(Steps.STEP_2))
+    content = {**defined, "surrogates": {}, BEST_VALUES: {SURROGATE: found}}
+    with ArtifactWriter(request.folder) as writer:
+        writer.write_json(BENCHMARK, content)
+        writer.write_json(CARD, _card(adjustment, request).to_json())
+    return request.folder
+
+
+def _best_values(
+    adjustment: SpaceAdjustment,
+    step: Steps,
+    forest: Surrogate,
+    request: Request,
+    rng: np.random.Generator,
+) -> list[float]:
+    defined = adjustment.definition(step)
+    return best_known(
+        adjustment.embed(step, forest),
+        defined.space,
+        defined.objective,
+        n_tasks=len(defined.tasks),
+        rng=rng,
+        progress=request.progress,
+    )
+
+
+def _card(adjustment: SpaceAdjustment, request: Request) -> Card:
+    """The card of the flow's forest, for the tasks that the adjustment has."""
+    if adjustment.base.artifact is None:
+        raise ArtifactError(f"{adjustment.base.id} has no artifact with a card")
+    card = read_card(adjustment.base.artifact)
+    return replace(
+        card,
+        benchmark=adjustment.name,
+        figures=tuple(f for f in card.figures if f.name in adjustment.tasks),
+        limits=(
+            f"The forest is that of {adjustment.base.id}: this artifact holds best values only, "
+            "and sources and limits are those of all of its tasks.",
+            *(limit for limit in card.limits if limit != NOT_OPTIMAL),
+            SEARCH,
+        ),
+        command=request.command(adjustment.name),
+        versions=versions_of("hpobench-ordered", "numpy"),
+        size=0,
+        comparisons={},
+    )
+
+
+GENERATORS = tuple(
+    Generator(
+        adjustment.name,
+        {
+            "forests": Source(
+                f"Best values on the forest of {adjustment.base.name}.",
+                frozenset({Option.SEED}),
+                partial(generate, adjustment),
+            )
+        },
+    )
+    for adjustment in SEARCHED
+)

@@ -1,0 +1,225 @@
+"""Benchmarks whose search space was adjusted between two optimisations (Stoll et al. 2020).
+
+An adjustment is written down as in the paper's appendix C: a row says in which steps a
+hyperparameter has which range or value. Step 1 is the search space before the adjustment, step 2
+that after it. Values come from a surrogate of a benchmark on a larger search space, in which both
+are embedded; ordered numbers of that benchmark are coded by whole numbers from 0, as in the paper's
+table 2.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import Flag, auto
+from functools import partial
+
+import numpy as np
+
+from hpobench_ordered._parameters import Kind, Parameter
+from hpobench_ordered._typing import Config, Value
+from hpobench_ordered.artifact import Artifact
+from hpobench_ordered.benchmark import Definition, Objective, Provenance
+from hpobench_ordered.bundle import BENCHMARK
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.registry import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates.base import Surrogate
+from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate
+
+VERSION = 1
+BEST_VALUES, SEARCHED_ON = "best_values", "searched_on"
+"""Keys in the artifact: values by surrogate and step, and the hash of the surrogate's file."""
+PAPER = "Stoll et al. (2020), appendix C, table {table}"
+
+
+class Steps(Flag):
+    """Steps of the development in which a row of a table holds."""
+
+    STEP_1 = auto()
+    STEP_2 = auto()
+    STEPS_1_2 = STEP_1 | STEP_2
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A hyperparameter that always has the same value."""
+
+    name: str
+    value: Value
+
+
+Row = tuple[Steps, Parameter | Fixed]
+
+
+def integers(name: str, lower: int, upper: int) -> Parameter:
+    """Whole numbers from lower to upper, uniform."""
+    return Parameter.number(name, lower, upper, integer=True)
+
+
+def uniform(name: str, lower: float, upper: float) -> Parameter:
+    """Numbers from lower to upper, uniform."""
+    return Parameter.number(name, lower, upper)
+
+
+def log_uniform(name: str, lower: float, upper: float) -> Parameter:
+    """Numbers from lower to upper, log-uniform."""
+    return Parameter.number(name, lower, upper, log=True)
+
+
+def choice(name: str, *choices: Value) -> Parameter:
+    """Choices without an order, uniform."""
+    return Parameter.choice(name, choices)
+
+
+@dataclass(frozen=True, eq=False)
+class SpaceAdjustment:
+    """An adjustment of a search space, as a table of the paper describes it.
+
+    Attributes:
+        name: Name of the benchmark after the adjustment, which goes by this name; the one before
+            it is called `name`-old.
+        table: Number of the table.
+        summary: One line.
+        base: The benchmark whose surrogates are evaluated.
+        rows: The table.
+        tasks: Names of the base benchmark's tasks that are used; all of them without.
+        surrogates: Names of its surrogates that are used; all of them without.
+        unlisted: Values of hyperparameters in steps that do not list them; they are no part of
+            that step's configurations.
+        artifact: Best known values, where they are searched beforehand; where None, the search
+            spaces are finite and the optima are looked up.
+    """
+
+    name: str
+    table: int
+    summary: str
+    base: BenchmarkSpec
+    rows: tuple[Row, ...]
+    tasks: tuple[str, ...] = ()
+    surrogates: tuple[str, ...] = ()
+    unlisted: Config = field(default_factory=dict)
+    artifact: Artifact | None = None
+
+    def spec(self) -> BenchmarkSpec:
+        """The benchmark after the adjustment, with the one before it as `previous`."""
+        before = self._spec(Steps.STEP_1)
+        return replace(self._spec(Steps.STEP_2), artifact=self.artifact, previous=before)
+
+    def space(self, step: Steps) -> SearchSpace:
+        """The search space in a step."""
+        listed = [item for steps, item in self.rows if step in steps]
+        return SearchSpace(
+            [item for item in listed if isinstance(item, Parameter)],
+            constants={item.name: item.value for item in listed if isinstance(item, Fixed)},
+        )
+
+    def definition(self, step: Steps) -> Definition:
+        """Search space, objective and tasks in a step."""
+        base = self.base.define()
+        provenance = base.provenance
+        return Definition(
+            name=self._name(step),
+            version=VERSION,
+            summary=self._summary(step),
+            space=self.space(step),
+            objective=base.objective,
+            tasks=tuple(base.tasks[index] for index in self._task_indices(base)),
+            provenance=Provenance(
+                paper=f"{PAPER.format(table=self.table)}; {provenance.paper}",
+                source=provenance.source,
+                licence=provenance.licence,
+            ),
+        )
+
+    def embed(self, step: Steps, surrogate: Surrogate) -> EmbeddedSurrogate:
+        """A surrogate of the base benchmark as one of the search space in a step."""
+        base, part = self.base.define(), self.space(step)
+        listed = {*part.names, *part.constants}
+        return EmbeddedSurrogate(
+            inner=surrogate,
+            whole=integer_coded(base.space),
+            part=part,
+            fixed={name: v for name, v in self.unlisted.items() if name not in listed},
+            tasks=self._task_indices(base),
+        )
+
+    def _task_indices(self, base: Definition) -> tuple[int, ...]:
+        names = [task.name for task in base.tasks]
+        return tuple(names.index(name) for name in self.tasks or names)
+
+    def _name(self, step: Steps) -> str:
+        return self.name if step is Steps.STEP_2 else f"{self.name}-old"
+
+    def _summary(self, step: Steps) -> str:
+        return self.summary if step is Steps.STEP_2 else f"{self.name} before the adjustment."
+
+    def _spec(self, step: Steps) -> BenchmarkSpec:
+        return BenchmarkSpec(
+            name=self._name(step),
+            version=VERSION,
+            summary=self._summary(step),
+            define=partial(self.definition, step),
+            surrogates=tuple(
+                replace(option, load=partial(self._load, step, option))
+                for option in self.base.surrogates
+                if not self.surrogates or option.name in self.surrogates
+            ),
+        )
+
+    def _load(
+        self, step: Steps, option: SurrogateOption
+    ) -> tuple[EmbeddedSurrogate, Sequence[float | None]]:
+        surrogate, _ = option.load()
+        model = self.embed(step, surrogate)
+        if self.artifact is None:
+            return model, optima(model, self.definition(step).objective)
+        return model, self._searched(self.artifact, step, option.name)
+
+    def _searched(self, artifact: Artifact, step: Steps, surrogate: str) -> list[float]:
+        """Best known values from the artifact.
+
+        Raises:
+            ArtifactError: It is missing or malformed, or its values were searched on another
+                surrogate than that of the base benchmark.
+        """
+        try:
+            found = artifact.read_json(BENCHMARK)[BEST_VALUES][surrogate]
+            searched_on, values = found[SEARCHED_ON], [float(v) for v in found[step.name]]
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ArtifactError(f"{BENCHMARK} of {artifact} is malformed: {error!r}") from None
+        if searched_on != surrogate_hash(self.base, surrogate):
+            raise ArtifactError(
+                f"best values in {artifact} are of another surrogate {surrogate!r} than that of "
+                f"{self.base.id}; generate {self.name} again"
+            )
+        return values
+
+
+def surrogate_hash(base: BenchmarkSpec, surrogate: str) -> str:
+    """SHA-256 of a surrogate's file in a benchmark's artifact.
+
+    Raises:
+        ArtifactError: The artifact has no such file.
+    """
+    sums = {} if base.artifact is None else base.artifact.sums()
+    try:
+        return sums[f"{surrogate}.npz"]
+    except KeyError:
+        raise ArtifactError(f"the artifact of {base.id} holds no {surrogate}.npz") from None
+
+
+def integer_coded(space: SearchSpace) -> SearchSpace:
+    """The same space, with the index of each ordered choice in its place; codes are the same."""
+    parameters = [
+        integers(p.name, 0, len(p.choices) - 1) if p.kind is Kind.ORDINAL else p
+        for p in space.parameters
+    ]
+    return SearchSpace(parameters, conditions=space.conditions, constants=space.constants)
+
+
+def optima(surrogate: EmbeddedSurrogate, objective: Objective) -> list[float]:
+    """Best value of each task among all configurations of a finite search space."""
+    parameters = surrogate.part.parameters
+    steps = np.indices([int(p.size) for p in parameters]).reshape(len(parameters), -1)
+    values = steps.T + np.array([p.lower for p in parameters])
+    losses = (objective.losses(surrogate.predict(values, t)) for t in range(len(surrogate.tasks)))
+    return [objective.loss(float(task.min())) for task in losses]

