@@ -22,7 +22,7 @@ from hpobench_ordered.bundle import read_card, read_evaluations
 from hpobench_ordered.errors import NotFetchedError
 from hpobench_ordered.generation._flows.datasets import breast_cancer, monks
 from hpobench_ordered.generation._flows.training import BoostingTrainer, SVMTrainer
-from hpobench_ordered.registry import BenchmarkSpec, benchmark_spec
+from hpobench_ordered.registry import LOCAL_VARIABLE, BenchmarkSpec, benchmark_spec
 
 BUNDLED = (SVM, XGBOOST)
 
@@ -100,7 +100,10 @@ def test_spaces_are_the_same_in_configspace(flow: Flow) -> None:
 # -- the random forest, which is not bundled -------------------------------------------------------
 
 
-def test_the_forest_is_listed_and_says_how_it_is_made() -> None:
+def test_the_forest_is_listed_and_says_how_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))  # where other tests have made none
     assert RANGER.name in hbo.list_benchmarks()
     spec = benchmark_spec(RANGER.name)
     assert all(option.lacks == "generate" for option in spec.surrogates)

@@ -134,7 +134,7 @@ def test_no_network(cli) -> None:  # type: ignore[no-untyped-def]
 def test_fetch_from_a_local_copy(cli, shared: Path) -> None:  # type: ignore[no-untyped-def]
     copy = shared / "data" / "othpo" / "aggregated_experiments.json.gz"
     assert cli("fetch", "xgboost-mnist", "--from", str(copy)).returncode == 0
-    assert "[nearest]" not in cli("list").stdout
+    assert "forest [nearest]" not in cli("list").stdout
     folder = shared / "data" / "yahpo" / "yahpo_data-1.0.2"
     assert cli("fetch", "yahpo-rpart-1220", "--from", str(folder)).returncode == 0
     assert "minbucket" in cli("info", "yahpo-rpart-1220").stdout
