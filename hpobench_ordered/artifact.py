@@ -53,7 +53,8 @@ class Artifact:
             pairs = [line.split("  ", maxsplit=1) for line in text.splitlines()]
             return {name: digest for digest, name in pairs}
         except (OSError, UnicodeDecodeError, ValueError) as error:
-            raise ArtifactError(f"no readable {SUMS} in {self.folder}: {error}") from None
+            what = "no readable" if self.folder.is_dir() else "there is no such folder, so no"
+            raise ArtifactError(f"{what} {SUMS} in {self.folder}: {error}") from None
 
     @property
     def digest(self) -> str:

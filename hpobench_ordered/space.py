@@ -277,6 +277,7 @@ class SearchSpace:
             if condition is not None and not condition.holds_for(coded):
                 continue
             if not present:
+                self._check_others(config)  # it may be there, misspelt
                 raise InvalidConfigError(
                     f"hyperparameter {name!r} is missing: {parameter.describe()}"
                 )

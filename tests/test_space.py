@@ -170,6 +170,8 @@ class TestValidation:
     def test_missing(self, space: SearchSpace) -> None:
         with pytest.raises(InvalidConfigError, match="'gamma' is missing: a number in"):
             space.validate({k: v for k, v in self.config.items() if k != "gamma"})
+        with pytest.raises(InvalidConfigError, match=r"'tres'.*did you mean 'trees'"):
+            space.row({"tres": 3})
         with pytest.raises(InvalidConfigError, match="'trees' is missing"):
             space.values(pd.DataFrame([self.config]).drop(columns="trees"))
 

@@ -62,7 +62,8 @@ def info(name: str) -> None:
     definition = spec.define()
     objective, provenance = definition.objective, definition.provenance
     click.echo(f"{spec.id}: {definition.summary}")
-    click.echo(f"objective: {objective.direction.value} {objective.name} ({objective.unit})")
+    unit = f" ({objective.unit})" if objective.unit else ""
+    click.echo(f"objective: {objective.direction.value} {objective.name}{unit}")
     click.echo(f"paper:     {provenance.paper}")
     click.echo(f"source:    {provenance.source}")
     click.echo(f"licence:   {provenance.licence}\n")
@@ -91,7 +92,7 @@ def info(name: str) -> None:
 )
 @click.argument("name")
 @click.argument("settings", nargs=-1, metavar="HYPERPARAMETER=VALUE...")
-@click.option("--task", required=True, help="Name of the task, or its index from 0.")
+@click.option("--task", required=True, help="Name of the task, or else its index from 0.")
 @click.option("--surrogate", help="What to evaluate on; the default one without.")
 def evaluate(name: str, settings: tuple[str, ...], task: str, surrogate: str | None) -> None:
     """Evaluate one configuration; prints the objective's value."""
@@ -149,7 +150,7 @@ def verify(names: tuple[str, ...]) -> None:
     for label, (artifact, files) in checks.items():
         try:
             checked = _check(artifact, files)
-            click.echo(f"ok       {label}: {checked} files")
+            click.echo(f"ok       {label}: {checked or 'no'} files")
         except HPOBenchOrderedError as error:
             damaged = True
             click.echo(f"damaged  {label}: {error}")

@@ -133,6 +133,11 @@ def plan(
     numbers = _seeds(seeds)
     if not (specs and chosen and numbers):
         raise ExperimentError("an experiment needs a benchmark, a method and a seed")
+    if isinstance(protocol, type) or not hasattr(protocol, "check"):
+        raise ExperimentError(
+            "a protocol is an object such as hpobench_ordered.Ordered(trials=25), LeaveOneOut() or "
+            f"Adjustment(); got {protocol!r}"
+        )
     for spec in specs:
         for method in chosen:
             protocol.check(spec, method)

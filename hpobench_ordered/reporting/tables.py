@@ -16,7 +16,8 @@ LEGEND = (
     "the first task does not count, which has no history.",
     "score: normalised; 0 is the best method after the last trial, 100 random search. value: in "
     "the objective's own units. regret: distance from the best known value. rank: among the "
-    "methods, 1 is best. Lower is better, except for values that are maximised.",
+    "methods, 1 is best. Lower is better, except for values that are maximised. Tasks without a "
+    "score count for the other measures, so that these may order methods otherwise.",
 )
 """How to read `summary_rows`."""
 

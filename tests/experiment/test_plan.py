@@ -4,6 +4,7 @@ import shutil
 import sys
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -183,3 +184,9 @@ def test_what_is_not_fetched_is_refused_before_anything_runs(monkeypatch, tmp_pa
 def test_nonsense_is_refused(small_plan, change, error, message) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(error, match=message):
         small_plan(**change)
+
+
+@pytest.mark.parametrize("protocol", ["ordered", Ordered, None])
+def test_a_protocol_is_an_object(protocol: Any) -> None:
+    with pytest.raises(ExperimentError, match=r"such as hpobench_ordered\.Ordered\(trials=25\)"):
+        plan(benchmarks=["newsvendor"], methods=["bo"], seeds=[0], protocol=protocol)
