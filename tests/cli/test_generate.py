@@ -14,7 +14,9 @@ import pytest
 from hpobench_ordered.artifact import Artifact
 from hpobench_ordered.registry import LOCAL_VARIABLE, generators
 
-MAIN = "import sys; from hpobench_ordered.cli import main; main()"
+# Shells let commands in the background ignore interrupts, and so what these start.
+HEAR = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+MAIN = HEAR + "import sys; from hpobench_ordered.cli import main; main()"
 SIZES = ("--sizes", "20,60", "--configs", "10", "--workers", "1")
 WINE = ("--data", "sklearn:wine", "--model", "sklearn.tree:DecisionTreeClassifier")
 

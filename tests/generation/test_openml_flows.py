@@ -40,7 +40,7 @@ from hpobench_ordered.generation._openml.tasks import (
 from hpobench_ordered.generation._per_task import grouped_folds
 from hpobench_ordered.generation._raw import About, read_raw, write_raw
 from hpobench_ordered.generation.base import Generator
-from hpobench_ordered.registry import local_folder
+from hpobench_ordered.registry import LOCAL_VARIABLE, benchmark_spec, local_folder
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.testing import check_benchmark
 
@@ -384,8 +384,9 @@ def test_records_that_are_too_few(downloaded: list[dict[str, Any]], tmp_path: Pa
 
 
 def test_a_forest_is_found_by_its_name_once_generated(
-    downloaded: list[dict[str, Any]], tmp_path: Path
+    downloaded: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     assert list(FORESTS.sources) == ["openml", "evaluations"]
     assert FORESTS.home() == local_folder()
     assert SVMS.home() == Path("artifacts")
@@ -393,8 +394,9 @@ def test_a_forest_is_found_by_its_name_once_generated(
     assert downloaded[0]["flow_id"] == 6794
     convert = downloaded[0]["setups"].convert
     assert convert["mtry"](8.0, 37) == pytest.approx(7.5 / 8)
-    benchmark = hbo.load(local_folder() / RANGER.name)
+    benchmark = hbo.load(RANGER.name)
     assert benchmark.name == RANGER.name
+    assert benchmark_spec(RANGER.name).is_local
     assert [task.name for task in benchmark.tasks] == ["37"]
 
 
