@@ -1,6 +1,5 @@
 """Commands on experiments: run and report."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
+from hpobench_ordered.cli._options import workers_option
 from hpobench_ordered.cli._protocol import PROTOCOLS, default_trials, make_protocol
 from hpobench_ordered.cli._show import PIPE_WIDTH, print_table, progress_bar, say
 from hpobench_ordered.protocols import Adjustment
@@ -99,13 +99,7 @@ Examples:
     metavar="[BENCHMARK=]SURROGATE",
     help="Evaluate on this one instead of the default; repeat.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=lambda: os.cpu_count() or 1,
-    show_default="all processors",
-    help="Number of processes.",
-)
+@workers_option
 @click.option(
     "--output",
     type=click.Path(path_type=Path),

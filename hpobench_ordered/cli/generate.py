@@ -1,7 +1,6 @@
 """The command that generates artifacts: of this package's benchmarks, and of the user's own."""
 
 import ast
-import os
 import signal
 import sys
 from functools import partial
@@ -10,6 +9,7 @@ from typing import Any
 
 import click
 
+from hpobench_ordered.cli._options import workers_option
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.generation import custom as own
@@ -218,13 +218,7 @@ def named(
     show_default=True,
     help="Seed of split, configurations, model and surrogate.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=lambda: os.cpu_count() or 1,
-    show_default="all processors",
-    help="Number of processes.",
-)
+@workers_option
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),

@@ -1,11 +1,11 @@
 """The command that reproduces a paper."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from hpobench_ordered.cli._options import workers_option
 from hpobench_ordered.cli._show import print_table, progress_bar
 from hpobench_ordered.cli.experiments import parse_seeds
 
@@ -36,13 +36,7 @@ Examples:
     "--seeds",
     help="How many (5), a range (10-19), a list (3,7); the paper's without.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=lambda: os.cpu_count() or 1,
-    show_default="all processors",
-    help="Number of processes.",
-)
+@workers_option
 @click.option(
     "--surrogate",
     help="Evaluate on this one the benchmarks that have it, such as xgboost-mnist on nearest.",
