@@ -1,0 +1,63 @@
+"""Bring your own optimiser, and take the tasks and methods out.
+
+In: an optimiser of another package, or of your own, among the methods of an experiment.
+
+    hbo.run(benchmarks=["newsvendor"], methods=["bo", Mine])     # a class with ask() and tell()
+    as_spec(lambda space, rng: Mine(space, rng, fast=True), name="fast")     # anything it takes
+    hbo.run(benchmarks=["newsvendor"], methods=[optuna.samplers.TPESampler])
+    optuna_method(lambda seed: TPESampler(seed=seed, n_startup_trials=3), name="tpe-3")
+    import_object("my_package.my_module:Mine"), import_object("folder/mine.py:Mine")
+
+Out: the methods in an Optuna study of your own, the tasks as objectives of other packages.
+
+    optuna.create_study(sampler=OptunaSampler("bo", space=space)).optimize(objective, n_trials=25)
+    objective_function(task)                                     # dict -> loss
+    optuna.create_study().optimize(optuna_objective(task), n_trials=25)
+    OptunaHubProblem(task)                                       # as the problems of OptunaHub
+    space, target = configspace_problem(task)                    # for SMAC and the like
+    transfer_learning_evaluations(benchmark, rng=rng, n=50)      # history for Syne Tune
+
+What needs Optuna is in the extra `optuna`, and imports it when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from hpobench_ordered.adapters.factory import FromFactory, as_spec
+from hpobench_ordered.adapters.importing import import_object
+from hpobench_ordered.adapters.problems import (
+    OptunaHubProblem,
+    configspace_problem,
+    objective_function,
+    optuna_objective,
+)
+from hpobench_ordered.adapters.syne_tune import (
+    TransferLearningTaskEvaluations,
+    transfer_learning_evaluations,
+)
+
+if TYPE_CHECKING:
+    from hpobench_ordered.adapters.optuna import OptunaSampler, optuna_method
+
+__all__ = [
+    "FromFactory",
+    "OptunaHubProblem",
+    "OptunaSampler",
+    "TransferLearningTaskEvaluations",
+    "as_spec",
+    "configspace_problem",
+    "import_object",
+    "objective_function",
+    "optuna_method",
+    "optuna_objective",
+    "transfer_learning_evaluations",
+]
+
+_WITH_OPTUNA = ("OptunaSampler", "optuna_method")
+
+
+def __getattr__(name: str) -> object:
+    """Import what needs Optuna only when it is asked for."""
+    if name in _WITH_OPTUNA:
+        return getattr(import_module("hpobench_ordered.adapters.optuna"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

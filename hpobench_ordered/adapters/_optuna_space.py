@@ -1,0 +1,90 @@
+"""Search spaces in Optuna's terms, and the other way."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+from hpobench_ordered._parameters import Kind, Parameter
+from hpobench_ordered._typing import Config, Value
+from hpobench_ordered.adapters._define_by_run import define_by_run
+from hpobench_ordered.errors import InvalidSpaceError
+from hpobench_ordered.space import SearchSpace
+
+if TYPE_CHECKING:
+    from optuna import Trial
+    from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
+
+
+def distribution(parameter: Parameter) -> "BaseDistribution":
+    """Distribution of a hyperparameter's native values; that of an ordinal's is categorical."""
+    from optuna.distributions import (
+        CategoricalDistribution,
+        FloatDistribution,
+        IntDistribution,
+    )
+
+    if parameter.choices:
+        return CategoricalDistribution(parameter.choices)
+    if parameter.kind is Kind.INTEGER:
+        return IntDistribution(int(parameter.lower), int(parameter.upper), log=parameter.log)
+    return FloatDistribution(parameter.lower, parameter.upper, log=parameter.log)
+
+
+def suggest(trial: "Trial", parameter: Parameter) -> Value:
+    """Let a trial suggest a hyperparameter's native value, from its `distribution`."""
+    name = parameter.name
+    if parameter.choices:
+        return cast("Value", trial.suggest_categorical(name, parameter.choices))
+    if parameter.kind is Kind.INTEGER:
+        lower, upper = int(parameter.lower), int(parameter.upper)
+        number: float = trial.suggest_int(name, lower, upper, log=parameter.log)
+    else:
+        number = trial.suggest_float(name, parameter.lower, parameter.upper, log=parameter.log)
+    return number
+
+
+def suggest_config(trial: "Trial", space: SearchSpace) -> Config:
+    """Let a trial suggest a configuration; of conditional hyperparameters the active ones alone."""
+    return define_by_run(space, lambda parameter: suggest(trial, parameter))
+
+
+def space_of(distributions: "Mapping[str, BaseDistribution]") -> SearchSpace:
+    """Read a search space from Optuna's distributions.
+
+    Numbers with a step become ordinals of their values; those with a single value, constants.
+
+    Raises:
+        InvalidSpaceError: An unknown kind of distribution, or none with several values.
+    """
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    parameters: list[Parameter] = []
+    constants: Config = {}
+    for name, given in distributions.items():
+        if not isinstance(given, CategoricalDistribution | FloatDistribution | IntDistribution):
+            raise InvalidSpaceError(f"{name}: {type(given).__name__} is not supported")
+        if isinstance(given, CategoricalDistribution):
+            choices = cast("tuple[Value, ...]", tuple(given.choices))
+            parameter = Parameter.choice(name, choices)
+        else:
+            parameter = _number(name, given)
+        if parameter.size == 1:
+            constants[name] = parameter.value(parameter.lower)
+        else:
+            parameters.append(parameter)
+    return SearchSpace(parameters, constants=constants)
+
+
+def _number(name: str, given: "FloatDistribution | IntDistribution") -> Parameter:
+    from optuna.distributions import IntDistribution
+
+    whole = isinstance(given, IntDistribution)
+    stepped = given.step is not None and not (whole and given.step == 1)
+    if given.low == given.high:
+        return Parameter.choice(name, (given.low,))
+    if not stepped:
+        return Parameter.number(name, given.low, given.high, log=given.log, integer=whole)
+    step = cast("float", given.step)
+    count = round((given.high - given.low) / step)  # Optuna has adjusted the upper end to a step
+    return Parameter.choice(
+        name, tuple(given.low + k * step for k in range(count + 1)), ordered=True
+    )

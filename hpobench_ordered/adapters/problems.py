@@ -1,0 +1,117 @@
+"""Tasks as objectives of other packages."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hpobench_ordered._typing import ConfigLike
+from hpobench_ordered.adapters._optuna_space import distribution, suggest_config
+from hpobench_ordered.benchmark import Direction, Task
+from hpobench_ordered.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from ConfigSpace import ConfigurationSpace
+    from optuna import Trial
+    from optuna.distributions import BaseDistribution
+    from optuna.study import StudyDirection
+
+
+def objective_function(task: Task, *, own_units: bool = False) -> Callable[[ConfigLike], float]:
+    """Make a plain function of a task; it can be sent to other processes.
+
+    Args:
+        task: The task.
+        own_units: Whether the function gives the objective's value in its own units, which may be
+            to be maximised, instead of the loss.
+
+    Returns:
+        A function of a configuration, a mapping, that gives its loss, to be minimised.
+    """
+    return partial(_evaluate, task, own_units)
+
+
+def configspace_problem(
+    task: Task,
+) -> "tuple[ConfigurationSpace, Callable[..., float]]":
+    """Make what optimisers on ConfigSpace, such as SMAC, take.
+
+    Returns:
+        The search space, and a target function of a configuration (ConfigSpace's or a mapping) and
+        a seed, which changes nothing, that gives the loss.
+    """
+    return task.space.to_configspace(), partial(_target, task)
+
+
+def optuna_objective(task: Task, *, own_units: bool = False) -> "Callable[[Trial], float]":
+    """Make an objective for an Optuna study.
+
+    The trial suggests the active hyperparameters alone, ordinals as categoricals: the study's
+    `best_params` are a configuration.
+
+    Args:
+        task: The task.
+        own_units: Whether the objective is given in its own units, for a study in its direction,
+            instead of the loss, for a study that minimises.
+    """
+    return partial(_evaluate_trial, task, own_units)
+
+
+class OptunaHubProblem:
+    """A task with the attributes of OptunaHub's problems, in the objective's own units.
+
+    For a study: `optuna.create_study(directions=problem.directions).optimize(problem, n_trials=9)`.
+
+    Args:
+        task: The task.
+
+    Raises:
+        MissingExtraError: Without Optuna.
+    """
+
+    def __init__(self, task: Task) -> None:
+        try:
+            import optuna  # noqa: F401  to say at once that it is missing
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("optuna", extra="optuna", purpose="OptunaHubProblem") from error
+        self.task = task
+
+    @property
+    def search_space(self) -> "dict[str, BaseDistribution]":
+        """Distribution of every tunable hyperparameter, conditional ones included."""
+        return {p.name: distribution(p) for p in self.task.space.parameters}
+
+    @property
+    def directions(self) -> "list[StudyDirection]":
+        """Direction of the one objective, in a list."""
+        from optuna.study import StudyDirection
+
+        is_minimised = self.task.objective.direction is Direction.MINIMIZE
+        return [StudyDirection.MINIMIZE if is_minimised else StudyDirection.MAXIMIZE]
+
+    def evaluate(self, params: Mapping[str, Any]) -> float:
+        """Evaluate a configuration; values of inactive hyperparameters are ignored.
+
+        Raises:
+            InvalidConfigError: It does not fit the search space.
+        """
+        return self.task.evaluate(params)
+
+    def __call__(self, trial: "Trial") -> float:
+        """Evaluate what a trial suggests for the hyperparameters that are active."""
+        return self.evaluate(suggest_config(trial, self.task.space))
+
+
+# -- internals -------------------------------------------------------------------------------------
+
+
+def _evaluate(task: Task, own_units: bool, config: ConfigLike) -> float:
+    value = task.evaluate(config)
+    return value if own_units else task.objective.loss(value)
+
+
+def _evaluate_trial(task: Task, own_units: bool, trial: "Trial") -> float:
+    return _evaluate(task, own_units, suggest_config(trial, task.space))
+
+
+def _target(task: Task, config: ConfigLike, seed: int = 0) -> float:
+    return _evaluate(task, False, config)

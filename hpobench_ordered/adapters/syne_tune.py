@@ -1,0 +1,129 @@
+"""History for Syne Tune's transfer learning, without depending on Syne Tune.
+
+Its schedulers (`BoundingBox`, `ZeroShotTransfer`, quantiles) take a dictionary from the name of a
+task to `TransferLearningTaskEvaluations` (syne_tune.optimizer.schedulers.transfer_learning, looked
+up in version 0.16), whose fields those here have. Handed over in three lines, where `theirs` is
+their class and `config_space_from_json_dict` is from `syne_tune.config_space`:
+
+    given = transfer_learning_evaluations(benchmark, rng=rng, n=50, tasks=range(target))
+    space = config_space_from_json_dict(next(iter(given.values())).configuration_space)
+    taken = {t: theirs(**(vars(e) | {"configuration_space": space})) for t, e in given.items()}
+
+The metric is a loss: `do_minimize=True`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpobench_ordered._parameters import Kind, Parameter
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.benchmark import Benchmark, Evaluations
+from hpobench_ordered.errors import EvaluationsError
+from hpobench_ordered.space import SearchSpace
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+OBJECTIVE = "loss"
+"""Name of the objective of evaluations whose benchmark is not given."""
+
+
+@dataclass(frozen=True)
+class TransferLearningTaskEvaluations:
+    """Evaluations of one task, field by field as Syne Tune's class of that name.
+
+    Attributes:
+        configuration_space: The search space in the JSON that Syne Tune's
+            `config_space_from_json_dict` reads, an entry a tunable hyperparameter.
+        hyperparameters: One row an evaluation, one column a tunable hyperparameter, native values.
+            Syne Tune knows no conditions: inactive hyperparameters have their default.
+        objectives_names: Name of the objective, of which the losses are given.
+        objectives_evaluations: Losses, shape (num_evals, num_seeds, num_fidelities,
+            num_objectives) = (n, 1, 1, 1).
+    """
+
+    configuration_space: dict[str, Any]
+    hyperparameters: "DataFrame"
+    objectives_names: list[str]
+    objectives_evaluations: FloatArray
+
+
+def transfer_learning_evaluations(
+    given: Benchmark | Sequence[Evaluations],
+    *,
+    space: SearchSpace | None = None,
+    rng: np.random.Generator | None = None,
+    n: int | None = None,
+    tasks: Iterable[int] | None = None,
+) -> dict[str, TransferLearningTaskEvaluations]:
+    """Lay history out as Syne Tune's transfer learning takes it.
+
+    Args:
+        given: A benchmark, of which recorded evaluations are taken, or else random ones; or
+            evaluations, such as a method's history.
+        space: Search space of the evaluations; with a benchmark it is known.
+        rng: Chooses evaluations; needed with a benchmark.
+        n: Evaluations a task of a benchmark; without, its own number.
+        tasks: Indices of the benchmark's tasks, such as those before the one to tune; without,
+            all.
+
+    Returns:
+        Evaluations by the name of their task, in order.
+
+    Raises:
+        EvaluationsError: A benchmark without `rng`, evaluations without `space`, one with what only
+            the other takes, a task twice, or one on another search space.
+    """
+    if isinstance(given, Benchmark):
+        if rng is None or space is not None:
+            raise EvaluationsError("a benchmark is given with `rng`, and has a space of its own")
+        chosen = range(len(given.tasks)) if tasks is None else tasks
+        history = [given.evaluations(t, rng=rng, n=n) for t in chosen]
+        space, objective = given.space, given.objective.name
+    else:
+        if space is None or not (rng is None and n is None and tasks is None):
+            raise EvaluationsError("evaluations are given with their `space`, and nothing else")
+        history, objective = list(given), OBJECTIVE
+    names = [evaluations.task for evaluations in history]
+    if len(set(names)) < len(names):
+        raise EvaluationsError(f"evaluations of a task must be one entry; got tasks {names}")
+    return {e.task: _laid_out(e, space, objective) for e in history}
+
+
+# -- internals -------------------------------------------------------------------------------------
+
+
+def _laid_out(
+    evaluations: Evaluations, space: SearchSpace, objective: str
+) -> TransferLearningTaskEvaluations:
+    import pandas as pd
+
+    if evaluations.space not in (None, space):
+        raise EvaluationsError(f"the evaluations of {evaluations.task!r} are on another space")
+    columns = {
+        p.name: [p.default if np.isnan(x) else p.value(x) for x in column]
+        for p, column in zip(space.parameters, evaluations.values.T.tolist(), strict=True)
+    }
+    return TransferLearningTaskEvaluations(
+        configuration_space={p.name: _domain(p) for p in space.parameters},
+        hyperparameters=pd.DataFrame(columns),
+        objectives_names=[objective],
+        objectives_evaluations=evaluations.losses[:, None, None, None].copy(),
+    )
+
+
+def _domain(parameter: Parameter) -> dict[str, Any]:
+    """A hyperparameter in the JSON of Syne Tune's domains."""
+    if parameter.choices:
+        kind = "Ordinal" if parameter.kind is Kind.ORDINAL else "Categorical"
+        domain: dict[str, Any] = {"categories": list(parameter.choices)}
+    else:
+        kind = "Integer" if parameter.kind is Kind.INTEGER else "Float"
+        ends = parameter.value(parameter.lower), parameter.value(parameter.upper)
+        domain = dict(zip(("lower", "upper"), ends, strict=True))
+    sampler = "LogUniform" if parameter.log else "Uniform"
+    described = {"domain_cls": kind, "domain_kwargs": domain, "sampler_cls": sampler}
+    return described | {"sampler_kwargs": {}}

@@ -1,0 +1,114 @@
+"""Methods named by where they are."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hpobench_ordered import Ordered, run
+from hpobench_ordered.adapters import as_spec, import_object
+from hpobench_ordered.adapters.importing import FILE_PREFIX
+from hpobench_ordered.errors import ExperimentError, UnknownNameError
+
+SOURCE = """
+from helper_of_mine import draw
+
+class Mine:
+    class Inner:
+        pass
+
+    def __init__(self, space, rng):
+        self.space, self.rng = space, rng
+
+    def ask(self):
+        return draw(self.space, self.rng)
+
+    def tell(self, config, loss):
+        pass
+"""
+HELPER = "def draw(space, rng):\n    return space.sample(rng)\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with modules of a user, the current one; what is imported is forgotten again."""
+    (tmp_path / "optimiser_of_mine.py").write_text(SOURCE)
+    (tmp_path / "helper_of_mine.py").write_text(HELPER)
+    (tmp_path / "package_of_mine").mkdir()
+    (tmp_path / "package_of_mine" / "__init__.py").write_text("")
+    (tmp_path / "package_of_mine" / "inside.py").write_text(SOURCE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if "of_mine" in name or name.startswith(FILE_PREFIX):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "optimiser_of_mine:Mine",
+        "optimiser_of_mine.py:Mine",
+        "package_of_mine.inside:Mine",
+        "package_of_mine/inside.py:Mine",
+    ],
+)
+def test_a_class_is_found_by_its_module_and_by_its_file(folder: Path, text: str) -> None:
+    found = import_object(text)
+    assert isinstance(found, type)
+    assert found.__qualname__ == "Mine"
+    assert as_spec(text).name == f"{found.__module__}.Mine"
+    assert import_object(f"{text}.Inner") is found.Inner
+
+
+@pytest.mark.parametrize("text", ["optimiser_of_mine:Mine", "optimiser_of_mine.py:Mine"])
+def test_other_processes_need_not_find_the_module(folder: Path, text: str) -> None:
+    spec = as_spec(text)
+    options = {"benchmarks": ["newsvendor"], "methods": [spec], "seeds": [0, 1]}
+    protocol = Ordered(trials=3, tasks=1)
+    two = run(**options, protocol=protocol, workers=2).frame()
+    one = run(**options, protocol=protocol).frame()
+    assert len(two) == 6
+    np.testing.assert_array_equal(one["loss"], two["loss"])
+
+
+def test_a_file_never_takes_the_place_of_another_module(folder: Path) -> None:
+    (folder / "random.py").write_text("class Mine:\n    pass\n")
+    found = import_object("random.py:Mine")
+    assert found.__module__ == f"{FILE_PREFIX}random"
+    assert hasattr(sys.modules["random"], "getrandbits")
+
+
+def test_a_missing_module_file_or_name_is_named_with_the_nearest(folder: Path) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'Mine'"):
+        import_object("optimiser_of_mine:Mime")
+    with pytest.raises(UnknownNameError, match="did you mean 'optimiser_of_mine'"):
+        import_object("optimizer_of_mine:Mine")
+    with pytest.raises(UnknownNameError, match=r"did you mean 'package_of_mine.inside'"):
+        import_object("package_of_mine.insides:Mine")
+    with pytest.raises(UnknownNameError, match=r"did you mean 'optimiser_of_mine.py'"):
+        import_object("optimizer_of_mine.py:Mine")
+    with pytest.raises(UnknownNameError, match="unknown file"):
+        import_object("nowhere/at_all.py:Mine")
+    with pytest.raises(UnknownNameError, match="unknown module"):
+        import_object("helper_of_mine.draw:x")
+
+
+@pytest.mark.parametrize("text", ["optimiser_of_mine", ":Mine", "optimiser_of_mine:", ":"])
+def test_another_form_of_text_is_refused(text: str) -> None:
+    with pytest.raises(ExperimentError, match=r"package.module:name"):
+        import_object(text)
+
+
+@pytest.mark.parametrize("text", ["broken_of_mine:x", "broken_of_mine.py:x", "random.py:x"])
+def test_what_raises_while_it_is_imported_is_the_cause(folder: Path, text: str) -> None:
+    for name in ("broken_of_mine.py", "random.py"):
+        (folder / name).write_text("import nothing_of_this_name_of_mine\n")
+    with pytest.raises(ExperimentError, match="ModuleNotFoundError") as caught:
+        import_object(text)
+    assert isinstance(caught.value.__cause__, ModuleNotFoundError)
+    assert caught.value.__cause__.name == "nothing_of_this_name_of_mine"

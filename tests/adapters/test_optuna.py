@@ -1,0 +1,380 @@
+"""Optuna's samplers as methods, and methods as Optuna's samplers."""
+
+import logging
+import math
+import pickle
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import (
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.samplers import GridSampler, RandomSampler, TPESampler
+from optuna.study import StudyDirection
+from optuna.trial import TrialState
+
+from hpobench_ordered import Evaluations, MethodSpec, Ordered, SearchSpace, load, run
+from hpobench_ordered._typing import Config
+from hpobench_ordered.adapters import OptunaSampler, as_spec, optuna_method, optuna_objective
+from hpobench_ordered.adapters._optuna_space import space_of
+from hpobench_ordered.adapters.optuna import OptunaMethod
+from hpobench_ordered.errors import ExperimentError, InvalidSpaceError, MethodError
+from hpobench_ordered.methods.base import Method
+from hpobench_ordered.testing import check_method
+from hpobench_ordered.testing.toy import (
+    conditional_space,
+    numeric_space,
+    play,
+    random_history,
+    toy_benchmark,
+)
+
+
+@pytest.fixture(autouse=True)
+def quiet_studies() -> object:
+    """Studies of the tests themselves report nothing."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    yield
+    optuna.logging.set_verbosity(before)
+
+
+def tpe_at_once(seed: int) -> TPESampler:
+    """TPE that models after three trials."""
+    return TPESampler(seed=seed, n_startup_trials=3)
+
+
+def no_sampler(seed: int) -> int:
+    return 3
+
+
+def made(space: SearchSpace, *, sampler=RandomSampler, history=(), replay=False):
+    rng = np.random.default_rng(0)
+    method = optuna_method(sampler, history=replay).method(
+        space=space, rng=rng, history=history, context={}, budget=9
+    )
+    assert isinstance(method, OptunaMethod)
+    return method
+
+
+class Told(Method):
+    """Remembers what every one of its kind was told."""
+
+    log: list[tuple[Config, float]] = []  # noqa: RUF012  emptied by those who look
+
+    def ask(self) -> Config:
+        return self.space.sample(self.rng)
+
+    def tell(self, config: Config, loss: float) -> None:
+        self.log.append((config, loss))
+
+
+@pytest.fixture
+def told() -> list[tuple[Config, float]]:
+    Told.log.clear()
+    return Told.log
+
+
+# -- samplers as methods ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", [RandomSampler, TPESampler])
+def test_samplers_hold_to_the_contract(given: object) -> None:
+    check_method(as_spec(given))
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf, 1e300, 0.0])
+def test_tpe_survives_losses_that_tell_nothing(loss: float) -> None:
+    method = made(conditional_space(), sampler=tpe_at_once)
+    for turn in range(10):
+        config = method.ask()
+        method.space.validate(config)
+        method.tell(config, 1.0 if turn % 4 == 3 else loss)
+
+
+def test_a_history_is_learnt_from_if_asked_for() -> None:
+    check_method(optuna_method(tpe_at_once, history=True))
+    *before, task = toy_benchmark(conditional_space(), tasks=4).tasks
+    history = random_history(before, seed=0)
+    spaces = made(task.space, history=history, replay=True)._study.trials
+    assert [t.value for t in spaces] == [x for e in history for x in e.losses.tolist()]
+    configs = [c for e in history for c in task.space.configs(e.values)]
+    for trial, config in zip(spaces, configs, strict=True):
+        native = trial.params | {"level": (1, 10, 100)[trial.params["level"]]}
+        assert native == {k: v for k, v in config.items() if k != "fixed"}
+    assert made(task.space, history=history)._study.trials == []
+
+
+@pytest.mark.parametrize("space", [conditional_space(), numeric_space()])
+def test_only_active_hyperparameters_are_suggested_on_their_scales(space: SearchSpace) -> None:
+    method = made(space)
+    for _ in range(200):
+        config = method.ask()
+        assert config == space.configs(space.values([config]))[0]
+        method.tell(config, 0.0)
+    configs = [trial.params for trial in method._study.trials]
+    if "kind" in space.names:
+        assert all(("x" in c) == (c["kind"] != "c") for c in configs)
+        assert {c["level"] for c in configs} == {0, 1, 2}
+        few = np.mean([c["n"] <= 7 for c in configs])  # log 7.5 - log 0.5 of log 50.5 - log 0.5
+    else:
+        few = np.mean([c["y"] < 1e-2 for c in configs])
+    assert 0.35 < few < 0.7  # on a linear scale it would be below a seventh
+
+
+def test_losses_that_are_not_finite_are_failed_trials() -> None:
+    method = made(numeric_space())
+    for loss in (1.0, math.nan, math.inf, -math.inf):
+        method.tell(method.ask(), loss)
+    states = [trial.state for trial in method._study.trials]
+    assert states == [TrialState.COMPLETE, *[TrialState.FAIL] * 3]
+
+
+def test_results_in_any_order_reach_their_trials() -> None:
+    method = made(numeric_space())
+    asked = [method.ask() for _ in range(3)]
+    for i in (2, 0, 1):
+        method.tell(dict(asked[i]), float(i))
+    method.tell({"x": 1.0, "y": 0.1}, 7.0)  # nobody asked for it
+    studied = [(t.params, t.value) for t in method._study.trials]
+    assert studied == [*zip(asked, [0.0, 1.0, 2.0], strict=True), ({"x": 1.0, "y": 0.1}, 7.0)]
+
+
+def test_tpe_beats_random_search_on_newsvendor() -> None:
+    result = run(
+        benchmarks=["newsvendor"],
+        methods=["random-search", TPESampler],
+        seeds=range(4),
+        protocol=Ordered(trials=25, tasks=3),
+    )
+    best = result.frame().groupby(["method", "seed", "task"])["regret"].min()
+    mean = best.groupby("method").mean()
+    assert mean["optuna.TPESampler"] < mean["random-search"]
+
+
+def test_the_same_seed_gives_the_same_bytes() -> None:
+    task = toy_benchmark(conditional_space(), tasks=1).tasks[0]
+
+    def bytes_of(seed: int) -> bytes:
+        outcome = play(as_spec(tpe_at_once), task, (), np.random.default_rng(seed))
+        return outcome.values.tobytes() + outcome.losses.tobytes()
+
+    assert bytes_of(0) == bytes_of(0) != bytes_of(1)
+
+
+def test_names_and_identity() -> None:
+    spec = as_spec(TPESampler)
+    assert spec == optuna_method(TPESampler)
+    assert spec.name == "optuna.TPESampler"
+    assert optuna_method(tpe_at_once).name == f"{__name__}.tpe_at_once"
+    identities = {
+        optuna_method(TPESampler).method.identity,
+        optuna_method(TPESampler, history=True).method.identity,
+        optuna_method(RandomSampler).method.identity,
+    }
+    assert len(identities) == 3
+    assert all(f"optuna {optuna.__version__}" in text for text in identities)
+    assert pickle.loads(pickle.dumps(spec)) == spec
+    assert not optuna_method(TPESampler, history=True).changed_spaces
+
+
+def test_what_is_no_sampler_is_refused() -> None:
+    with pytest.raises(ExperimentError, match="one sampler that all runs would share"):
+        as_spec(TPESampler(seed=0))
+    with pytest.raises(ExperimentError, match="one sampler that all runs would share"):
+        optuna_method(TPESampler(seed=0))
+    with pytest.raises(ExperimentError, match="Unseeded takes no seed"):
+        as_spec(type("Unseeded", (GridSampler,), {"__init__": lambda self: None}))
+    with pytest.raises(ExperimentError, match="got 3"):
+        optuna_method(3)
+    with pytest.raises(MethodError, match="got 3"):
+        made(numeric_space(), sampler=no_sampler)
+
+
+def test_optuna_reports_nothing_and_keeps_its_verbosity(caplog: pytest.LogCaptureFixture) -> None:
+    optuna.logging.set_verbosity(optuna.logging.DEBUG)
+    optuna.logging.enable_propagation()
+    try:
+        with caplog.at_level(logging.DEBUG):
+            method = made(conditional_space(), sampler=tpe_at_once)
+            for _ in range(6):
+                method.tell(method.ask(), 1.0)
+        assert optuna.logging.get_verbosity() == optuna.logging.DEBUG
+    finally:
+        optuna.logging.disable_propagation()
+    assert caplog.records == []
+
+
+# -- methods as samplers ---------------------------------------------------------------------------
+
+
+def test_bo_drives_a_study() -> None:
+    task = toy_benchmark(numeric_space(), tasks=1).tasks[0]
+    study = optuna.create_study(sampler=OptunaSampler("bo", space=task.space, budget=25))
+    study.optimize(optuna_objective(task), n_trials=25)
+    values = [trial.value for trial in study.trials]
+    assert study.best_value < 0.2 * min(values[:5])
+    assert study.best_value == pytest.approx(task.evaluate(study.best_params))
+
+
+@pytest.mark.parametrize("given", ["ours", "configspace", "distributions"])
+def test_a_space_is_given_in_any_form(given: str, told: list[tuple[Config, float]]) -> None:
+    distributions = {
+        "x": FloatDistribution(-5, 5),
+        "y": FloatDistribution(1e-4, 1, log=True),
+    }
+    ours = numeric_space()
+    space = {"ours": ours, "configspace": ours.to_configspace(), "distributions": distributions}
+    study = optuna.create_study(sampler=OptunaSampler(Told, space=space[given]))
+    study.optimize(optuna_objective(toy_benchmark(ours, tasks=1).tasks[0]), n_trials=5)
+    assert [(t.params, t.value) for t in study.trials] == told
+
+
+@pytest.mark.parametrize("name", ["toy", "yahpo-svm-1220"])
+def test_conditional_spaces_go_out_and_come_back(
+    name: str, told: list[tuple[Config, float]]
+) -> None:
+    if name == "toy":
+        task = toy_benchmark(conditional_space(), tasks=1).tasks[0]
+    else:
+        task = load(name).tasks[3]
+    study = optuna.create_study(sampler=OptunaSampler(Told, space=task.space))
+    study.optimize(optuna_objective(task), n_trials=20)
+    assert len({frozenset(t.params) for t in study.trials}) > 1  # conditions came into play
+    for trial, (config, loss) in zip(study.trials, told, strict=True):
+        assert config == trial.params | task.space.constants
+        assert loss == trial.value == task.objective.loss(task.evaluate(trial.params))
+
+
+def test_a_maximised_study_is_told_as_losses(told: list[tuple[Config, float]]) -> None:
+    task = toy_benchmark(numeric_space(), tasks=1).tasks[0]
+    minimised, maximised = (
+        optuna.create_study(direction=direction, sampler=OptunaSampler("bo", space=task.space))
+        for direction in (StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE)
+    )
+    objective = optuna_objective(task)
+    minimised.optimize(objective, n_trials=8)
+    maximised.optimize(lambda trial: -objective(trial), n_trials=8)
+    assert [t.params for t in minimised.trials] == [t.params for t in maximised.trials]
+
+
+def test_other_parameters_are_random_and_from_the_seed(told: list[tuple[Config, float]]) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        return trial.suggest_float("x", -5, 5) + trial.suggest_float("other", 0, 1)
+
+    def params(seed: int) -> list[dict[str, float]]:
+        space = {"x": FloatDistribution(-5, 5), "unused": IntDistribution(0, 9)}
+        study = optuna.create_study(sampler=OptunaSampler(Told, space=space, seed=seed))
+        study.optimize(objective, n_trials=4)
+        return [trial.params for trial in study.trials]
+
+    assert params(0) == params(0) != params(1)
+    assert all(set(config) == {"x", "unused"} for config, _ in told)
+
+
+def test_without_a_space_it_is_that_of_the_first_complete_trial(
+    told: list[tuple[Config, float]],
+) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        trial.suggest_categorical("kind", ["a", "b"])
+        trial.suggest_int("always", 3, 3)
+        if trial.number == 0:
+            raise ValueError
+        return x
+
+    study = optuna.create_study(sampler=OptunaSampler(Told))
+    study.optimize(objective, n_trials=5, catch=(ValueError,))
+    assert [set(config) for config, _ in told] == [{"x", "kind"}] * 5
+    losses = [math.nan if t.value is None else t.value for t in study.trials]
+    np.testing.assert_array_equal([loss for _, loss in told], losses)
+
+
+def test_what_was_evaluated_is_told_not_what_was_asked(told: list[tuple[Config, float]]) -> None:
+    task = toy_benchmark(numeric_space(), tasks=1).tasks[0]
+    study = optuna.create_study(sampler=OptunaSampler(Told, space=task.space))
+    study.enqueue_trial({"x": 1.0})
+    study.enqueue_trial({"x": 2.0, "y": 0.5})
+    study.optimize(optuna_objective(task), n_trials=2)
+    study.enqueue_trial({"x": 9.0, "y": 0.5})  # beyond the space, but not to the objective
+    study.optimize(lambda trial: trial.suggest_float("x", 8, 10), n_trials=1)
+    assert [config["x"] for config, _ in told] == [1.0, 2.0]
+    assert told[1] == ({"x": 2.0, "y": 0.5}, task.evaluate({"x": 2.0, "y": 0.5}))
+
+
+def test_earlier_trials_of_a_study_are_told_first(told: list[tuple[Config, float]]) -> None:
+    task = toy_benchmark(numeric_space(), tasks=1).tasks[0]
+    study = optuna.create_study(sampler=RandomSampler(seed=0))
+    study.optimize(optuna_objective(task), n_trials=3)
+    study.sampler = OptunaSampler(Told, space=task.space)
+    study.optimize(optuna_objective(task), n_trials=2)
+    assert told == [(t.params, t.value) for t in study.trials]
+
+
+def test_failed_and_pruned_trials_are_told(told: list[tuple[Config, float]]) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        trial.suggest_float("x", 0, 1)
+        if trial.number == 1:
+            trial.report(5.0, step=0)
+            raise optuna.TrialPruned
+        return math.nan if trial.number == 0 else 1.0
+
+    study = optuna.create_study(
+        sampler=OptunaSampler(Told, space={"x": FloatDistribution(0, 1)}), direction="maximize"
+    )
+    study.optimize(objective, n_trials=3)
+    np.testing.assert_array_equal([loss for _, loss in told], [math.nan, -5.0, -1.0])
+
+
+def test_a_method_gets_history_context_and_budget() -> None:
+    seen = {}
+
+    class Looking(Told):
+        def prepare(self) -> None:
+            seen.update(history=self.history, context=self.context, budget=self.budget)
+
+    space = numeric_space()
+    history = [Evaluations("before", {}, np.array([[1.0, 0.1]]), np.array([0.0]))]
+    spec = MethodSpec("looking", Looking, "", "", min_history=1)
+    with pytest.raises(ExperimentError, match="a history of 1 earlier tasks, got 0"):
+        OptunaSampler(spec, space=space)
+    sampler = OptunaSampler(spec, space=space, history=history, context={"t": 2.0}, budget=7)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(optuna_objective(toy_benchmark(space, tasks=1).tasks[0]), n_trials=1)
+    assert seen == {"history": tuple(history), "context": {"t": 2.0}, "budget": 7}
+
+
+def test_a_sampler_refuses_what_it_cannot_do() -> None:
+    space = numeric_space()
+    objective = optuna_objective(toy_benchmark(space, tasks=1).tasks[0])
+    sampler = OptunaSampler(Told, space=space)
+    optuna.create_study(sampler=sampler).optimize(objective, n_trials=1)
+    with pytest.raises(ExperimentError, match="one study"):
+        optuna.create_study(sampler=sampler).optimize(objective, n_trials=1)
+    two = optuna.create_study(directions=["minimize"] * 2, sampler=OptunaSampler(Told, space=space))
+    with pytest.raises(ExperimentError, match="one objective"):
+        two.ask().suggest_float("x", -5, 5)
+    with pytest.raises(ExperimentError, match="n_jobs=1"):
+        sampler.reseed_rng()
+
+
+def test_distributions_make_a_space() -> None:
+    space = space_of(
+        {
+            "step": FloatDistribution(0.0, 1.0, step=0.25),
+            "even": IntDistribution(2, 8, step=2),
+            "n": IntDistribution(1, 64, log=True),
+            "one": IntDistribution(3, 3),
+            "kind": CategoricalDistribution(["a", True, 1]),
+        }
+    )
+    assert space["step"].choices == (0.0, 0.25, 0.5, 0.75, 1.0)
+    assert space["even"].choices == (2, 4, 6, 8)
+    assert (space["n"].lower, space["n"].upper, space["n"].log) == (1, 64, True)
+    assert space.constants == {"one": 3}
+    assert space["kind"].choices == ("a", True, 1)
+    with pytest.raises(InvalidSpaceError, match="at least one tunable"):
+        space_of({"one": IntDistribution(3, 3)})

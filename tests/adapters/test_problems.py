@@ -1,0 +1,90 @@
+"""Tasks as objectives of other packages."""
+
+import inspect
+import pickle
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.study import StudyDirection
+
+from hpobench_ordered import Direction, Task, load
+from hpobench_ordered.adapters import (
+    OptunaHubProblem,
+    configspace_problem,
+    objective_function,
+    optuna_objective,
+)
+from hpobench_ordered.errors import InvalidConfigError
+from hpobench_ordered.testing.toy import conditional_space, toy_benchmark
+
+
+def toy_task(direction: Direction = Direction.MINIMIZE) -> Task:
+    return toy_benchmark(conditional_space(), tasks=1, direction=direction).tasks[0]
+
+
+@pytest.fixture(params=["toy", "yahpo-svm-1220"])
+def task(request: pytest.FixtureRequest) -> Task:
+    """A conditional space each; the second one's objective is maximised."""
+    return toy_task() if request.param == "toy" else load(request.param).tasks[5]
+
+
+def test_a_plain_function_gives_losses_or_own_units(task: Task) -> None:
+    loss, value = objective_function(task), objective_function(task, own_units=True)
+    for config in (task.space.sample(np.random.default_rng(seed)) for seed in range(5)):
+        assert value(config) == task.evaluate(config)
+        assert loss(config) == task.objective.direction.sign * task.evaluate(config)
+    assert pickle.loads(pickle.dumps(loss))(config) == loss(config)
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_an_optuna_objective_suggests_what_is_active(direction: Direction) -> None:
+    task = toy_task(direction)
+    seen = set()
+    for seed in range(10):
+        trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed)).ask()
+        assert optuna_objective(task)(trial) == direction.sign * task.evaluate(trial.params)
+        assert optuna_objective(task, own_units=True)(trial) == task.evaluate(trial.params)
+        assert ("x" in trial.params) == (trial.params["kind"] != "c")
+        seen.add(trial.params["level"])
+    assert seen == {1, 10, 100}
+
+
+def test_the_problem_has_the_attributes_of_optunahub(task: Task) -> None:
+    problem = OptunaHubProblem(task)
+    is_minimised = task.objective.direction is Direction.MINIMIZE
+    expected = StudyDirection.MINIMIZE if is_minimised else StudyDirection.MAXIMIZE
+    assert problem.directions == [expected]
+    assert list(problem.search_space) == list(task.space.names)
+    study = optuna.create_study(
+        directions=problem.directions, sampler=optuna.samplers.RandomSampler(seed=0)
+    )
+    study.optimize(problem, n_trials=15)
+    for trial in study.trials:
+        assert trial.value == problem.evaluate(trial.params) == task.evaluate(trial.params)
+        for name, distribution in trial.distributions.items():
+            assert distribution == problem.search_space[name]
+    every = study.ask(problem.search_space).params  # as for a space without conditions
+    assert set(every) == set(task.space.names)
+    active = task.space.configs(task.space.values([every]))[0]
+    assert problem.evaluate(every) == task.evaluate(active)
+    with pytest.raises(InvalidConfigError):
+        problem.evaluate({})
+
+
+def test_distributions_keep_ranges_scales_and_choices() -> None:
+    assert OptunaHubProblem(toy_task()).search_space == {
+        "kind": CategoricalDistribution(("a", "b", "c")),
+        "level": CategoricalDistribution((1, 10, 100)),
+        "n": IntDistribution(1, 50, log=True),
+        "x": FloatDistribution(0, 1),
+    }
+
+
+def test_a_configspace_problem_evaluates_its_own_configurations(task: Task) -> None:
+    space, target = configspace_problem(task)
+    space.seed(0)
+    for config in space.sample_configuration(10):
+        assert target(config) == target(dict(config), seed=3) == objective_function(task)(config)
+    assert list(inspect.signature(target).parameters) == ["config", "seed"]

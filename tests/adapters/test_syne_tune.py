@@ -1,0 +1,94 @@
+"""History laid out as Syne Tune's transfer learning takes it."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from hpobench_ordered import Evaluations, load
+from hpobench_ordered.adapters import (
+    TransferLearningTaskEvaluations,
+    transfer_learning_evaluations,
+)
+from hpobench_ordered.errors import EvaluationsError
+from hpobench_ordered.testing.toy import (
+    conditional_space,
+    numeric_space,
+    random_history,
+    toy_benchmark,
+)
+
+TASKS, N = 3, 8
+
+
+def test_the_layout_is_that_of_syne_tune() -> None:
+    names = [field.name for field in fields(TransferLearningTaskEvaluations)]
+    assert names == [
+        "configuration_space",
+        "hyperparameters",
+        "objectives_names",
+        "objectives_evaluations",
+    ]
+    given = toy_benchmark(conditional_space(), tasks=TASKS)
+    laid_out = transfer_learning_evaluations(given, rng=np.random.default_rng(0), n=N)
+    assert list(laid_out) == ["0", "1", "2"]
+    for evaluations in laid_out.values():
+        assert evaluations.objectives_evaluations.shape == (N, 1, 1, 1)
+        assert evaluations.hyperparameters.shape == (N, 4)
+        assert list(evaluations.hyperparameters) == list(evaluations.configuration_space)
+        assert evaluations.objectives_names == ["distance"]
+
+
+def test_domains_are_in_syne_tunes_json() -> None:
+    history = random_history(toy_benchmark(conditional_space(), tasks=1).tasks, seed=0)
+    laid_out = transfer_learning_evaluations(history, space=conditional_space())
+    uniform, log = (
+        {"sampler_cls": name, "sampler_kwargs": {}} for name in ("Uniform", "LogUniform")
+    )
+    assert laid_out["0"].objectives_names == ["loss"]
+    assert laid_out["0"].configuration_space == {
+        "kind": {"domain_cls": "Categorical", "domain_kwargs": {"categories": ["a", "b", "c"]}}
+        | uniform,
+        "level": {"domain_cls": "Ordinal", "domain_kwargs": {"categories": [1, 10, 100]}} | uniform,
+        "n": {"domain_cls": "Integer", "domain_kwargs": {"lower": 1, "upper": 50}} | log,
+        "x": {"domain_cls": "Float", "domain_kwargs": {"lower": 0.0, "upper": 1.0}} | uniform,
+    }
+
+
+def test_rows_are_the_evaluations_inactive_values_the_default() -> None:
+    space = conditional_space()
+    (task,) = toy_benchmark(space, tasks=1).tasks
+    (evaluations,) = random_history([task], seed=0)
+    (laid_out,) = transfer_learning_evaluations([evaluations], space=space).values()
+    rows = laid_out.hyperparameters.to_dict("records")
+    assert np.isnan(evaluations.values).any()
+    for row, config, loss in zip(
+        rows, space.configs(evaluations.values), laid_out.objectives_evaluations, strict=True
+    ):
+        assert row == {"x": 0.5} | {k: v for k, v in config.items() if k != "fixed"}
+        assert task.evaluate(row) == loss.item()
+
+
+def test_recorded_evaluations_and_losses_of_a_maximised_objective() -> None:
+    benchmark = load("yahpo-svm-1220")
+    rng = np.random.default_rng(0)
+    laid_out = transfer_learning_evaluations(benchmark, rng=rng, n=5, tasks=range(2))
+    assert list(laid_out) == [task.name for task in benchmark.tasks[:2]]
+    for task in benchmark.tasks[:2]:
+        rows = laid_out[task.name].hyperparameters.to_dict("records")
+        losses = laid_out[task.name].objectives_evaluations.ravel()
+        np.testing.assert_allclose(losses, [-task.evaluate(row) for row in rows])
+
+
+def test_what_does_not_belong_together_is_refused() -> None:
+    benchmark = toy_benchmark(numeric_space(), tasks=1)
+    history = random_history(benchmark.tasks, seed=0)
+    with pytest.raises(EvaluationsError, match="`rng`"):
+        transfer_learning_evaluations(benchmark)
+    with pytest.raises(EvaluationsError, match="`space`"):
+        transfer_learning_evaluations(history)
+    with pytest.raises(EvaluationsError, match="one entry"):
+        transfer_learning_evaluations([*history, *history], space=numeric_space())
+    elsewhere = Evaluations("t", {}, np.zeros((1, 2)), np.zeros(1), conditional_space())
+    with pytest.raises(EvaluationsError, match="another space"):
+        transfer_learning_evaluations([elsewhere], space=numeric_space())
