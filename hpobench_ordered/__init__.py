@@ -2,7 +2,7 @@
 
 from hpobench_ordered.benchmark import Benchmark, Direction, Evaluations, Objective, Task
 from hpobench_ordered.errors import HPOBenchOrderedError
-from hpobench_ordered.experiment.api import Results, report, run
+from hpobench_ordered.experiment.api import Results, merge_stores, report, run
 from hpobench_ordered.frames import from_evaluations, save
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered
@@ -38,6 +38,7 @@ __all__ = [
     "list_benchmarks",
     "list_methods",
     "load",
+    "merge_stores",
     "report",
     "run",
     "save",

@@ -72,7 +72,29 @@ class ExperimentError(HPOBenchOrderedError, ValueError):
 
 
 class MethodError(HPOBenchOrderedError):
-    """A method broke its contract (malformed configuration, exception while asked or told)."""
+    """A method broke its contract: it raised an exception while it was made, asked or told.
+
+    Attributes:
+        task: Name of the task it was on.
+        when: When on that task, such as "trial 3".
+    """
+
+    def __init__(self, message: str, *, task: str = "", when: str = "") -> None:
+        super().__init__(message)
+        self.task = task
+        self.when = when
+
+
+class InvalidSuggestionError(MethodError):
+    """A method suggested something that is no configuration of the search space."""
+
+
+class SuggestionTimeoutError(MethodError):
+    """A method took longer than it may."""
+
+
+class FailedRunsWarning(UserWarning):
+    """Runs of an experiment failed; the others are finished."""
 
 
 def _unpickled(kind: type[HPOBenchOrderedError], args: tuple[Any, ...]) -> HPOBenchOrderedError:

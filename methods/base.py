@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from hpobench_ordered._typing import Config
 from hpobench_ordered.space import SearchSpace
@@ -59,13 +59,29 @@ class Method(ABC):
         """Learn the loss of a configuration that was asked for; lower is better."""
 
 
+class MethodFactory(Protocol):
+    """Makes a method anew for every task: a subclass of `Method`, or what wraps something else."""
+
+    def __call__(
+        self,
+        *,
+        space: SearchSpace,
+        rng: "np.random.Generator",
+        history: "Sequence[Evaluations]",
+        context: Mapping[str, float],
+        budget: int,
+    ) -> Method:
+        """Make it; the arguments are attributes of `Method`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class MethodSpec:
     """What the registry knows of a method.
 
     Attributes:
         name: Name in the registry.
-        method: The class, made anew for every task.
+        method: The class, or what else makes the method anew for every task.
         summary: One line.
         source: Paper, section and settings.
         min_history: Earlier tasks it needs; on tasks with fewer the ordered protocol runs `bo`
@@ -75,7 +91,7 @@ class MethodSpec:
     """
 
     name: str
-    method: type[Method]
+    method: MethodFactory
     summary: str
     source: str
     min_history: int = 0

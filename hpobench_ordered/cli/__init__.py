@@ -5,10 +5,12 @@ import sys
 
 import click
 
-from hpobench_ordered.cli.benchmarks import evaluate, fetch, info, list_, methods, verify
+from hpobench_ordered.cli.benchmarks import evaluate, info, list_, methods
 from hpobench_ordered.cli.experiments import report, run
 from hpobench_ordered.cli.generate import generate
 from hpobench_ordered.cli.reproduce import reproduce
+from hpobench_ordered.cli.stores import check, merge, status
+from hpobench_ordered.cli.trust import fetch, verify
 from hpobench_ordered.errors import (
     ExperimentError,
     HPOBenchOrderedError,
@@ -32,7 +34,23 @@ def app() -> None:
     """
 
 
-for command in (list_, methods, info, evaluate, fetch, verify, generate, run, report, reproduce):
+COMMANDS = (
+    list_,
+    methods,
+    info,
+    evaluate,
+    fetch,
+    verify,
+    generate,
+    check,
+    run,
+    status,
+    merge,
+    report,
+    reproduce,
+)
+
+for command in COMMANDS:
     app.add_command(command)
 
 

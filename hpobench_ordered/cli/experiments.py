@@ -1,5 +1,6 @@
 """Commands on experiments: run and report."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,9 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
+from hpobench_ordered.cli._checking import check_own
 from hpobench_ordered.cli._options import workers_option
 from hpobench_ordered.cli._protocol import PROTOCOLS, default_trials, make_protocol
 from hpobench_ordered.cli._show import PIPE_WIDTH, print_table, progress_bar, say
+from hpobench_ordered.errors import FailedRunsWarning
+from hpobench_ordered.experiment.parallel import TIME_LIMIT
+from hpobench_ordered.experiment.plan import as_method_spec
 from hpobench_ordered.protocols import Adjustment
 from hpobench_ordered.suites import SUITES, suite
 
@@ -17,6 +22,7 @@ if TYPE_CHECKING:
     from hpobench_ordered.experiment.api import Results
 
 METHODS = (RANDOM_SEARCH, "bo", "simple-ordered")
+MOST_SEEDS = 1_000_000
 
 EPILOG = """\b
 Protocols:
@@ -31,6 +37,8 @@ Protocols:
 Examples:
   hpobench-ordered run --benchmark newsvendor --method bo --seeds 20 --output results
       bo and random search, which the scores are relative to
+  hpobench-ordered run --method mine.py:Mine --method bo --seeds 10
+      a method of your own, in a file of this folder
   hpobench-ordered run --protocol leave-one-out --benchmark newsvendor --history 50
       every task with 50 random evaluations of each other task as history
   hpobench-ordered run --protocol adjustment --suite adjustments --first-trials 10
@@ -61,7 +69,7 @@ Examples:
     multiple=True,
     default=METHODS,
     show_default=True,
-    help="Method to run; repeat.",
+    help="Method to run: a name, or where yours is: package.module:Class or file.py:Class; repeat.",
 )
 @click.option(
     "--seeds", default="5", show_default=True, help="How many (5), a range (10-19), a list (3,7)."
@@ -101,6 +109,29 @@ Examples:
 )
 @workers_option
 @click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0),
+    default=TIME_LIMIT,
+    show_default=True,
+    help="Seconds a method may take for one suggestion, 0 for ever; the run fails alone.",
+)
+@click.option("--dask", metavar="ADDRESS", help="Run on the workers of this Dask scheduler.")
+@click.option(
+    "--shard",
+    metavar="I/N",
+    help="Run part I, from 0, of N parts of the experiment; `merge` joins the results.",
+)
+@click.option("--retry-failed", is_flag=True, help="Run again what failed before.")
+@click.option(
+    "--check/--no-check",
+    default=True,
+    show_default=True,
+    help="Check methods of your own first, as `check` does.",
+)
+@click.option(
+    "--report/--no-report", "with_report", default=True, show_default=True, help="Write a report."
+)
+@click.option(
     "--output",
     type=click.Path(path_type=Path),
     default=Path("results"),
@@ -121,14 +152,24 @@ def run(
     first_method: str | None,
     surrogates: tuple[str, ...],
     workers: int,
+    time_limit: float,
+    dask: str | None,
+    shard: str | None,
+    retry_failed: bool,
+    check: bool,
+    with_report: bool,
     output: Path,
 ) -> None:
-    """Run methods on benchmarks, then show scores and draw the figure.
+    """Run methods on benchmarks, then show scores and write a report.
 
-    Each finished run is kept at once: stopping loses nothing, the same command continues.
+    Each finished run is kept at once: stopping loses nothing, the same command continues. A run
+    that fails, fails alone: `status` says why, and the exit code is 1.
     """
     from hpobench_ordered.experiment import api
 
+    given = [as_method_spec(method) for method in _with_reference(methods)]
+    if check:
+        check_own(given)
     chosen = benchmarks or suite(suite_name)
     settings = {
         "trials": trials,
@@ -138,18 +179,32 @@ def run(
         "first_trials": first_trials,
         "first_method": first_method,
     }
-    with progress_bar() as move:
+    part = None if shard is None else parse_shard(shard)
+    with progress_bar() as move, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FailedRunsWarning)  # said below
         results = api.run(
             benchmarks=chosen,
-            methods=_with_reference(methods),
+            methods=given,
             seeds=parse_seeds(seeds),
             protocol=make_protocol(protocol_name, settings),
             surrogates=_surrogates(surrogates, chosen),
             folder=output,
             workers=workers,
+            time_limit=time_limit or None,
+            dask=dask,
+            shard=part,
+            retry_failed=retry_failed,
             progress=lambda done, total: move("runs", done, total),
         )
-    _report(results, output / "report")
+    if part is not None:
+        say(f"part {shard} is done; join the parts: hpobench-ordered merge ALL {output} ...")
+    elif with_report:
+        _report(results, output / "report")
+    failures = results.failures()
+    if failures:
+        say(f"{len(failures)} of {len(results.cells)} runs failed, such as: {failures[0].message}")
+        say(f"all of them, with tracebacks: hpobench-ordered status {output} --failures")
+        click.get_current_context().exit(1)
 
 
 @click.command(epilog="Example:  hpobench-ordered report results --output report")
@@ -160,7 +215,7 @@ def run(
     help="Folder of the report; RESULTS/report without.",
 )
 def report(results: Path, output: Path | None) -> None:
-    """Show scores of finished runs and draw the figure."""
+    """Show scores of finished runs, and write them as a page with tables and figures."""
     _report(results, output or results / "report")
 
 
@@ -168,19 +223,38 @@ def parse_seeds(text: str) -> list[int]:
     """Read seeds: "5" is 0 to 4, "10-19" those, "3,7" those.
 
     Raises:
-        click.BadParameter: It is none of these.
+        click.BadParameter: It is none of these, or they are too many.
     """
+    seeds: Sequence[int]
     try:
         if "," in text:
-            return [int(part) for part in text.split(",")]
-        first, dash, last = text.partition("-")
-        seeds = range(int(first), int(last) + 1) if dash else range(int(first))
-    except ValueError:
-        seeds = range(0)
+            seeds = [int(part) for part in text.split(",")]
+        else:
+            first, dash, last = text.partition("-")
+            seeds = range(int(first), int(last) + 1) if dash else range(int(first))
+        too_many = bool(seeds[MOST_SEEDS:])
+    except (ValueError, OverflowError):
+        seeds, too_many = (), False
     if not seeds:
         message = f"{text!r} is neither a number of seeds nor a range such as 10-19"
         raise click.BadParameter(message, param_hint="--seeds")
+    if too_many:
+        raise click.BadParameter(f"more than {MOST_SEEDS} seeds: {text}", param_hint="--seeds")
     return list(seeds)
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """Read a shard such as "0/4".
+
+    Raises:
+        click.BadParameter: It is none.
+    """
+    first, _, second = text.partition("/")
+    try:
+        return int(first), int(second)
+    except ValueError:
+        message = f"{text!r} is not a part such as 0/4, the first of four"
+        raise click.BadParameter(message, param_hint="--shard") from None
 
 
 def _surrogates(given: Sequence[str], benchmarks: Sequence[str]) -> dict[str, str]:

@@ -1,27 +1,31 @@
 """Running experiments from Python."""
 
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.experiment.plan import Cell, plan
-from hpobench_ordered.experiment.runner import run_cells
+from hpobench_ordered.errors import FailedRunsWarning, StoreError
+from hpobench_ordered.experiment.failures import Failure
+from hpobench_ordered.experiment.overview import Overview, State, overview
+from hpobench_ordered.experiment.parallel import FOLD_AT, TIME_LIMIT, Settings, run_cells
+from hpobench_ordered.experiment.plan import Cell, Shard, grid, plan
+from hpobench_ordered.experiment.session import describe_session
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Ordered, Protocol
 
 if TYPE_CHECKING:
     import pandas as pd
+    from distributed import Client
 
     from hpobench_ordered.reporting import Report
 
 
 @dataclass(frozen=True)
 class Results:
-    """Finished runs of an experiment.
+    """Runs of an experiment.
 
     Attributes:
         store: Where they are.
@@ -35,7 +39,11 @@ class Results:
         return f"Results({len(self.cells)} runs in {str(self.store.folder)!r})"
 
     def frame(self) -> "pd.DataFrame":
-        """One row a trial: benchmark, method, seed, task, trial, value, loss, ..."""
+        """One row a trial: key, benchmark, method, seed, task, trial, value, loss, ...
+
+        Raises:
+            StoreError: No run was finished.
+        """
         return self.store.read(cell.key for cell in self.cells)
 
     def timings(self) -> "pd.DataFrame":
@@ -46,23 +54,40 @@ class Results:
         timings = self.store.timings()
         return timings[timings["key"].isin([cell.key for cell in self.cells])]
 
+    def failures(self) -> tuple[Failure, ...]:
+        """The runs that failed, with what was raised."""
+        return self.overview().failures
+
+    def overview(self) -> Overview:
+        """What has become of every run."""
+        return overview(self.store, self.cells)
+
 
 def run(
     *,
     benchmarks: Iterable[str],
-    methods: Iterable[str | type[Method] | MethodSpec],
+    methods: Iterable[object],
     seeds: Iterable[int] = range(5),
     protocol: Protocol | None = None,
     surrogates: Mapping[str, str] | None = None,
     folder: str | Path | None = None,
     workers: int = 1,
+    time_limit: float | None = TIME_LIMIT,
+    dask: "Client | str | None" = None,
+    shard: tuple[int, int] | None = None,
+    retry_failed: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Results:
     """Run methods on benchmarks.
 
+    A run whose method raises, takes too long or suggests nonsense is recorded as failed, and the
+    others go on: a warning says so, `Results.failures` has the tracebacks.
+
     Args:
         benchmarks: Names of benchmarks.
-        methods: Names of methods, or classes of your own.
+        methods: Names of methods; or methods of your own: subclasses of `Method`, classes with
+            `ask` and `tell`, functions that make such an object, Optuna's samplers, a `MethodSpec`,
+            or where one of these is imported from, such as "package.module:Class".
         seeds: Seeds.
         protocol: What a method gets to see: `Ordered()`, which it is without, `LeaveOneOut()` or
             `Adjustment()`.
@@ -70,34 +95,70 @@ def run(
         folder: Where results are kept; running again with the same folder continues. A temporary
             folder without.
         workers: Number of processes.
-        progress: Called with the number of finished runs and of all runs.
+        time_limit: Seconds that one call into a method may take; None for ever. With one worker, a
+            call into compiled code that never returns cannot be ended.
+        dask: A Dask client or the address of a scheduler: its workers run the cells. All of them
+            must see the folder.
+        shard: (i, n) for the part i, from 0, of n parts of the experiment, so that n machines may
+            share it; their stores are merged by `merge_stores`.
+        retry_failed: Whether to run again what is recorded as failed.
+        progress: Called with the number of runs that are over and of all runs.
 
     Returns:
-        The finished runs.
+        The runs.
 
     Raises:
         UnknownNameError: An unknown benchmark, method or surrogate.
         NotFetchedError: A surrogate's files must be fetched first.
         ExperimentError: The experiment cannot be run as asked.
         StoreError: The folder cannot be written, or belongs to another version.
-        MethodError: A method raised, or suggested something that is no configuration.
     """
-    if workers < 1:
-        raise ExperimentError(f"at least 1 worker is needed, got {workers}")
-    cells = plan(
+    settings = Settings(workers=workers, time_limit=time_limit, dask=dask)
+    part = None if shard is None else Shard(*shard)
+    planned = plan(
         benchmarks=benchmarks,
         methods=methods,
         seeds=seeds,
         protocol=protocol or Ordered(),
         surrogates=surrogates,
     )
+    cells = planned if part is None else part.of(planned)
     store = Store(Path(folder or tempfile.mkdtemp(prefix="hpobench_ordered-")))
-    run_cells(cells, store, workers=workers, progress=progress)
-    return Results(store, tuple(cells))
+    store.prepare()
+    # A cell of another part is asked for all the same: it is missing until the stores are merged.
+    experiment = store.write_experiment(grid(planned))
+    store.write_session(describe_session(settings, experiment=experiment, shard=part))
+    if retry_failed:
+        store.forget_failures(cell.key for cell in cells)
+    run_cells(cells, store, settings=settings, progress=progress)
+    results = Results(store, tuple(cells))
+    _warn_of_failures(results)
+    return results
+
+
+def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
+    """Join stores: what other machines or shards have run.
+
+    Args:
+        folder: The store that takes in the others; made if it is not there.
+        others: Folders of the others, which stay as they are.
+
+    Raises:
+        StoreError: One is no store, of another version or damaged; or the folder cannot be written.
+    """
+    store = Store(Path(folder))
+    sources = [Store(Path(other)) for other in others]
+    for source in sources:
+        if not source.is_prepared:
+            raise StoreError(f"{source.folder} is not a result store")
+    for source in sources:
+        store.merge(source)
+    store.fold(at_least=FOLD_AT)
+    return store
 
 
 def report(results: Results | str | Path, folder: str | Path) -> "Report":
-    """Write a report of finished runs: a summary, all scores as CSV, and a figure.
+    """Write a report of runs: one page, tables and figures, each with its data.
 
     Args:
         results: What `run` returned, or the folder of a store.
@@ -108,9 +169,28 @@ def report(results: Results | str | Path, folder: str | Path) -> "Report":
 
     Raises:
         StoreError: There are no results, or the folder cannot be written.
-        ExperimentError: Nothing of the results can be scored.
+        ExperimentError: Nothing of the results can be compared.
     """
     from hpobench_ordered.reporting import write_report
 
-    frame = results.frame() if isinstance(results, Results) else Store(Path(results)).read()
+    if isinstance(results, Results):
+        store, found = results.store, results.overview()
+    else:
+        store = Store(Path(results))
+        found = overview(store)
+    frame = store.read(found.keys(State.DONE))
     return write_report(frame, Path(folder))
+
+
+# -- internals -------------------------------------------------------------------------------------
+
+
+def _warn_of_failures(results: Results) -> None:
+    failures = results.failures()
+    if failures:
+        warnings.warn(
+            f"{len(failures)} of {len(results.cells)} runs failed, such as: "
+            f"{failures[0].message}. Results.failures() has the tracebacks",
+            FailedRunsWarning,
+            stacklevel=3,
+        )

@@ -2,18 +2,20 @@
 
 import hashlib
 import inspect
+import itertools
 import json
 import operator
 import os
 import secrets
+import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, runtime_checkable
 
 import numpy as np
 
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.methods.base import Method, MethodSpec
+from hpobench_ordered.methods.base import Method, MethodFactory, MethodSpec
 from hpobench_ordered.protocols import Protocol
 from hpobench_ordered.registry import (
     BenchmarkSpec,
@@ -27,6 +29,9 @@ T = TypeVar("T")
 
 CONTENT_MARK = "+"
 """Stands between a benchmark's version and the hash of its content."""
+
+IMPORT_MARK = ":"
+"""Stands between a module and what is imported from it."""
 
 PROTOCOL_STREAM = 1
 """Tells what a protocol draws from what the method draws."""
@@ -70,8 +75,7 @@ class Cell:
     @property
     def key(self) -> str:
         """Hash of what identifies the run; the name of its file in a store."""
-        text = json.dumps(self.describe(), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:20]
+        return key_of(self.describe())
 
     def rng(self, position: int) -> np.random.Generator:
         """Generator for the assignment at a position.
@@ -99,7 +103,7 @@ class Cell:
 def plan(
     *,
     benchmarks: Iterable[str],
-    methods: Iterable[str | type[Method] | MethodSpec],
+    methods: Iterable[object],
     seeds: Iterable[int],
     protocol: Protocol,
     surrogates: Mapping[str, str] | None = None,
@@ -108,7 +112,7 @@ def plan(
 
     Args:
         benchmarks: Names of benchmarks.
-        methods: Names of methods, or classes of your own.
+        methods: Names of methods, or methods of your own, see `as_method_spec`.
         seeds: Seeds, 0 or larger.
         protocol: The protocol.
         surrogates: Surrogate by name of benchmark, where it is not the default one.
@@ -150,33 +154,112 @@ def plan(
     ]
 
 
-def as_method_spec(given: str | type[Method] | MethodSpec) -> MethodSpec:
-    """Find a method by name, or describe a class of the user's own.
+def as_method_spec(given: object) -> MethodSpec:
+    """Find a method, or describe one of the user's own.
+
+    Args:
+        given: A name; a subclass of `Method`; a `MethodSpec`; a class, a function or an Optuna
+            sampler that `hpobench_ordered.adapters` can wrap; or where one of these can be
+            imported from, such as "package.module:Class" or "file.py:Class".
 
     Raises:
-        UnknownNameError: No method of that name.
-        ExperimentError: Neither a name nor a subclass of `Method`.
+        UnknownNameError: No method of that name, or nothing to import.
+        ExperimentError: It is no method.
     """
+    from hpobench_ordered import adapters
+
+    if isinstance(given, str):
+        if IMPORT_MARK not in given:
+            return method_spec(given)
+        given = adapters.import_object(given)
     if isinstance(given, MethodSpec):
         if given.name in list_methods() and method_spec(given.name) != given:
             raise ExperimentError(f"{given.name!r} is the name of a registered method")
         return given
-    if isinstance(given, str):
-        return method_spec(given)
     if not (isinstance(given, type) and issubclass(given, Method)):
-        raise ExperimentError(
-            f"a method is a name, a subclass of hpobench_ordered.Method or a MethodSpec; "
-            f"got {given!r}"
-        )
+        return adapters.as_spec(given)
     summary = (given.__doc__ or "").strip().partition("\n")[0]
     in_script = given.__module__ == "__main__"
     name = given.__qualname__ if in_script else f"{given.__module__}.{given.__qualname__}"
     return MethodSpec(name=name, method=given, summary=summary, source="user")
 
 
-def select(cells: Sequence[Cell], done: frozenset[str]) -> list[Cell]:
-    """The cells whose key is not among the finished ones."""
-    return [cell for cell in cells if cell.key not in done]
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One of several parts of a plan, for machines that share the work.
+
+    Attributes:
+        index: Which part, from 0.
+        count: How many parts there are.
+
+    Raises:
+        ExperimentError: There is no such part.
+    """
+
+    index: int
+    count: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.index < self.count:
+            raise ExperimentError(
+                f"shard {self.index}/{self.count}: the first number is at least 0 and below the "
+                "second"
+            )
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
+    def of(self, cells: Sequence[Cell]) -> list[Cell]:
+        """The cells of this part, in their order; every cell is in one part, whatever the order.
+
+        Parts are of one size, and mix benchmarks and methods, which take differently long.
+        """
+        chosen = set(sorted(cell.key for cell in cells)[self.index :: self.count])
+        return [cell for cell in cells if cell.key in chosen]
+
+
+def grid(cells: Sequence[Cell]) -> dict[str, Any]:
+    """What the cells of one `plan` are, in short: every combination is one run.
+
+    Returns:
+        JSON that `grid_cells` reads.
+    """
+    described = [cell.describe() for cell in cells]
+
+    def distinct(*names: str) -> list[dict[str, Any]]:
+        found = {tuple(cell[name] for name in names): None for cell in described}
+        return [dict(zip(names, values, strict=True)) for values in found]
+
+    return {
+        "benchmarks": distinct("benchmark", "surrogate"),
+        "methods": distinct("method", "code"),
+        "seeds": [entry["seed"] for entry in distinct("seed")],
+        "protocols": distinct("protocol"),
+    }
+
+
+def grid_cells(entries: Mapping[str, Any]) -> "dict[str, dict[str, Any]]":
+    """What identifies each run of a grid, by key.
+
+    Raises:
+        ExperimentError: It is none.
+    """
+    try:
+        combined = [
+            {**benchmark, **method, **protocol, "seed": operator.index(seed)}
+            for benchmark, seed, method, protocol in itertools.product(
+                entries["benchmarks"], entries["seeds"], entries["methods"], entries["protocols"]
+            )
+        ]
+    except (KeyError, TypeError) as error:
+        raise ExperimentError(f"not the record of an experiment: {error!r}") from None
+    return {key_of(cell): cell for cell in combined}
+
+
+def key_of(described: Mapping[str, Any]) -> str:
+    """Hash of what identifies a run, as `Cell.describe` gives it."""
+    text = json.dumps(described, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 # -- internals -------------------------------------------------------------------------------------
@@ -236,8 +319,25 @@ def _code(method: MethodSpec) -> str:
     """
     if method.name in list_methods():
         return ""
-    try:
-        source = inspect.getsource(method.method)
-    except (OSError, TypeError):
-        source = secrets.token_hex()
+    source = _source(method.method) or secrets.token_hex()
     return hashlib.sha256(source.encode()).hexdigest()[:12]
+
+
+def _source(method: MethodFactory) -> str:
+    """What a method does, as far as that can be read; empty if it cannot."""
+    if not isinstance(method, type) and isinstance(method, Identified):
+        return method.identity
+    try:
+        return inspect.getsource(method)
+    except (OSError, TypeError):
+        return ""
+
+
+@runtime_checkable
+class Identified(typing.Protocol):
+    """A factory that says itself what it wraps."""
+
+    @property
+    def identity(self) -> str:
+        """Text that changes with what the methods do that it makes; empty if nobody knows."""
+        ...

@@ -1,8 +1,7 @@
-"""The runner: asks a method, evaluates, tells it, and writes the finished run."""
+"""The runner: lets a method do what its protocol gives it to do; asks, evaluates, tells."""
 
-import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,20 +10,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from hpobench_ordered._parameters import Kind, Parameter
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmark import Benchmark, Evaluations, Task
-from hpobench_ordered.errors import MethodError
-from hpobench_ordered.experiment.plan import Cell, select
-from hpobench_ordered.experiment.store import (
-    CELL_COLUMNS,
-    CONFIG_PREFIX,
-    FORMAT,
-    RUN_METADATA,
-    Store,
-    Timing,
-    package_version,
+from hpobench_ordered.errors import (
+    InvalidConfigError,
+    InvalidSuggestionError,
+    MethodError,
+    SuggestionTimeoutError,
 )
+from hpobench_ordered.experiment._segments import CELL_COLUMNS
+from hpobench_ordered.experiment.plan import Cell
+from hpobench_ordered.experiment.record import run_table
+from hpobench_ordered.experiment.store import Timing
+from hpobench_ordered.experiment.watchdog import UNWATCHED, Overdue, Watchdog
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Assignment, Protocol
 from hpobench_ordered.registry import load
@@ -60,54 +58,33 @@ class Outcome:
     is_recorded: bool
 
 
-def run_cells(
-    cells: Sequence[Cell],
-    store: Store,
-    *,
-    workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
-) -> None:
-    """Run what is not in the store yet.
-
-    Each run is written when it is finished; stopping at any moment loses those in flight alone,
-    and calling this again continues.
+def run_cell(cell: Cell, *, watchdog: Watchdog = UNWATCHED) -> "tuple[pa.Table, Timing]":
+    """Run one cell.
 
     Args:
-        cells: The runs.
-        store: Where results go.
-        workers: Number of processes.
-        progress: Called with the number of finished runs and of all runs.
-
-    Raises:
-        StoreError: The store cannot be written.
-        MethodError: A method raised, or suggested something that is no configuration.
-    """
-    from joblib import Parallel, delayed
-
-    store.prepare()
-    missing = select(cells, store.keys())
-    done = len(cells) - len(missing)
-    report = progress or (lambda done, total: None)
-    report(done, len(cells))
-    parallel = Parallel(n_jobs=min(workers, max(1, len(missing))), return_as="generator_unordered")
-    for _ in parallel(delayed(_run_and_write)(cell, store) for cell in missing):
-        done += 1
-        report(done, len(cells))
-
-
-def run_cell(cell: Cell) -> "tuple[pa.Table, Timing]":
-    """Run one cell.
+        cell: The run.
+        watchdog: Watches the calls into the method.
 
     Returns:
         One row a recorded trial, with what identifies the run in the metadata: the same in any
         process. And how long all trials took.
+
+    Raises:
+        MethodError: As `optimise`.
     """
     start = time.perf_counter()
     benchmark = _loaded(cell.source, cell.benchmark, cell.surrogate)
     outcomes = list(
-        follow(cell.protocol, benchmark, cell.method, rng=cell.rng, protocol_rng=cell.protocol_rng)
+        follow(
+            cell.protocol,
+            benchmark,
+            cell.method,
+            rng=cell.rng,
+            protocol_rng=cell.protocol_rng,
+            watchdog=watchdog,
+        )
     )
-    table = _table(cell, benchmark, [outcome for outcome in outcomes if outcome.is_recorded])
+    table = run_table(cell, benchmark, [outcome for outcome in outcomes if outcome.is_recorded])
     described = cell.describe()
     timing = Timing(
         key=cell.key,
@@ -126,6 +103,7 @@ def follow(
     *,
     rng: Callable[[int], np.random.Generator],
     protocol_rng: Callable[[int], np.random.Generator],
+    watchdog: Watchdog = UNWATCHED,
 ) -> Iterator[Outcome]:
     """Let a method do, one after the other, what a protocol gives it to do on a benchmark.
 
@@ -135,6 +113,7 @@ def follow(
         method: The method.
         rng: Makes the generator of the method at a position.
         protocol_rng: Makes the generator of the protocol at a position.
+        watchdog: Watches the calls into the method.
 
     Yields:
         What was done at each position, recorded or not.
@@ -147,20 +126,23 @@ def follow(
         assignment = protocol.assignment(
             benchmark, method, position=position, own=own, rng=protocol_rng(position)
         )
-        outcome = optimise(assignment, rng(position))
+        outcome = optimise(assignment, rng(position), watchdog=watchdog)
         task = assignment.task
         own.append(Evaluations(task.name, task.context, outcome.values, outcome.losses))
         yield outcome
 
 
-def optimise(assignment: Assignment, rng: np.random.Generator) -> Outcome:
+def optimise(
+    assignment: Assignment, rng: np.random.Generator, *, watchdog: Watchdog = UNWATCHED
+) -> Outcome:
     """Let a method optimise one task: ask, evaluate, tell.
 
     With k simulated workers the method is told the first result when k configurations have been
     asked for, and the next one after every further one; results come in the order of asking.
 
     Raises:
-        MethodError: The method raised, or suggested something that is no configuration.
+        MethodError: The method raised, took too long, or suggested something that is no
+            configuration.
     """
     spec, task, budget = assignment.method, assignment.task, assignment.budget
     ahead = assignment.workers_simulated - 1
@@ -168,7 +150,7 @@ def optimise(assignment: Assignment, rng: np.random.Generator) -> Outcome:
     values = np.empty((budget, task.space.dimension))
     measured = np.empty(budget)
     fallbacks = np.empty(budget, dtype=np.int64)
-    inside = _Inside(spec, task)
+    inside = _Inside(spec, task, watchdog)
     with inside.during("when it was made"):
         method = spec.method(
             space=task.space,
@@ -222,9 +204,9 @@ def one_thread() -> Iterator[None]:
 class _Inside:
     """Context of every call into a method: takes its time, and lets what it raises name it."""
 
-    def __init__(self, spec: MethodSpec, task: Task) -> None:
+    def __init__(self, spec: MethodSpec, task: Task, watchdog: Watchdog) -> None:
         self.seconds = 0.0
-        self._spec, self._task = spec, task
+        self._spec, self._task, self._watchdog = spec, task, watchdog
         self._when, self._start = "", 0.0
 
     def during(self, when: str) -> Self:
@@ -233,7 +215,7 @@ class _Inside:
         return self
 
     def __enter__(self) -> None:
-        self._start = time.perf_counter()
+        self._start = self._watchdog.begin()
 
     def __exit__(
         self,
@@ -241,10 +223,18 @@ class _Inside:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._watchdog.end()
         self.seconds += time.perf_counter() - self._start
-        if isinstance(error, Exception):
-            who = f"{self._spec.name} on task {self._task.name!r}, {self._when}"
-            raise MethodError(f"{who}: {type(error).__name__}: {error}") from error
+        who = f"{self._spec.name} on task {self._task.name!r}, {self._when}"
+        where = {"task": self._task.name, "when": self._when}
+        if isinstance(error, Overdue):
+            limit = self._watchdog.limit
+            message = f"{who}: took longer than {limit:g} s"
+            raise SuggestionTimeoutError(message, **where) from error
+        if isinstance(error, InvalidConfigError):
+            raise InvalidSuggestionError(f"{who}: {error}", **where) from error
+        if isinstance(error, Exception | SystemExit):
+            raise MethodError(f"{who}: {type(error).__name__}: {error}", **where) from error
 
 
 @lru_cache(maxsize=1)
@@ -257,48 +247,3 @@ def _loaded(source: str, identity: str, surrogate: str) -> Benchmark:
         surrogate: Name of the surrogate.
     """
     return load(source, surrogate=surrogate)
-
-
-def _run_and_write(cell: Cell, store: Store) -> None:
-    with one_thread():
-        table, timing = run_cell(cell)
-    store.write(cell.key, table)
-    store.write_timing(timing)
-
-
-def _table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]) -> "pa.Table":
-    import pyarrow as pa
-
-    lengths = [len(o.losses) for o in outcomes]
-    regrets = [_regret(benchmark.tasks[o.task], o.objective) for o in outcomes]
-    columns: dict[str, pa.Array] = {
-        "task": pa.array(np.repeat([o.task for o in outcomes], lengths), pa.int32()),
-        "task_name": pa.array(np.repeat([o.task_name for o in outcomes], lengths).tolist()),
-        "trial": pa.array(np.concatenate([np.arange(1, n + 1) for n in lengths]), pa.int32()),
-        "value": pa.array(np.concatenate([o.objective for o in outcomes])),
-        "loss": pa.array(np.concatenate([o.losses for o in outcomes])),
-        "regret": pa.array(np.concatenate(regrets), from_pandas=True),  # unknown ones are null
-        "fallbacks": pa.array(np.concatenate([o.fallbacks for o in outcomes]), pa.int32()),
-        "optimiser": pa.array(np.repeat([o.optimiser for o in outcomes], lengths).tolist()),
-    }
-    values = np.concatenate([o.values for o in outcomes])
-    for parameter, coded in zip(benchmark.space.parameters, values.T, strict=True):
-        columns[CONFIG_PREFIX + parameter.name] = _native(parameter, coded)
-    cell_json = {**cell.describe(), "format": FORMAT, "version": package_version()}
-    metadata = {RUN_METADATA: json.dumps(cell_json, sort_keys=True).encode()}
-    return pa.table(columns).replace_schema_metadata(metadata)
-
-
-def _regret(task: Task, objective: FloatArray) -> FloatArray:
-    """Regret of objective values (n,); NaN where no best value is known."""
-    return np.full(len(objective), np.nan) if task.best_value is None else task.regret(objective)
-
-
-def _native(parameter: Parameter, coded: FloatArray) -> "pa.Array":
-    """Native values of a hyperparameter, choices as text; null where it is inactive, shape (n,)."""
-    import pyarrow as pa
-
-    active = pa.array(coded, mask=np.isnan(coded))
-    if parameter.choices:
-        return pa.array(list(map(str, parameter.choices))).take(active.cast(pa.int32()))
-    return active.cast(pa.int64()) if parameter.kind is Kind.INTEGER else active

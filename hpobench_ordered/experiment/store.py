@@ -1,37 +1,59 @@
-"""Result stores: a folder with one parquet file a run, written once and as a whole.
+"""Result stores: a folder of runs, each written once and as a whole.
 
     store.json              format of the store and version of the package that writes it
-    runs/KEY.parquet        one row a trial; what identifies the run is in the file's metadata
+    runs/KEY.parquet        a finished run: one row a trial; its metadata say what it is
+    folded/NAME.parquet     many finished runs in one file
+    failures/KEY.json       a run that failed, with what was raised
+    running/KEY.json        which process is at a run just now
+    experiments/NAME.json   what was asked for
+    sessions.jsonl          when, where and with what versions the runner was started
     timings.jsonl           how long each run took, one line a run
 
-Stores are merged by copying `runs` together and joining the timings. A file is written under
-another name and then renamed, so a run is there as a whole or not at all. A run is the same bytes
-wherever and whenever it is made; how long it took is not, and therefore kept beside it.
+A file is written under another name and then renamed, so a run is there as a whole or not at all.
+A run is the same bytes wherever and whenever it is made; how long it took is not, and therefore
+kept beside it. Runs are folded once there are many; a file is removed only after the one that
+holds its runs was written and read back, so that at any moment every run is in some file. A run
+that is in two counts once.
 """
 
+import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
-from functools import cache
-from importlib.metadata import version
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.errors import StoreError
+from hpobench_ordered.experiment import _journal
+from hpobench_ordered.experiment._folding import fold
+from hpobench_ordered.experiment._segments import (
+    CELL_COLUMNS,
+    FORMAT,
+    KEY,
+    Segment,
+    check_version,
+    describe_segment,
+    encode_run,
+    load_segment,
+    package_version,
+    run_tables,
+)
+from hpobench_ordered.experiment.failures import Failure
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-FORMAT = 2
+T = TypeVar("T")
+
 MARKER = "store.json"
-TIMINGS = "timings.jsonl"
-RUN_METADATA = b"hpobench_ordered"
-CELL_COLUMNS = ("benchmark", "surrogate", "method", "seed", "protocol")
 TRIAL_COLUMNS = (
     "task",
     "task_name",
@@ -43,6 +65,8 @@ TRIAL_COLUMNS = (
     "optimiser",
 )
 CONFIG_PREFIX = "config."
+ATTEMPTS = 5
+"""How often runs are looked for while somebody else is folding them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +97,7 @@ class Timing:
 
 
 class Store:
-    """A folder of finished runs.
+    """A folder of runs.
 
     Args:
         folder: The folder; made when something is first written.
@@ -88,8 +112,18 @@ class Store:
 
     @property
     def runs(self) -> Path:
-        """Folder of the runs."""
+        """Folder of the runs that are not folded."""
         return self.folder / "runs"
+
+    @property
+    def folded(self) -> Path:
+        """Folder of the folded runs."""
+        return self.folder / "folded"
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the folder is there, and marked as a store."""
+        return (self.folder / MARKER).is_file()
 
     def prepare(self) -> None:
         """Make the folders, and mark them as a store of this version.
@@ -97,18 +131,27 @@ class Store:
         Raises:
             StoreError: The folder cannot be written.
         """
-        try:
+        marker = json.dumps({"format": FORMAT, "version": package_version()}).encode()
+        with self._writing():
             self.folder.mkdir(parents=True, exist_ok=True)
-            marker = {"format": FORMAT, "version": package_version()}
             # First of all: a folder with something else in it is not taken for a store.
-            write_atomically(self.folder / MARKER, json.dumps(marker).encode())
-            self.runs.mkdir(exist_ok=True)
-        except OSError as error:
-            raise StoreError(f"cannot write results to {self.folder}: {error}") from None
+            write_atomically(self.folder / MARKER, marker)
+            for name in ("runs", "folded", "failures", "running", "experiments"):
+                (self.folder / name).mkdir(exist_ok=True)
+
+    # -- finished runs -------------------------------------------------------------------------
 
     def keys(self) -> frozenset[str]:
-        """Keys of the finished runs."""
-        return frozenset(path.stem for path in self.runs.glob("*.parquet"))
+        """Keys of the finished runs.
+
+        Raises:
+            StoreError: A file of folded runs is damaged.
+        """
+        return self._patiently(lambda: frozenset(self._places()))
+
+    def has(self, key: str) -> bool:
+        """Whether a run has been finished, and not been folded yet, or has failed."""
+        return (self.runs / f"{key}.parquet").exists() or self._failure(key).exists()
 
     def write(self, key: str, table: "pa.Table") -> None:
         """Write a finished run, atomically.
@@ -120,34 +163,223 @@ class Store:
         Raises:
             StoreError: The folder cannot be written.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
+        with self._writing():
+            write_atomically(self.runs / f"{key}.parquet", encode_run(table))
+            self._failure(key).unlink(missing_ok=True)
 
-        buffer = pa.BufferOutputStream()
-        pq.write_table(table, buffer, compression="lz4")
-        try:
-            write_atomically(self.runs / f"{key}.parquet", buffer.getvalue().to_pybytes())
-        except OSError as error:
-            raise StoreError(f"cannot write results to {self.folder}: {error}") from None
+    def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
+        """Read runs, one row a trial, in the order of their keys.
 
-    def write_timing(self, timing: Timing) -> None:
-        """Add how long a run took.
+        Args:
+            keys: The runs to read; all of them without.
 
-        Any number of processes may do so at the same time: a line is appended in one piece. It
-        begins with a line break of its own, so that a line broken off by a crash ends there.
+        Returns:
+            Columns key, benchmark, surrogate, method, seed, protocol (with its settings), task,
+            task_name, trial, value, loss, regret (NaN where no best value is known), fallbacks and
+            optimiser. Configurations are read by `configurations`.
+
+        Raises:
+            StoreError: There is no run, or a file is damaged.
+        """
+        return self._read(keys, TRIAL_COLUMNS).to_pandas()
+
+    def configurations(self, keys: Iterable[str]) -> "pd.DataFrame":
+        """Read the configurations of runs on one benchmark, one row a trial.
+
+        Args:
+            keys: The runs.
+
+        Returns:
+            Columns key, task, trial, value, loss, and one a hyperparameter: empty where it is
+            inactive.
+
+        Raises:
+            StoreError: There is no run, a file is damaged, or the runs have different
+                hyperparameters.
+        """
+        table = self._read(keys, None)
+        names = [name for name in table.column_names if name.startswith(CONFIG_PREFIX)]
+        frame = table.select([KEY, "task", "trial", "value", "loss", *names]).to_pandas()
+        return frame.rename(columns=lambda name: name.removeprefix(CONFIG_PREFIX))
+
+    def cells(self) -> dict[str, Mapping[str, Any]]:
+        """What identifies each finished run, by key.
+
+        Raises:
+            StoreError: A file is damaged.
+        """
+        segments = self._patiently(lambda: [describe_segment(p) for p in self._paths()])
+        return {key: cell for segment in segments for key, cell in segment.cells.items()}
+
+    def digest(self) -> str:
+        """Hash of all values of all finished runs: the same wherever and however they were made.
+
+        Raises:
+            StoreError: A file is damaged.
+        """
+        tables = {
+            key: run
+            for segment, table in self._patiently(lambda: self._load(None, None))
+            for key, run in run_tables(segment, table).items()
+        }
+        total = hashlib.sha256()
+        for key, table in sorted(tables.items()):
+            total.update(f"{key} {table.schema}".encode())
+            for column in table.columns:
+                total.update(_bytes_of(column))
+        return total.hexdigest()
+
+    def fold(self, *, at_least: int = 1) -> int:
+        """Put the runs that have a file of their own into files of many.
+
+        Any number of processes may write, read and fold at the same time.
+
+        Args:
+            at_least: Do nothing while there are fewer of them.
+
+        Returns:
+            The number of runs that were folded.
 
         Raises:
             StoreError: The folder cannot be written.
         """
-        line = f"\n{json.dumps(asdict(timing))}\n".encode()
+        with self._writing():
+            return fold(self.runs, self.folded, at_least=at_least)
+
+    # -- failures and runs in progress ---------------------------------------------------------
+
+    def write_failure(self, failure: Failure) -> None:
+        """Record a failed run, atomically.
+
+        Raises:
+            StoreError: The folder cannot be written.
+        """
+        with self._writing():
+            write_atomically(
+                self._failure(failure.key), json.dumps(failure.to_json(), indent=1).encode()
+            )
+
+    def failures(self) -> dict[str, Failure]:
+        """The runs that failed, by key; not those that were finished after all.
+
+        Raises:
+            StoreError: A record is damaged.
+        """
+        finished = self.keys()
+        found = {}
+        for path in sorted((self.folder / "failures").glob("*.json")):
+            if path.stem not in finished:
+                found[path.stem] = _read_failure(path)
+        return found
+
+    def forget_failures(self, keys: Iterable[str]) -> None:
+        """Remove the records of failed runs, so that they are run again.
+
+        Raises:
+            StoreError: The folder cannot be written.
+        """
+        with self._writing():
+            for key in keys:
+                self._failure(key).unlink(missing_ok=True)
+
+    @contextmanager
+    def running(self, key: str) -> Iterator[None]:
+        """Say, while inside, that this process is at a run.
+
+        Raises:
+            StoreError: The folder cannot be written.
+        """
+        path = self.folder / "running" / f"{key}.json"
+        me = {"host": socket.gethostname(), "pid": os.getpid(), "started": now()}
+        with self._writing():
+            path.write_text(json.dumps(me))
         try:
-            file = os.open(self.folder / TIMINGS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+            yield
+        finally:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    def in_progress(self, *, alive: bool) -> frozenset[str]:
+        """Keys of the runs that a process is at, or was at when it ended.
+
+        Args:
+            alive: Whether to give the former or the latter. Of a process on another machine
+                nobody can say, it is taken for alive.
+        """
+        paths = (self.folder / "running").glob("*.json")
+        return frozenset(path.stem for path in paths if _is_alive(path) is alive)
+
+    def forget_progress(self, keys: Iterable[str]) -> None:
+        """Remove what says that a process is at these runs."""
+        for key in keys:
+            with suppress(OSError):
+                (self.folder / "running" / f"{key}.json").unlink(missing_ok=True)
+
+    def crash_file(self, key: str) -> Path:
+        """Where the process that is at a run may say why it crashes."""
+        return self.folder / "running" / f"{key}.crash"
+
+    def crash_text(self, key: str) -> str:
+        """What it said, which is then removed."""
+        path = self.crash_file(key)
+        with suppress(OSError):
+            text = path.read_text(errors="replace")
+            path.unlink()
+            return text
+        return ""
+
+    # -- experiments, sessions and timings -----------------------------------------------------
+
+    def write_experiment(self, grid: Mapping[str, Any]) -> str:
+        """Record what was asked for; returns its name, the same for the same.
+
+        Raises:
+            StoreError: The folder cannot be written.
+        """
+        text = json.dumps(grid, sort_keys=True, indent=1)
+        name = hashlib.sha256(text.encode()).hexdigest()[:20]
+        path = self.folder / "experiments" / f"{name}.json"
+        with self._writing():
+            if not path.exists():
+                write_atomically(path, text.encode())
+        return name
+
+    def experiments(self) -> dict[str, dict[str, Any]]:
+        """What was asked for, by name.
+
+        Raises:
+            StoreError: A record is damaged.
+        """
+        found = {}
+        for path in sorted((self.folder / "experiments").glob("*.json")):
             try:
-                os.write(file, line)
-            finally:
-                os.close(file)
-        except OSError as error:
-            raise StoreError(f"cannot write results to {self.folder}: {error}") from None
+                found[path.stem] = dict(json.loads(path.read_bytes()))
+            except (OSError, ValueError, TypeError, RecursionError) as error:
+                raise StoreError(f"{path} is damaged: {error}") from None
+        return found
+
+    def write_session(self, session: Mapping[str, Any]) -> None:
+        """Record a start of the runner.
+
+        Raises:
+            StoreError: The folder cannot be written.
+        """
+        with self._writing():
+            _journal.append(self.folder / "sessions.jsonl", session)
+
+    def sessions(self) -> tuple[dict[str, Any], ...]:
+        """The starts of the runner, earliest first."""
+        found = _journal.records(self.folder / "sessions.jsonl")
+        return tuple(sorted(found, key=lambda session: str(session.get("started"))))
+
+    def write_timing(self, timing: Timing) -> None:
+        """Add how long a run took.
+
+        Raises:
+            StoreError: The folder cannot be written.
+        """
+        with self._writing():
+            _journal.append(self.folder / "timings.jsonl", asdict(timing))
 
     def timings(self) -> "pd.DataFrame":
         """Read how long the runs took.
@@ -159,45 +391,35 @@ class Store:
         """
         import pandas as pd
 
-        latest = {timing.key: timing for timing in self._timings()}
         columns = [field.name for field in fields(Timing)]
-        return pd.DataFrame([asdict(timing) for timing in latest.values()], columns=columns)
+        latest = {}
+        for record in _journal.records(self.folder / "timings.jsonl"):
+            if record.keys() == set(columns):
+                latest[record[KEY]] = record
+        return pd.DataFrame(list(latest.values()), columns=columns)
 
-    def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
-        """Read runs, one row a trial.
-
-        Args:
-            keys: The runs to read; all of them without.
-
-        Returns:
-            Columns benchmark, surrogate, method, seed, protocol (with its settings), task,
-            task_name, trial, value, loss, regret (NaN where no best value is known), fallbacks and
-            optimiser. Configurations are read by `configurations`.
+    def merge(self, other: "Store") -> None:
+        """Take over what another store holds; what both hold is the same.
 
         Raises:
-            StoreError: There is no run, or a file is damaged.
+            StoreError: A file of the other is damaged, or this folder cannot be written.
         """
-        import pyarrow as pa
-
-        wanted = self.keys() if keys is None else frozenset(keys)
-        loaded = [self._load(path, TRIAL_COLUMNS) for path in self._paths() if path.stem in wanted]
-        if not loaded:
-            raise StoreError(f"no finished runs in {self.folder}")
-        trials = pa.concat_tables(table.replace_schema_metadata() for table, _ in loaded)
-        run_of_trial = np.repeat(np.arange(len(loaded)), [len(table) for table, _ in loaded])
-        columns = {
-            name: pa.array([cell[name] for _, cell in loaded]).take(pa.array(run_of_trial))
-            for name in CELL_COLUMNS
-        }
-        columns |= {name: trials[name] for name in TRIAL_COLUMNS}
-        return pa.table(columns).to_pandas()
-
-    def configurations(self, key: str) -> "pd.DataFrame":
-        """Read the configurations of one run, one row a trial, a column a hyperparameter."""
-        table, _ = self._load(self.runs / f"{key}.parquet")
-        columns = [c for c in table.column_names if c.startswith(CONFIG_PREFIX)]
-        frame = table.select(["task", "trial", *columns]).to_pandas()
-        return frame.rename(columns=lambda c: c.removeprefix(CONFIG_PREFIX))
+        self.prepare()
+        mine = self.keys()
+        for path in other._paths():
+            if not mine.issuperset(describe_segment(path).keys):
+                with self._writing():
+                    write_atomically(self.folder / path.parent.name / path.name, path.read_bytes())
+        finished = self.keys()
+        for key, failure in other.failures().items():
+            if key not in finished:
+                self.write_failure(failure)
+        self.forget_failures(finished)
+        for grid in other.experiments().values():
+            self.write_experiment(grid)
+        with self._writing():
+            for name in ("sessions.jsonl", "timings.jsonl"):
+                _journal.append_new(self.folder / name, other.folder / name)
 
     # -- internals -----------------------------------------------------------------------------
 
@@ -216,60 +438,142 @@ class Store:
         try:
             content = json.loads(marker.read_text())
             written = content["format"], content["version"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise StoreError(f"{marker} is damaged: {error}") from None
-        _check_version(self.folder, *written)
+        check_version(self.folder, *written)
 
-    def _timings(self) -> Iterator[Timing]:
-        path = self.folder / TIMINGS
-        if not path.exists():
-            return
-        for line in path.read_bytes().splitlines():
-            try:
-                yield Timing(**json.loads(line))
-            except (ValueError, TypeError):  # no JSON, or not these fields
-                continue
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StoreError(f"cannot write results to {self.folder}: {error}") from None
+
+    def _failure(self, key: str) -> Path:
+        return self.folder / "failures" / f"{key}.json"
 
     def _paths(self) -> Sequence[Path]:
-        return sorted(self.runs.glob("*.parquet"))
+        """All files of runs; folded ones last, so that nothing is missed that is just folded."""
+        return [*sorted(self.runs.glob("*.parquet")), *sorted(self.folded.glob("*.parquet"))]
+
+    def _places(self) -> dict[str, Path]:
+        """Where each finished run is."""
+        loose = {path.stem: path for path in self.runs.glob("*.parquet")}
+        folded = map(describe_segment, sorted(self.folded.glob("*.parquet")))
+        return loose | {key: segment.path for segment in folded for key in segment.keys}
+
+    def _patiently(self, look: Callable[[], T]) -> T:
+        """Look again if a file has just been folded into another."""
+        for _ in range(ATTEMPTS - 1):
+            with suppress(FileNotFoundError):
+                return look()
+        try:
+            return look()
+        except FileNotFoundError as error:
+            raise StoreError(f"{error.filename} vanished while it was read") from None
+
+    def _tables(
+        self, keys: Iterable[str] | None = None, columns: Sequence[str] | None = None
+    ) -> "dict[str, pa.Table]":
+        wanted = None if keys is None else frozenset(keys)
+        loaded = self._patiently(lambda: self._load(wanted, columns))
+        found = {}
+        for segment, table in loaded:
+            for key, run in run_tables(segment, table).items():
+                if wanted is None or key in wanted:
+                    found[key] = run
+        if not found:
+            raise StoreError(f"no finished runs in {self.folder}")
+        return found
+
+    def _read(self, keys: Iterable[str] | None, columns: Sequence[str] | None) -> "pa.Table":
+        """Runs with what identifies them, one row a trial, in the order of their keys."""
+        import pyarrow as pa
+
+        wanted = None if keys is None else frozenset(keys)
+        loaded = self._patiently(lambda: self._load(wanted, columns))
+        if not loaded:
+            raise StoreError(f"no finished runs in {self.folder}")
+        try:
+            trials = pa.concat_tables(table.replace_schema_metadata() for _, table in loaded)
+        except pa.ArrowInvalid:
+            raise StoreError("runs on several benchmarks have different hyperparameters") from None
+        cells = [(key, cell) for segment, _ in loaded for key, cell in segment.cells.items()]
+        rows = np.concatenate([segment.rows for segment, _ in loaded]).astype(np.int64)
+        kept = _first_of_each([key for key, _ in cells], wanted)
+        starts = np.concatenate([[0], np.cumsum(rows)[:-1]])
+        chosen = rows[kept]
+        run_of_trial = pa.array(np.repeat(kept, chosen))
+        within = np.arange(chosen.sum()) - np.repeat(np.cumsum(chosen) - chosen, chosen)
+        trials = trials.take(pa.array(np.repeat(starts[kept], chosen) + within))
+        identity = {KEY: [key for key, _ in cells]}
+        identity |= {name: [cell[name] for _, cell in cells] for name in CELL_COLUMNS}
+        columns_of_run = {name: pa.array(x).take(run_of_trial) for name, x in identity.items()}
+        return pa.table(columns_of_run | {name: trials[name] for name in trials.column_names})
 
     def _load(
-        self, path: Path, columns: Sequence[str] | None = None
-    ) -> "tuple[pa.Table, dict[str, Any]]":
-        """Read these columns of a run, or all; and what identifies the run."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        try:
-            # For small files this is several times faster than `read_table`.
-            with pq.ParquetFile(path) as file:
-                table = file.read(columns, use_threads=False)
-        except (OSError, pa.ArrowInvalid) as error:
-            raise StoreError(f"{path} is damaged: {error}; delete it and run again") from None
-        cell = _metadata(path, table.schema)
-        _check_version(path, cell.get("format", 1), cell["version"])
-        return table, cell
+        self, wanted: frozenset[str] | None, columns: Sequence[str] | None
+    ) -> "list[tuple[Segment, pa.Table]]":
+        """Read every file that holds a wanted run."""
+        paths = self._paths()
+        if wanted is not None:
+            places = self._places()
+            needed = {places[key] for key in wanted if key in places}
+            paths = [path for path in paths if path in needed]
+        return [load_segment(path, columns) for path in paths]
 
 
-@cache
-def package_version() -> str:
-    """Version of this package; looking it up takes longer than reading a run."""
-    return version("hpobench-ordered")
+def now() -> str:
+    """The time, to the second, as ISO 8601 in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _check_version(path: Path, written_format: int, written_by: str) -> None:
-    here = package_version()
-    if (written_format, written_by) != (FORMAT, here):
-        raise StoreError(
-            f"{path} was written by version {written_by} (store format {written_format}), this is "
-            f"version {here} (format {FORMAT}): results of two versions are not mixed; choose "
-            "another folder"
-        )
+# -- internals -------------------------------------------------------------------------------------
 
 
-def _metadata(path: Path, schema: "pa.Schema") -> dict[str, Any]:
+def _first_of_each(
+    keys: Sequence[str], wanted: frozenset[str] | None
+) -> "np.ndarray[Any, np.dtype[np.int64]]":
+    """Where each wanted key stands first, in the order of the keys."""
+    first: dict[str, int] = {}
+    for place, key in enumerate(keys):
+        if wanted is None or key in wanted:
+            first.setdefault(key, place)
+    return np.array([first[key] for key in sorted(first)], dtype=np.int64)
+
+
+def _bytes_of(column: "pa.ChunkedArray") -> bytes:
+    """The values of a column of numbers or text, and which there are."""
+    import pyarrow as pa
+
+    known = np.asarray(column.is_valid()).tobytes()
+    if pa.types.is_string(column.type):
+        return known + json.dumps(column.to_pylist()).encode()
+    return known + np.asarray(column.fill_null(0)).tobytes()
+
+
+def _read_failure(path: Path) -> Failure:
     try:
-        cell: dict[str, Any] = json.loads((schema.metadata or {})[RUN_METADATA])
-    except (KeyError, ValueError):
-        raise StoreError(f"{path} is not a run: it does not say what it belongs to") from None
-    return cell
+        return Failure.from_json(json.loads(path.read_bytes()))
+    except (OSError, ValueError, RecursionError, StoreError) as error:
+        raise StoreError(f"{path} is damaged: {error}") from None
+
+
+def _is_alive(path: Path) -> bool | None:
+    """Whether the process that wrote the file lives; None if the file is not there any more."""
+    try:
+        me = json.loads(path.read_bytes())
+        host, pid = me["host"], int(me["pid"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return False  # half written when its process ended
+    if host != socket.gethostname():
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True

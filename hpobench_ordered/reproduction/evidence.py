@@ -162,13 +162,9 @@ class Evidence:
 
     def configurations(self, benchmark: str, method: str) -> "pd.DataFrame":
         """The configurations a method tried: seed, task, trial, and a column a hyperparameter."""
-        import pandas as pd
-
-        frames = [
-            self._store.configurations(cell.key).assign(seed=cell.seed)
-            for cell in self._cells[benchmark, method]
-        ]
-        return pd.concat(frames, ignore_index=True)
+        seeds = {cell.key: cell.seed for cell in self._cells[benchmark, method]}
+        found = self._store.configurations(seeds)
+        return found.assign(seed=found["key"].map(seeds)).drop(columns=["key", "value", "loss"])
 
     def fallbacks(self) -> dict[str, int]:
         """Suggestions each method made at random because its model failed, in what was read."""

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from hpobench_ordered.artifact import write_atomically
-from hpobench_ordered.errors import ExperimentError, StoreError, UnknownNameError
+from hpobench_ordered.errors import MethodError, StoreError, UnknownNameError
+from hpobench_ordered.experiment.parallel import Settings, run_cells
 from hpobench_ordered.experiment.plan import Cell, plan
-from hpobench_ordered.experiment.runner import run_cells
+from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.reporting.style import figure_files
@@ -62,10 +63,9 @@ def reproduce(
         UnknownNameError: None of the paper's benchmarks has such a surrogate.
         NotFetchedError: A surrogate's files must be fetched first.
         StoreError: The folder cannot be written.
-        MethodError: A method raised, or suggested something that is no configuration.
+        MethodError: A method raised, took too long or suggested nonsense.
     """
-    if workers < 1:
-        raise ExperimentError(f"at least 1 worker is needed, got {workers}")
+    settings = Settings(workers=workers)
     exhibits = paper.select(figures=figures, tables=tables)
     setup = Setup(
         paper=paper,
@@ -81,15 +81,24 @@ def reproduce(
         run_cells(
             cells,
             setup.store,
-            workers=workers,
+            settings=settings,
             progress=lambda done, total: report("runs", done, total),
         )
+        _require_all(setup.store, cells)
     result = _make(setup, cells, report)
     _write(folder, {SUMMARY: summary(result), GALLERY: gallery(result), CLAIMS: claims_csv(result)})
     return result
 
 
 # -- internals -------------------------------------------------------------------------------------
+
+
+def _require_all(store: Store, cells: Sequence[Cell]) -> None:
+    """A paper is reproduced from all runs or not at all."""
+    failures = store.failures()
+    for cell in cells:
+        if cell.key in failures:
+            raise MethodError(failures[cell.key].message)
 
 
 def _surrogates(paper: Paper, exhibits: Sequence[Exhibit], surrogate: str | None) -> dict[str, str]:

@@ -1,6 +1,7 @@
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,11 +25,19 @@ from hpobench_ordered import (
     registry,
     run,
 )
-from hpobench_ordered.errors import ArtifactError, ExperimentError, MethodError, StoreError
+from hpobench_ordered.errors import (
+    ArtifactError,
+    ExperimentError,
+    FailedRunsWarning,
+    StoreError,
+)
+from hpobench_ordered.experiment._segments import FORMAT, package_version
 from hpobench_ordered.experiment.api import Results
+from hpobench_ordered.experiment.failures import Reason
+from hpobench_ordered.experiment.parallel import Settings, run_cells
 from hpobench_ordered.experiment.plan import plan
-from hpobench_ordered.experiment.runner import optimise, run_cells
-from hpobench_ordered.experiment.store import FORMAT, Store, Timing, package_version
+from hpobench_ordered.experiment.runner import optimise
+from hpobench_ordered.experiment.store import Store, Timing
 from hpobench_ordered.protocols import Assignment, Protocol
 from hpobench_ordered.testing.toy import numeric_space, numeric_space_before, toy_spec
 
@@ -49,10 +58,10 @@ def test_results_say_what_happened(small_plan, folder) -> None:  # type: ignore[
     assert len(frame) == 6 * 3 * 4
     benchmark = load("newsvendor")
     for cell in cells:
-        configs = store.configurations(cell.key)
+        configs = store.configurations([cell.key])
         mine = frame[(frame["method"] == cell.method.name) & (frame["seed"] == cell.seed)]
         for task in benchmark.tasks[:3]:
-            here = configs[configs["task"] == task.index].drop(columns=["task", "trial"])
+            here = configs[configs["task"] == task.index][benchmark.space.names]
             values = mine[mine["task"] == task.index]["value"].to_numpy()
             np.testing.assert_array_equal(task.evaluate_many(here), values)
     np.testing.assert_array_equal(frame["loss"], -frame["value"])  # profit is maximised
@@ -70,7 +79,7 @@ def test_history_is_what_the_method_did_before(small_plan, folder) -> None:  # t
     assert set(transfer[transfer["task"] == 0]["optimiser"]) == {"bo"}
     assert set(transfer[transfer["task"] > 0]["optimiser"]) == {"transfer"}
     cell = next(c for c in small_plan() if c.method.name == "transfer")
-    configs = store.configurations(cell.key)
+    configs = store.configurations([cell.key])
     losses = transfer[transfer["seed"] == cell.seed].set_index(["task", "trial"])["loss"]
     best = losses.loc[0].idxmin()
     columns = ["price_0", "price_1", "price_2"]
@@ -92,7 +101,8 @@ def test_only_recorded_assignments_are_results(monkeypatch, folder) -> None:  # 
     assert frame["trial"].to_list() == [1, 2, 3, 4] * 2
     assert set(frame["optimiser"]) == {"simple-previous"}
     assert frame["regret"].isna().all()  # no best values are known
-    assert set(store.configurations(cells[0].key)) == {"task", "trial", "x", "y"}
+    found = store.configurations([cells[0].key])
+    assert [*found] == ["key", "task", "trial", "value", "loss", "x", "y"]
     assert store.timings()["suggestions"].to_list() == [2 * (7 + 4)]
 
 
@@ -102,7 +112,7 @@ def test_same_bytes_with_one_and_two_workers_and_when_resumed(  # type: ignore[n
 ) -> None:
     cells = small_plan(methods=["random-search", "simple-ordered"], protocol=protocol)
     for name, workers in (("one", 1), ("two", 2)):
-        run_cells(cells, Store(tmp_path / name), workers=workers)
+        run_cells(cells, Store(tmp_path / name), settings=Settings(workers=workers))
     resumed = Store(tmp_path / "resumed")
     run_cells(cells[::2], resumed)
     finished = []
@@ -314,17 +324,23 @@ class NoDict(Raises):
 
 
 @pytest.mark.parametrize(
-    ("method", "message"),
+    ("method", "reason", "message"),
     [
-        (Raises, "trial 1: RuntimeError: out of ideas"),
-        (OutOfBounds, r"price_0 must be an integer in \[0, 20\], got 21"),
-        (NoDict, "task '0'"),
+        (Raises, Reason.RAISED, "trial 1: RuntimeError: out of ideas"),
+        (OutOfBounds, Reason.INVALID, r"price_0 must be an integer in \[0, 20\], got 21"),
+        (NoDict, Reason.INVALID, "task '0'"),
     ],
 )
-def test_a_bad_method_is_named(folder: Path, method: type[Method], message: str) -> None:
-    with pytest.raises(MethodError, match=message):
-        run(benchmarks=["newsvendor"], methods=[method], seeds=[0], folder=folder)
+def test_a_bad_method_is_named(
+    folder: Path, method: type[Method], reason: Reason, message: str
+) -> None:
+    with pytest.warns(FailedRunsWarning, match=message):
+        result = run(benchmarks=["newsvendor"], methods=[method], seeds=[0], folder=folder)
     assert run_bytes(folder) == {}
+    (failure,) = result.failures()
+    assert (failure.task, failure.when, failure.reason) == ("0", "trial 1", reason)
+    assert re.search(message, failure.message)
+    assert "Traceback" in failure.traceback
 
 
 def test_store_of_another_version(folder: Path) -> None:
@@ -352,7 +368,7 @@ def test_killed_before_the_first_run(small_plan, folder) -> None:  # type: ignor
 def test_a_run_of_another_version_is_refused(small_plan, folder, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     store = Store(folder)
     with monkeypatch.context() as patched:
-        patched.setattr("hpobench_ordered.experiment.runner.package_version", lambda: "9.9")
+        patched.setattr("hpobench_ordered.experiment._segments.package_version", lambda: "9.9")
         run_cells(small_plan(seeds=[0]), store)
     with pytest.raises(StoreError, match=r"written by version 9\.9"):
         store.read()
@@ -361,14 +377,14 @@ def test_a_run_of_another_version_is_refused(small_plan, folder, monkeypatch) ->
 def test_a_run_of_another_format_is_refused(small_plan, folder, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     store = Store(folder)
     with monkeypatch.context() as patched:
-        patched.setattr("hpobench_ordered.experiment.runner.FORMAT", 1)
+        patched.setattr("hpobench_ordered.experiment._segments.FORMAT", 1)
         run_cells(small_plan(seeds=[0]), store)
     with pytest.raises(StoreError, match=r"store format 1\)"):
         store.read()
 
 
 def test_a_method_cannot_change_what_is_recorded(folder: Path) -> None:
-    with pytest.raises(MethodError, match="read-only"):
+    with pytest.warns(FailedRunsWarning, match="read-only"):
         run(
             benchmarks=["newsvendor"],
             methods=[MethodSpec("vandal", ChangesHistory, "", "", min_history=1)],

@@ -1,0 +1,97 @@
+"""Commands on results: status and merge; and check, on methods that are to be run."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpobench_ordered.cli._show import print_table, say
+from hpobench_ordered.experiment.plan import as_method_spec
+
+if TYPE_CHECKING:
+    from hpobench_ordered.experiment.overview import Overview
+
+RESULTS = click.Path(exists=True, file_okay=False, path_type=Path)
+SHOWN = 10
+"""Failures that are shown without being asked for."""
+
+
+@click.command(epilog="Example:  hpobench-ordered status results --failures")
+@click.argument("results", type=RESULTS)
+@click.option("--failures", is_flag=True, help="Show every failed run with its traceback.")
+@click.option(
+    "--digest", is_flag=True, help="Show the hash of all values: equal for equal results."
+)
+def status(results: Path, failures: bool, digest: bool) -> None:
+    """Show what of an experiment is done, running, failed or missing."""
+    from hpobench_ordered.experiment.overview import overview
+    from hpobench_ordered.experiment.store import Store
+
+    store = Store(results)
+    found = overview(store)
+    _print_counts(found)
+    if failures:
+        for failure in found.failures:
+            click.echo(f"\n{failure.benchmark}, seed {failure.seed}, {failure.reason.value}:")
+            click.echo(f"{failure.message}\n{failure.traceback}".rstrip())
+    else:
+        for failure in found.failures[:SHOWN]:
+            click.echo(f"failed: {failure.benchmark}, seed {failure.seed}: {failure.message}")
+        if len(found.failures) > SHOWN:
+            click.echo(f"and {len(found.failures) - SHOWN} more; --failures shows all")
+    if digest:
+        click.echo(f"digest: {store.digest()}")
+
+
+@click.command(epilog="Example:  hpobench-ordered merge all part-0 part-1")
+@click.argument("into", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("results", nargs=-1, required=True, type=RESULTS)
+def merge(into: Path, results: tuple[Path, ...]) -> None:
+    """Join the RESULTS of several machines or parts INTO one folder.
+
+    What several of them hold counts once; the RESULTS stay as they are.
+    """
+    from hpobench_ordered.experiment.api import merge_stores
+    from hpobench_ordered.experiment.overview import overview
+
+    _print_counts(overview(merge_stores(into, results)))
+
+
+@click.command(epilog="Example:  hpobench-ordered check mine.py:Mine")
+@click.argument("method")
+@click.option("--learns", is_flag=True, help="Require that it beats random search, too.")
+def check(method: str, learns: bool) -> None:
+    """Check a METHOD before anything long starts: a name, package.module:Class or file.py:Class.
+
+    On small problems it must suggest valid configurations, as many as asked for and in time; the
+    same for the same seed; and share nothing between runs or with the global random state.
+    """
+    from hpobench_ordered.testing import (
+        ConformanceError,
+        check_beats_random_search,
+        check_degenerate_input,
+        check_method,
+    )
+
+    spec = as_method_spec(method)
+    check_method(spec)
+    click.echo(f"ok       {spec.name}: holds to the contract")
+    try:
+        check_degenerate_input(spec)
+        click.echo(f"ok       {spec.name}: survives degenerate input")
+    except ConformanceError as error:
+        say(f"note: {error}")
+        say("that matters only where evaluations fail or tell nothing")
+    if learns:
+        check_beats_random_search(spec)
+        click.echo(f"ok       {spec.name}: beats random search with twice the trials")
+
+
+def _print_counts(found: "Overview") -> None:
+    counts = found.counts()
+    rows = [tuple(map(str, row)) for row in counts.itertuples(index=False)]
+    print_table(tuple(counts.columns), rows)
+    totals = found.runs["state"].value_counts()
+    click.echo(", ".join(f"{number} {state}" for state, number in totals.items()) or "no runs")
+    if found.superseded:
+        click.echo(f"{found.superseded} runs of older versions of methods count no more")

@@ -1,0 +1,64 @@
+"""What a finished run is in a store: one row a trial."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._parameters import Kind, Parameter
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.benchmark import Benchmark, Task
+from hpobench_ordered.experiment._segments import run_metadata
+from hpobench_ordered.experiment.plan import Cell
+from hpobench_ordered.experiment.store import CONFIG_PREFIX
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hpobench_ordered.experiment.runner import Outcome
+
+
+def run_table(cell: Cell, benchmark: Benchmark, outcomes: "Sequence[Outcome]") -> "pa.Table":
+    """Arrange a run as a table, with what identifies it in the metadata.
+
+    Args:
+        cell: What was run.
+        benchmark: Its benchmark.
+        outcomes: What was done, as far as it is recorded.
+    """
+    import pyarrow as pa
+
+    lengths = [len(o.losses) for o in outcomes]
+    regrets = [_regret(benchmark.tasks[o.task], o.objective) for o in outcomes]
+    columns: dict[str, pa.Array] = {
+        "task": pa.array(np.repeat([o.task for o in outcomes], lengths), pa.int32()),
+        "task_name": pa.array(np.repeat([o.task_name for o in outcomes], lengths).tolist()),
+        "trial": pa.array(np.concatenate([np.arange(1, n + 1) for n in lengths]), pa.int32()),
+        "value": pa.array(np.concatenate([o.objective for o in outcomes])),
+        "loss": pa.array(np.concatenate([o.losses for o in outcomes])),
+        "regret": pa.array(np.concatenate(regrets), from_pandas=True),  # unknown ones are null
+        "fallbacks": pa.array(np.concatenate([o.fallbacks for o in outcomes]), pa.int32()),
+        "optimiser": pa.array(np.repeat([o.optimiser for o in outcomes], lengths).tolist()),
+    }
+    values = np.concatenate([o.values for o in outcomes])
+    for parameter, coded in zip(benchmark.space.parameters, values.T, strict=True):
+        columns[CONFIG_PREFIX + parameter.name] = _native(parameter, coded)
+    return pa.table(columns).replace_schema_metadata(run_metadata(cell.describe()))
+
+
+# -- internals -------------------------------------------------------------------------------------
+
+
+def _regret(task: Task, objective: FloatArray) -> FloatArray:
+    """Regret of objective values (n,); NaN where no best value is known."""
+    return np.full(len(objective), np.nan) if task.best_value is None else task.regret(objective)
+
+
+def _native(parameter: Parameter, coded: FloatArray) -> "pa.Array":
+    """Native values of a hyperparameter, choices as text; null where it is inactive, shape (n,)."""
+    import pyarrow as pa
+
+    active = pa.array(coded, mask=np.isnan(coded))
+    if parameter.choices:
+        return pa.array(list(map(str, parameter.choices))).take(active.cast(pa.int32()))
+    return active.cast(pa.int64()) if parameter.kind is Kind.INTEGER else active
