@@ -13,6 +13,7 @@ where L_best is the best mean among the compared methods and L_RS random search'
 M trials: 0 is the best method's final performance, 100 random search's; lower is better.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -166,19 +167,31 @@ def trial_arrays(
     """
     import pandas as pd
 
-    keys = ["method", "seed", "task", "trial"]
-    levels = [list(methods), *(sorted(results[key].unique()) for key in keys[1:])]
-    index = pd.MultiIndex.from_product(levels, names=keys)
-    trials = results.set_index(keys)[list(columns)]
-    if not trials.index.is_unique:
+    # Positions instead of a MultiIndex, which is slow for millions of trials.
+    levels, places = [], []
+    for key in ("method", "seed", "task", "trial"):
+        codes, found = pd.factorize(results[key])
+        levels.append(pd.Index(methods if key == "method" else sorted(found)))
+        places.append(levels[-1].get_indexer(found)[codes])
+    shape = tuple(map(len, levels))
+    chosen = places[0] >= 0  # other methods are left out
+    positions = np.ravel_multi_index([place[chosen] for place in places], shape)
+    counts = np.bincount(positions, minlength=math.prod(shape))
+    if (counts > 1).any():
         raise ExperimentError("results of several benchmarks or protocols cannot be joined")
-    missing = index.difference(trials.index)
+    missing = np.flatnonzero(counts == 0)
     if len(missing):
-        method, seed, task, trial = missing[0]
+        first = np.unravel_index(missing[0], shape)
+        method, seed, task, trial = (
+            level[int(place)] for level, place in zip(levels, first, strict=True)
+        )
         raise ExperimentError(
             f"results are incomplete: {len(missing)} trials are missing, such as {method}, "
             f"seed {seed}, task {task}, trial {trial}"
         )
-    shape = tuple(len(level) for level in levels)
-    ordered = trials.loc[index]
-    return {c: np.asarray(ordered[c], dtype=np.float64).reshape(shape) for c in columns}
+    arrays = {}
+    for column in columns:
+        array = np.empty(len(positions))
+        array[positions] = results[column].to_numpy(dtype=np.float64)[chosen]
+        arrays[column] = array.reshape(shape)
+    return arrays

@@ -46,3 +46,11 @@ def elsewhere(
     # With two workers joblib starts processes, and sends them classes of scripts and notebooks too.
     (result,) = Parallel(n_jobs=2)([delayed(function)(*args, **kwargs)])
     return cast("T", result)
+
+
+def in_new_process(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function in a process that has done nothing before."""
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    return elsewhere(None, function, *args, **kwargs)

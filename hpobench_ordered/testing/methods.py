@@ -13,13 +13,14 @@ from hpobench_ordered.benchmark import Direction, Evaluations, Task
 from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment.plan import as_method_spec
 from hpobench_ordered.experiment.runner import Outcome, follow, one_thread
-from hpobench_ordered.methods.base import Method, MethodSpec
+from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.registry import method_spec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.testing._require import (
     ConformanceError,
     elsewhere,
+    in_new_process,
     require,
     untouched_global_random_state,
 )
@@ -38,6 +39,8 @@ from hpobench_ordered.testing.toy import (
 
 Trials = list[tuple[Config, float]]
 
+TIME_LIMIT = 30.0
+"""Seconds that one call on a toy problem may take, compiling included."""
 HISTORY = 3
 """Earlier tasks a method gets, besides the fewest it needs."""
 WORKERS = 4
@@ -60,20 +63,26 @@ MAXIMISED_SEEDS = 2
 
 
 def check_method(
-    method: str | type[Method] | MethodSpec, *, seed: int = 0, executor: Executor | None = None
+    method: object,
+    *,
+    seed: int = 0,
+    time_limit: float | None = TIME_LIMIT,
+    executor: Executor | None = None,
 ) -> None:
     """Check that a method holds to the contract of this package.
 
     On small problems with and without conditions, with as little history as it needs and with more,
     it suggests valid configurations, as many as its budget, more than there are if need be, and
-    several before it is told a first result; the same seed gives the same suggestions, whatever the
-    global random state, in another process, and beside another run; another seed gives others,
-    unless the method draws nothing at random; the history it is given stays as it is. The same with
-    a history on another search space, where the spec says `changed_spaces`.
+    several before it is told a first result, and each in time; the same seed gives the same
+    suggestions, whatever the global random state, in another process, and beside another run;
+    another seed gives others, unless the method draws nothing at random; the history it is given
+    stays as it is. The same with a history on another search space, where the spec says
+    `changed_spaces`.
 
     Args:
-        method: A method, or its name.
+        method: A method as `hpobench_ordered.run` takes it.
         seed: Seed of the runs.
+        time_limit: Seconds that one call into the method may take; None for ever.
         executor: Runs the check in another process; one is started for it without.
 
     Raises:
@@ -83,10 +92,11 @@ def check_method(
     for space in (numeric_space(), conditional_space(), five_values_space()):
         for earlier in sorted({spec.min_history, max(spec.min_history, HISTORY)}):
             task, history = _toy_task(space, earlier, seed)
-            _check_runs(spec, task, history, seed)
+            _check_runs(spec, task, history, seed, time_limit)
     if spec.changed_spaces:
         for before, after in ADJUSTMENTS:
-            _check_runs(spec, *_adjusted_toy_task(before(), after(), seed), seed)
+            task, history = _adjusted_toy_task(before(), after(), seed)
+            _check_runs(spec, task, history, seed, time_limit)
     task, history = _toy_task(numeric_space(), spec.min_history, seed)
     rng = np.random.default_rng(seed)
     untouched = pickle.dumps(rng)
@@ -98,7 +108,7 @@ def check_method(
     require(first == there, f"{spec.name} gives other suggestions in another process")
 
 
-def check_beats_random_search(method: str | type[Method] | MethodSpec) -> None:
+def check_beats_random_search(method: object) -> None:
     """Check that a method learns: it must be better than random search with twice the trials.
 
     On toy benchmarks, with and without conditions, whose optimum moves slowly from task to task,
@@ -108,7 +118,7 @@ def check_beats_random_search(method: str | type[Method] | MethodSpec) -> None:
     same. Of `random-search` itself and methods like it nothing of the kind can be asked.
 
     Args:
-        method: A method, or its name.
+        method: A method as `hpobench_ordered.run` takes it.
 
     Raises:
         ConformanceError: It is not better, or depends on the objective's direction.
@@ -151,18 +161,45 @@ def _played(spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: 
     return trials(task.space, play(spec, task, history, np.random.default_rng(seed)))
 
 
-def _check_runs(spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int) -> None:
+def _check_runs(
+    spec: MethodSpec,
+    task: Task,
+    history: Sequence[Evaluations],
+    seed: int,
+    time_limit: float | None,
+) -> None:
     before = pickle.dumps(history)
     with untouched_global_random_state(f"running {spec.name}"):
-        first = _played(spec, task, history, seed)
+        rng = np.random.default_rng(seed)
+        first = trials(task.space, play(spec, task, history, rng, time_limit=time_limit))
     require(pickle.dumps(history) == before, f"{spec.name} changes the history it is given")
     random.seed(seed + 1)
-    again = _played(spec, task, history, seed)
-    require(first == again, f"{spec.name} gives other suggestions for the same seed")
+    if _played(spec, task, history, seed) != first:
+        _blame_difference(spec, task, history, seed)
     with one_thread():
         beside = _played_beside_another(spec, task, history, seed)
     require(first == beside, f"{spec.name} shares state between two runs")
     play(spec, task, history, np.random.default_rng(seed), workers=WORKERS)
+
+
+def _blame_difference(
+    spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int
+) -> None:
+    """Say why a method gave other suggestions for the same seed.
+
+    Raises:
+        ConformanceError: Always.
+    """
+    anew = [in_new_process(_played, spec, task, history, seed) for _ in range(2)]
+    if anew[0] == anew[1]:
+        raise ConformanceError(
+            f"{spec.name} keeps state from one run to the next: in new processes the same seed "
+            "gives the same suggestions, in one process it does not"
+        )
+    raise ConformanceError(
+        f"{spec.name} gives other suggestions for the same seed, in new processes too: it draws "
+        "from something else than its random generator"
+    )
 
 
 def _played_beside_another(

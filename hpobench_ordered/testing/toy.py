@@ -29,6 +29,7 @@ from hpobench_ordered.benchmark import (
 )
 from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment.runner import Outcome, one_thread, optimise
+from hpobench_ordered.experiment.watchdog import Watchdog
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Assignment
 from hpobench_ordered.registry import BenchmarkSpec, SurrogateOption
@@ -240,15 +241,18 @@ def play(
     *,
     budget: int = BUDGET,
     workers: int = 1,
+    time_limit: float | None = None,
 ) -> Outcome:
     """Let a method optimise a task, as in an experiment.
 
     Raises:
-        ConformanceError: It raises, or suggests something that is no configuration.
+        ConformanceError: It raises, takes longer for a suggestion than the limit in seconds, or
+            suggests something that is no configuration.
     """
+    assignment = Assignment(spec, task, tuple(history), budget, workers)
     try:
-        with one_thread():
-            return optimise(Assignment(spec, task, tuple(history), budget, workers), rng)
+        with one_thread(), Watchdog(time_limit) as watchdog:
+            return optimise(assignment, rng, watchdog=watchdog)
     except MethodError as error:
         raise ConformanceError(str(error)) from error
 

@@ -1,0 +1,120 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from hpobench_ordered.analysis import (
+    PostHoc,
+    critical_difference,
+    friedman,
+    nemenyi_difference,
+    pairwise_wilcoxon,
+)
+from hpobench_ordered.errors import ExperimentError
+
+SAMPLES = hnp.arrays(
+    float, st.tuples(st.integers(1, 6), st.integers(2, 5)), elements=st.integers(0, 9).map(float)
+)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "published"),
+    [
+        (0.05, [1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164]),
+        (0.10, [1.645, 2.052, 2.291, 2.459, 2.589, 2.693, 2.780, 2.855, 2.920]),
+    ],
+)
+def test_quantiles_are_demsars_table_5(alpha: float, published: list[float]) -> None:
+    found = [
+        nemenyi_difference(count, 6, alpha=alpha) / np.sqrt(count * (count + 1) / 36)
+        for count in range(2, 11)
+    ]
+    np.testing.assert_allclose(found, published, atol=1.1e-3)  # he rounds twice
+
+
+def test_the_difference_of_demsars_example() -> None:
+    # Section 3.2.2: four variants of C4.5 on 14 data sets.
+    assert nemenyi_difference(4, 14) == pytest.approx(1.25, abs=5e-3)
+    assert nemenyi_difference(4, 14, alpha=0.1) == pytest.approx(1.12, abs=5e-3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(SAMPLES, st.sampled_from(list(PostHoc)))
+def test_groups_are_the_maximal_runs_of_methods_that_do_not_differ(
+    samples: np.ndarray, post_hoc: PostHoc
+) -> None:
+    names = [f"m{place}" for place in range(samples.shape[1])]
+    found = critical_difference(samples, names, post_hoc=post_hoc, alpha=0.3)
+    order = [names.index(method) for method in found.methods]
+    ranks = friedman(samples, names).mean_ranks[order]
+    np.testing.assert_array_equal(found.mean_ranks, ranks)
+    assert (np.diff(ranks) >= 0).all()
+    if post_hoc is PostHoc.NEMENYI:
+        alike = np.abs(ranks[:, None] - ranks) < found.critical_difference
+    else:
+        assert np.isnan(found.critical_difference)
+        alike = pairwise_wilcoxon(samples, names).adjusted[np.ix_(order, order)] > 0.3
+    size = len(names)
+    runs = [
+        (a, b)
+        for a, b in itertools.combinations_with_replacement(range(size), 2)
+        if alike[a : b + 1, a : b + 1].all()
+    ]
+    maximal = [
+        run for run in runs if not any(o != run and o[0] <= run[0] and run[1] <= o[1] for o in runs)
+    ]
+    assert list(found.groups) == maximal
+    assert {place for a, b in found.groups for place in range(a, b + 1)} == set(range(size))
+    assert len(found.bars) == sum(a < b for a, b in found.groups)
+
+
+@given(SAMPLES)
+def test_the_order_of_methods_does_not_matter(samples: np.ndarray) -> None:
+    names = [f"m{place}" for place in range(samples.shape[1])]
+    back = list(reversed(range(len(names))))
+    plain = critical_difference(samples, names)
+    mixed = critical_difference(samples[:, back], [names[place] for place in back])
+    np.testing.assert_allclose(mixed.mean_ranks, plain.mean_ranks)
+    if len(set(plain.mean_ranks)) == len(names):
+        assert mixed.methods == plain.methods
+        assert mixed.groups == plain.groups
+
+
+def test_a_drawing_needs_no_more_than_the_result() -> None:
+    rng = np.random.default_rng(0)
+    samples = rng.normal(size=(30, 4)) + [3.0, 0.0, 0.1, 3.1]
+    found = critical_difference(samples, ["far", "near", "close", "away"])
+    assert set(found.methods[:2]) == {"near", "close"}
+    assert found.groups == ((0, 1), (2, 3))
+    (low, high), _ = found.bars
+    assert (low, high) == (found.mean_ranks[0], found.mean_ranks[1])
+    assert found.friedman_p_value < 1e-6
+    assert found.samples == 30
+    by_pairs = critical_difference(
+        samples, ["far", "near", "close", "away"], post_hoc=PostHoc.WILCOXON_HOLM
+    )
+    assert by_pairs.groups == found.groups
+
+
+def test_ties_single_tasks_and_two_methods_have_results() -> None:
+    for post_hoc in PostHoc:
+        tied = critical_difference(np.ones((5, 3)), "abc", post_hoc=post_hoc)
+        assert tied.groups == ((0, 2),)
+        assert tied.friedman_p_value == 1
+        single = critical_difference(np.array([[1.0, 2, 3]]), "abc", post_hoc=post_hoc)
+        assert single.groups == ((0, 2),)
+        two = critical_difference(np.arange(40.0).reshape(20, 2) ** 1.1, "ab", post_hoc=post_hoc)
+        assert two.methods == ("a", "b")
+        assert two.groups == ((0, 0), (1, 1))
+        assert two.bars == ()
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    for post_hoc in PostHoc:
+        with pytest.raises(ExperimentError, match="two methods"):
+            critical_difference(np.ones((5, 1)), "a", post_hoc=post_hoc)
+        with pytest.raises(ExperimentError, match="level"):
+            critical_difference(np.ones((5, 2)), "ab", post_hoc=post_hoc, alpha=1.5)

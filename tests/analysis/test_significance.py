@@ -1,0 +1,150 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import stats
+
+from hpobench_ordered.analysis import friedman, holm, pairwise_wilcoxon
+from hpobench_ordered.errors import ExperimentError
+
+P_VALUES = hnp.arrays(float, st.integers(1, 12), elements=st.floats(0, 1))
+TIED = hnp.arrays(float, st.tuples(st.integers(1, 8), st.just(4)), elements=st.integers(0, 3))
+
+# Demsar (2006), table 6: areas under the ROC curve of four variants of C4.5 on 14 data sets.
+AREAS = np.array(
+    [
+        [0.763, 0.768, 0.771, 0.798],
+        [0.599, 0.591, 0.590, 0.569],
+        [0.954, 0.971, 0.968, 0.967],
+        [0.628, 0.661, 0.654, 0.657],
+        [0.882, 0.888, 0.886, 0.898],
+        [0.936, 0.931, 0.916, 0.931],
+        [0.661, 0.668, 0.609, 0.685],
+        [0.583, 0.583, 0.563, 0.625],
+        [0.775, 0.838, 0.866, 0.875],
+        [1.000, 1.000, 1.000, 1.000],
+        [0.940, 0.962, 0.965, 0.962],
+        [0.619, 0.666, 0.614, 0.669],
+        [0.972, 0.981, 0.9751, 0.975],  # the same in print, but ranked second and third
+        [0.957, 0.978, 0.946, 0.970],
+    ]
+)
+
+
+def test_holm_by_hand() -> None:
+    np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03, 0.005])), [0.03, 0.06, 0.06, 0.02])
+    np.testing.assert_allclose(holm(np.array([0.5, 0.4, 0.03])), [0.8, 0.8, 0.09])
+    np.testing.assert_allclose(holm(np.array([0.2])), [0.2])
+
+
+@given(P_VALUES)
+def test_holm_is_between_the_p_value_and_bonferroni_and_keeps_the_order(p: np.ndarray) -> None:
+    adjusted = holm(p)
+    assert (adjusted >= p).all()
+    assert (adjusted <= np.minimum(len(p) * p, 1)).all()
+    order = np.argsort(p, kind="stable")
+    assert (np.diff(adjusted[order]) >= 0).all()
+
+
+@given(P_VALUES, st.floats(0.01, 0.5))
+def test_holm_rejects_what_stepping_down_rejects(p: np.ndarray, alpha: float) -> None:
+    rejected = set()
+    for step, index in enumerate(np.argsort(p, kind="stable")):
+        if (len(p) - step) * p[index] > alpha:
+            break
+        rejected.add(int(index))
+    assert set(np.flatnonzero(holm(p) <= alpha).tolist()) == rejected
+
+
+@given(P_VALUES, st.integers(0, 99))
+def test_holm_does_not_depend_on_the_order(p: np.ndarray, seed: int) -> None:
+    order = np.random.default_rng(seed).permutation(len(p))
+    np.testing.assert_array_equal(holm(p[order]), holm(p)[order])
+
+
+def test_pairwise_tests_are_scipys_and_symmetric() -> None:
+    samples = np.random.default_rng(0).normal(size=(15, 4)) + [0, 0.2, 1, 2]
+    found = pairwise_wilcoxon(samples, "abcd")
+    assert found.samples == 15
+    for a in range(4):
+        for b in range(4):
+            expected = 1.0 if a == b else stats.wilcoxon(samples[:, a], samples[:, b]).pvalue
+            assert found.p_values[a, b] == pytest.approx(expected)
+    pairs = np.triu_indices(4, 1)
+    np.testing.assert_array_equal(found.adjusted[pairs], holm(found.p_values[pairs]))
+    np.testing.assert_array_equal(found.adjusted, found.adjusted.T)
+    assert found.p_values[0, 1] < 0.05 < found.adjusted[1, 2]
+    assert found.adjusted[0, 3] < 0.01
+
+
+def test_exact_p_values_by_counting_signs() -> None:
+    samples = np.stack([np.arange(1.0, 7), np.zeros(6)], axis=1)  # all of one sign: 2 of 2^6
+    assert pairwise_wilcoxon(samples, "ab").p_values[0, 1] == pytest.approx(2 / 64)
+
+
+def test_differences_of_zero_count_half_for_either_side() -> None:
+    differences = np.r_[np.zeros(6), np.arange(1.0, 15), -2.5]
+    ranks = stats.rankdata(np.abs(differences))
+    assert len(ranks) == 21
+    negative = ranks[-1] + ranks[:6].sum() / 2
+    mean = 21 * 22 / 4
+    variance = (ranks[6:] ** 2).sum() / 4 + (ranks[:6] ** 2).sum() / 4
+    normal = 2 * stats.norm.cdf((negative - mean) / np.sqrt(variance))
+    samples = np.stack([differences, np.zeros(21)], axis=1)
+    found = pairwise_wilcoxon(samples, "ab").p_values[0, 1]
+    assert found == pytest.approx(normal, rel=0.1)
+    assert found > 2 * stats.wilcoxon(differences, zero_method="wilcox", method="exact").pvalue
+
+
+def test_equal_methods_and_single_samples_do_not_differ() -> None:
+    same = np.tile(np.arange(5.0)[:, None], (1, 3))
+    np.testing.assert_array_equal(pairwise_wilcoxon(same, "abc").p_values, 1)
+    test = friedman(same, "abc")
+    assert (test.statistic, test.p_value) == (0, 1)
+    np.testing.assert_array_equal(test.mean_ranks, 2)
+    np.testing.assert_array_equal(pairwise_wilcoxon(np.array([[1.0, 2]]), "ab").adjusted, 1)
+
+
+@given(TIED)
+def test_friedman_agrees_with_scipy_ties_included(samples: np.ndarray) -> None:
+    found = friedman(samples.astype(float), "abcd")
+    ranks = stats.rankdata(samples, axis=1)
+    np.testing.assert_allclose(found.mean_ranks, ranks.mean(axis=0))
+    if np.ptp(ranks, axis=1).any():
+        expected = stats.friedmanchisquare(*samples.T)
+        assert found.statistic == pytest.approx(expected.statistic, abs=1e-9)
+        assert found.p_value == pytest.approx(expected.pvalue)
+
+
+def test_friedman_reproduces_demsars_example() -> None:
+    found = friedman(-AREAS, ["C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf"])
+    np.testing.assert_allclose(found.mean_ranks, [3.143, 2.000, 2.893, 1.964], atol=5e-4)
+    # The paper's chi2 of 9.28 is without correction for ties.
+    plain = 12 * 14 / 20 * ((found.mean_ranks**2).sum() - 25)
+    assert plain == pytest.approx(9.28, abs=0.03)
+    assert found.statistic > plain
+    assert found.p_value < 0.05
+
+
+def test_friedman_of_two_methods_is_the_sign_test() -> None:
+    samples = np.stack([np.zeros(20), np.r_[np.ones(15), -np.ones(5)]], axis=1)
+    found = friedman(samples, "ab")
+    assert found.statistic == pytest.approx((15 - 5) ** 2 / 20)
+    assert found.p_value == pytest.approx(2 * stats.norm.sf(10 / np.sqrt(20)))
+
+
+@pytest.mark.parametrize(
+    ("samples", "message"),
+    [
+        (np.zeros((3, 1)), "two methods or more"),
+        (np.zeros((3, 4)), "shape"),
+        (np.zeros((0, 2)), "no samples"),
+        (np.array([[1.0, np.nan]]), "NaN"),
+    ],
+)
+def test_what_cannot_be_tested_is_refused(samples: np.ndarray, message: str) -> None:
+    methods = "a" if samples.shape[1] == 1 else "ab"
+    for test in (friedman, pairwise_wilcoxon):
+        with pytest.raises(ExperimentError, match=message):
+            test(samples, methods)

@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpobench_ordered.analysis import (
+    geometric_mean,
+    reference_targets,
+    speedups,
+    trials_to_reach,
+)
+from hpobench_ordered.errors import ExperimentError, UnknownNameError
+
+LOSSES = st.integers(0, 2**32).map(
+    lambda seed: np.random.default_rng(seed).integers(0, 10, (3, 4, 2, 6)).astype(float)
+)
+
+
+def test_a_speedup_by_hand() -> None:
+    slow = [[9, 5, 4, 3, 3, 3], [9, 9, 6, 6, 6, 2]]  # (S, M); after 3 trials 4 and 6: mean 5
+    fast = [[5, 9, 9, 9, 9, 9], [7, 4, 9, 9, 9, 9]]
+    never = [[6, 6, 6, 6, 6, 6], [7, 7, 5, 7, 7, 7]]
+    losses = np.array([slow, fast, never], dtype=float)[:, :, None]
+    found = speedups(losses, ["slow", "fast", "never"], reference="slow", budgets=[3])
+    assert reference_targets(losses[0], [3]) == [[5.0]]
+    # slow needs 2 and 6 trials, fast 1 and 2; never fails once, which counts as 6, and needs 3.
+    np.testing.assert_allclose(found.values[:, 0, 0], [1, 4 / 1.5, 4 / 4.5])
+    np.testing.assert_allclose(found.failure_rates[:, 0, 0], [0, 0, 0.5])
+    np.testing.assert_allclose(found.trials_saved[:, 0, 0], [0, 2.5, -0.5])
+
+
+@given(LOSSES)
+def test_trials_agree_with_counting(losses: np.ndarray) -> None:
+    targets = np.array([[3.0, 1.0], [5.0, 0.5]])
+    found = trials_to_reach(losses, targets)
+    for place in np.ndindex(found.shape):
+        target = targets[place[2], place[3]]
+        reached = [m for m, loss in enumerate(losses[place[:3]], 1) if loss <= target]
+        assert found[place] == (reached[0] if reached else 0)
+
+
+@given(LOSSES)
+def test_the_reference_is_as_fast_as_itself(losses: np.ndarray) -> None:
+    found = speedups(losses, "abc", reference="b", budgets=[1, 4])
+    assert found.values.shape == (3, 2, 2)
+    np.testing.assert_array_equal(found.values[1], 1)
+    np.testing.assert_array_equal(found.trials_saved[1], 0)
+    assert ((found.values > 0) & (found.values <= losses.shape[-1])).all()
+    assert ((found.failure_rates >= 0) & (found.failure_rates <= 1)).all()
+
+
+@given(LOSSES, st.permutations(range(4)))
+def test_the_order_of_seeds_does_not_matter(losses: np.ndarray, order: list[int]) -> None:
+    plain = speedups(losses, "abc", reference="a", budgets=[2])
+    mixed = speedups(losses[:, order], "abc", reference="a", budgets=[2])
+    np.testing.assert_allclose(plain.values, mixed.values)
+    np.testing.assert_allclose(plain.failure_rates, mixed.failure_rates)
+
+
+def test_a_method_that_skips_trials_is_that_much_faster() -> None:
+    reference = np.tile(np.arange(40.0, 0, -1), (5, 3, 1))  # (S, T, M)
+    fast = np.concatenate([reference[..., 3::4], np.zeros((5, 3, 30))], axis=-1)
+    found = speedups(
+        np.stack([reference, fast]), ["plain", "transfer"], reference="plain", budgets=[8, 20]
+    )
+    np.testing.assert_allclose(found.mean[1], [4, 4])
+    np.testing.assert_allclose(found.mean_trials_saved[1], [6, 15])
+    np.testing.assert_array_equal(found.mean_failure_rate, 0)
+
+
+def test_means_over_tasks_are_geometric_and_tasks_can_be_left_out() -> None:
+    losses = np.random.default_rng(0).random((2, 20, 4, 30))
+    all_tasks = speedups(losses, "ab", reference="a", budgets=[5])
+    np.testing.assert_allclose(all_tasks.mean[1], all_tasks.values[1].prod(axis=0) ** (1 / 4))
+    np.testing.assert_allclose(geometric_mean(np.array([[2.0, 8.0]]), axis=1), [4])
+    rest = speedups(losses, "ab", reference="a", budgets=[5], first_task=1)
+    np.testing.assert_allclose(rest.values, all_tasks.values[:, 1:])
+
+
+def test_targets_may_come_from_other_runs() -> None:
+    losses = np.random.default_rng(0).random((2, 20, 4, 30))
+    targets = np.full((4, 1), -1.0)
+    found = speedups(losses, "ab", reference="a", budgets=[5], targets=targets)
+    np.testing.assert_array_equal(found.failure_rates, 1)
+    np.testing.assert_array_equal(found.values, 1)
+
+
+def test_unknown_references_and_budgets_are_refused() -> None:
+    losses = np.zeros((2, 1, 1, 10))
+    with pytest.raises(UnknownNameError, match="did you mean 'simple-ordered'"):
+        speedups(losses, ["bo", "simple-ordered"], reference="simple-order", budgets=[5])
+    with pytest.raises(ExperimentError, match=r"\[20, 40\]"):
+        speedups(losses, ["bo", "cts"], reference="bo")
