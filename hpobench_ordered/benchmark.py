@@ -21,7 +21,13 @@ HISTORY_SIZE = 100
 
 
 class Direction(Enum):
-    """Whether an objective is minimised or maximised."""
+    """Whether an objective is minimised or maximised.
+
+    Examples:
+        >>> from hpobench_ordered import Direction
+        >>> Direction("maximize").sign
+        -1.0
+    """
 
     MINIMIZE = "minimize"
     MAXIMIZE = "maximize"
@@ -40,6 +46,12 @@ class Objective:
         name: Name of the quantity, such as "auc".
         unit: Its unit, such as "misclassified images of 14000".
         direction: Whether it is minimised or maximised.
+
+    Examples:
+        >>> from hpobench_ordered import Direction, Objective
+        >>> accuracy = Objective("accuracy", "%", Direction.MAXIMIZE)
+        >>> accuracy.loss(91.5)
+        -91.5
     """
 
     name: str
@@ -81,6 +93,17 @@ class Evaluations:
         losses: Their losses (lower is better), shape (n,). Both arrays are read-only.
         space: Search space that codes the values, where it is not that of the task at hand: after
             an adjustment of the search space. None where it is the same.
+
+    Examples:
+        >>> import numpy as np
+        >>> import hpobench_ordered as hbo
+        >>> bench = hbo.load("newsvendor")
+        >>> history = bench.evaluations(0, rng=np.random.default_rng(0), n=20)
+        >>> history.values.shape, history.losses.shape
+        ((20, 3), (20,))
+        >>> best = bench.space.configs(history.values[[history.losses.argmin()]])
+        >>> sorted(best[0])
+        ['price_0', 'price_1', 'price_2']
     """
 
     task: str
@@ -110,6 +133,15 @@ class Task:
         best_value: Best value known, in the objective's own units; None where nobody looked yet.
         space: The benchmark's search space.
         objective: The benchmark's objective.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> task = hbo.load("forrester").tasks[0]
+        >>> value = task.evaluate({"x": 0.5})
+        >>> bool(task.evaluate_many([{"x": 0.5}, {"x": 0.7}])[0] == value)
+        True
+        >>> bool(task.regret(value) > 0)
+        True
     """
 
     name: str
@@ -179,6 +211,14 @@ class Benchmark:
             are recorded.
         recorded: Loads the raw evaluations that the surrogate was made of, one `Evaluations` a
             task; None where they are not at hand.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> bench = hbo.load("xgboost-mnist")
+        >>> bench.id, bench.surrogate, len(bench.tasks)
+        ('xgboost-mnist@1', 'forest', 28)
+        >>> bench.task("120").context
+        {'train_size': 120}
     """
 
     name: str

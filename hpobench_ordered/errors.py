@@ -8,7 +8,16 @@ MAX_LISTED = 12
 
 
 class HPOBenchOrderedError(Exception):
-    """Root of every error this package raises on purpose."""
+    """Root of every error this package raises on purpose.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> try:
+        ...     hbo.load("newsvender")
+        ... except hbo.HPOBenchOrderedError as error:
+        ...     print(type(error).__name__)
+        UnknownNameError
+    """
 
     def __reduce__(self) -> tuple[Any, ...]:
         # By default an exception is unpickled by calling its class with the finished message: that

@@ -78,6 +78,12 @@ class SurrogateOption:
         extra: What must be installed first; None for a surrogate that needs nothing more.
         generated: Folder of the artifact that must be generated first; None for one that comes
             with the package.
+
+    Examples:
+        >>> from hpobench_ordered.registry import benchmark_spec
+        >>> option = benchmark_spec("newsvendor").option("table")
+        >>> option.is_ready, option.lacks
+        (True, '')
     """
 
     name: str
@@ -154,6 +160,14 @@ class BenchmarkSpec:
         history_size: Random evaluations of a source task that serve as history where none are
             recorded.
         recorded: Loads the raw evaluations of every task; None where they are not at hand.
+
+    Examples:
+        >>> from hpobench_ordered.registry import benchmark_spec
+        >>> spec = benchmark_spec("xgboost-mnist")
+        >>> [option.name for option in spec.surrogates]
+        ['forest', 'nearest', 'nearest-log']
+        >>> len(spec.define().tasks)  # without loading a surrogate
+        28
     """
 
     name: str
@@ -277,6 +291,15 @@ def load(name: str | os.PathLike[str], *, surrogate: str | None = None) -> Bench
         NotFetchedError: The surrogate's files must be fetched first.
         MissingExtraError: A package that the surrogate needs is not installed.
         ArtifactError: The benchmark's files are damaged.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> hbo.load("newsvendor@1").id
+        'newsvendor@1'
+        >>> hbo.load("newsvender")
+        Traceback (most recent call last):
+            ...
+        hpobench_ordered.errors.UnknownNameError: ... did you mean 'newsvendor'? ...
     """
     return benchmark_spec(name).load(surrogate)
 
@@ -286,13 +309,24 @@ def list_benchmarks(*, ready: bool = False) -> list[str]:
 
     Args:
         ready: Only those whose default surrogate can be loaded at once.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> "newsvendor" in hbo.list_benchmarks(ready=True)
+        True
     """
     names = sorted(_benchmarks().keys() | _local_names())
     return [n for n in names if benchmark_spec(n).option().is_ready] if ready else names
 
 
 def list_methods() -> list[str]:
-    """Names of all methods, sorted."""
+    """Names of all methods, sorted.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> {"bo", "random-search"} <= set(hbo.list_methods())
+        True
+    """
     return sorted(_methods())
 
 

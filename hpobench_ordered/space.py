@@ -55,6 +55,30 @@ class SearchSpace:
     Raises:
         InvalidSpaceError: Duplicate names, conditions of what is unknown or a constant, or
             conditions in a circle.
+
+    Examples:
+        >>> import numpy as np
+        >>> from ConfigSpace import ConfigurationSpace, Float
+        >>> from hpobench_ordered import SearchSpace
+        >>> rate = Float("rate", (1e-4, 1.0), log=True)
+        >>> space = SearchSpace.from_configspace(
+        ...     ConfigurationSpace({"depth": (1, 9), "kernel": ["linear", "radial"], "rate": rate})
+        ... )
+        >>> space
+        SearchSpace(
+          depth: an integer in [1, 9]
+          kernel: one of 'linear', 'radial'
+          rate: a number in [0.0001, 1.0] (log scale)
+        )
+        >>> values = space.values([{"depth": 5, "kernel": "radial", "rate": 0.01}])
+        >>> values
+        array([[5.  , 1.  , 0.01]])
+        >>> space.encode(values)
+        array([[0.5 , 0.75, 0.5 ]])
+        >>> space.configs(values)
+        [{'depth': 5, 'kernel': 'radial', 'rate': 0.01}]
+        >>> space.sample_unit(np.random.default_rng(0), 4).shape
+        (4, 3)
     """
 
     def __init__(

@@ -31,6 +31,11 @@ def suite(name: str) -> tuple[str, ...]:
 
     Raises:
         UnknownNameError: No such suite.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> hbo.suite("synthetic")
+        ('forrester', 'quadratic', 'forrester-ordered', 'quadratic-ordered')
     """
     try:
         return SUITES[name]

@@ -28,6 +28,16 @@ class Method(ABC):
         context: What is known of the task beforehand.
         budget: Number of trials.
         fallbacks: Number of suggestions made at random because a model failed.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> class Mine(hbo.Method):
+        ...     def ask(self):
+        ...         return self.space.sample(self.rng)
+        ...
+        ...     def tell(self, config, loss): ...
+        >>> from hpobench_ordered.testing import check_method
+        >>> check_method(Mine)
     """
 
     def __init__(
@@ -88,6 +98,12 @@ class MethodSpec:
             instead, and other protocols refuse it.
         changed_spaces: Whether it copes with a history on another search space than the task's
             (`Evaluations.space`), if only by ignoring it.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> from hpobench_ordered.methods.random_search import RandomSearch
+        >>> hbo.MethodSpec("mine", RandomSearch, "Draws at random.", "this page").min_history
+        0
     """
 
     name: str

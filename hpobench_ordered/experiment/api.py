@@ -30,6 +30,17 @@ class Results:
     Attributes:
         store: Where they are.
         cells: The runs.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> result = hbo.run(
+        ...     benchmarks=["forrester"],
+        ...     methods=["random-search"],
+        ...     seeds=[0],
+        ...     protocol=hbo.Ordered(trials=3, tasks=2),
+        ... )
+        >>> len(result.frame())  # one row a trial
+        6
     """
 
     store: Store
@@ -51,7 +62,7 @@ class Results:
 
         `method_seconds` is the time spent inside the methods, `seconds` that of the whole run.
         """
-        timings = self.store.timings()
+        timings = self.store.records.timings()
         return timings[timings["key"].isin([cell.key for cell in self.cells])]
 
     def failures(self) -> tuple[Failure, ...]:
@@ -112,6 +123,17 @@ def run(
         NotFetchedError: A surrogate's files must be fetched first.
         ExperimentError: The experiment cannot be run as asked.
         StoreError: The folder cannot be written, or belongs to another version.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> result = hbo.run(
+        ...     benchmarks=["newsvendor"],
+        ...     methods=["random-search", "simple-ordered"],
+        ...     seeds=range(2),
+        ...     protocol=hbo.Ordered(trials=5, tasks=3),
+        ... )
+        >>> result.frame().groupby("method").size().to_dict()
+        {'random-search': 30, 'simple-ordered': 30}
     """
     settings = Settings(workers=workers, time_limit=time_limit, dask=dask)
     part = None if shard is None else Shard(*shard)
@@ -126,10 +148,10 @@ def run(
     store = Store(Path(folder or tempfile.mkdtemp(prefix="hpobench_ordered-")))
     store.prepare()
     # A cell of another part is asked for all the same: it is missing until the stores are merged.
-    experiment = store.write_experiment(grid(planned))
-    store.write_session(describe_session(settings, experiment=experiment, shard=part))
+    experiment = store.records.write_experiment(grid(planned))
+    store.records.write_session(describe_session(settings, experiment=experiment, shard=part))
     if retry_failed:
-        store.forget_failures(cell.key for cell in cells)
+        store.records.forget_failures(cell.key for cell in cells)
     run_cells(cells, store, settings=settings, progress=progress)
     results = Results(store, tuple(cells))
     _warn_of_failures(results)
@@ -145,6 +167,22 @@ def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
 
     Raises:
         StoreError: One is no store, of another version or damaged; or the folder cannot be written.
+
+    Examples:
+        >>> import tempfile
+        >>> import hpobench_ordered as hbo
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for seed in (0, 1):  # on two machines, say
+        ...         first = hbo.run(
+        ...             benchmarks=["forrester"],
+        ...             methods=["random-search"],
+        ...             seeds=[seed],
+        ...             protocol=hbo.Ordered(trials=3, tasks=2),
+        ...             folder=f"{folder}/{seed}",
+        ...         )
+        ...     store = hbo.merge_stores(f"{folder}/all", [f"{folder}/0", f"{folder}/1"])
+        ...     len(store.read())
+        12
     """
     store = Store(Path(folder))
     sources = [Store(Path(other)) for other in others]
@@ -170,6 +208,18 @@ def report(results: Results | str | Path, folder: str | Path) -> "Report":
     Raises:
         StoreError: There are no results, or the folder cannot be written.
         ExperimentError: Nothing of the results can be compared.
+
+    Examples:
+        >>> import tempfile
+        >>> import hpobench_ordered as hbo
+        >>> result = hbo.run(
+        ...     benchmarks=["newsvendor"],
+        ...     methods=["random-search", "bo"],
+        ...     seeds=range(2),
+        ...     protocol=hbo.Ordered(trials=5, tasks=3),
+        ... )
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     written = hbo.report(result, folder)
     """
     from hpobench_ordered.reporting import write_report
 

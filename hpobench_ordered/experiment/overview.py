@@ -71,14 +71,14 @@ def overview(store: Store, cells: Iterable[Cell] | None = None) -> Overview:
     """
     import pandas as pd
 
-    sessions = store.sessions()
+    sessions = store.records.sessions()
     failures = store.failures()
     finished = store.cells()
     if cells is None:
         known, superseded = _all_known(store, finished, failures, sessions)
     else:
         known, superseded = {cell.key: cell.describe() for cell in cells}, 0
-    running = store.in_progress(alive=True)
+    running = store.records.in_progress(alive=True)
 
     def state(key: str) -> State:
         if key in finished:
@@ -106,7 +106,7 @@ def _all_known(
     sessions: Iterable[Mapping[str, Any]],
 ) -> tuple[dict[str, Mapping[str, Any]], int]:
     """Every run that is there or was asked for, by key, without the superseded; their number."""
-    asked = store.experiments()
+    asked = store.records.experiments()
     latest = {str(s.get("experiment")): i for i, s in enumerate(sessions)}
     known: dict[str, Mapping[str, Any]] = dict(finished)
     known |= {key: _identity(failure) for key, failure in failures.items()}

@@ -86,6 +86,7 @@ def run_cells(
     # A relative path means something else in a worker of another machine or folder.
     store = Store(Path(store.folder).absolute())
     store.prepare()
+    store.records.forget_progress(store.records.in_progress(alive=False))
     total, left, fruitless = len(cells), _unfinished(cells, store), 0
     report = progress or (lambda done, total: None)
     report(total - len(left), total)
@@ -107,7 +108,7 @@ def run_cells(
                     "there enough memory?"
                 )
     report(total, total)
-    store.fold(at_least=FOLD_AT)
+    store.fold(at_least=FOLD_AT // 10)
 
 
 # -- internals -------------------------------------------------------------------------------------
@@ -178,23 +179,23 @@ class _Job:
         """Make a run, unless somebody else has."""
         if self.store.has(cell.key):
             return
-        with self.store.running(cell.key), self._traced(cell):
+        with self.store.records.running(cell.key), self._traced(cell):
             try:
                 give_up = self._giving_up(cell) if self.is_apart and _is_replaced() else None
                 with one_thread(), Watchdog(self.time_limit, give_up=give_up) as watchdog:
                     table, timing = run_cell(cell, watchdog=watchdog)
             except MethodError as error:
-                self.store.write_failure(Failure.of(cell, error))
+                self.store.records.write_failure(Failure.of(cell, error))
             except Overdue:
-                self.store.write_failure(Failure.of(cell, self._too_long(cell)))
+                self.store.records.write_failure(Failure.of(cell, self._too_long(cell)))
             else:
                 self.store.write(cell.key, table)
-                self.store.write_timing(timing)
+                self.store.records.write_timing(timing)
 
     def _giving_up(self, cell: Cell) -> Callable[[str], None]:
         def record(stack: str) -> None:
-            self.store.write_failure(Failure.of(cell, self._too_long(cell), stack=stack))
-            self.store.forget_progress([cell.key])
+            self.store.records.write_failure(Failure.of(cell, self._too_long(cell), stack=stack))
+            self.store.records.forget_progress([cell.key])
 
         return record
 
@@ -206,7 +207,7 @@ class _Job:
         if not self.trace:
             yield
             return
-        path = self.store.crash_file(cell.key)
+        path = self.store.records.crash_file(cell.key)
         with path.open("w") as file:
             faulthandler.enable(file)
             try:
@@ -219,20 +220,20 @@ class _Job:
 def _run_suspects(cells: Sequence[Cell], pool: _Pool) -> None:
     """Find out which of the runs that were being made ends its process, one by one."""
     store = pool.store
-    was_running = store.in_progress(alive=False)
+    was_running = store.records.in_progress(alive=False)
     if pool.client is not None:  # nobody knows of processes on other machines
-        was_running |= store.in_progress(alive=True)
+        was_running |= store.records.in_progress(alive=True)
     for cell in cells:
         if cell.key not in was_running or store.has(cell.key):
             continue
-        store.forget_progress([cell.key])
+        store.records.forget_progress([cell.key])
         try:
             for _ in pool.run([cell], trace=True):
                 pass
         except _deaths():
             if not store.has(cell.key):
-                store.write_failure(Failure.died(cell, store.crash_text(cell.key)))
-            store.forget_progress([cell.key])
+                store.records.write_failure(Failure.died(cell, store.records.crash_text(cell.key)))
+            store.records.forget_progress([cell.key])
 
 
 def _unfinished(cells: Sequence[Cell], store: Store) -> list[Cell]:

@@ -18,10 +18,10 @@ from hpobench_ordered.errors import (
     MethodError,
     SuggestionTimeoutError,
 )
+from hpobench_ordered.experiment._run_table import run_table
 from hpobench_ordered.experiment._segments import CELL_COLUMNS
 from hpobench_ordered.experiment.plan import Cell
-from hpobench_ordered.experiment.record import run_table
-from hpobench_ordered.experiment.store import Timing
+from hpobench_ordered.experiment.records import Timing
 from hpobench_ordered.experiment.watchdog import UNWATCHED, Overdue, Watchdog
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Assignment, Protocol
@@ -225,6 +225,8 @@ class _Inside:
     ) -> None:
         self._watchdog.end()
         self.seconds += time.perf_counter() - self._start
+        if error is None:
+            return
         who = f"{self._spec.name} on task {self._task.name!r}, {self._when}"
         where = {"task": self._task.name, "when": self._when}
         if isinstance(error, Overdue):

@@ -8,7 +8,7 @@ from typing import Any
 
 from hpobench_ordered.experiment.parallel import Settings
 from hpobench_ordered.experiment.plan import Shard
-from hpobench_ordered.experiment.store import now
+from hpobench_ordered.experiment.records import now
 
 PACKAGES = ("hpobench-ordered", "numpy", "scipy", "numba", "scikit-learn", "onnxruntime", "optuna")
 """Those that results may depend on."""

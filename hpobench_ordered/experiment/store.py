@@ -18,12 +18,8 @@ that is in two counts once.
 
 import hashlib
 import json
-import os
-import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,7 +27,6 @@ import numpy as np
 
 from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.experiment import _journal
 from hpobench_ordered.experiment._folding import fold
 from hpobench_ordered.experiment._segments import (
     CELL_COLUMNS,
@@ -46,6 +41,7 @@ from hpobench_ordered.experiment._segments import (
     run_tables,
 )
 from hpobench_ordered.experiment.failures import Failure
+from hpobench_ordered.experiment.records import Records, writing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,38 +65,12 @@ ATTEMPTS = 5
 """How often runs are looked for while somebody else is folding them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """How long a run took.
-
-    Attributes:
-        key: The cell's key.
-        benchmark: As in the results.
-        surrogate: As in the results.
-        method: As in the results.
-        seed: As in the results.
-        protocol: As in the results.
-        suggestions: Number of trials, those included that only make a history.
-        seconds: Time of the whole run.
-        method_seconds: Time spent inside the methods: when they were made, asked and told.
-    """
-
-    key: str
-    benchmark: str
-    surrogate: str
-    method: str
-    seed: int
-    protocol: str
-    suggestions: int
-    seconds: float
-    method_seconds: float
-
-
 class Store:
     """A folder of runs.
 
-    Args:
+    Attributes:
         folder: The folder; made when something is first written.
+        records: What there is to know of the runs beside their results.
 
     Raises:
         StoreError: The folder holds something else, or a store of another version.
@@ -108,6 +78,7 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.records = Records(folder)
         self._check()
 
     @property
@@ -132,7 +103,7 @@ class Store:
             StoreError: The folder cannot be written.
         """
         marker = json.dumps({"format": FORMAT, "version": package_version()}).encode()
-        with self._writing():
+        with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             # First of all: a folder with something else in it is not taken for a store.
             write_atomically(self.folder / MARKER, marker)
@@ -151,7 +122,7 @@ class Store:
 
     def has(self, key: str) -> bool:
         """Whether a run has been finished, and not been folded yet, or has failed."""
-        return (self.runs / f"{key}.parquet").exists() or self._failure(key).exists()
+        return (self.runs / f"{key}.parquet").exists() or self.records.has_failed(key)
 
     def write(self, key: str, table: "pa.Table") -> None:
         """Write a finished run, atomically.
@@ -163,9 +134,9 @@ class Store:
         Raises:
             StoreError: The folder cannot be written.
         """
-        with self._writing():
+        with writing(self.folder):
             write_atomically(self.runs / f"{key}.parquet", encode_run(table))
-            self._failure(key).unlink(missing_ok=True)
+            self.records.forget_failures([key])
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
         """Read runs, one row a trial, in the order of their keys.
@@ -229,6 +200,15 @@ class Store:
                 total.update(_bytes_of(column))
         return total.hexdigest()
 
+    def failures(self) -> dict[str, Failure]:
+        """The runs that failed, by key; not those that were finished after all.
+
+        Raises:
+            StoreError: A record is damaged.
+        """
+        finished = self.keys()
+        return {k: failure for k, failure in self.records.failures().items() if k not in finished}
+
     def fold(self, *, at_least: int = 1) -> int:
         """Put the runs that have a file of their own into files of many.
 
@@ -243,160 +223,10 @@ class Store:
         Raises:
             StoreError: The folder cannot be written.
         """
-        with self._writing():
+        with writing(self.folder):
             return fold(self.runs, self.folded, at_least=at_least)
 
-    # -- failures and runs in progress ---------------------------------------------------------
-
-    def write_failure(self, failure: Failure) -> None:
-        """Record a failed run, atomically.
-
-        Raises:
-            StoreError: The folder cannot be written.
-        """
-        with self._writing():
-            write_atomically(
-                self._failure(failure.key), json.dumps(failure.to_json(), indent=1).encode()
-            )
-
-    def failures(self) -> dict[str, Failure]:
-        """The runs that failed, by key; not those that were finished after all.
-
-        Raises:
-            StoreError: A record is damaged.
-        """
-        finished = self.keys()
-        found = {}
-        for path in sorted((self.folder / "failures").glob("*.json")):
-            if path.stem not in finished:
-                found[path.stem] = _read_failure(path)
-        return found
-
-    def forget_failures(self, keys: Iterable[str]) -> None:
-        """Remove the records of failed runs, so that they are run again.
-
-        Raises:
-            StoreError: The folder cannot be written.
-        """
-        with self._writing():
-            for key in keys:
-                self._failure(key).unlink(missing_ok=True)
-
-    @contextmanager
-    def running(self, key: str) -> Iterator[None]:
-        """Say, while inside, that this process is at a run.
-
-        Raises:
-            StoreError: The folder cannot be written.
-        """
-        path = self.folder / "running" / f"{key}.json"
-        me = {"host": socket.gethostname(), "pid": os.getpid(), "started": now()}
-        with self._writing():
-            path.write_text(json.dumps(me))
-        try:
-            yield
-        finally:
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
-
-    def in_progress(self, *, alive: bool) -> frozenset[str]:
-        """Keys of the runs that a process is at, or was at when it ended.
-
-        Args:
-            alive: Whether to give the former or the latter. Of a process on another machine
-                nobody can say, it is taken for alive.
-        """
-        paths = (self.folder / "running").glob("*.json")
-        return frozenset(path.stem for path in paths if _is_alive(path) is alive)
-
-    def forget_progress(self, keys: Iterable[str]) -> None:
-        """Remove what says that a process is at these runs."""
-        for key in keys:
-            with suppress(OSError):
-                (self.folder / "running" / f"{key}.json").unlink(missing_ok=True)
-
-    def crash_file(self, key: str) -> Path:
-        """Where the process that is at a run may say why it crashes."""
-        return self.folder / "running" / f"{key}.crash"
-
-    def crash_text(self, key: str) -> str:
-        """What it said, which is then removed."""
-        path = self.crash_file(key)
-        with suppress(OSError):
-            text = path.read_text(errors="replace")
-            path.unlink()
-            return text
-        return ""
-
-    # -- experiments, sessions and timings -----------------------------------------------------
-
-    def write_experiment(self, grid: Mapping[str, Any]) -> str:
-        """Record what was asked for; returns its name, the same for the same.
-
-        Raises:
-            StoreError: The folder cannot be written.
-        """
-        text = json.dumps(grid, sort_keys=True, indent=1)
-        name = hashlib.sha256(text.encode()).hexdigest()[:20]
-        path = self.folder / "experiments" / f"{name}.json"
-        with self._writing():
-            if not path.exists():
-                write_atomically(path, text.encode())
-        return name
-
-    def experiments(self) -> dict[str, dict[str, Any]]:
-        """What was asked for, by name.
-
-        Raises:
-            StoreError: A record is damaged.
-        """
-        found = {}
-        for path in sorted((self.folder / "experiments").glob("*.json")):
-            try:
-                found[path.stem] = dict(json.loads(path.read_bytes()))
-            except (OSError, ValueError, TypeError, RecursionError) as error:
-                raise StoreError(f"{path} is damaged: {error}") from None
-        return found
-
-    def write_session(self, session: Mapping[str, Any]) -> None:
-        """Record a start of the runner.
-
-        Raises:
-            StoreError: The folder cannot be written.
-        """
-        with self._writing():
-            _journal.append(self.folder / "sessions.jsonl", session)
-
-    def sessions(self) -> tuple[dict[str, Any], ...]:
-        """The starts of the runner, earliest first."""
-        found = _journal.records(self.folder / "sessions.jsonl")
-        return tuple(sorted(found, key=lambda session: str(session.get("started"))))
-
-    def write_timing(self, timing: Timing) -> None:
-        """Add how long a run took.
-
-        Raises:
-            StoreError: The folder cannot be written.
-        """
-        with self._writing():
-            _journal.append(self.folder / "timings.jsonl", asdict(timing))
-
-    def timings(self) -> "pd.DataFrame":
-        """Read how long the runs took.
-
-        Returns:
-            One row a run, with the attributes of `Timing` as columns. Damaged lines are left out;
-            of several with the same key the last counts. A run may be without, if its process was
-            killed between writing the two.
-        """
-        import pandas as pd
-
-        columns = [field.name for field in fields(Timing)]
-        latest = {}
-        for record in _journal.records(self.folder / "timings.jsonl"):
-            if record.keys() == set(columns):
-                latest[record[KEY]] = record
-        return pd.DataFrame(list(latest.values()), columns=columns)
+    # -- joining ----------------------------------------------------------------------------
 
     def merge(self, other: "Store") -> None:
         """Take over what another store holds; what both hold is the same.
@@ -408,18 +238,10 @@ class Store:
         mine = self.keys()
         for path in other._paths():
             if not mine.issuperset(describe_segment(path).keys):
-                with self._writing():
+                with writing(self.folder):
                     write_atomically(self.folder / path.parent.name / path.name, path.read_bytes())
-        finished = self.keys()
-        for key, failure in other.failures().items():
-            if key not in finished:
-                self.write_failure(failure)
-        self.forget_failures(finished)
-        for grid in other.experiments().values():
-            self.write_experiment(grid)
-        with self._writing():
-            for name in ("sessions.jsonl", "timings.jsonl"):
-                _journal.append_new(self.folder / name, other.folder / name)
+        self.records.merge(other.records)
+        self.records.forget_failures(self.keys())
 
     # -- internals -----------------------------------------------------------------------------
 
@@ -441,16 +263,6 @@ class Store:
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise StoreError(f"{marker} is damaged: {error}") from None
         check_version(self.folder, *written)
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise StoreError(f"cannot write results to {self.folder}: {error}") from None
-
-    def _failure(self, key: str) -> Path:
-        return self.folder / "failures" / f"{key}.json"
 
     def _paths(self) -> Sequence[Path]:
         """All files of runs; folded ones last, so that nothing is missed that is just folded."""
@@ -523,11 +335,6 @@ class Store:
         return [load_segment(path, columns) for path in paths]
 
 
-def now() -> str:
-    """The time, to the second, as ISO 8601 in UTC."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
 # -- internals -------------------------------------------------------------------------------------
 
 
@@ -550,30 +357,3 @@ def _bytes_of(column: "pa.ChunkedArray") -> bytes:
     if pa.types.is_string(column.type):
         return known + json.dumps(column.to_pylist()).encode()
     return known + np.asarray(column.fill_null(0)).tobytes()
-
-
-def _read_failure(path: Path) -> Failure:
-    try:
-        return Failure.from_json(json.loads(path.read_bytes()))
-    except (OSError, ValueError, RecursionError, StoreError) as error:
-        raise StoreError(f"{path} is damaged: {error}") from None
-
-
-def _is_alive(path: Path) -> bool | None:
-    """Whether the process that wrote the file lives; None if the file is not there any more."""
-    try:
-        me = json.loads(path.read_bytes())
-        host, pid = me["host"], int(me["pid"])
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError):
-        return False  # half written when its process ended
-    if host != socket.gethostname():
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
-    return True

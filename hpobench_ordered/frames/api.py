@@ -116,6 +116,29 @@ def from_evaluations(
         EvaluationsError: Something in the table, or asked of it, cannot be used; the message says
             which column, row or task.
         MissingExtraError: A forest is asked for, and scikit-learn is not installed.
+
+    Examples:
+        >>> import pandas as pd
+        >>> import hpobench_ordered as hbo
+        >>> from ConfigSpace import ConfigurationSpace
+        >>> frame = pd.DataFrame(
+        ...     {
+        ...         "task": ["small", "small", "large", "large"],
+        ...         "depth": [2, 7, 3, 8],
+        ...         "error": [0.3, 0.4, 0.2, 0.1],
+        ...     }
+        ... )
+        >>> bench = hbo.from_evaluations(
+        ...     frame,
+        ...     ConfigurationSpace({"depth": (1, 9)}),
+        ...     name="mine",
+        ...     objective="error",
+        ...     direction=hbo.Direction.MINIMIZE,
+        ... )
+        >>> [task.name for task in bench.tasks]
+        ['small', 'large']
+        >>> bench.task("large").evaluate({"depth": 9})
+        0.1
     """
     _check_choices(direction, context, surrogate)
     described = _search_space(space)
@@ -160,6 +183,24 @@ def save(benchmark: Benchmark, folder: str | Path) -> Path:
     Raises:
         EvaluationsError: The benchmark was not made by `from_evaluations`.
         ArtifactError: The folder cannot be written.
+
+    Examples:
+        >>> import tempfile
+        >>> import pandas as pd
+        >>> import hpobench_ordered as hbo
+        >>> from ConfigSpace import ConfigurationSpace
+        >>> frame = pd.DataFrame({"task": "a", "depth": range(1, 21), "error": range(20)})
+        >>> bench = hbo.from_evaluations(
+        ...     frame,
+        ...     ConfigurationSpace({"depth": (1, 20)}),
+        ...     name="mine",
+        ...     objective="error",
+        ...     direction=hbo.Direction.MINIMIZE,
+        ... )
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = hbo.save(bench, f"{folder}/mine")
+        ...     hbo.load(path).task("a").evaluate({"depth": 3})
+        2.0
     """
     from hpobench_ordered.bundle import BundledSurrogate, write_bundle
 

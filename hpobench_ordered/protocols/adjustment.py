@@ -38,6 +38,12 @@ class Adjustment:
 
     Raises:
         ExperimentError: A number below 1.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> protocol = hbo.Adjustment(first_trials=10, trials=20, tasks=3)
+        >>> protocol.length(hbo.load("svm-a"))  # before and after, of 3 tasks
+        6
     """
 
     first_trials: int = 20

@@ -34,6 +34,12 @@ class LeaveOneOut:
 
     Raises:
         ExperimentError: A number below 1.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> protocol = hbo.LeaveOneOut(trials=20, history=50, tasks=["3", "37"])
+        >>> protocol.length(hbo.load("openml-xgboost"))
+        2
     """
 
     trials: int = 50

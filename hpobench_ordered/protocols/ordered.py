@@ -32,6 +32,12 @@ class Ordered:
 
     Raises:
         ExperimentError: A number below 1.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> protocol = hbo.Ordered(trials=10, tasks=5)
+        >>> protocol.length(hbo.load("newsvendor"))  # of its 9 tasks
+        5
     """
 
     trials: int = 25

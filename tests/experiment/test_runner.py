@@ -36,8 +36,9 @@ from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.failures import Reason
 from hpobench_ordered.experiment.parallel import Settings, run_cells
 from hpobench_ordered.experiment.plan import plan
+from hpobench_ordered.experiment.records import Timing
 from hpobench_ordered.experiment.runner import optimise
-from hpobench_ordered.experiment.store import Store, Timing
+from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Assignment, Protocol
 from hpobench_ordered.testing.toy import numeric_space, numeric_space_before, toy_spec
 
@@ -103,7 +104,7 @@ def test_only_recorded_assignments_are_results(monkeypatch, folder) -> None:  # 
     assert frame["regret"].isna().all()  # no best values are known
     found = store.configurations([cells[0].key])
     assert [*found] == ["key", "task", "trial", "value", "loss", "x", "y"]
-    assert store.timings()["suggestions"].to_list() == [2 * (7 + 4)]
+    assert store.records.timings()["suggestions"].to_list() == [2 * (7 + 4)]
 
 
 @pytest.mark.parametrize("protocol", [Ordered(4, tasks=3), LeaveOneOut(4, history=10, tasks=3)])
@@ -205,7 +206,7 @@ def test_killed_and_started_again(
     kept = run_bytes(tmp_path / "killed")
     assert 5 <= len(kept) < 16
     # Of those in flight at most the timing is lost.
-    assert len(kept) - 2 <= len(Store(tmp_path / "killed").timings()) <= len(kept)
+    assert len(kept) - 2 <= len(Store(tmp_path / "killed").records.timings()) <= len(kept)
     assert start(tmp_path / "killed").wait(timeout=120) == 0
     assert start(tmp_path / "undisturbed", workers=1).wait(timeout=120) == 0
     expected = run_bytes(tmp_path / "undisturbed")
@@ -235,10 +236,10 @@ def test_linear_algebra_runs_on_one_thread_from_the_first_run_on(folder: Path) -
 
 def test_timings(small_plan, folder) -> None:  # type: ignore[no-untyped-def]
     store = Store(folder)
-    assert store.timings().empty
+    assert store.records.timings().empty
     cells = small_plan(methods=["random-search", MethodSpec("sleeps", Sleeps, "", "")])
     run_cells(cells, store)
-    timings = store.timings().set_index("key")
+    timings = store.records.timings().set_index("key")
     assert set(timings.index) == store.keys()
     for cell in cells:
         timing = timings.loc[cell.key]
@@ -269,14 +270,14 @@ def test_damaged_timings_are_left_out_and_hide_no_others(folder: Path) -> None:
     store = Store(folder)
     store.prepare()
     timing = Timing("a", "newsvendor@1", "table", "bo", 0, "ordered()", 25, 2.0, 1.0)
-    store.write_timing(timing)
+    store.records.write_timing(timing)
     path = folder / "timings.jsonl"
     broken_off = path.read_bytes()[:-20]
     path.write_bytes(broken_off + b'\n{"key": 1}\n[]\n\xff\n' + broken_off)
-    store.write_timing(replace(timing, key="b"))
-    store.write_timing(replace(timing, key="c", seconds=9.0))
-    store.write_timing(replace(timing, key="c", seconds=3.0))
-    timings = store.timings()
+    store.records.write_timing(replace(timing, key="b"))
+    store.records.write_timing(replace(timing, key="c", seconds=9.0))
+    store.records.write_timing(replace(timing, key="c", seconds=3.0))
+    timings = store.records.timings()
     assert timings["key"].to_list() == ["b", "c"]
     assert timings["seconds"].to_list() == [2.0, 3.0]
 
@@ -288,7 +289,7 @@ def test_timings_written_at_the_same_time(folder: Path) -> None:
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         timings = [replace(timing, key=str(i)) for i in range(200)]
         list(pool.map(store.write_timing, timings))
-    assert set(store.timings()["key"]) == {str(i) for i in range(200)}
+    assert set(store.records.timings()["key"]) == {str(i) for i in range(200)}
 
 
 def test_timings_that_cannot_be_written(folder: Path) -> None:
@@ -297,7 +298,7 @@ def test_timings_that_cannot_be_written(folder: Path) -> None:
     (folder / "timings.jsonl").mkdir()
     timing = Timing("a", "newsvendor@1", "table", "bo", 0, "ordered()", 25, 2.0, 1.0)
     with pytest.raises(StoreError, match="cannot write results"):
-        store.write_timing(timing)
+        store.records.write_timing(timing)
 
 
 class Raises(Method):

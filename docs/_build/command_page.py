@@ -1,0 +1,41 @@
+"""The page of the command line, from the help that the commands give."""
+
+import click
+
+from hpobench_ordered.cli import app
+
+PROGRAM = "hpobench-ordered"
+WIDTH = 80
+INTRODUCTION = """# Command line
+
+Results go to standard output, progress and messages to standard error. Exit codes: 0 all is well,
+1 something failed, 2 the command was misused, 130 interrupted. A command that was stopped is taken
+up again by the same command.
+"""
+
+
+def text() -> str:
+    """The help of every command."""
+    names = app.context_settings["help_option_names"]
+    with click.Context(
+        app, info_name=PROGRAM, terminal_width=WIDTH, help_option_names=names
+    ) as context:
+        sections = [INTRODUCTION, *_sections(app, context)]
+    return "\n".join(sections)
+
+
+def _sections(command: click.Command, context: click.Context) -> list[str]:
+    """The section of a command, and those of its commands."""
+    level = "#" * (1 + len(context.command_path.split()))
+    # A default may be the machine's: the number of its processors is described, not counted.
+    sections = [f"{level} {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"]
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            if found is None or found.hidden:
+                continue
+            with click.Context(
+                found, info_name=name, parent=context, terminal_width=WIDTH
+            ) as inner:
+                sections += _sections(found, inner)
+    return sections

@@ -1,0 +1,65 @@
+"""Hooks of MkDocs: pages made from the registry, and formulas as MathML."""
+
+from pathlib import PurePosixPath
+from typing import Any
+
+import benchmark_pages
+import command_page
+import mathml
+import method_pages
+import public_names
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+import hpobench_ordered as hbo
+from hpobench_ordered.registry import method_spec
+
+TABLE = "<!-- table -->"
+"""Where the overview goes in the first page of benchmarks and of methods."""
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put a page for every registered benchmark and method into the navigation."""
+    pages = {
+        "Benchmarks": [f"benchmarks/{name}.md" for name in hbo.list_benchmarks()],
+        "Methods": [f"methods/{name}.md" for name in hbo.list_methods()],
+    }
+    entries: list[Any] = config.nav or []
+    for entry in entries:
+        for title in pages.keys() & entry.keys() if isinstance(entry, dict) else ():
+            entry[title] = [*entry[title], *pages[title]]
+    return config
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    """Add what is generated: benchmarks, their figures, methods without a page, the commands."""
+    made: dict[str, str | bytes] = {"cli.md": command_page.text()}
+    for name in hbo.list_benchmarks():
+        page = benchmark_pages.page(name)
+        made[f"benchmarks/{name}.md"] = page.text
+        if page.figure is not None:
+            made[f"benchmarks/figures/{name}.svg"] = page.figure
+    for name in hbo.list_methods():
+        if files.get_file_from_path(f"methods/{name}.md") is None:
+            made[f"methods/{name}.md"] = method_pages.draft(method_spec(name))
+    for path, content in made.items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Fill in the facts of methods, the overviews, and what a module exports."""
+    path = PurePosixPath(page.file.src_uri)
+    if path == PurePosixPath("benchmarks/index.md"):
+        return markdown.replace(TABLE, benchmark_pages.overview())
+    if path == PurePosixPath("methods/index.md"):
+        return markdown.replace(TABLE, method_pages.overview())
+    if path.parent == PurePosixPath("methods"):
+        return method_pages.filled(markdown, method_spec(path.stem))
+    return public_names.filled(markdown)
+
+
+def on_page_content(html: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Set the formulas."""
+    return mathml.with_mathml(html)

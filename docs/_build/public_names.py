@@ -1,0 +1,18 @@
+"""What a module exports and a page does not describe by hand."""
+
+import re
+from importlib import import_module
+
+MARKER = re.compile(r"<!-- rest: ([\w.]+) -->")
+DESCRIBED = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
+
+
+def filled(text: str) -> str:
+    """Put in the place of every marker what its module exports and the page does not describe."""
+    described = set(DESCRIBED.findall(text))
+    return MARKER.sub(lambda found: "\n\n".join(_missing(found[1], described)), text)
+
+
+def _missing(module: str, described: set[str]) -> list[str]:
+    names = (f"{module}.{name}" for name in sorted(import_module(module).__all__, key=str.lower))
+    return [f"::: {name}" for name in names if name not in described]

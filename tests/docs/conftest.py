@@ -1,0 +1,25 @@
+from pathlib import Path
+
+import pytest
+
+from hpobench_ordered.registry import LOCAL_VARIABLE
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The folder of the README."""
+    return Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, without benchmarks of the user's own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path / "own"))
+    return tmp_path
+
+
+@pytest.fixture
+def builders(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the modules that make the pages be imported."""
+    monkeypatch.syspath_prepend(str(root / "docs" / "_build"))

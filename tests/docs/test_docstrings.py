@@ -1,0 +1,46 @@
+"""The examples in the documentation strings of all public modules, run as they stand."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+import hpobench_ordered as hbo
+
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def public_modules() -> Iterator[ModuleType]:
+    """Every module of the package without an underscore anywhere in its name."""
+    for found in pkgutil.walk_packages(hbo.__path__, f"{hbo.__name__}."):
+        if not any(part.startswith("_") for part in found.name.split(".")):
+            yield importlib.import_module(found.name)
+
+
+def examples() -> dict[str, doctest.DocTest]:
+    """The examples of every object that has some, by the object's full name."""
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    found = (test for module in public_modules() for test in finder.find(module))
+    return {test.name: test for test in found if test.examples}
+
+
+EXAMPLES = examples()
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_example_gives_what_it_says(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=OPTIONS)
+    runner.run(EXAMPLES[name], out=report.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(report)
+
+
+@pytest.mark.parametrize("name", hbo.__all__)
+def test_public_name_has_an_example(name):
+    public = getattr(hbo, name)
+    assert f"{inspect.getmodule(public).__name__}.{public.__qualname__}" in EXAMPLES

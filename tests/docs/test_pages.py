@@ -1,0 +1,178 @@
+"""The pages that are made from the registry."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import hpobench_ordered as hbo
+from hpobench_ordered.cli import app
+from hpobench_ordered.registry import benchmark_spec, method_spec
+
+pytestmark = pytest.mark.usefixtures("builders")
+
+
+@pytest.fixture
+def quadratic():
+    return hbo.load("quadratic")
+
+
+def test_page_of_a_benchmark_says_what_the_registry_knows():
+    import benchmark_pages
+
+    page = benchmark_pages.page("xgboost-mnist")
+    definition = benchmark_spec("xgboost-mnist").define()
+    for parameter in definition.space.parameters:
+        assert f"`{parameter.name}`" in page.text
+    assert all(f"| `{task.name}` |" in page.text for task in definition.tasks)
+    assert definition.provenance.licence in page.text
+    assert "Known limits" in page.text
+    assert page.figure.startswith(b"<?xml")
+
+
+def test_benchmark_that_is_not_here_has_a_page_that_says_so():
+    import benchmark_pages
+
+    page = benchmark_pages.page("openml-ranger")
+    assert page.figure is None
+    assert "There is no figure" in page.text
+    assert "hpobench-ordered generate openml-ranger" in page.text
+
+
+def test_example_on_a_page_runs():
+    import benchmark_pages
+
+    for name in ("xgboost-mnist", "newsvendor", "yahpo-svm-458"):
+        code = re.search(r"```python\n(.*?)```", benchmark_pages.page(name).text, re.DOTALL)[1]
+        exec(code, {})
+
+
+def test_overview_lists_every_benchmark():
+    import benchmark_pages
+
+    table = benchmark_pages.overview()
+    assert all(f"]({name}.md)" in table for name in hbo.list_benchmarks())
+
+
+def test_figure_has_the_same_bytes_again(quadratic):
+    import landscape
+
+    sample = landscape.Sample.of(quadratic)
+    first = landscape.draw(sample, ("x_0", "x_1"))
+    assert first == landscape.draw(landscape.Sample.of(quadratic), ("x_0", "x_1"))
+
+
+def test_effects_of_a_sum_are_its_shares():
+    """A quadratic x'x + 1'x treats its coordinates alike, and has no interactions but for ranks."""
+    import landscape
+
+    shares = landscape.effects(landscape.Sample.of(hbo.load("quadratic")))
+    assert np.ptp(shares) < 0.05
+    assert 0.85 < shares.sum() <= 1.0
+
+
+def test_effect_is_that_of_an_independent_formula():
+    import landscape
+
+    rng = np.random.default_rng(1)
+    part = rng.integers(0, 4, 500).astype(float)
+    y = part + rng.standard_normal(500)
+    groups = [y[part == k] for k in range(4)]
+    f = (sum(len(g) * (g.mean() - y.mean()) ** 2 for g in groups) / 3) / (
+        sum(((g - g.mean()) ** 2).sum() for g in groups) / 496
+    )
+    # Epsilon squared in terms of the F statistic of an analysis of variance.
+    assert landscape._explained(y, part) == pytest.approx(3 * (f - 1) / (3 * f + 496))
+
+
+def test_table_is_the_mean_over_the_others(quadratic):
+    import landscape
+
+    task = quadratic.tasks[0]
+    xs, ys, means = landscape.table(quadratic, task, ("x_0", "x_1"))
+    others = np.random.default_rng(landscape.SEED).random((landscape.DRAWS, 5))
+    others[:, 0], others[:, 1] = xs[3], ys[7]
+    expected = task.evaluate_many(quadratic.space.decode(others)).mean()
+    assert means[7, 3] == pytest.approx(expected)
+
+
+def test_inactive_cells_are_empty():
+    import landscape
+
+    bench = hbo.load("openml-svm")
+    _, _, means = landscape.table(bench, bench.tasks[0], ("kernel", "gamma"))
+    linear = bench.space["kernel"].choices.index("linear")
+    assert np.isnan(means[:, linear]).all()
+    assert np.isfinite(np.delete(means, linear, axis=1)).all()
+
+
+@pytest.mark.parametrize("name", hbo.list_methods())
+def test_page_of_a_method_says_what_the_registry_knows(name, root):
+    import method_pages
+    from markdown_text import plain
+
+    spec = method_spec(name)
+    path = root / "docs" / "methods" / f"{name}.md"
+    text = method_pages.filled(
+        path.read_text() if path.exists() else method_pages.draft(spec), spec
+    )
+    assert text.startswith(f"# {name}\n")
+    assert plain(spec.source) in text
+    assert f"::: {spec.method.__module__}.{spec.method.__qualname__}" in text
+
+
+def test_settings_are_the_described_constants():
+    import method_pages
+
+    source = 'A = 5\n"""Five."""\nB, C = 1, 2.5\n"""Both."""\nD = 1\ndef f():\n    """No."""\n'
+    found = list(method_pages.settings(source))
+    assert [(s.name, s.value, s.meaning) for s in found] == [
+        ("A", "5", "Five."),
+        ("B, C", "1, 2.5", "Both."),
+    ]
+
+
+def test_command_page_has_every_command():
+    import command_page
+
+    text = command_page.text()
+    for name in app.commands:
+        help_ = CliRunner().invoke(app, [name, "--help"]).output
+        assert f"## hpobench-ordered {name}\n" in text
+        assert help_.splitlines()[2].split("...")[0].strip()[:40] in text
+
+
+def test_public_names_that_are_not_described_are_added():
+    import public_names
+
+    text = "::: hpobench_ordered.load\n\n<!-- rest: hpobench_ordered -->\n"
+    filled = public_names.filled(text)
+    assert filled.count("::: hpobench_ordered.load\n") == 1
+    assert all(f"::: hpobench_ordered.{name}" in filled for name in hbo.__all__)
+
+
+def test_formulas_become_mathml():
+    import mathml
+
+    page = '<p><span class="arithmatex">\\(a &lt; b\\)</span></p>'
+    page += '<div class="arithmatex">\\[\n\\frac{x}{2}\n\\]</div>'
+    tags: list[str] = []
+
+    class Parser(HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            tags.append(tag)
+
+    text = mathml.with_mathml(page)
+    Parser().feed(text)
+    assert tags.count("math") == 2
+    assert "mfrac" in tags
+    assert "arithmatex" not in text
+
+
+def test_text_in_a_table_stays_in_its_cell():
+    from markdown_text import plain, table
+
+    assert plain("a|b *c*\n d_e") == r"a\|b \*c\* d\_e"
+    assert table(("x", ">n"), [("a", "1")]).splitlines()[1] == "| --- | ---: |"

@@ -1,0 +1,110 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import bad_methods as bad
+import pytest
+
+import hpobench_ordered as hbo
+from hpobench_ordered.errors import FailedRunsWarning, StoreError
+from hpobench_ordered.experiment.failures import Reason
+from hpobench_ordered.experiment.store import Store
+
+SMALL = {
+    "benchmarks": ["newsvendor"],
+    "protocol": hbo.Ordered(trials=3, tasks=2),
+    "seeds": range(2),
+}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Digest of the runs of good methods alone."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    return hbo.run(methods=["random-search", bad.Good], folder=folder, **SMALL).store.digest()
+
+
+@pytest.mark.parametrize(
+    ("method", "reason", "message"),
+    [
+        (bad.Raises, Reason.RAISED, "RuntimeError: out of ideas"),
+        (bad.Exits, Reason.RAISED, "SystemExit: 3"),
+        (bad.Nonsense, Reason.INVALID, "a configuration is a dict, got 'a configuration'"),
+        (bad.OutOfBounds, Reason.INVALID, "price_0 must be an integer in"),
+        (bad.Sleeps, Reason.TIMED_OUT, "took longer than 0.5 s"),
+        (bad.Loops, Reason.TIMED_OUT, "took longer than 0.5 s"),
+    ],
+)
+def test_a_bad_method_fails_alone(
+    tmp_path: Path, undisturbed: str, method: type, reason: Reason, message: str
+) -> None:
+    methods = ["random-search", method, bad.Good]
+    with pytest.warns(FailedRunsWarning, match=r"2 of 6 runs failed"):
+        result = hbo.run(methods=methods, folder=tmp_path, time_limit=0.5, **SMALL)
+    for failure in result.failures():
+        assert failure.method == f"bad_methods.{method.__name__}"
+        assert (failure.task, failure.when, failure.reason) == ("0", "trial 1", reason)
+        assert message in failure.message
+        assert "bad_methods.py" in failure.traceback or reason is Reason.INVALID
+    assert result.store.digest() == undisturbed
+
+
+def test_a_process_that_dies_takes_its_run_alone(tmp_path: Path, undisturbed: str) -> None:
+    methods = ["random-search", bad.Crashes, bad.Good]
+    with pytest.warns(FailedRunsWarning, match=r"2 of 6 runs failed"):
+        result = hbo.run(methods=methods, folder=tmp_path, workers=2, **SMALL)
+    assert {f.reason for f in result.failures()} == {Reason.DIED}
+    assert all("Segmentation fault" in f.traceback for f in result.failures())
+    assert all("bad_methods.py" in f.traceback for f in result.failures())
+    assert result.store.digest() == undisturbed
+    assert not any((tmp_path / "running").iterdir())
+
+
+def test_a_call_that_holds_the_interpreter_is_ended(monkeypatch, tmp_path, undisturbed) -> None:  # type: ignore[no-untyped-def]
+    small = SMALL | {"seeds": [0]}
+    with pytest.warns(FailedRunsWarning, match=r"1 of 1 runs failed"):
+        result = hbo.run(
+            methods=[bad.HoldsTheLock], folder=tmp_path, workers=2, time_limit=0.2, **small
+        )
+    (failure,) = result.failures()
+    assert failure.reason is Reason.DIED
+
+
+@pytest.mark.parametrize("method", [bad.LeaksState, bad.GlobalRandom])
+def test_what_is_bad_for_itself_does_not_change_others(
+    tmp_path: Path, undisturbed: str, method: type
+) -> None:
+    result = hbo.run(methods=[method, "random-search", bad.Good], folder=tmp_path, **SMALL)
+    others = [cell.key for cell in result.cells if cell.method.method is not method]
+    kept = hbo.run(methods=["random-search", bad.Good], folder=tmp_path / "kept", **SMALL)
+    assert kept.store.digest() == undisturbed
+    assert result.store.read(others).equals(kept.frame())
+
+
+def test_failed_runs_are_not_repeated_unless_asked_for(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"methods": [bad.Raises], "folder": tmp_path, **SMALL}
+    for _ in range(2):
+        with pytest.warns(FailedRunsWarning):
+            result = hbo.run(**settings)
+    times = [path.stat().st_mtime_ns for path in (tmp_path / "failures").iterdir()]
+    with pytest.warns(FailedRunsWarning):
+        hbo.run(**settings, retry_failed=True)
+    again = [path.stat().st_mtime_ns for path in (tmp_path / "failures").iterdir()]
+    assert len(times) == 2
+    assert min(again) > max(times)
+    assert "no finished runs" in _error(result.frame)
+
+
+def _error(function) -> str:  # type: ignore[no-untyped-def]
+    with pytest.raises(StoreError) as caught:
+        function()
+    return str(caught.value)
+
+
+def test_a_damaged_record_is_named(tmp_path: Path) -> None:
+    with pytest.warns(FailedRunsWarning):
+        hbo.run(methods=[bad.Raises], folder=tmp_path, **SMALL)
+    path = next((tmp_path / "failures").iterdir())
+    for content in ("{", "[]", json.dumps({"reason": "bored"}), "[" * 100_000):
+        path.write_text(content)
+        assert str(path) in _error(Store(tmp_path).failures)
