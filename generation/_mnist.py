@@ -13,6 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from hpobench_ordered._transfer import check_online
 from hpobench_ordered.errors import ArtifactError, DownloadError, MissingExtraError
 
 OPENML_DATA_SET = 554  # mnist_784, version 1
@@ -129,6 +130,8 @@ def _from_openml() -> tuple[NDArray[Any], NDArray[Any]]:
         import openml
     except ImportError as error:
         raise MissingExtraError("openml", extra="train", purpose="downloading MNIST") from error
+    local = "Give a local npz file with the arrays 'data' and 'target' instead."
+    check_online("MNIST", instead=local)
     try:
         mnist = openml.datasets.get_dataset(OPENML_DATA_SET)
         data, target, _, _ = mnist.get_data(target=mnist.default_target_attribute)

@@ -1,15 +1,20 @@
-"""Artifacts: folders of data files, each checked against its recorded hash when read."""
+"""Artifacts: folders of data files, each checked against its recorded hash when read.
+
+Hashes tell damage, not intent: whoever made an artifact also wrote its hashes. What is read here is
+therefore limited in size, and never outside of the folder.
+"""
 
 import hashlib
 import io
 import json
+import math
 import os
+import re
 import secrets
 import shutil
 import tempfile
 import zipfile
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -19,9 +24,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpobench_ordered._arrays import MAX_UNPACKED, read_npz
 from hpobench_ordered.errors import ArtifactError
 
 SUMS = "SHA256SUMS"
+MAX_JSON = 2**23
+"""Most bytes of a JSON file or a list of hashes: 8 MiB."""
+MAX_DEPTH = 32
+"""Deepest nesting of a JSON file."""
+
+_LINE = re.compile(r"([0-9a-f]{64})  (\w[\w.+-]*)", re.ASCII)
 
 
 class Artifact:
@@ -48,13 +60,24 @@ class Artifact:
         Raises:
             ArtifactError: The list is missing or malformed.
         """
+        what = f"{SUMS} in {self.folder}"
         try:
-            text = (self.folder / SUMS).read_text()
-            pairs = [line.split("  ", maxsplit=1) for line in text.splitlines()]
-            return {name: digest for digest, name in pairs}
-        except (OSError, UnicodeDecodeError, ValueError) as error:
-            what = "no readable" if self.folder.is_dir() else "there is no such folder, so no"
-            raise ArtifactError(f"{what} {SUMS} in {self.folder}: {error}") from None
+            is_there = self.folder.is_dir()
+            lines = self._bytes(SUMS, MAX_JSON).decode().splitlines() if is_there else []
+        except (OSError, ValueError) as error:
+            raise ArtifactError(f"no readable {what}: {error}") from None
+        if not is_there:
+            raise ArtifactError(f"there is no such folder, so no {what}")
+        sums: dict[str, str] = {}
+        for line in lines:
+            match = _LINE.fullmatch(line)
+            if match is None or match[2] in sums:
+                raise ArtifactError(
+                    f"no readable {what}: {line[:200]!r} is not the SHA-256 of one more file, its "
+                    "name without a folder"
+                )
+            sums[match[2]] = match[1]
+        return sums
 
     @property
     def digest(self) -> str:
@@ -72,16 +95,38 @@ class Artifact:
         Raises:
             ArtifactError: The file is missing, unlisted, or not the one that was recorded.
         """
+        return self._read(name, MAX_UNPACKED)
+
+    def _read(self, name: str, limit: int) -> bytes:
         expected = self.sums().get(name)
         try:
-            data = (self.folder / name).read_bytes()
-        except OSError as error:
+            data = self._bytes(name, limit)
+        except (OSError, ValueError) as error:
             raise ArtifactError(f"artifact file {name!r} cannot be read: {error}") from None
         if hashlib.sha256(data).hexdigest() != expected:
             raise ArtifactError(
                 f"{self.folder / name} is damaged: its SHA-256 is not the recorded one; "
                 "reinstall the package or generate the artifact again"
             )
+        return data
+
+    def _bytes(self, name: str, limit: int) -> bytes:
+        """Content of a regular file of the folder itself, at most so many bytes.
+
+        Raises:
+            OSError: It cannot be read.
+            ValueError: It is too large, no file, or elsewhere.
+        """
+        path = self.folder / name
+        if isinstance(path, Path):  # other resources have no links
+            if path.resolve().parent != Path(str(self.folder)).resolve():
+                raise ValueError(f"{path} is outside of the artifact's folder")
+            if path.exists() and not path.is_file():  # a pipe or a device may never end
+                raise ValueError(f"{path} is not a regular file")
+        with path.open("rb") as file:
+            data: bytes = file.read(limit + 1)
+        if len(data) > limit:
+            raise ValueError(f"{path} is larger than the {limit} bytes allowed")
         return data
 
     def check(self) -> int:
@@ -96,27 +141,66 @@ class Artifact:
         return len(names)
 
     def read_json(self, name: str) -> Any:
-        """Read a JSON file.
+        """Read a JSON file: within the limits, with no key twice and no NaN or infinity.
 
         Raises:
-            ArtifactError: The file is missing, damaged or not JSON.
+            ArtifactError: The file is missing, damaged or not such JSON.
         """
         try:
-            return json.loads(self.read(name))
-        except ValueError as error:
-            raise ArtifactError(f"{self.folder / name} is not JSON: {error}") from None
+            content = json.loads(
+                self._read(name, MAX_JSON),
+                object_pairs_hook=_without_repetition,
+                parse_constant=_refuse_constant,
+                parse_float=_finite,
+            )
+            _check_depth(content)
+        except (RecursionError, ValueError) as error:
+            raise ArtifactError(
+                f"{self.folder / name} is not JSON as it should be: {error}"
+            ) from None
+        return content
 
     def read_arrays(self, name: str) -> dict[str, NDArray[Any]]:
-        """Read the arrays of an npz file; pickled objects are refused.
+        """Read the arrays of an npz file, checked as `read_npz` does.
 
         Raises:
             ArtifactError: The file is missing, damaged or not an array file.
         """
         try:
-            with np.load(io.BytesIO(self.read(name)), allow_pickle=False) as arrays:
-                return dict(arrays)
-        except (EOFError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+            return read_npz(self.read(name))
+        except ValueError as error:
             raise ArtifactError(f"{self.folder / name} is not an array file: {error}") from None
+
+
+def _without_repetition(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} is there twice")
+    return content
+
+
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is not a number of JSON's")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is beyond all floats")
+    return number
+
+
+def _check_depth(content: Any) -> None:
+    level = [content]
+    for _ in range(MAX_DEPTH):
+        nested = [part for part in level if isinstance(part, dict | list)]
+        level = [
+            item for part in nested for item in (part.values() if isinstance(part, dict) else part)
+        ]
+    if level:
+        raise ValueError(f"it is nested more than {MAX_DEPTH} deep")
 
 
 def is_artifact(folder: Path) -> bool:
@@ -147,8 +231,12 @@ class ArtifactWriter:
             (self._scratch / name).write_bytes(data)
 
     def write_json(self, name: str, content: Any) -> None:
-        """Write a JSON file, in the order given."""
-        text = json.dumps(content, indent=1, ensure_ascii=False)
+        """Write a JSON file, in the order given.
+
+        Raises:
+            ValueError: A number is not finite.
+        """
+        text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
         self.write_bytes(name, f"{text}\n".encode())
 
     def write_arrays(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> int:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpobench_ordered._described import numbers, read_space, text_of, whole_number_of
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.artifact import Artifact, ArtifactWriter, is_artifact
 from hpobench_ordered.benchmark import (
@@ -29,8 +30,8 @@ from hpobench_ordered.benchmark import (
 )
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.registry import BenchmarkSpec, SurrogateOption
-from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates import Surrogate, SurrogateType
+from hpobench_ordered.surrogates._stored import check_types, load_stored
 from hpobench_ordered.surrogates.card import Card
 
 BENCHMARK = "benchmark.json"
@@ -208,12 +209,15 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
     Raises:
         ArtifactError: The artifact is missing or damaged.
     """
-    folder = folder.resolve()
+    try:
+        folder = folder.resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # such as links in a circle
+        raise ArtifactError(f"{str(folder)!r} is no path: {error}") from None
     artifact = Artifact(folder)
     content = artifact.read_json(BENCHMARK)
     with _reading(f"{BENCHMARK} in {folder}"):
-        surrogates = {name: str(s["summary"]) for name, s in content["surrogates"].items()}
-        version, summary = int(content["version"]), str(content["summary"])
+        surrogates = {name: text_of(s, "summary") for name, s in content["surrogates"].items()}
+        version, summary = whole_number_of(content, "version"), text_of(content, "summary")
     if not surrogates:
         raise ArtifactError(f"{BENCHMARK} in {folder} lists no surrogate")
     return BenchmarkSpec(
@@ -305,6 +309,7 @@ def read_evaluations(artifact: Artifact) -> tuple[RawEvaluations, ...]:
     defined = read_definition(artifact)
     arrays = artifact.read_arrays(EVALUATIONS)
     with _reading(f"{EVALUATIONS} of {artifact}"):
+        check_types(arrays, {name: {kind} for name, kind in _RAW_ARRAYS.items()})
         found = tuple(
             RawEvaluations(**{name: arrays[f"{task}/{name}"] for name in _RAW_ARRAYS})
             for task in range(len(defined.tasks))
@@ -352,28 +357,43 @@ def definition_from_json(content: Mapping[str, Any]) -> Definition:
     """Read a definition from JSON.
 
     Raises:
-        KeyError, TypeError, ValueError: Something is missing or of another type.
+        InvalidSpaceError: The space is none.
+        ArithmeticError, LookupError, TypeError, ValueError: Something is missing or of another
+            type.
     """
-    objective = content["objective"]
+    objective, provenance = content["objective"], content["provenance"]
     return Definition(
-        name=content["name"],
-        version=content["version"],
-        summary=content["summary"],
-        space=SearchSpace.from_json(content["space"]),
+        name=text_of(content, "name"),
+        version=whole_number_of(content, "version"),
+        summary=text_of(content, "summary"),
+        space=read_space(content["space"]),
         objective=Objective(
-            objective["name"], objective["unit"], Direction(objective["direction"])
+            text_of(objective, "name"),
+            text_of(objective, "unit"),
+            Direction(objective["direction"]),
         ),
-        tasks=tuple(TaskDefinition(t["name"], t["context"]) for t in content["tasks"]),
-        provenance=Provenance(**content["provenance"]),
+        tasks=_tasks(content["tasks"]),
+        provenance=Provenance(**{name: text_of(provenance, name) for name in provenance}),
     )
+
+
+def _tasks(content: Sequence[Mapping[str, Any]]) -> tuple[TaskDefinition, ...]:
+    tasks = tuple(TaskDefinition(text_of(t, "name"), numbers(t["context"])) for t in content)
+    if len({task.name for task in tasks}) < len(tasks) or not tasks:
+        raise ValueError("there are no tasks, or two of one name")
+    return tasks
 
 
 def _load_surrogate(artifact: Artifact, name: str) -> tuple[Surrogate, Sequence[float]]:
     content = artifact.read_json(BENCHMARK)
     with _reading(f"surrogate {name!r} of {artifact}"):
         listed = content["surrogates"][name]
-        model = SurrogateType[listed["type"]].from_arrays(artifact.read_arrays(listed["file"]))
-        return model, [float(value) for value in listed["best_values"]]
+        kind, best = SurrogateType[listed["type"]], listed["best_values"]
+        defined = definition_from_json(content)
+        best_values = list(numbers(dict(enumerate(best))).values())
+        arrays = artifact.read_arrays(text_of(listed, "file"))
+        model = load_stored(kind, arrays, space=defined.space, n_tasks=len(defined.tasks))
+        return model, best_values
 
 
 @contextmanager
@@ -381,5 +401,12 @@ def _reading(what: str) -> Iterator[None]:
     """Turn what malformed content raises into an `ArtifactError`."""
     try:
         yield
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise ArtifactError(f"{what} is malformed: {error!r}") from None

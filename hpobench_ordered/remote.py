@@ -1,15 +1,20 @@
-"""Published files, downloaded once into a cache folder and checked against their hash."""
+"""Published files, downloaded once into a cache folder and checked against their hash.
+
+A download that is interrupted leaves a `.part` file, which the next one continues. With the
+environment variable HPOBENCH_ORDERED_OFFLINE=1 nothing is downloaded.
+"""
 
 import gzip
 import hashlib
 import os
-import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import IO
 
+from hpobench_ordered._transfer import ProgressBar, check_online, download, locked_part
 from hpobench_ordered.artifact import file_sha256, write_atomically
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError
 
@@ -26,19 +31,8 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("hpobench_ordered")
 
 
-class ProgressBar(Protocol):
-    """What pooch moves while it downloads."""
-
-    total: int
-
-    def update(self, size: int) -> None:
-        """Add so many bytes."""
-
-    def reset(self) -> None:
-        """Start at 0 again."""
-
-    def close(self) -> None:
-        """End."""
+MAX_SIZE = 2**28
+"""Most bytes of a published file, unless it says otherwise: 256 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +46,14 @@ class RemoteFile:
             of the first content is recorded beside the file, and no other is accepted after it.
         check: Raises `ArtifactError` or `ValueError` if bytes are not such a file; called before
             they are stored.
+        max_size: Most bytes it may have.
     """
 
     name: str
     url: str
     sha256: str | None
     check: Callable[[bytes], None] | None = field(default=None, compare=False)
+    max_size: int = field(default=MAX_SIZE, compare=False)
 
     @property
     def path(self) -> Path:
@@ -92,9 +88,18 @@ class RemoteFile:
             DownloadError: It is not the published file.
             ArtifactError: The cache folder cannot be written.
         """
-        self._keep(_read(source), str(source))
+        data = _read(source, self.max_size)
+        digest = self._accepted(data, str(source))
+        with _writing():
+            self._record(digest)
+            write_atomically(self.path, data)
 
-    def _keep(self, data: bytes, origin: str) -> None:
+    def _accepted(self, data: bytes, origin: str) -> str:
+        """SHA-256 of bytes that are the published file.
+
+        Raises:
+            DownloadError: They are not.
+        """
         digest = hashlib.sha256(data).hexdigest()
         known = self.sha256 or self._recorded_hash()
         if known not in (None, digest):
@@ -108,13 +113,12 @@ class RemoteFile:
                 self.check(data)
         except (ArtifactError, ValueError) as error:
             raise DownloadError(f"{origin} is not the published {self.name}: {error}") from None
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            if self.sha256 is None:
-                write_atomically(self._hash_path, digest.encode())
-            write_atomically(self.path, data)
-        except OSError as error:
-            raise ArtifactError(f"cannot write to the cache folder: {error}") from None
+        return digest
+
+    def _record(self, digest: str) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.sha256 is None:
+            write_atomically(self._hash_path, digest.encode())
 
     @property
     def _hash_path(self) -> Path:
@@ -129,43 +133,65 @@ class RemoteFile:
         except OSError as error:
             raise ArtifactError(f"cannot read {self._hash_path}: {error}") from None
 
+    @property
+    def part_path(self) -> Path:
+        """Where an unfinished download is kept."""
+        return self.path.with_name(self.path.name + ".part")
+
     def download(self, *, progress: "ProgressBar | None" = None) -> None:
-        """Download the file into the cache, checked and atomically.
+        """Download the file into the cache, checked and atomically; continue an earlier attempt.
 
         Args:
-            progress: Bar to move along, as pooch takes it.
+            progress: Bar to move along.
 
         Raises:
-            DownloadError: No network, an interrupted transfer, or another file than the published.
+            DownloadError: No network, an interrupted transfer, another file than the published, or
+                downloads are not allowed.
             ArtifactError: The cache folder cannot be written.
         """
-        import pooch
-        import requests
-
-        downloader = pooch.HTTPDownloader(progressbar=progress or False, timeout=30)
-        with tempfile.TemporaryDirectory() as folder:
-            target = Path(folder) / "download"
+        check_online(self.name)
+        part = self.part_path
+        with _writing():
+            part.parent.mkdir(parents=True, exist_ok=True)
             try:
-                downloader(self.url, str(target), None)
-            except requests.RequestException as error:
-                raise DownloadError(
-                    f"cannot download {self.url}: {_reason(error)}. A copy obtained elsewhere is "
-                    f"accepted with: hpobench-ordered fetch NAME --from PATH"
-                ) from None
-            self._keep(target.read_bytes(), self.url)
+                with locked_part(part) as file:
+                    if not self.is_fetched:  # else another process was faster
+                        self._complete(file, progress)
+            finally:
+                if part.exists() and (self.is_fetched or not part.stat().st_size):
+                    part.unlink(missing_ok=True)
+
+    def _complete(self, file: IO[bytes], progress: "ProgressBar | None") -> None:
+        # What no hash can tell from a mixture of two contents is not continued.
+        resume = (self.sha256 or self._recorded_hash()) is not None
+        download(self.url, file, limit=self.max_size, resume=resume, progress=progress)
+        file.seek(0)
+        data = file.read()
+        try:
+            digest = self._accepted(data, self.url)
+        except DownloadError:
+            file.truncate(0)
+            raise
+        self._record(digest)
+        write_atomically(self.path, data)
 
 
-def _read(source: Path) -> bytes:
+@contextmanager
+def _writing() -> Iterator[None]:
     try:
-        data = source.read_bytes()
-        return gzip.decompress(data) if source.suffix == ".gz" else data
+        yield
+    except OSError as error:
+        raise ArtifactError(f"cannot write to the cache folder: {error}") from None
+
+
+def _read(source: Path, limit: int) -> bytes:
+    """Content of a file, unpacked if its name ends in gz, at most so many bytes."""
+    try:
+        with source.open("rb") as file:
+            unpacked = gzip.GzipFile(fileobj=file) if source.suffix == ".gz" else file
+            data: bytes = unpacked.read(limit + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise DownloadError(f"cannot read {source}: {error}") from None
-
-
-def _reason(error: Exception) -> str:
-    """The first words of what went wrong, without the nested retries."""
-    response = getattr(error, "response", None)
-    if response is not None:
-        return f"HTTP {response.status_code}"
-    return "no connection" if "onnection" in type(error).__name__ else type(error).__name__
+    if len(data) > limit:
+        raise DownloadError(f"{source} has more than the {limit} bytes allowed")
+    return data

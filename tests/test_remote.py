@@ -1,32 +1,84 @@
 """Fetching, against a server on the loopback interface through the real client."""
 
+import contextlib
 import gzip
 import hashlib
+import signal
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from hpobench_ordered import _transfer
+from hpobench_ordered._transfer import OFFLINE_VARIABLE
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError
+from hpobench_ordered.generation._openml.client import Connection, connected
 from hpobench_ordered.remote import CACHE_VARIABLE, RemoteFile, cache_folder
 
 CONTENT = b"published " * 20_000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
 
+MIDDLE = 2**17  # whole chunks: what has arrived of a chunk is lost
+requested: list[tuple[str, str | None]] = []
+"""Path and range of every request."""
+
+
 class Handler(BaseHTTPRequestHandler):
-    """/good serves the file, /cut stops in the middle, anything else is not found."""
+    """Serves the file, in the way that the first word of the path says."""
 
     def do_GET(self) -> None:
-        if self.path not in ("/good", "/cut"):
-            self.send_error(404)
-            return
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(CONTENT)))
+        kind, earlier = self.path[1:], sum(path == self.path for path, _ in requested)
+        asked = self.headers["Range"]
+        requested.append((self.path, asked))
+        begin = int(asked.removeprefix("bytes=").removesuffix("-")) if asked else 0
+        if kind in ("range", "reset", "mixed") and begin:
+            self.answer(206, CONTENT[begin:], begin)
+        elif kind == "elsewhere" and begin:
+            self.answer(206, CONTENT, 0)
+        elif kind in ("cut", "reset") or (kind == "cut-once" and not earlier):
+            self.answer(200, CONTENT, 0, send=MIDDLE)
+        elif kind == "busy" and earlier < 2:
+            self.send_error(503)
+        elif kind in ("good", "range", "cut-once", "busy", "mixed"):
+            self.answer(200, CONTENT, 0)
+        elif kind == "endless":
+            self.endless()
+        elif kind == "to-http":
+            self.redirect("http://192.0.2.1/file")
+        elif kind in ("to-good", "in-a-circle"):
+            self.redirect("/good" if kind == "to-good" else "/in-a-circle")
+        elif kind == "terabytes":
+            self.answer(200, CONTENT, 0, announced=2**40)
+        else:
+            self.send_error(404 if kind != "always-busy" else 503)
+
+    def answer(
+        self, status: int, data: bytes, begin: int, *, send: int = -1, announced: int | None = None
+    ) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(announced or len(data)))
+        if status == 206:
+            self.send_header("Content-Range", f"bytes {begin}-{len(CONTENT) - 1}/{len(CONTENT)}")
         self.end_headers()
-        self.wfile.write(CONTENT if self.path == "/good" else CONTENT[:1000])
+        self.wfile.write(data if send < 0 else data[:send])
+
+    def redirect(self, where: str) -> None:
+        self.send_response(302)
+        self.send_header("Location", where)
+        self.end_headers()
+
+    def endless(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        with contextlib.suppress(ConnectionError):
+            for _ in range(10_000):
+                self.wfile.write(bytes(2**16))
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -45,6 +97,9 @@ def server() -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    requested.clear()
+    monkeypatch.delenv(OFFLINE_VARIABLE, raising=False)
+    monkeypatch.setattr(_transfer, "FIRST_PAUSE", 0.0)
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -86,16 +141,209 @@ def test_progress(server: str) -> None:
     [
         ("/good", "0" * 64, "is not the published"),
         ("/missing", DIGEST, "HTTP 404"),
-        ("/cut", DIGEST, "cannot download|not the published"),
+        ("/terabytes", DIGEST, "announces 1099511627776 bytes, more than the 268435456 allowed"),
+        ("/to-http", DIGEST, r"only https is trusted, not http://192\.0\.2\.1/file, where"),
+        ("/in-a-circle", DIGEST, "more than 5 redirects"),
+        ("/always-busy", DIGEST, r"HTTP 503, in 4 attempts.*--from"),
+        ("/cut", None, "the connection broke, in 4 attempts"),
     ],
 )
 def test_nothing_is_kept_of_a_failed_download(
-    server: str, cache: Path, path: str, digest: str, message: str
+    server: str, cache: Path, path: str, digest: str | None, message: str
 ) -> None:
     file = RemoteFile("file", server + path, digest)
     with pytest.raises(DownloadError, match=message):
         file.download()
     assert in_cache(cache) == []
+
+
+def test_a_redirect_on_the_same_terms_is_followed(server: str) -> None:
+    file = RemoteFile("file", f"{server}/to-good", DIGEST)
+    file.download()
+    assert file.open_path().read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    "url", ["http://example.org/file", "ftp://127.0.0.1/file", "file:///etc/hosts", "http://[/x"]
+)
+def test_only_https_is_asked(url: str, cache: Path) -> None:
+    with pytest.raises(DownloadError, match=r"only https is trusted|no address"):
+        RemoteFile("file", url, DIGEST).download()
+    assert in_cache(cache) == []
+
+
+def test_a_busy_server_is_asked_again(server: str) -> None:
+    RemoteFile("file", f"{server}/busy", DIGEST).download()
+    assert len(requested) == 3
+
+
+def test_what_is_refused_is_not_asked_again(server: str) -> None:
+    with pytest.raises(DownloadError, match="HTTP 404"):
+        RemoteFile("file", f"{server}/missing", DIGEST).download()
+    assert len(requested) == 1
+
+
+def test_a_broken_transfer_is_continued(server: str, cache: Path) -> None:
+    RemoteFile("file", f"{server}/reset", DIGEST).download()
+    assert requested == [("/reset", None), ("/reset", f"bytes={MIDDLE}-")]
+    assert in_cache(cache) == ["file"]
+
+
+@pytest.mark.parametrize(("kind", "begin"), [("range", None), ("range", 7), ("good", 7)])
+def test_a_part_is_continued_where_the_server_can(
+    server: str, cache: Path, kind: str, begin: int | None
+) -> None:
+    file = RemoteFile("file", f"{server}/{kind}", DIGEST)
+    if begin:
+        cache.mkdir()
+        file.part_path.write_bytes(CONTENT[:begin])
+    file.download()
+    assert file.open_path().read_bytes() == CONTENT
+    assert requested == [(f"/{kind}", f"bytes={begin}-" if begin else None)]
+    assert in_cache(cache) == ["file"]
+
+
+def test_what_has_arrived_is_kept_for_the_next_time(server: str, cache: Path) -> None:
+    with pytest.raises(DownloadError, match="the connection broke, in 4 attempts"):
+        RemoteFile("file", f"{server}/cut", DIGEST).download()
+    assert in_cache(cache) == ["file.part"]
+    assert (cache / "file.part").read_bytes() == CONTENT[:MIDDLE]
+    RemoteFile("file", f"{server}/range", DIGEST).download()
+    assert requested[-1] == ("/range", f"bytes={MIDDLE}-")
+    assert in_cache(cache) == ["file"]
+
+
+def test_an_unpinned_file_is_never_put_together(server: str, cache: Path) -> None:
+    """No hash would tell that the two halves are of different files."""
+    cache.mkdir()
+    (cache / "file.part").write_bytes(b"half of another file")
+    file = RemoteFile("file", f"{server}/range", None)
+    file.download()
+    assert file.open_path().read_bytes() == CONTENT
+    assert requested == [("/range", None)]
+
+
+@pytest.mark.parametrize("part", [b"another file", CONTENT + b"and more"])
+def test_a_part_of_another_file_is_dropped(server: str, cache: Path, part: bytes) -> None:
+    cache.mkdir()
+    (cache / "file.part").write_bytes(part)
+    file = RemoteFile("file", f"{server}/mixed", DIGEST)
+    with pytest.raises(DownloadError, match="is not the published file"):
+        file.download()
+    assert in_cache(cache) == []
+    file.download()
+    assert file.open_path().read_bytes() == CONTENT
+
+
+def test_another_part_than_asked_for_is_refused(server: str, cache: Path) -> None:
+    cache.mkdir()
+    (cache / "file.part").write_bytes(CONTENT[:10])
+    with pytest.raises(DownloadError, match="another part"):
+        RemoteFile("file", f"{server}/elsewhere", DIGEST).download()
+
+
+def test_an_endless_file_fills_no_disk(server: str, cache: Path) -> None:
+    file = RemoteFile("file", f"{server}/endless", DIGEST, max_size=10**6)
+    with pytest.raises(DownloadError, match="sends more than the 1000000 bytes"):
+        file.download()
+    assert in_cache(cache) == []
+
+
+def test_offline(server: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(OFFLINE_VARIABLE, "1")
+    with pytest.raises(DownloadError, match=r"OFFLINE is set.*fetch NAME --from"):
+        RemoteFile("file", f"{server}/good", DIGEST).download()
+    assert (in_cache(cache), requested) == ([], [])
+    monkeypatch.setenv(OFFLINE_VARIABLE, "0")
+    RemoteFile("file", f"{server}/good", DIGEST).download()
+
+
+def test_openml_is_not_asked_offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(OFFLINE_VARIABLE, "1")
+    connection = connected(Connection("http://127.0.0.1:9"), requests_per_second=1)
+    with pytest.raises(DownloadError, match="OFFLINE is set"), connection:
+        pytest.fail("there is no connection")
+
+
+@contextlib.contextmanager
+def slow_server() -> Iterator[tuple[str, threading.Event]]:
+    """Sends half of the file at once, and the rest after the event; continues at once."""
+    go_on = threading.Event()
+
+    class Slow(Handler):
+        def do_GET(self) -> None:
+            requested.append((self.path, self.headers["Range"]))
+            if self.headers["Range"]:
+                begin = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
+                self.answer(206, CONTENT[begin:], begin)
+                return
+            self.answer(200, CONTENT, 0, send=MIDDLE)
+            self.wfile.flush()
+            go_on.wait(20)
+            with contextlib.suppress(ConnectionError):
+                self.wfile.write(CONTENT[MIDDLE:])
+
+    instance = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    instance.daemon_threads = True
+    thread = threading.Thread(target=instance.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{instance.server_port}/file", go_on
+    finally:
+        go_on.set()
+        instance.shutdown()
+        thread.join()
+        instance.server_close()
+
+
+def downloading(url: str) -> "subprocess.Popen[bytes]":
+    script = (
+        "from hpobench_ordered.remote import RemoteFile\n"
+        f"RemoteFile('file', {url!r}, {DIGEST!r}).download()"
+    )
+    return subprocess.Popen([sys.executable, "-c", script])
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_killed_download_is_continued(cache: Path) -> None:
+    with slow_server() as (url, _):
+        process = downloading(url)
+        part = cache / "file.part"
+        wait_until(lambda: part.is_file() and part.stat().st_size > 0)
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+        assert in_cache(cache) == ["file.part"]
+        have = part.stat().st_size
+        RemoteFile("file", url, DIGEST).download()
+        assert requested == [("/file", None), ("/file", f"bytes={have}-")]
+    assert in_cache(cache) == ["file"]
+
+
+def test_two_processes_download_once(cache: Path) -> None:
+    with slow_server() as (url, go_on):
+        first = downloading(url)
+        wait_until(lambda: bool(requested))
+        second = downloading(url)
+        time.sleep(1.0)  # time to start, and to wait for the first
+        go_on.set()
+        assert (first.wait(20), second.wait(20)) == (0, 0)
+        assert requested == [("/file", None)]
+    assert in_cache(cache) == ["file"]
+    assert (cache / "file").read_bytes() == CONTENT
+
+
+def test_a_large_copy_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    (tmp_path / "copy.gz").write_bytes(gzip.compress(bytes(10**7)))
+    with pytest.raises(DownloadError, match="more than the 1000 bytes allowed"):
+        RemoteFile("file", "https://127.0.0.1:9/file", DIGEST, max_size=1000).store(
+            tmp_path / "copy.gz"
+        )
 
 
 def test_no_network() -> None:

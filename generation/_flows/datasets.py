@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
+from hpobench_ordered._transfer import check_online
 from hpobench_ordered.errors import (
     ArtifactError,
     DownloadError,
@@ -126,6 +127,7 @@ def openml_dataset(task: str) -> ClassificationData:
         import openml
     except ImportError as error:
         raise MissingExtraError("openml", extra="train", purpose="OpenML's data") from error
+    check_online(f"the data set of OpenML's task {task}", instead="")
     try:
         described = openml.tasks.get_task(int(task))
         dataset = described.get_dataset()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
+from hpobench_ordered._transfer import check_online
 from hpobench_ordered.errors import DownloadError, MissingExtraError
 
 FUNCTION = "area_under_roc_curve"
@@ -281,8 +282,10 @@ def connected(connection: Connection, *, requests_per_second: float) -> Iterator
         requests_per_second: Pace over the whole download.
 
     Raises:
+        DownloadError: Downloads are not allowed.
         MissingExtraError: The package openml is not installed.
     """
+    check_online("what OpenML publishes", instead="Unset it to go on.")
     try:
         import openml
     except ImportError as error:

@@ -1,24 +1,16 @@
-"""Commands on what is registered: list, methods, info, evaluate, fetch, verify."""
+"""Commands on what is registered: list, methods, info, evaluate."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 import click
 
 from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import Config, Value
-from hpobench_ordered.artifact import Artifact
 from hpobench_ordered.benchmark import Benchmark, Task
 from hpobench_ordered.bundle import read_card
-from hpobench_ordered.cli._show import print_table, progress_bar, say
-from hpobench_ordered.errors import (
-    ArtifactError,
-    DownloadError,
-    HPOBenchOrderedError,
-    InvalidConfigError,
-    UnknownNameError,
-)
+from hpobench_ordered.cli._show import print_table, say
+from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
 from hpobench_ordered.registry import (
     BenchmarkSpec,
     benchmark_families,
@@ -28,7 +20,6 @@ from hpobench_ordered.registry import (
     load,
     method_spec,
 )
-from hpobench_ordered.remote import RemoteFile, cache_folder
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.card import Figures
 
@@ -99,63 +90,6 @@ def evaluate(name: str, settings: tuple[str, ...], task: str, surrogate: str | N
     benchmark = load(name, surrogate=surrogate)
     config = parse_config(settings, benchmark.space)
     click.echo(repr(_task(benchmark, task).evaluate(config)))
-
-
-@click.command(
-    epilog="Example:  hpobench-ordered fetch xgboost-mnist --from aggregated_experiments.json"
-)
-@click.argument("name")
-@click.option("--surrogate", help="Fetch what this surrogate needs; all of them without.")
-@click.option(
-    "--from",
-    "source",
-    type=click.Path(exists=True, path_type=Path),
-    help="A local copy instead of a download: the file, or a folder that holds the files.",
-)
-def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
-    """Download the published files a benchmark's further surrogates need.
-
-    Files are checked against their SHA-256 and kept in the cache folder, which the environment
-    variable HPOBENCH_ORDERED_CACHE may name.
-    """
-    spec = benchmark_spec(name)
-    options = spec.surrogates if surrogate is None else (spec.option(surrogate),)
-    files = dict.fromkeys(file for option in options for file in option.files)
-    if not files:
-        say(f"{spec.id}: nothing to fetch, it comes with the package")
-    for file in files:
-        if file.is_fetched:
-            file.open_path()
-            say(f"{file.name}: already in the cache")
-        elif source is not None:
-            file.store(_local_copy(source, file))
-            say(f"{file.name}: copied")
-        else:
-            _download(file)
-    click.echo(str(cache_folder()))
-
-
-@click.command()
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-def verify(names: tuple[str, ...]) -> None:
-    """Check the hash of every file of benchmarks, packaged and fetched; of all of them without.
-
-    Exits with 1 if a file is missing or damaged.
-    """
-    specs = [benchmark_spec(name) for name in names or list_benchmarks()]
-    checks = {spec.id: (spec.artifact, _remote_files(spec)) for spec in specs}
-    if not names:
-        checks |= {family.pattern: (None, family.files()) for family in benchmark_families()}
-    damaged = False
-    for label, (artifact, files) in checks.items():
-        try:
-            checked = _check(artifact, files)
-            click.echo(f"ok       {label}: {checked or 'no'} files")
-        except HPOBenchOrderedError as error:
-            damaged = True
-            click.echo(f"damaged  {label}: {error}")
-    if damaged:
-        raise ArtifactError("some files are damaged")
 
 
 def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
@@ -246,50 +180,3 @@ def _quality(figures: Figures | None) -> tuple[str, ...]:
 
 def _context(context: Mapping[str, float]) -> str:
     return ", ".join(f"{name}: {value:.6g}" for name, value in context.items())
-
-
-def _local_copy(source: Path, file: RemoteFile) -> Path:
-    """The file itself, or the one of that name in a folder, however deep, compressed or not."""
-    if source.is_file():
-        return source
-    wanted = Path(file.name)
-    for name in (wanted.name, wanted.name + ".gz"):
-        matches = sorted(source.rglob(name))
-        nearest = [m for m in matches if m.parent.name == wanted.parent.name] or matches
-        if nearest:
-            return nearest[0]
-    raise DownloadError(f"no file {wanted.name} in {source}")
-
-
-def _download(file: RemoteFile) -> None:
-    class Bar:
-        """Moves the progress bar as pooch downloads."""
-
-        total = 0
-        done = 0
-
-        def update(self, size: int) -> None:
-            self.done += size
-            move(file.name, self.done, self.total)
-
-        def reset(self) -> None:
-            self.done = 0
-
-        def close(self) -> None:
-            pass
-
-    with progress_bar() as move:
-        file.download(progress=Bar())
-
-
-def _remote_files(spec: BenchmarkSpec) -> Sequence[RemoteFile]:
-    return list(dict.fromkeys(file for option in spec.surrogates for file in option.files))
-
-
-def _check(artifact: Artifact | None, files: Sequence[RemoteFile]) -> int:
-    """Check an artifact's files and those that are fetched; return how many there are."""
-    packaged = 0 if artifact is None else artifact.check()
-    fetched = [file for file in files if file.is_fetched]
-    for file in fetched:
-        file.open_path()
-    return packaged + len(fetched)

@@ -14,6 +14,11 @@ class SurrogateType(Enum):
     """Kinds of surrogates that are stored as arrays, with where their classes are.
 
     The classes are imported when they are used: their compiled kernels take a moment.
+
+    Examples:
+        >>> from hpobench_ordered import SurrogateType
+        >>> [kind.name for kind in SurrogateType]
+        ['TABLE', 'NEAREST', 'FOREST', 'PER_TASK']
     """
 
     TABLE = "hpobench_ordered.surrogates.table:TableSurrogate"

@@ -6,6 +6,7 @@ Notation:
     k   size of the best tenth, max(1, n // 10)
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -152,14 +153,14 @@ class Card:
         return replace(self, size=size)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the card as JSON."""
+        """Return the card as JSON; numbers that are not finite as text, such as "nan"."""
         return {
             **{f.name: getattr(self, f.name) for f in fields(self)},
             "surrogate": self.surrogate.name,
-            "figures": [asdict(output) for output in self.figures],
+            "figures": [_plain(asdict(output)) for output in self.figures],
             "limits": list(self.limits),
             "versions": dict(self.versions),
-            "comparisons": dict(self.comparisons),
+            "comparisons": _plain(self.comparisons),
         }
 
     @classmethod
@@ -172,12 +173,26 @@ class Card:
         try:
             typed = {
                 "surrogate": SurrogateType[content["surrogate"]],
-                "figures": tuple(Figures(**output) for output in content["figures"]),
+                "figures": tuple(_figures(output) for output in content["figures"]),
                 "limits": tuple(content["limits"]),
             }
-            return cls(**{**content, **typed})
-        except (KeyError, TypeError) as error:
+            card = cls(**{**content, **typed})
+            card._check_types()
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise ArtifactError(f"not a quality card: {error!r}") from None
+        return card
+
+    def _check_types(self) -> None:
+        texts = [self.benchmark, self.source, self.licence, self.command, *self.limits]
+        texts += [*self.versions.keys(), *self.versions.values()]
+        texts += [output.name for output in self.figures]
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError("names, limits, versions and the like must be texts")
+        counts = (self.evaluations, self.configurations, self.folds, self.size)
+        if not all(type(count) is int and count >= 0 for count in counts):
+            raise TypeError(f"numbers and sizes must be whole numbers, not {counts}")
+        if not all(isinstance(content, Mapping) for content in self.comparisons.values()):
+            raise TypeError("every comparison must be an object")
 
     def describe(self) -> str:
         """Describe the card in plain text, one fact a line."""
@@ -205,6 +220,34 @@ class Card:
         made_with = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         lines.append(f"made by: {self.command} ({made_with})")
         return "\n".join(lines)
+
+
+def _figures(content: Mapping[str, Any]) -> Figures:
+    numbers = {name: _number(value) for name, value in content.items() if name != "name"}
+    return Figures(content["name"], **numbers)
+
+
+def _number(value: object) -> float:
+    """A number, or one of those that JSON has not, as `_plain` writes them."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise TypeError(f"a figure must be a number, not {value!r}")
+    if isinstance(value, str) and value not in _NOT_FINITE:
+        raise ValueError(f"a figure must be a number, not {value!r}")
+    return float(value)
+
+
+_NOT_FINITE = ("nan", "inf", "-inf")
+
+
+def _plain(content: Any) -> Any:
+    """The same with texts in the place of numbers that JSON has not."""
+    if isinstance(content, Mapping):
+        return {key: _plain(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_plain(value) for value in content]
+    if isinstance(content, float) and not math.isfinite(content):
+        return repr(float(content))
+    return content
 
 
 def versions_of(*packages: str) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """Writes the golden values: `python tests/golden/write.py`, when a benchmark gets a new version.
 
 The test run only reads them. They are values of random configurations on three tasks of every
-bundled benchmark, and what each method suggests on a few short runs.
+surrogate that comes with a package, which are shipped (`artifacts/golden.json`), and what each
+method suggests on a few short runs.
 """
 
 import argparse
@@ -14,7 +15,8 @@ import numpy as np
 import hpobench_ordered as hbo
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.runner import Outcome, follow, one_thread
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.golden import FILE, golden_values
+from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.testing.toy import (
     conditional_space,
     numeric_space,
@@ -24,25 +26,9 @@ from hpobench_ordered.testing.toy import (
 )
 
 FOLDER = Path(__file__).parent
-CONFIGURATIONS = 6
+ARTIFACTS = FOLDER.parents[1] / "artifacts"
 SEED = 0
 PROTOCOL = hbo.Ordered(trials=12, tasks=3)
-
-
-def benchmark_values(name: str) -> dict[str, Any]:
-    """Values of seeded random configurations on the first, a middle and the last task."""
-    benchmark = hbo.load(name)
-    rng = np.random.default_rng(2023)
-    space = benchmark.space
-    configs = space.configs(space.decode(space.sample_unit(rng, CONFIGURATIONS)))
-    last = len(benchmark.tasks) - 1
-    return {
-        "configs": configs,
-        "values": {
-            benchmark.tasks[i].name: [benchmark.tasks[i].evaluate(c) for c in configs]
-            for i in (0, last // 2, last)
-        },
-    }
 
 
 def trajectories(name: str) -> dict[str, list[list[float | None]]]:
@@ -67,12 +53,13 @@ def trajectories(name: str) -> dict[str, list[list[float | None]]]:
     return runs
 
 
-def main(folder: Path) -> None:
-    """Write both files."""
-    benchmarks = {hbo.load(n).id: benchmark_values(n) for n in hbo.list_benchmarks(ready=True)}
-    methods = {name: trajectories(name) for name in hbo.list_methods()}
-    (folder / "benchmarks.json").write_text(json.dumps(benchmarks, indent=1) + "\n")
-    (folder / "methods.json").write_text(_one_line_a_run(methods))
+def main(benchmarks: Path, methods: Path) -> None:
+    """Write one file to each folder."""
+    specs = [benchmark_spec(name) for name in hbo.list_benchmarks(ready=True)]
+    values = {spec.id: golden_values(spec) for spec in specs}
+    trajectory = {name: trajectories(name) for name in hbo.list_methods()}
+    (benchmarks / FILE).write_text(json.dumps(values, indent=1) + "\n")
+    (methods / "methods.json").write_text(_one_line_a_run(trajectory))
 
 
 def _rows(outcome: Outcome) -> list[list[float | None]]:
@@ -92,5 +79,6 @@ def _one_line_a_run(methods: dict[str, Any]) -> str:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help="instead of this one")
-    main(parser.parse_args().folder)
+    parser.add_argument("folder", nargs="?", type=Path, help="for both, instead of their own")
+    given = parser.parse_args().folder
+    main(given or ARTIFACTS, given or FOLDER)

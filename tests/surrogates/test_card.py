@@ -1,4 +1,6 @@
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -97,8 +99,30 @@ def test_json_round_trip():
     assert card.size == 1234
 
 
+def test_figures_that_json_has_not():
+    figures = (Figures("a", -math.inf, math.nan, 0.0),)
+    card = replace(CARD, figures=figures, comparisons={"x": {"r2": [math.nan]}})
+    text = json.dumps(card.to_json(), allow_nan=False)
+    (found,) = Card.from_json(json.loads(text)).figures
+    assert found.r2 == -math.inf and math.isnan(found.spearman)
+
+
 @pytest.mark.parametrize(
-    "change", [{"surrogate": "ORACLE"}, {"figures": [{"name": "a"}]}, {"x": 1}]
+    "change",
+    [
+        {"surrogate": "ORACLE"},
+        {"figures": [{"name": "a"}]},
+        {"figures": [{"name": "a", "r2": True, "spearman": 1, "top_decile": 1}]},
+        {"figures": [{"name": 1, "r2": 1, "spearman": 1, "top_decile": 1}]},
+        {"figures": [{"name": "a", "r2": "high", "spearman": 1, "top_decile": 1}]},
+        {"figures": 5},
+        {"x": 1},
+        {"size": -1},
+        {"folds": 1.5},
+        {"limits": [5]},
+        {"versions": []},
+        {"comparisons": {"a": "text"}},
+    ],
 )
 def test_malformed_cards_are_refused(change):
     with pytest.raises(ArtifactError, match="not a quality card"):

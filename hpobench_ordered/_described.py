@@ -1,0 +1,132 @@
+"""Checks of what a JSON file of unknown origin describes, before anything relies on it.
+
+Notation:
+    d   number of hyperparameters
+"""
+
+import math
+import reprlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.errors import InvalidSpaceError
+from hpobench_ordered.space import SearchSpace
+
+MAX_HYPERPARAMETERS = 500
+"""Most hyperparameters of a stored search space: the time to order them grows with the cube."""
+
+_NAMED = ("name", "type")
+_NUMBERS = ("lower", "upper")
+
+
+def read_space(description: Mapping[str, Any]) -> SearchSpace:
+    """Read a search space from ConfigSpace's JSON, and see that it can be drawn from.
+
+    Raises:
+        InvalidSpaceError: Something is missing, of another type, or beyond all floats.
+    """
+    try:
+        _check_items(description["hyperparameters"])
+        space = SearchSpace.from_json(description)
+        _check_drawing(space)
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
+        why = str(error) if isinstance(error, InvalidSpaceError) else repr(error)
+        raise InvalidSpaceError(f"the search space is described wrongly: {why}") from None
+    return space
+
+
+def text_of(content: Mapping[str, Any], name: str) -> str:
+    """The text by that name.
+
+    Raises:
+        KeyError: There is nothing of that name.
+        TypeError: It is no text.
+    """
+    if not isinstance(content[name], str):
+        raise TypeError(f"{name} must be a text, not {reprlib.repr(content[name])}")
+    return str(content[name])
+
+
+def whole_number_of(content: Mapping[str, Any], name: str) -> int:
+    """The whole number by that name, from 0.
+
+    Raises:
+        KeyError: There is nothing of that name.
+        TypeError: It is no such number.
+    """
+    if type(content[name]) is not int or not 0 <= content[name] < 2**31:
+        raise TypeError(f"{name} must be a whole number, not {reprlib.repr(content[name])}")
+    return int(content[name])
+
+
+def numbers(content: Mapping[Any, Any]) -> dict[Any, float]:
+    """Check that all values are finite numbers.
+
+    Raises:
+        TypeError: One is not.
+    """
+    for name, value in content.items():
+        if not is_number(value):
+            raise TypeError(f"{name} must be a finite number, not {reprlib.repr(value)}")
+    return dict(content)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a finite number that a float can hold."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _check_items(items: object) -> None:
+    if not isinstance(items, list) or len(items) > MAX_HYPERPARAMETERS:
+        raise TypeError(f"hyperparameters must be a list of at most {MAX_HYPERPARAMETERS}")
+    for item in items:
+        _check_item(item)
+
+
+def _check_item(item: Mapping[str, Any]) -> None:
+    for name in _NAMED:
+        text_of(item, name)
+    for name in _NUMBERS:
+        if name in item and not is_number(item[name]):
+            raise TypeError(f"{name} must be a finite number, not {reprlib.repr(item[name])}")
+    if not isinstance(item.get("log", False), bool):
+        raise TypeError(f"log must be true or false, not {reprlib.repr(item['log'])}")
+    choices = item.get("choices", item.get("sequence", []))
+    if not isinstance(choices, list) or not all(_is_value(c) for c in choices):
+        raise TypeError(f"choices must be a list of values, not {reprlib.repr(choices)}")
+    if item["type"] == "constant" and not _is_value(item["value"]):
+        raise TypeError(f"a constant must be a value, not {reprlib.repr(item['value'])}")
+
+
+def _is_value(value: object) -> bool:
+    return isinstance(value, str | bool) or is_number(value)
+
+
+def _check_drawing(space: SearchSpace) -> None:
+    """Draw the ends and the middle of all ranges, code them, and read them back."""
+    with np.errstate(over="raise", divide="raise", invalid="raise"):
+        corners: FloatArray = np.repeat([[0.0], [0.5], [1.0]], space.dimension, axis=1)
+        values = space.decode(space.canonical(corners))
+        unit = space.encode(values)
+    active = space.active(values)
+    if not (np.isfinite(unit[active]).all() and np.isfinite(values[active]).all()):
+        raise InvalidSpaceError("a range is too wide for floats")
+    for config in space.configs(values):
+        space.row(config)
+    for name in space.names:
+        space.describe_condition(name)

@@ -1,0 +1,211 @@
+"""Commands on files that have to be right: fetch, verify."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hpobench_ordered.cli._show import progress_bar, say
+from hpobench_ordered.errors import (
+    ArtifactError,
+    DownloadError,
+    HPOBenchOrderedError,
+    UnknownNameError,
+)
+from hpobench_ordered.generation.base import silent
+from hpobench_ordered.golden import check_golden, golden_options, read_golden
+from hpobench_ordered.registry import (
+    BenchmarkSpec,
+    benchmark_families,
+    benchmark_spec,
+    list_benchmarks,
+)
+from hpobench_ordered.remote import RemoteFile, cache_folder
+
+FEW = 3
+"""So many benchmarks are checked in about two seconds, without a progress bar."""
+Outcome = tuple[list[str], list[str]]
+"""What was checked, and what is wrong, each in a few words."""
+
+
+@click.command(
+    epilog="Example:  hpobench-ordered fetch xgboost-mnist --from aggregated_experiments.json"
+)
+@click.argument("name")
+@click.option("--surrogate", help="Fetch what this surrogate needs; all of them without.")
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(exists=True, path_type=Path),
+    help="A local copy instead of a download: the file, or a folder that holds the files.",
+)
+def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
+    """Download the published files a benchmark's further surrogates need.
+
+    Files are checked against their SHA-256 and kept in the cache folder, which the environment
+    variable HPOBENCH_ORDERED_CACHE may name. What is interrupted is continued the next time. With
+    HPOBENCH_ORDERED_OFFLINE=1 nothing is downloaded.
+    """
+    spec = benchmark_spec(name)
+    options = spec.surrogates if surrogate is None else (spec.option(surrogate),)
+    files = dict.fromkeys(file for option in options for file in option.files)
+    if not files:
+        say(f"{spec.id}: nothing to fetch, it comes with the package")
+    for file in files:
+        if file.is_fetched:
+            file.open_path()
+            say(f"{file.name}: already in the cache")
+        elif source is not None:
+            file.store(_local_copy(source, file))
+            say(f"{file.name}: copied")
+        else:
+            _download(file)
+    click.echo(str(cache_folder()))
+
+
+@click.command(
+    epilog="Examples:  hpobench-ordered verify newsvendor\n\n"
+    "hpobench-ordered verify ./artifacts/mine"
+)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+def verify(names: tuple[str, ...]) -> None:
+    """Check benchmarks: their files, their values, and what their cards claim; all of them without.
+
+    Every file, packaged or fetched, must have its recorded hash. Every surrogate that comes with a
+    package must give the golden values recorded when it was released. Definition, best known
+    values, sizes, numbers and figures of a card are compared with what is there. A NAME may be the
+    path of an artifact, which has no golden values.
+
+    Exits with 1 if anything is wrong, after everything was checked.
+    """
+    golden = read_golden()
+    checks: dict[str, Callable[[], Outcome]] = {}
+    for name in names or list_benchmarks():
+        try:
+            spec = benchmark_spec(name)
+        except UnknownNameError:
+            raise
+        except HPOBenchOrderedError as error:
+            checks[name] = _failing(str(error))
+        else:
+            checks[spec.id] = _checking(spec, golden)
+    for family in () if names else benchmark_families():
+        checks[family.pattern] = _checking_files(family.files())
+    wrong = False
+    with progress_bar() if len(checks) > FEW else nullcontext(silent) as move:
+        for done, (label, check) in enumerate(checks.items()):
+            move("verifying", done, len(checks))
+            checked, problems = check()
+            wrong |= bool(problems)
+            for line in _lines(label, checked, problems):
+                # A path may have bytes that are no text.
+                click.echo(line.encode(errors="backslashreplace").decode())
+        move("verifying", len(checks), len(checks))
+    if wrong:
+        raise ArtifactError("some benchmarks are damaged")
+
+
+def _lines(label: str, checked: list[str], problems: list[str]) -> Iterator[str]:
+    for problem in problems:
+        yield f"damaged  {label}: {' '.join(problem.split())}"
+    if not problems:
+        found = ", ".join(checked)
+        yield f"ok       {label}: {found}" if found else f"-        {label}: nothing here to check"
+
+
+def _failing(problem: str) -> Callable[[], Outcome]:
+    return lambda: ([], [problem])
+
+
+def _checking_files(files: Sequence[RemoteFile]) -> Callable[[], Outcome]:
+    def check() -> Outcome:
+        return _outcome([lambda: _files(None, files)])
+
+    return check
+
+
+def _checking(spec: BenchmarkSpec, golden: Mapping[str, Any]) -> Callable[[], Outcome]:
+    def check() -> Outcome:
+        return _outcome(
+            [
+                lambda: _files(spec, list({f: None for o in spec.surrogates for f in o.files})),
+                lambda: _golden(spec, golden),
+                lambda: _card(spec),
+            ]
+        )
+
+    return check
+
+
+def _outcome(parts: Sequence[Callable[[], str]]) -> Outcome:
+    """Make several checks, each of which says what it checked; none hides another."""
+    checked, problems = [], []
+    for part in parts:
+        try:
+            checked.append(part())
+        except HPOBenchOrderedError as error:
+            problems.append(str(error))
+    return [text for text in checked if text], list(dict.fromkeys(problems))
+
+
+def _files(spec: BenchmarkSpec | None, files: Sequence[RemoteFile]) -> str:
+    packaged = 0 if spec is None or spec.artifact is None else spec.artifact.check()
+    fetched = [file for file in files if file.is_fetched]
+    for file in fetched:
+        file.open_path()
+    count = packaged + len(fetched)
+    return f"{count} file{'s' * (count != 1)}" if count else ""
+
+
+def _golden(spec: BenchmarkSpec, golden: Mapping[str, Any]) -> str:
+    if spec.is_local or spec.id not in golden:  # another package's, or one of a family
+        return ""
+    count = check_golden(spec, golden)
+    lacking = sorted({option.lacks for option in golden_options(spec) if not option.is_ready})
+    text = f"{count} golden values" if count else ""
+    return ", ".join(filter(None, [text, *(f"without golden values ({x})" for x in lacking)]))
+
+
+def _card(spec: BenchmarkSpec) -> str:
+    from hpobench_ordered.verification import check_card
+
+    if spec.artifact is None:
+        return ""
+    check_card(spec, spec.artifact)
+    return "card"
+
+
+def _local_copy(source: Path, file: RemoteFile) -> Path:
+    """The file itself, or the one of that name in a folder, however deep, compressed or not."""
+    if source.is_file():
+        return source
+    wanted = Path(file.name)
+    for name in (wanted.name, wanted.name + ".gz"):
+        matches = sorted(source.rglob(name))
+        nearest = [m for m in matches if m.parent.name == wanted.parent.name] or matches
+        if nearest:
+            return nearest[0]
+    raise DownloadError(f"no file {wanted.name} in {source}")
+
+
+def _download(file: RemoteFile) -> None:
+    class Bar:
+        """Moves the progress bar as the file arrives."""
+
+        total = 0
+        done = 0
+
+        def update(self, size: int) -> None:
+            self.done += size
+            move(file.name, self.done, self.total)
+
+        def reset(self) -> None:
+            self.done = 0
+
+        def close(self) -> None:
+            pass
+
+    with progress_bar() as move:
+        file.download(progress=Bar())

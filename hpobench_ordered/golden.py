@@ -1,0 +1,100 @@
+"""Golden values: what benchmarks gave when they were released, and have to give everywhere.
+
+They are values of a few random configurations on the first, a middle and the last task, on every
+surrogate that needs no download and no generation. `python tests/golden/write.py` writes them, when
+a benchmark gets a new version; everything else only reads them.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.registry import BenchmarkSpec, SurrogateOption
+
+FILE = "golden.json"
+CONFIGURATIONS = 6
+SEED = 2023
+TOLERANCE = 1e-12
+"""Relative: exact on one machine, but the last bits of logarithms differ between processors."""
+
+
+def read_golden() -> Mapping[str, Any]:
+    """The golden values that come with the package.
+
+    Returns:
+        By name and version of each benchmark its configurations, "configs", and their "values" by
+        surrogate and task.
+
+    Raises:
+        ArtifactError: The file is missing or damaged.
+    """
+    path = resources.files("hpobench_ordered") / "artifacts" / FILE
+    try:
+        content: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ArtifactError(f"{path} cannot be read: {error}; reinstall the package") from None
+    return content
+
+
+def golden_options(spec: BenchmarkSpec) -> list[SurrogateOption]:
+    """The surrogates of a benchmark that have golden values: those that come with a package."""
+    return [option for option in spec.surrogates if not option.files and option.generated is None]
+
+
+def golden_values(spec: BenchmarkSpec) -> dict[str, Any]:
+    """Evaluate what is to become golden, as `read_golden` gives it for one benchmark."""
+    rng = np.random.default_rng(SEED)
+    space, tasks = spec.define().space, spec.define().tasks
+    configs = space.configs(space.decode(space.sample_unit(rng, CONFIGURATIONS)))
+    last = len(tasks) - 1
+    loaded = {option.name: spec.load(option.name) for option in golden_options(spec)}
+    return {
+        "configs": configs,
+        "values": {
+            name: {
+                benchmark.tasks[i].name: [benchmark.tasks[i].evaluate(c) for c in configs]
+                for i in (0, last // 2, last)
+            }
+            for name, benchmark in loaded.items()
+        },
+    }
+
+
+def check_golden(spec: BenchmarkSpec, golden: Mapping[str, Any]) -> int:
+    """Compare a benchmark's values with the golden ones; return how many were compared.
+
+    Surrogates whose extra is not installed are left out.
+
+    Args:
+        spec: The benchmark.
+        golden: All golden values, as of `read_golden`.
+
+    Raises:
+        ArtifactError: A value differs, or a surrogate has no golden values.
+    """
+    recorded = golden.get(spec.id)
+    if recorded is None:
+        raise ArtifactError(f"there are no golden values of {spec.id}")
+    compared = 0
+    for option in golden_options(spec):
+        if not option.is_ready:
+            continue
+        tasks = recorded["values"].get(option.name)
+        if not tasks:
+            raise ArtifactError(f"there are no golden values of surrogate {option.name!r}")
+        benchmark = spec.load(option.name)
+        for task, values in tasks.items():
+            for config, expected in zip(recorded["configs"], values, strict=True):
+                value = benchmark.task(task).evaluate(config)
+                if not math.isclose(value, expected, rel_tol=TOLERANCE):
+                    raise ArtifactError(
+                        f"surrogate {option.name!r}, task {task!r}: {value!r} instead of the "
+                        f"golden {expected!r} for {config}"
+                    )
+                compared += 1
+    return compared

@@ -1,0 +1,99 @@
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import bad_methods as bad
+import pytest
+from distributed import Client, LocalCluster
+
+import hpobench_ordered as hbo
+from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, StoreError
+from hpobench_ordered.experiment.failures import Reason
+
+SMALL: dict[str, Any] = {
+    "benchmarks": ["newsvendor"],
+    "methods": ["random-search", "simple-previous"],
+    "protocol": hbo.Ordered(trials=4, tasks=3),
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """Two worker processes on this machine."""
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(processes=True, **options) as started:
+        yield started
+
+
+def pids(client: Client) -> list[int]:
+    return list(client.run(os.getpid).values())
+
+
+def test_a_cluster_gives_what_one_process_does(cluster: LocalCluster, tmp_path: Path) -> None:
+    alone = hbo.run(**SMALL, seeds=range(5), folder=tmp_path / "alone")
+    there = hbo.run(
+        **SMALL, seeds=range(5), folder=tmp_path / "there", dask=cluster.scheduler_address
+    )
+    with Client(cluster) as client:
+        client_given = hbo.run(**SMALL, seeds=range(5), folder=tmp_path / "given", dask=client)
+    assert there.store.digest() == client_given.store.digest() == alone.store.digest()
+    (session,) = there.store.records.sessions()
+    assert session["backend"] == "dask"
+
+
+def test_a_worker_that_is_killed_loses_nothing(cluster: LocalCluster, tmp_path: Path) -> None:
+    alone = hbo.run(**SMALL, seeds=range(40), folder=tmp_path / "alone")
+    with Client(cluster) as client:
+        victim = pids(client)[0]
+
+        def kill() -> None:
+            while len(list((tmp_path / "there" / "runs").glob("*.parquet"))) < 10:
+                time.sleep(0.01)
+            os.kill(victim, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        there = hbo.run(**SMALL, seeds=range(40), folder=tmp_path / "there", dask=client)
+        killer.join()
+        client.wait_for_workers(2)
+        assert victim not in pids(client)
+    assert there.store.digest() == alone.store.digest()
+
+
+@pytest.mark.parametrize(
+    ("method", "reason"), [(bad.Raises, Reason.RAISED), (bad.Sleeps, Reason.TIMED_OUT)]
+)
+def test_a_bad_method_fails_alone(
+    cluster: LocalCluster, tmp_path: Path, method: type, reason: Reason
+) -> None:
+    settings = SMALL | {"methods": ["random-search", method], "seeds": [0], "time_limit": 0.5}
+    with pytest.warns(FailedRunsWarning, match="1 of 2 runs failed"):
+        result = hbo.run(**settings, folder=tmp_path, dask=cluster.scheduler_address)
+    (failure,) = result.failures()
+    assert failure.reason is reason
+    assert "bad_methods.py" in failure.traceback
+    assert len(result.frame()) == 3 * 4
+
+
+def test_no_cluster(tmp_path: Path) -> None:
+    settings = SMALL | {"seeds": [0], "folder": tmp_path}
+    with pytest.raises(ExperimentError, match=r"no Dask scheduler at 'tcp://127.0.0.1:9'"):
+        hbo.run(**settings, dask="tcp://127.0.0.1:9")
+    with pytest.raises(ExperimentError, match="no Dask scheduler at 'nonsense://x'"):
+        hbo.run(**settings, dask="nonsense://x")
+
+
+def test_a_folder_that_workers_do_not_see(cluster, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr("hpobench_ordered.experiment.store.Store.prepare", lambda self: None)
+    monkeypatch.setattr("hpobench_ordered.experiment.records.Records.write_experiment", _nothing)
+    monkeypatch.setattr("hpobench_ordered.experiment.records.Records.write_session", _nothing)
+    with pytest.raises(StoreError, match="must be on a file system that all of them share"):
+        hbo.run(**SMALL, seeds=[0], folder=tmp_path / "mine", dask=cluster.scheduler_address)
+
+
+def _nothing(self: object, given: object) -> str:
+    return ""

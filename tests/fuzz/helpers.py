@@ -1,0 +1,172 @@
+"""Artifacts to be damaged, and what may come of using one that is."""
+
+import json
+import shutil
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import hpobench_ordered as hbo
+from hpobench_ordered._parameters import Parameter
+from hpobench_ordered.artifact import SUMS, Artifact, file_sha256
+from hpobench_ordered.benchmark import (
+    Definition,
+    Direction,
+    Objective,
+    Provenance,
+    TaskDefinition,
+)
+from hpobench_ordered.bundle import BundledSurrogate, RawEvaluations, read_card, write_bundle
+from hpobench_ordered.errors import HPOBenchOrderedError
+from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates import Surrogate, SurrogateType
+from hpobench_ordered.surrogates.card import Card, Figures, versions_of
+from hpobench_ordered.surrogates.coding import space_coding
+from hpobench_ordered.surrogates.forest import LEAF, ForestSurrogate, TaskMix
+from hpobench_ordered.surrogates.nearest import NearestSurrogate, log_coding
+from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
+from hpobench_ordered.surrogates.table import TableSurrogate
+
+SPACE = SearchSpace(
+    [
+        Parameter.number("size", 1, 3, integer=True),
+        Parameter.number("depth", 1, 4, integer=True, log=True),
+        Parameter.choice("kernel", ("linear", "radial")),
+    ]
+)
+TASKS = ("early", "late")
+
+
+def values() -> NDArray[np.float64]:
+    """All configurations of the space, (24, 3)."""
+    grid = np.indices((3, 4, 2)).reshape(3, -1).T.astype(np.float64)
+    return grid + [1, 1, 0]
+
+
+def forest(tasks: int) -> ForestSurrogate:
+    """Two trees: the first of three leaves, the second of two."""
+    return ForestSurrogate(
+        coding=space_coding(SPACE),
+        nodes=np.array([5, 3]),
+        feature=np.array([0, LEAF, 1, LEAF, LEAF, 2, LEAF, LEAF]),
+        threshold=np.array([1.5, 0.7, 0.5]),
+        codes=np.array([[0, 100, 65535, 7, 9], [5, 4, 3, 2, 1]]),
+        offset=np.array([0.5, 0.25]),
+        step=np.array([1e-5, 2e-5]),
+        tasks=(TaskMix(0, 0), TaskMix(0, 1, 0.5))[:tasks],
+    )
+
+
+def surrogates() -> dict[str, tuple[SurrogateType, Surrogate]]:
+    """One of every kind."""
+    targets = np.random.default_rng(0).random((24, 2))
+    nearest = NearestSurrogate.from_evaluations(
+        values(), targets, coding=log_coding(SPACE, values())
+    )
+    table = TableSurrogate.from_values(targets.T.reshape(2, 3, 4, 2), lower=[1, 1, 0])
+    return {
+        "forest": (SurrogateType.FOREST, forest(2)),
+        "nearest": (SurrogateType.NEAREST, nearest),
+        "table": (SurrogateType.TABLE, table),
+        "apart": (SurrogateType.PER_TASK, PerTaskSurrogate((forest(1), forest(1)))),
+    }
+
+
+def write_artifact(folder: Path) -> Path:
+    """An artifact with surrogates of every kind, and raw evaluations."""
+    definition = Definition(
+        name="toy",
+        version=1,
+        summary="A toy.",
+        space=SPACE,
+        objective=Objective("error", "%", Direction.MINIMIZE),
+        tasks=tuple(TaskDefinition(name, {"age": i}) for i, name in enumerate(TASKS)),
+        provenance=Provenance("none", "nowhere", "CC0"),
+    )
+    bundled = []
+    for name, (kind, model) in surrogates().items():
+        best = [float(model.predict(values(), task).min()) for task in range(2)]
+        bundled.append(BundledSurrogate(name, kind, "One.", model, best))
+    card = Card(
+        benchmark="toy",
+        surrogate=SurrogateType.FOREST,
+        source="nowhere",
+        licence="CC0",
+        evaluations=48,
+        configurations=24,
+        folds=2,
+        figures=tuple(Figures(name, -1e3, 0.5, 0.5) for name in TASKS),
+        limits=("A toy.",),
+        command="none",
+        versions=versions_of("numpy"),
+    )
+    raw = RawEvaluations(values(), np.linspace(0, 1, 24), np.full(24, np.nan), np.arange(24))
+    write_bundle(folder, definition, bundled, card, evaluations=[raw, raw])
+    return folder
+
+
+def copy(source: Path, folder: Path) -> Path:
+    """A copy to be damaged, in the place of the last one."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(source, folder)
+    return folder
+
+
+def sign(folder: Path) -> None:
+    """Write the hashes of what is there, as whoever means harm would."""
+    names = sorted(p.name for p in folder.iterdir() if p.name != SUMS and p.is_file())
+    lines = [f"{file_sha256(folder / name)}  {name}\n" for name in names]
+    (folder / SUMS).write_text("".join(lines))
+
+
+def put(folder: Path, name: str, data: bytes) -> None:
+    """Replace a file, hash included."""
+    (folder / name).write_bytes(data)
+    sign(folder)
+
+
+def put_arrays(folder: Path, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Replace an array file; objects are pickled, as `numpy.savez` does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.savez(folder / name, **arrays)
+    sign(folder)
+
+
+def edit_json(folder: Path, name: str, change: Callable[[Any], Any]) -> None:
+    """Change a JSON file, hash included."""
+    content = json.loads((folder / name).read_text())
+    put(folder, name, json.dumps(change(content)).encode())
+
+
+def use(folder: Path) -> str:
+    """Use all of an artifact; what is wrong with it, or "" if nothing is.
+
+    Any other exception than the package's own goes through.
+    """
+    try:
+        artifact = Artifact(folder)
+        artifact.check()
+        read_card(artifact).describe()
+        spec = benchmark_spec(folder)
+        for option in spec.surrogates:
+            benchmark = hbo.load(folder, surrogate=option.name)
+            drawn = benchmark.space.decode(
+                benchmark.space.sample_unit(np.random.default_rng(0), 40)
+            )
+            config = benchmark.space.configs(drawn[:1])[0]
+            for task in benchmark.tasks:
+                many = task.evaluate_many(drawn)
+                assert task.evaluate(config) == many[0]
+                assert np.isfinite(many).all()
+            if benchmark.recorded is not None:
+                benchmark.recorded()
+    except HPOBenchOrderedError as error:
+        assert str(error)
+        return str(error)
+    return ""

@@ -1,0 +1,570 @@
+"""Artifacts of unknown origin: whatever is in them, there is one clear error, and no harm."""
+
+import importlib.util
+import io
+import json
+import os
+import re
+import struct
+import sys
+import time
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from hpobench_ordered import _arrays
+from hpobench_ordered._arrays import read_npz
+from hpobench_ordered.artifact import MAX_DEPTH, MAX_JSON, SUMS, Artifact
+from hpobench_ordered.bundle import BENCHMARK, CARD, EVALUATIONS
+from hpobench_ordered.errors import ArtifactError, HPOBenchOrderedError
+from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.surrogates import _stored
+from hpobench_ordered.surrogates.forest import LEAF
+from hpobench_ordered.verification import check_card
+
+HELPERS = importlib.util.spec_from_file_location(
+    "fuzz_helpers", Path(__file__).with_name("helpers.py")
+)
+assert HELPERS is not None and HELPERS.loader is not None
+helpers = importlib.util.module_from_spec(HELPERS)
+HELPERS.loader.exec_module(helpers)
+copy, edit_json, put, put_arrays = (
+    helpers.copy,
+    helpers.edit_json,
+    helpers.put,
+    helpers.put_arrays,
+)
+sign, surrogates, use, values = helpers.sign, helpers.surrogates, helpers.use, helpers.values
+
+FILES = (BENCHMARK, CARD, EVALUATIONS, "forest.npz", "nearest.npz", "table.npz", "apart.npz")
+ARRAY_FILES = FILES[2:]
+MEGABYTES = 10**6
+
+PLACE = st.floats(0, 1, exclude_max=True)
+fuzzed = settings(
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = helpers.write_artifact(tmp_path_factory.mktemp("whole") / "toy")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("damaged") / "toy"
+
+
+@pytest.fixture
+def damaged(whole: Path, folder: Path) -> Path:
+    return copy(whole, folder)
+
+
+@pytest.fixture
+def bounded() -> Iterator[None]:
+    """Neither gigabytes nor minutes."""
+    resource = pytest.importorskip("resource")
+    before, begin = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    yield
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown * (1 if sys.platform == "darwin" else 1024) < 600 * MEGABYTES
+    assert time.monotonic() - begin < 30
+
+
+def test_the_whole_artifact_is_accepted(whole: Path) -> None:
+    assert use(whole) == ""
+    spec = benchmark_spec(whole)
+    assert spec.artifact is not None
+    check_card(spec, spec.artifact)
+
+
+# -- bytes -----------------------------------------------------------------------------------------
+
+
+@fuzzed
+@given(
+    st.sampled_from(FILES), st.floats(0, 1, exclude_max=True), st.integers(1, 255), st.booleans()
+)
+def test_changed_bytes(
+    whole: Path, folder: Path, name: str, where: float, bits: int, is_signed: bool
+) -> None:
+    damaged = copy(whole, folder)
+    data = bytearray((damaged / name).read_bytes())
+    data[int(where * len(data))] ^= bits
+    (damaged / name).write_bytes(data)
+    if is_signed:
+        sign(damaged)
+        use(damaged)
+    else:
+        assert "SHA-256 is not the recorded one" in use(damaged)
+
+
+@fuzzed
+@given(st.sampled_from(FILES), st.floats(0, 1, exclude_max=True))
+def test_truncated_files(whole: Path, folder: Path, name: str, where: float) -> None:
+    damaged = copy(whole, folder)
+    data = (damaged / name).read_bytes()
+    put(damaged, name, data[: int(where * len(data))])
+    kept = bool(where * len(data) >= len(data) - 1) and name.endswith("json")  # the last newline
+    assert use(damaged) or kept
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("other", FILES)
+def test_swapped_files(whole: Path, damaged: Path, name: str, other: str) -> None:
+    put(damaged, name, (whole / other).read_bytes())
+    assert bool(use(damaged)) == (name != other)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("other", ["newsvendor", "xgboost-mnist", "openml-svm"])
+def test_files_of_another_benchmark(damaged: Path, name: str, other: str) -> None:
+    packaged = Artifact.packaged(other)
+    theirs = "forest.npz" if name in ("apart.npz", "nearest.npz") else name
+    if theirs not in packaged.sums():
+        theirs = next(n for n in packaged.sums() if n.endswith("npz"))
+    put(damaged, name, packaged.read(theirs))
+    problem = use(damaged)
+    if name != CARD:
+        assert problem
+    spec = benchmark_spec(damaged) if name == CARD else None
+    if spec is not None and spec.artifact is not None:
+        with pytest.raises(ArtifactError, match="the card is of"):
+            check_card(spec, spec.artifact)
+
+
+# -- names and links -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../secret", "/etc/passwd", "x/../../secret", "C:\\secret", "..", ".", "", "a\\b", "\0", "~"],
+)
+def test_names_that_lead_elsewhere(damaged: Path, name: str) -> None:
+    (damaged.parent / "secret").write_text("{}")
+    with (damaged / SUMS).open("a") as file:
+        file.write(f"{'0' * 64}  {name}\n")
+    assert "SHA256SUMS" in use(damaged)
+    sign(damaged)
+    edit_json(damaged, BENCHMARK, lambda c: c["surrogates"]["forest"].update(file=name) or c)
+    assert use(damaged)
+
+
+@given(st.text(max_size=80))
+@fuzzed
+def test_any_list_of_hashes(whole: Path, folder: Path, text: str) -> None:
+    damaged = copy(whole, folder)
+    (damaged / SUMS).write_text(text, encoding="utf-8", errors="surrogateescape", newline="")
+    assert use(damaged)
+
+
+def test_a_file_listed_twice(damaged: Path) -> None:
+    lines = (damaged / SUMS).read_text()
+    (damaged / SUMS).write_text(lines + lines)
+    assert "one more file" in use(damaged)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
+@pytest.mark.parametrize("name", [BENCHMARK, SUMS, "forest.npz"])
+def test_links_out_of_the_folder(whole: Path, damaged: Path, name: str) -> None:
+    (damaged / name).unlink()
+    (damaged / name).symlink_to(whole / name)
+    assert "outside of the artifact's folder" in use(damaged)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no pipes")
+def test_a_pipe_is_not_waited_for(damaged: Path) -> None:
+    (damaged / CARD).unlink()
+    os.mkfifo(damaged / CARD)
+    assert "not a regular file" in use(damaged)
+
+
+# -- JSON ------------------------------------------------------------------------------------------
+
+ANY_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.sampled_from([10**400, -(10**400), 1e308, -1e308, 5e-324, 0, -1, 2**63])
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=10)
+    | st.sampled_from(
+        ["TABLE", "PER_TASK", "MAXIMIZE", "maximize", "size", "kernel", "AND", "nan"]
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+def places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    items = content.items() if isinstance(content, dict) else ()
+    for key, value in enumerate(content) if isinstance(content, list) else items:
+        yield from places(value, (*path, key))
+
+
+def changed(content: Any, path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> Any:
+    holder = {"": content}
+    parent: Any = holder
+    for key in ("", *path)[:-1]:
+        parent = parent[key]
+    change(parent, ("", *path)[-1])
+    return holder.get("")
+
+
+@settings(parent=fuzzed, max_examples=50)
+@given(st.sampled_from([BENCHMARK, CARD]), st.data())
+def test_any_json_in_any_place(whole: Path, folder: Path, name: str, data: st.DataObject) -> None:
+    damaged = copy(whole, folder)
+    content = json.loads((damaged / name).read_text())
+    for _ in range(data.draw(st.integers(1, 2))):
+        path = data.draw(st.sampled_from(list(places(content))))
+        if data.draw(st.booleans()):
+            value = data.draw(ANY_JSON)
+            content = changed(content, path, lambda p, k, v=value: p.__setitem__(k, v))  # type: ignore[misc]
+        else:
+            content = changed(content, path, lambda p, k: p.__delitem__(k))
+    put(damaged, name, json.dumps(content).encode())
+    problem = use(damaged)
+    if problem == "":
+        spec = benchmark_spec(damaged)
+        assert spec.artifact is not None
+        try:
+            check_card(spec, spec.artifact)
+        except HPOBenchOrderedError as error:
+            assert str(error)
+
+
+@pytest.mark.usefixtures("bounded")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": 1, "a": 2}', "'a' is there twice"),
+        ('{"a": NaN}', "NaN is not a number"),
+        ('{"a": -Infinity}', "-Infinity is not a number"),
+        ('{"a": 1e999}', "beyond all floats"),
+        ('{"a": ' + "9" * 10_000 + "}", "integer string conversion"),
+        ("[" * 100_000 + "]" * 100_000, "not JSON"),
+        ("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1), "nested more than"),
+        ('{"a":' * 500 + "1" + "}" * 500, "nested more than"),
+        ("[" + "[]," * (MAX_JSON // 16) + "1]", "not a quality card|malformed"),
+        (" " * (MAX_JSON + 1) + "1", f"larger than the {MAX_JSON} bytes"),
+    ],
+    ids=range(10),
+)
+@pytest.mark.parametrize("name", [BENCHMARK, CARD])
+def test_hostile_json(damaged: Path, name: str, text: str, message: str) -> None:
+    put(damaged, name, text.encode())
+    assert re.search(message, use(damaged))
+
+
+def many_hyperparameters(content: Any) -> Any:
+    item = content["space"]["hyperparameters"][0]
+    content["space"]["hyperparameters"] = [{**item, "name": f"x{i}"} for i in range(3_000)]
+    return content
+
+
+def joined_of_nothing(content: Any) -> Any:
+    condition = {"type": "AND", "child": "kernel", "conditions": []}
+    content["space"]["conditions"] = [condition]
+    return content
+
+
+def too_wide(content: Any) -> Any:
+    item = {"type": "uniform_float", "name": "x", "lower": -1e308, "upper": 1e308, "log": False}
+    content["space"]["hyperparameters"][0] = {**item, "default_value": 0.0}
+    return content
+
+
+@pytest.mark.usefixtures("bounded")
+@pytest.mark.parametrize("change", [many_hyperparameters, joined_of_nothing, too_wide])
+def test_hostile_spaces(damaged: Path, change: Callable[[Any], Any]) -> None:
+    edit_json(damaged, BENCHMARK, change)
+    assert "the search space is described wrongly" in use(damaged)
+
+
+# -- arrays ----------------------------------------------------------------------------------------
+
+TYPES = ("O", "U5", "c16", "f2", ">f8", "f4", "f8", "i8", ">i4", "i4", "u2", "u1", "i1", "b1", "S3")
+EXTREMES = (np.nan, np.inf, -np.inf, -1, 0, 1, 254, 255, 65535, 2**31 - 1, 1e300, -1e300, 0.5)
+
+
+def other_type(array: NDArray[Any], kind: str) -> NDArray[Any]:
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of parts of complex numbers that are lost
+        try:
+            return array.astype(kind)
+        except ValueError:  # a text that is no number
+            return np.zeros(array.shape, dtype=kind)
+
+
+def other_shape(array: NDArray[Any], which: int) -> NDArray[Any]:
+    flat = array.ravel()
+    shapes = (
+        flat,
+        array.T,
+        array[None],
+        flat[:0],
+        np.concatenate([flat, flat]),
+        array[:-1] if array.ndim else array[None],
+        np.zeros((), dtype=array.dtype),
+        np.repeat(array[None], 2, axis=0),
+        np.zeros((0, 10**6), dtype=array.dtype),
+    )
+    return shapes[which % len(shapes)]
+
+
+@settings(parent=fuzzed, max_examples=80)
+@given(st.sampled_from(ARRAY_FILES), st.data())
+def test_any_array(whole: Path, folder: Path, name: str, data: st.DataObject) -> None:
+    damaged = copy(whole, folder)
+    with np.load(damaged / name) as stored:
+        arrays = dict(stored)
+    for _ in range(data.draw(st.integers(1, 3))):
+        key = data.draw(st.sampled_from(sorted(arrays)))
+        array, what = arrays[key], data.draw(st.sampled_from(["type", "shape", "value", "lost"]))
+        if what == "type":
+            arrays[key] = other_type(array, data.draw(st.sampled_from(TYPES)))
+        elif what == "shape":
+            arrays[key] = other_shape(array, data.draw(st.integers(0, 8)))
+        elif what == "value" and array.dtype.kind in "iuf" and array.size:
+            position = data.draw(st.integers(0, array.size - 1))
+            with np.errstate(all="ignore"):
+                value = np.array(data.draw(st.sampled_from(EXTREMES))).astype(array.dtype)
+            arrays[key] = array.copy()
+            arrays[key].reshape(-1)[position] = value
+        elif len(arrays) > 1:
+            arrays[data.draw(st.text(max_size=3))] = arrays.pop(key)
+    put_arrays(damaged, name, arrays)
+    use(damaged)
+
+
+@settings(parent=fuzzed, max_examples=50)
+@given(
+    st.lists(st.sampled_from([0, 1, 2, 3, 4, 7, 200, LEAF]), min_size=1, max_size=9),
+    st.lists(st.integers(-1, 9), min_size=1, max_size=3),
+)
+def test_any_tree(whole: Path, folder: Path, feature: list[int], nodes: list[int]) -> None:
+    """Nodes of arbitrary trees: what is no tree, or refers to nothing, never reaches a kernel."""
+    damaged = copy(whole, folder)
+    arrays = surrogates()["forest"][1].to_arrays()
+    leaves = feature.count(LEAF)
+    arrays |= {
+        "feature": np.array(feature, dtype=np.uint8),
+        "nodes": np.array(nodes, dtype=np.int32),
+        "threshold": np.zeros(len(feature) - leaves, dtype=np.float32),
+        "codes": np.ones((2, leaves), dtype=np.uint16),
+    }
+    put_arrays(damaged, "forest.npz", arrays)
+    edit_json(
+        damaged, BENCHMARK, lambda c: {**c, "surrogates": {"forest": c["surrogates"]["forest"]}}
+    )
+    problem = use(damaged)
+    assert bool(problem) != are_trees(feature, nodes)
+
+
+def are_trees(feature: list[int], nodes: list[int]) -> bool:
+    """Whether all nodes are whole trees, depth first; by recursion."""
+    rest = list(feature)
+
+    def tree() -> int:
+        first = rest.pop(0)
+        return 1 if first == LEAF else 1 + tree() + tree()
+
+    try:
+        sizes = [tree() for _ in nodes]
+    except IndexError:
+        return False
+    return sizes == nodes and not rest and all(f == LEAF or f < 4 for f in feature)
+
+
+def npy(descr: str, shape: str, data: bytes = b"") -> bytes:
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
+
+
+def npz(members: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def bomb() -> bytes:
+    """Half a gigabyte of zeros in half a megabyte."""
+    buffer = io.BytesIO()
+    with (
+        zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("codes.npy", "w", force_zip64=True) as file,
+    ):
+        file.write(npy("<f8", f"({2**26},)"))
+        for _ in range(2**5):
+            file.write(bytes(2**24))
+    return buffer.getvalue()
+
+
+def lying_bomb() -> bytes:
+    """A bomb whose directory says that it is small."""
+    data = bytearray(bomb())
+    entry = data.rindex(b"PK\x01\x02")
+    data[entry + 24 : entry + 28] = struct.pack("<I", 1000)
+    return bytes(data)
+
+
+HOSTILE = {
+    "terabytes": lambda: npz({"codes.npy": npy("<f8", "(1000, 1000, 1000, 1000)")}),
+    "overflow": lambda: npz({"codes.npy": npy("<f8", "(999999999, 999999999, 999999999)")}),
+    "negative": lambda: npz({"codes.npy": npy("<f8", "(-1,)")}),
+    "empty and long": lambda: npz({"codes.npy": npy("<f8", "(0, 99999999999999999999)")}),
+    "long text": lambda: npz({"kind.npy": npy("<U999999999", "(999,)")}),
+    "code": lambda: npz({"codes.npy": npy("__import__('os')", "(1,)")}),
+    "bomb": bomb,
+    "lying bomb": lying_bomb,
+    "bzip2": lambda: npz({"codes.npy": npy("<f8", "(1,)", bytes(8))}, zipfile.ZIP_BZIP2),
+    "lzma": lambda: npz({"codes.npy": npy("<f8", "(1,)", bytes(8))}, zipfile.ZIP_LZMA),
+    "many": lambda: npz({f"{i}.npy": b"" for i in range(25_000)}, zipfile.ZIP_STORED),
+    "no array": lambda: npz({"codes.txt": b"1"}),
+    "in a folder": lambda: npz({"../../codes.npy": npy("<f8", "(1,)", bytes(8))}),
+}
+
+
+@pytest.mark.usefixtures("bounded")
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_array_files(damaged: Path, kind: str) -> None:
+    put(damaged, "table.npz", HOSTILE[kind]())
+    assert "table" in use(damaged)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_arrays_of_one_name() -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for _ in range(2):
+            archive.writestr("a.npy", npy("<f8", "(1,)", bytes(8)))
+    with pytest.raises(ValueError, match="two arrays of one name"):
+        read_npz(buffer.getvalue())
+
+
+def test_limits_of_array_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = npz({"a.npy": npy("|i1", "(1000,)", bytes(1000))})
+    assert read_npz(data)["a"].shape == (1000,)
+    monkeypatch.setattr(_arrays, "MAX_VALUES", 999)
+    with pytest.raises(ValueError, match="more than 999 values"):
+        read_npz(data)
+    monkeypatch.setattr(_arrays, "MAX_UNPACKED", 999)
+    with pytest.raises(ValueError, match="bytes when unpacked, more than the 999"):
+        read_npz(data)
+
+
+@given(st.binary(max_size=300))
+@fuzzed
+def test_any_bytes_as_an_array_file(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read_npz(data)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("kind", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "U3"])
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (2, 0, 3)])
+def test_arrays_are_read_as_numpy_reads_them(kind: str, order: Any, shape: tuple[int, ...]) -> None:
+    array = np.array(np.random.default_rng(0).integers(0, 99, shape)).astype(kind, order=order)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, array=array)
+    found = read_npz(buffer.getvalue())["array"]
+    assert (found.dtype, found.shape) == (array.dtype, array.shape)
+    np.testing.assert_array_equal(found, array)
+
+
+@pytest.mark.usefixtures("bounded")
+def test_a_tree_as_deep_as_it_is_large(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_stored, "MAX_TREE", 2**13)  # smaller than it is, for a shorter test
+    depth = _stored.MAX_TREE // 2 - 1
+    arrays = surrogates()["forest"][1].to_arrays()
+    feature = np.tile(np.array([0, LEAF], dtype=np.uint8), depth)
+    arrays |= {
+        "feature": np.append(feature, np.uint8(LEAF)),
+        "nodes": np.array([2 * depth + 1], dtype=np.int32),
+        "threshold": np.zeros(depth, dtype=np.float32),
+        "codes": np.ones((2, depth + 1), dtype=np.uint16),
+    }
+    put_arrays(damaged, "forest.npz", arrays)
+    assert use(damaged) == ""
+    arrays["nodes"] = np.array([2 * depth + 100_000], dtype=np.int32)
+    put_arrays(damaged, "forest.npz", arrays)
+    assert "at most" in use(damaged)
+
+
+# -- claims ----------------------------------------------------------------------------------------
+
+
+def other_best_value(content: Any, surrogate: str, by: float) -> Any:
+    content["surrogates"][surrogate]["best_values"][1] += by
+    return content
+
+
+@pytest.mark.parametrize("surrogate", ["forest", "nearest", "table", "apart"])
+@pytest.mark.parametrize("by", [1e-6, 1e-3, -1e-3, 1e3, -1e3])
+def test_another_best_value_is_noticed(damaged: Path, surrogate: str, by: float) -> None:
+    if surrogate == "forest" and by == -1e-3:
+        by = -1.0  # of a mixture of two outputs only the range is known
+    edit_json(damaged, BENCHMARK, lambda content: other_best_value(content, surrogate, by))
+    spec = benchmark_spec(damaged)
+    assert spec.artifact is not None
+    with pytest.raises(ArtifactError, match=f"of task 'late' on surrogate '{surrogate}'"):
+        check_card(spec, spec.artifact)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"benchmark": "toys"}, "the card is of"),
+        ({"licence": "MIT"}, "the card is of"),
+        ({"size": 5}, "5 bytes of arrays"),
+        ({"evaluations": 49}, "49 evaluations of 24"),
+        ({"configurations": 23}, "48 evaluations of 23"),
+        ({"surrogate": "TABLE"}, "the card is of a TABLE, the surrogate a FOREST"),
+        ({"folds": 0}, "by 0-fold"),
+        ({"folds": 1}, "impossible"),
+        ({"figures": []}, r"figures of \[\]"),
+        ({"versions": {}}, "which Python"),
+        ({"comparisons": {"surrogate nearest": {}}}, "no seed"),
+    ],
+)
+def test_other_claims_are_noticed(damaged: Path, change: dict[str, Any], message: str) -> None:
+    edit_json(damaged, CARD, lambda content: {**content, **change})
+    spec = benchmark_spec(damaged)
+    assert spec.artifact is not None
+    with pytest.raises(ArtifactError, match=message):
+        check_card(spec, spec.artifact)
+
+
+@pytest.mark.parametrize(
+    "figures", [{"r2": 1.1}, {"spearman": -1.2}, {"top_decile": 1.5}, {"r2": 0.999}]
+)
+def test_impossible_figures_are_noticed(damaged: Path, figures: dict[str, float]) -> None:
+    def change(content: Any) -> Any:
+        content["figures"][1] |= figures
+        return content
+
+    edit_json(damaged, CARD, change)
+    spec = benchmark_spec(damaged)
+    assert spec.artifact is not None
+    with pytest.raises(ArtifactError, match=r"impossible figures|cross-validated R2 of 0\.999"):
+        check_card(spec, spec.artifact)
+
+
+def test_values_are_all_configurations() -> None:
+    assert len(np.unique(values(), axis=0)) == 24
