@@ -102,6 +102,10 @@ class SuggestionTimeoutError(MethodError):
     """A method took longer than it may."""
 
 
+class DamagedFilesWarning(UserWarning):
+    """Files of a result store were damaged, and were moved out of the way."""
+
+
 class FailedRunsWarning(UserWarning):
     """Runs of an experiment failed; the others are finished."""
 

@@ -156,7 +156,7 @@ def trial_arrays(
 
     Args:
         results: One row a trial, as `Store.read` gives, of one benchmark, surrogate and protocol.
-        methods: Names of the methods, in the order wanted.
+        methods: Names of the methods, in the order wanted; others are left out.
         columns: Names of columns of numbers, such as "loss".
 
     Returns:

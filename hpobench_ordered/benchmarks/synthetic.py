@@ -243,7 +243,8 @@ class SyntheticFamily:
         """The benchmark of that name; None if the name does not follow the pattern."""
         functions = "|".join(FUNCTIONS)
         match = re.fullmatch(
-            rf"({functions})(-ordered)?-seed-(0|[1-9][0-9]{{0,17}})(?:-tasks-([1-9][0-9]{{0,5}}))?", name
+            rf"({functions})(-ordered)?-seed-(0|[1-9][0-9]{{0,17}})(?:-tasks-([1-9][0-9]{{0,5}}))?",
+            name,
         )
         if match is None:
             return None

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hpobench_ordered.experiment.api import Results
 
 METHODS = (RANDOM_SEARCH, "bo", "simple-ordered")
+MEASURES = ("score", "regret", "rank")
+"""Those that are printed; the report has more."""
 MOST_SEEDS = 1_000_000
 
 EPILOG = """\b
@@ -271,15 +273,14 @@ def _report(results: "Results | Path", folder: Path) -> None:
 
     written = api.report(results, folder)
     for item in written.benchmarks:
-        header, *rows = summary_rows(item)
+        header, *rows = summary_rows(item, MEASURES)
         print_table(header, rows, title=item.title)
         click.echo("".join(f"{note}\n" for note in item.notes()))
     for paragraph in LEGEND:
         click.echo(click.wrap_text(paragraph, PIPE_WIDTH))
     for note in written.unscored:
-        say(f"not scored: {note}")
-    for path in written.files:
-        click.echo(str(path))
+        say(f"not compared: {note}")
+    click.echo(f"{written.page} and {len(written.files) - 1} more files in {folder}")
 
 
 def _with_reference(methods: tuple[str, ...]) -> tuple[str, ...]:

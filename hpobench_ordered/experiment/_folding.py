@@ -16,6 +16,7 @@ from hpobench_ordered.experiment._segments import (
     describe_segment,
     encode_folded,
     folded_name,
+    is_same,
     load_segment,
     run_tables,
 )
@@ -112,7 +113,7 @@ def _write(group: _Group, folded: Path) -> None:
     write_atomically(path, encode_folded(tables, group.cells))
     segment, table = load_segment(path)
     written = run_tables(segment, table)
-    if not all(written[key].equals(run) for key, run in tables.items()):
+    if not all(is_same(written[key], run) for key, run in tables.items()):
         raise StoreError(f"{path} is not what was written to it")
     for source in group.sources:
         if source != path:

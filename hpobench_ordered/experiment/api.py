@@ -206,8 +206,8 @@ def report(results: Results | str | Path, folder: str | Path) -> "Report":
         Scores by benchmark, and the files written.
 
     Raises:
-        StoreError: There are no results, or the folder cannot be written.
-        ExperimentError: Nothing of the results can be compared.
+        StoreError: The results cannot be read, or the folder cannot be written.
+        ExperimentError: There are no runs.
 
     Examples:
         >>> import tempfile
@@ -221,15 +221,22 @@ def report(results: Results | str | Path, folder: str | Path) -> "Report":
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     written = hbo.report(result, folder)
     """
-    from hpobench_ordered.reporting import write_report
+    from hpobench_ordered.reporting import ReportInput, write_report
 
     if isinstance(results, Results):
         store, found = results.store, results.overview()
     else:
         store = Store(Path(results))
         found = overview(store)
-    frame = store.read(found.keys(State.DONE))
-    return write_report(frame, Path(folder))
+    done = found.keys(State.DONE)
+    timings = store.records.timings()
+    given = ReportInput(
+        trials=store.read(done) if done else store.no_trials(),
+        overview=found,
+        timings=timings[timings["key"].isin(done)],
+        configurations=store.configurations,
+    )
+    return write_report(given, Path(folder))
 
 
 # -- internals -------------------------------------------------------------------------------------

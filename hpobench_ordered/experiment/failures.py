@@ -1,7 +1,8 @@
 """Failed runs: what went wrong, and where; each a JSON file in a store."""
 
+import re
 import traceback
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,9 +12,15 @@ from hpobench_ordered.errors import (
     StoreError,
     SuggestionTimeoutError,
 )
+from hpobench_ordered.experiment._identity import cell_of, check_key
 
 if TYPE_CHECKING:
     from hpobench_ordered.experiment.plan import Cell
+
+MAX_MESSAGE, MAX_TRACEBACK = 10_000, 200_000
+"""Most characters that are kept: the beginning of a message, the end of a traceback."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Reason(Enum):
@@ -100,19 +107,36 @@ class Failure:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self) | {"reason": self.reason.value}
+        """As JSON; what is very long is cut."""
+        return asdict(self) | {
+            "reason": self.reason.value,
+            "message": self.message[:MAX_MESSAGE],
+            "traceback": self.traceback[-MAX_TRACEBACK:],
+        }
 
     @classmethod
     def from_json(cls, record: Any) -> Self:
-        """Read what `to_json` gave.
+        """Read what `to_json` gave; what a terminal cannot show of its texts is replaced.
 
         Raises:
-            StoreError: It is something else.
+            StoreError: It is something else, or of another run than its key says.
         """
-        names = {field.name for field in fields(cls)}
         try:
-            kept = {name: value for name, value in record.items() if name in names}
-            return cls(**(kept | {"reason": Reason(record["reason"])}))
+            cell: dict[str, Any] = cell_of(record)
+            check_key(record["key"], cell)
+            reason = Reason(record["reason"])
+            told: dict[str, Any] = {name: _shown(record.get(name, "")) for name in _TOLD}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise StoreError(f"not the record of a failed run: {error}") from None
+        return cls(key=record["key"], **cell, reason=reason, **told)
+
+
+# -- internals -------------------------------------------------------------------------------------
+
+_TOLD = ("message", "task", "when", "traceback")
+
+
+def _shown(text: object) -> str:
+    if not isinstance(text, str):
+        raise TypeError("what went wrong is no text")
+    return _CONTROL.sub("\ufffd", text)[-MAX_TRACEBACK:]

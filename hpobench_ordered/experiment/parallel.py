@@ -2,6 +2,7 @@
 
 import faulthandler
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered.errors import (
+    DamagedFilesWarning,
     ExperimentError,
     MethodError,
     MissingExtraError,
@@ -86,6 +88,7 @@ def run_cells(
     # A relative path means something else in a worker of another machine or folder.
     store = Store(Path(store.folder).absolute())
     store.prepare()
+    _set_aside(store)
     store.records.forget_progress(store.records.in_progress(alive=False))
     total, left, fruitless = len(cells), _unfinished(cells, store), 0
     report = progress or (lambda done, total: None)
@@ -100,6 +103,7 @@ def run_cells(
                         store.fold(at_least=FOLD_AT)
             except _deaths():
                 _run_suspects(left, pool)
+                report(total - len(_unfinished(cells, store)), total)
             left = _unfinished(cells, store)
             fruitless = fruitless + 1 if len(left) == before else 0
             if fruitless == FRUITLESS:
@@ -107,7 +111,6 @@ def run_cells(
                     f"processes ended {FRUITLESS} times in a row before a run was finished: is "
                     "there enough memory?"
                 )
-    report(total, total)
     store.fold(at_least=FOLD_AT // 10)
 
 
@@ -208,6 +211,7 @@ class _Job:
             yield
             return
         path = self.store.records.crash_file(cell.key)
+        path.unlink(missing_ok=True)  # it may be a link
         with path.open("w") as file:
             faulthandler.enable(file)
             try:
@@ -234,6 +238,18 @@ def _run_suspects(cells: Sequence[Cell], pool: _Pool) -> None:
             if not store.has(cell.key):
                 store.records.write_failure(Failure.died(cell, store.records.crash_text(cell.key)))
             store.records.forget_progress([cell.key])
+
+
+def _set_aside(store: Store) -> None:
+    """Put damaged files of single runs out of the way, so that these are run again."""
+    moved = store.set_aside_damaged()
+    if moved:
+        warnings.warn(
+            f"{len(moved)} damaged files were moved to {moved[0].parent}, such as {moved[0].name}; "
+            "what was in them is run again",
+            DamagedFilesWarning,
+            stacklevel=4,
+        )
 
 
 def _unfinished(cells: Sequence[Cell], store: Store) -> list[Cell]:

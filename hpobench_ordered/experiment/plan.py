@@ -33,6 +33,9 @@ CONTENT_MARK = "+"
 IMPORT_MARK = ":"
 """Stands between a module and what is imported from it."""
 
+SEED_LIMIT = 2**63
+"""Seeds are kept as 64-bit integers."""
+
 PROTOCOL_STREAM = 1
 """Tells what a protocol draws from what the method draws."""
 
@@ -132,6 +135,9 @@ def plan(
     options = _options(specs, surrogates or {})
     chosen = [as_method_spec(method) for method in _several(methods, "methods")]
     names = [m.name for m in chosen]
+    for name in names:
+        if not name or not name.isprintable():
+            raise ExperimentError(f"a method's name is one line of text, got {name!r}")
     if len(set(names)) < len(names):
         raise ExperimentError(f"methods of the same name: {names}")
     numbers = _seeds(seeds)
@@ -301,6 +307,8 @@ def _seeds(given: Iterable[int]) -> list[int]:
         raise ExperimentError(f"seeds are whole numbers, got {given!r}") from None
     if any(seed < 0 for seed in seeds):
         raise ExperimentError(f"seeds are 0 or larger, got {min(seeds)}")
+    if any(seed >= SEED_LIMIT for seed in seeds):
+        raise ExperimentError(f"seeds are smaller than 2**63, got {max(seeds)}")
     return seeds
 
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -14,6 +14,21 @@ from typing import TYPE_CHECKING, Any
 from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment import _journal
+from hpobench_ordered.experiment._files import (
+    DamagedFileError,
+    listed,
+    printable,
+    read_bytes,
+    read_json,
+)
+from hpobench_ordered.experiment._identity import (
+    MAX_RUNS,
+    grid_size,
+    is_duration,
+    is_text,
+    is_whole,
+)
+from hpobench_ordered.experiment._sessions import checked_session
 from hpobench_ordered.experiment.failures import Failure
 
 if TYPE_CHECKING:
@@ -82,8 +97,8 @@ class Records:
         Raises:
             StoreError: A record is damaged.
         """
-        paths = sorted((self.folder / "failures").glob("*.json"))
-        return {path.stem: _read_failure(path) for path in paths}
+        paths = listed(self.folder / "failures", ".json")
+        return {path.stem: read_failure(path) for path in paths}
 
     def forget_failures(self, keys: Iterable[str]) -> None:
         """Remove the records of failed runs, so that they are run again.
@@ -107,6 +122,7 @@ class Records:
         path = self.folder / "running" / f"{key}.json"
         me = {"host": socket.gethostname(), "pid": os.getpid(), "started": now()}
         with writing(self.folder):
+            path.unlink(missing_ok=True)  # nothing is written through a link
             path.write_text(json.dumps(me))
         try:
             yield
@@ -120,8 +136,11 @@ class Records:
         Args:
             alive: Whether to give the former or the latter. Of a process on another machine
                 nobody can say, it is taken for alive.
+
+        Raises:
+            StoreError: The folder cannot be read.
         """
-        paths = (self.folder / "running").glob("*.json")
+        paths = listed(self.folder / "running", ".json")
         return frozenset(path.stem for path in paths if _is_alive(path) is alive)
 
     def forget_progress(self, keys: Iterable[str]) -> None:
@@ -137,8 +156,8 @@ class Records:
     def crash_text(self, key: str) -> str:
         """What it said, which is then removed."""
         path = self.crash_file(key)
-        with suppress(OSError):
-            text = path.read_text(errors="replace")
+        with suppress(OSError, StoreError):
+            text = read_bytes(path).decode(errors="replace")
             path.unlink()
             return text
         return ""
@@ -149,10 +168,11 @@ class Records:
         """Record what was asked for; returns its name, the same for the same.
 
         Raises:
-            StoreError: The folder cannot be written.
+            StoreError: The folder cannot be written, or these are too many runs for one store.
         """
-        text = json.dumps(grid, sort_keys=True, indent=1)
-        name = hashlib.sha256(text.encode()).hexdigest()[:20]
+        if grid_size(grid) > MAX_RUNS:
+            raise StoreError(f"a store is asked for at most {MAX_RUNS} runs; use several folders")
+        text, name = _named(grid)
         path = self.folder / "experiments" / f"{name}.json"
         with writing(self.folder):
             if not path.exists():
@@ -165,12 +185,13 @@ class Records:
         Raises:
             StoreError: A record is damaged.
         """
-        found = {}
-        for path in sorted((self.folder / "experiments").glob("*.json")):
-            try:
-                found[path.stem] = dict(json.loads(path.read_bytes()))
-            except (OSError, ValueError, TypeError, RecursionError) as error:
-                raise StoreError(f"{path} is damaged: {error}") from None
+        paths = listed(self.folder / "experiments", ".json")
+        found = {path.stem: read_experiment(path) for path in paths}
+        if sum(map(grid_size, found.values())) > MAX_RUNS:
+            raise StoreError(
+                f"{printable(self.folder / 'experiments')} asks for more than {MAX_RUNS} runs; "
+                "remove what is not needed any more"
+            )
         return found
 
     def write_session(self, session: Mapping[str, Any]) -> None:
@@ -183,8 +204,14 @@ class Records:
             _journal.append(self.folder / "sessions.jsonl", session)
 
     def sessions(self) -> tuple[dict[str, Any], ...]:
-        """The starts of the runner, earliest first."""
-        found = _journal.records(self.folder / SESSIONS)
+        """The starts of the runner, earliest first.
+
+        Of a session, what is not as the runner writes it is left out.
+
+        Raises:
+            StoreError: The file cannot be read.
+        """
+        found = map(checked_session, _journal.records(self.folder / SESSIONS))
         return tuple(sorted(found, key=lambda session: str(session.get("started"))))
 
     def write_timing(self, timing: Timing) -> None:
@@ -203,15 +230,14 @@ class Records:
             One row a run, with the attributes of `Timing` as columns. Damaged lines are left out;
             of several with the same key the last counts. A run may be without, if its process was
             killed between writing the two.
+
+        Raises:
+            StoreError: The file cannot be read.
         """
         import pandas as pd
 
-        columns = [field.name for field in fields(Timing)]
-        latest = {}
-        for record in _journal.records(self.folder / TIMINGS):
-            if record.keys() == set(columns):
-                latest[record["key"]] = record
-        return pd.DataFrame(list(latest.values()), columns=columns)
+        latest = {record["key"]: record for record in self._timings()}
+        return pd.DataFrame(list(latest.values()), columns=[f.name for f in fields(Timing)])
 
     def merge(self, other: "Records") -> None:
         """Take over the records of another store, but for runs in progress.
@@ -224,10 +250,13 @@ class Records:
         for grid in other.experiments().values():
             self.write_experiment(grid)
         with writing(self.folder):
-            for name in (SESSIONS, TIMINGS):
-                _journal.append_new(self.folder / name, other.folder / name)
+            _journal.append_new(self.folder / SESSIONS, other.sessions())
+            _journal.append_new(self.folder / TIMINGS, other._timings())
 
     # -- internals -----------------------------------------------------------------------------
+
+    def _timings(self) -> Iterator[dict[str, Any]]:
+        return filter(_is_timing, _journal.records(self.folder / TIMINGS))
 
     def _failure(self, key: str) -> Path:
         return self.folder / "failures" / f"{key}.json"
@@ -251,27 +280,75 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+def read_failure(path: Path) -> Failure:
+    """Read the record of a failed run.
+
+    Raises:
+        FileNotFoundError: The file is not there any more.
+        StoreError: It is damaged, or of another run than its name says.
+    """
+    record = read_json(path)
+    try:
+        failure = Failure.from_json(record)
+    except StoreError as error:
+        raise DamagedFileError(path, error) from None
+    if failure.key != path.stem:
+        raise DamagedFileError(path, "it is the record of another run")
+    return failure
+
+
+def read_experiment(path: Path) -> dict[str, Any]:
+    """Read what was asked for.
+
+    Raises:
+        FileNotFoundError: The file is not there any more.
+        StoreError: It is damaged, or something else than its name says.
+    """
+    grid = read_json(path)
+    try:
+        grid_size(grid)
+    except ValueError as error:
+        raise DamagedFileError(path, error) from None
+    if _named(grid)[1] != path.stem:
+        raise DamagedFileError(path, "it is another experiment than its name says")
+    return dict(grid)
+
+
 # -- internals -------------------------------------------------------------------------------------
 
 
-def _read_failure(path: Path) -> Failure:
-    try:
-        return Failure.from_json(json.loads(path.read_bytes()))
-    except (OSError, ValueError, RecursionError, StoreError) as error:
-        raise StoreError(f"{path} is damaged: {error}") from None
+def _named(grid: Mapping[str, Any]) -> tuple[str, str]:
+    """The text of an experiment, and the name that goes with it."""
+    text = json.dumps(grid, sort_keys=True, indent=1)
+    return text, hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def _is_timing(record: Mapping[str, Any]) -> bool:
+    """Whether a line says what `Timing` does."""
+    return record.keys() == _TIMING.keys() and all(
+        is_right(record[name]) for name, is_right in _TIMING.items()
+    )
+
+
+_CHECKS: dict[Any, Callable[[object], bool]] = {str: is_text, int: is_whole, float: is_duration}
+_TIMING = {field.name: _CHECKS[field.type] for field in fields(Timing)}
 
 
 def _is_alive(path: Path) -> bool | None:
     """Whether the process that wrote the file lives; None if the file is not there any more."""
     try:
-        me = json.loads(path.read_bytes())
-        host, pid = me["host"], int(me["pid"])
+        me = read_json(path)
+        host, pid = me["host"], me["pid"]
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (StoreError, KeyError, TypeError):
         return False  # half written when its process ended
     if host != socket.gethostname():
         return True
+    return is_whole(pid) and pid > 0 and _is_process(pid)
+
+
+def _is_process(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -8,6 +8,7 @@
     experiments/NAME.json   what was asked for
     sessions.jsonl          when, where and with what versions the runner was started
     timings.jsonl           how long each run took, one line a run
+    damaged/                files that were set aside because they could not be read
 
 A file is written under another name and then renamed, so a run is there as a whole or not at all.
 A run is the same bytes wherever and whenever it is made; how long it took is not, and therefore
@@ -27,11 +28,21 @@ import numpy as np
 
 from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.errors import StoreError
+from hpobench_ordered.experiment import _parquet
+from hpobench_ordered.experiment._files import (
+    DamagedFileError,
+    listed,
+    one_line,
+    printable,
+    read_json,
+)
 from hpobench_ordered.experiment._folding import fold
+from hpobench_ordered.experiment._parquet import KEY, TRIAL_TYPES
 from hpobench_ordered.experiment._segments import (
     CELL_COLUMNS,
+    FOLDED,
     FORMAT,
-    KEY,
+    RUNS,
     Segment,
     check_version,
     describe_segment,
@@ -41,7 +52,12 @@ from hpobench_ordered.experiment._segments import (
     run_tables,
 )
 from hpobench_ordered.experiment.failures import Failure
-from hpobench_ordered.experiment.records import Records, writing
+from hpobench_ordered.experiment.records import (
+    Records,
+    read_experiment,
+    read_failure,
+    writing,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,17 +66,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MARKER = "store.json"
-TRIAL_COLUMNS = (
-    "task",
-    "task_name",
-    "trial",
-    "value",
-    "loss",
-    "regret",
-    "fallbacks",
-    "optimiser",
-)
-CONFIG_PREFIX = "config."
+TRIAL_COLUMNS = tuple(TRIAL_TYPES)
+CONFIG_PREFIX = _parquet.CONFIG_PREFIX
+RUN_SUFFIX = ".parquet"
+DAMAGED = "damaged"
 ATTEMPTS = 5
 """How often runs are looked for while somebody else is folding them."""
 
@@ -84,12 +93,12 @@ class Store:
     @property
     def runs(self) -> Path:
         """Folder of the runs that are not folded."""
-        return self.folder / "runs"
+        return self.folder / RUNS
 
     @property
     def folded(self) -> Path:
         """Folder of the folded runs."""
-        return self.folder / "folded"
+        return self.folder / FOLDED
 
     @property
     def is_prepared(self) -> bool:
@@ -107,7 +116,7 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             # First of all: a folder with something else in it is not taken for a store.
             write_atomically(self.folder / MARKER, marker)
-            for name in ("runs", "folded", "failures", "running", "experiments"):
+            for name in (RUNS, FOLDED, "failures", "running", "experiments"):
                 (self.folder / name).mkdir(exist_ok=True)
 
     # -- finished runs -------------------------------------------------------------------------
@@ -153,6 +162,13 @@ class Store:
             StoreError: There is no run, or a file is damaged.
         """
         return self._read(keys, TRIAL_COLUMNS).to_pandas()
+
+    @staticmethod
+    def no_trials() -> "pd.DataFrame":
+        """What `read` would give of no runs: its columns, without a row."""
+        import pandas as pd
+
+        return pd.DataFrame(columns=[KEY, *CELL_COLUMNS, *TRIAL_COLUMNS])
 
     def configurations(self, keys: Iterable[str]) -> "pd.DataFrame":
         """Read the configurations of runs on one benchmark, one row a trial.
@@ -209,6 +225,34 @@ class Store:
         finished = self.keys()
         return {k: failure for k, failure in self.records.failures().items() if k not in finished}
 
+    def set_aside_damaged(self) -> list[Path]:
+        """Move what is damaged out of the way, so that it is made again.
+
+        That are files of one run, records of failed runs and of what was asked for. A file of many
+        runs stays where it is: whether to give all of them up is not decided here.
+
+        Returns:
+            Where the files are now: in the folder "damaged".
+
+        Raises:
+            StoreError: A file is of another version, or the folder cannot be written.
+        """
+        readers = (
+            (RUNS, RUN_SUFFIX, load_segment),
+            ("failures", ".json", read_failure),
+            ("experiments", ".json", read_experiment),
+        )
+        moved = []
+        for name, suffix, read in readers:
+            for path in listed(self.folder / name, suffix):
+                try:
+                    read(path)
+                except FileNotFoundError:  # just folded
+                    continue
+                except DamagedFileError:
+                    moved.append(self._set_aside(path))
+        return moved
+
     def fold(self, *, at_least: int = 1) -> int:
         """Put the runs that have a file of their own into files of many.
 
@@ -223,6 +267,7 @@ class Store:
         Raises:
             StoreError: The folder cannot be written.
         """
+        self._paths()  # raises if a folder is a link: nothing is removed elsewhere
         with writing(self.folder):
             return fold(self.runs, self.folded, at_least=at_least)
 
@@ -236,10 +281,7 @@ class Store:
         """
         self.prepare()
         mine = self.keys()
-        for path in other._paths():
-            if not mine.issuperset(describe_segment(path).keys):
-                with writing(self.folder):
-                    write_atomically(self.folder / path.parent.name / path.name, path.read_bytes())
+        other._patiently(lambda: self._take(other._paths(), mine))
         self.records.merge(other.records)
         self.records.forget_failures(self.keys())
 
@@ -247,32 +289,53 @@ class Store:
 
     def _check(self) -> None:
         marker = self.folder / MARKER
-        if not self.folder.exists():
-            return
-        if not self.folder.is_dir():
-            raise StoreError(f"{self.folder} is not a folder")
-        if not marker.exists():
-            if any(not path.name.startswith(f".{MARKER}") for path in self.folder.iterdir()):
+        try:
+            if not self.folder.exists():
+                return
+            if not self.folder.is_dir():
+                raise StoreError(f"{printable(self.folder)} is not a folder")
+            names = {path.name for path in self.folder.iterdir()}
+        except (OSError, ValueError) as error:
+            raise StoreError(
+                f"{printable(self.folder)} cannot be read: {one_line(error)}"
+            ) from None
+        if MARKER not in names:
+            if any(not name.startswith(f".{MARKER}") for name in names):
                 raise StoreError(
-                    f"{self.folder} is not empty and not a result store; choose another folder"
+                    f"{printable(self.folder)} is not empty and not a result store; choose another "
+                    "folder"
                 )
             return
-        try:
-            content = json.loads(marker.read_text())
-            written = content["format"], content["version"]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise StoreError(f"{marker} is damaged: {error}") from None
-        check_version(self.folder, *written)
+        content = read_json(marker)
+        if not isinstance(content, dict):
+            raise StoreError(f"{printable(marker)} is damaged: it does not say what it is")
+        check_version(self.folder, content.get("format"), content.get("version"))
 
     def _paths(self) -> Sequence[Path]:
         """All files of runs; folded ones last, so that nothing is missed that is just folded."""
-        return [*sorted(self.runs.glob("*.parquet")), *sorted(self.folded.glob("*.parquet"))]
+        return [*listed(self.runs, RUN_SUFFIX), *listed(self.folded, RUN_SUFFIX)]
 
     def _places(self) -> dict[str, Path]:
         """Where each finished run is."""
-        loose = {path.stem: path for path in self.runs.glob("*.parquet")}
-        folded = map(describe_segment, sorted(self.folded.glob("*.parquet")))
+        loose = {path.stem: path for path in listed(self.runs, RUN_SUFFIX)}
+        folded = map(describe_segment, listed(self.folded, RUN_SUFFIX))
         return loose | {key: segment.path for segment in folded for key in segment.keys}
+
+    def _set_aside(self, path: Path) -> Path:
+        """Move a file to the folder of damaged ones; of the same name the last is kept."""
+        damaged = self.folder / DAMAGED
+        with writing(self.folder), suppress(FileNotFoundError):
+            damaged.mkdir(exist_ok=True)
+            path.replace(damaged / path.name)
+        return damaged / path.name
+
+    def _take(self, paths: Iterable[Path], mine: frozenset[str]) -> None:
+        """Copy files of another store that hold other runs than there are here; others not read."""
+        for path in paths:
+            if not mine.issuperset(describe_segment(path).keys):
+                load_segment(path)  # a damaged file is not passed on
+                with writing(self.folder):
+                    write_atomically(self.folder / path.parent.name / path.name, path.read_bytes())
 
     def _patiently(self, look: Callable[[], T]) -> T:
         """Look again if a file has just been folded into another."""
@@ -284,20 +347,6 @@ class Store:
         except FileNotFoundError as error:
             raise StoreError(f"{error.filename} vanished while it was read") from None
 
-    def _tables(
-        self, keys: Iterable[str] | None = None, columns: Sequence[str] | None = None
-    ) -> "dict[str, pa.Table]":
-        wanted = None if keys is None else frozenset(keys)
-        loaded = self._patiently(lambda: self._load(wanted, columns))
-        found = {}
-        for segment, table in loaded:
-            for key, run in run_tables(segment, table).items():
-                if wanted is None or key in wanted:
-                    found[key] = run
-        if not found:
-            raise StoreError(f"no finished runs in {self.folder}")
-        return found
-
     def _read(self, keys: Iterable[str] | None, columns: Sequence[str] | None) -> "pa.Table":
         """Runs with what identifies them, one row a trial, in the order of their keys."""
         import pyarrow as pa
@@ -308,7 +357,7 @@ class Store:
             raise StoreError(f"no finished runs in {self.folder}")
         try:
             trials = pa.concat_tables(table.replace_schema_metadata() for _, table in loaded)
-        except pa.ArrowInvalid:
+        except pa.ArrowException:
             raise StoreError("runs on several benchmarks have different hyperparameters") from None
         cells = [(key, cell) for segment, _ in loaded for key, cell in segment.cells.items()]
         rows = np.concatenate([segment.rows for segment, _ in loaded]).astype(np.int64)

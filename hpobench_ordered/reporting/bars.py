@@ -1,11 +1,12 @@
 """Bars of normalised scores by task, as in Hellan et al. (2023), figure 5."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._typing import BoolArray, FloatArray
 from hpobench_ordered.analysis import Scores
 from hpobench_ordered.reporting.style import Style, tidy
 
@@ -20,6 +21,73 @@ HEADROOM = 1.07
 
 TOLERANCE = 1e-9
 """Relative amount by which a number may be above the plotted range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heights:
+    """What bars show, for methods in drawing order.
+
+    Attributes:
+        methods: Names of the methods, length A.
+        mean: Mean scores on the tasks shown, shape (A, T); NaN where undefined.
+        errors: Two standard errors, shape (A, T); 0 of one seed.
+        top: Upper end of the plotted range.
+    """
+
+    methods: tuple[str, ...]
+    mean: FloatArray
+    errors: FloatArray
+    top: float
+
+    @classmethod
+    def of(
+        cls,
+        scores: Scores,
+        *,
+        methods: Iterable[str],
+        trial: int,
+        tasks: Sequence[int],
+        top: float = np.inf,
+    ) -> "Heights":
+        """Means and errors of some tasks after a trial.
+
+        Args:
+            scores: The scores.
+            methods: Methods in drawing order; maybe more than there are scores of.
+            trial: The trial, counted from 1.
+            tasks: The tasks to show, from 0.
+            top: Upper end of the plotted range; lower where everything fits below.
+        """
+        shown = tuple(method for method in methods if method in scores.methods)
+        places = [scores.methods.index(method) for method in shown]
+        mean = scores.mean[places][:, list(tasks), trial - 1]
+        errors = scores.two_standard_errors[places][:, list(tasks), trial - 1]
+        errors = np.where(np.isnan(errors), 0.0, errors)  # of one seed
+        top = min(top, max(float(np.nanmax(mean + errors, initial=0)), 1.0))
+        return cls(shown, mean, errors, top)
+
+    @property
+    def is_above(self) -> BoolArray:
+        """Whether a mean is above the plotted range, shape (A, T)."""
+        # Random search ends at 100, give or take what floating point does.
+        return np.asarray(self.mean > self.top * (1 + TOLERANCE))
+
+    @property
+    def is_error_above(self) -> BoolArray:
+        """Whether the range of two standard errors alone is, shape (A, T)."""
+        reached = self.mean + self.errors > self.top * (1 + TOLERANCE)
+        return np.asarray(reached & ~self.is_above)
+
+    @property
+    def is_undefined(self) -> BoolArray:
+        """Whether a task has no score, shape (T,)."""
+        return np.asarray(np.isnan(self.mean).all(axis=0))
+
+    def places(self, method: int) -> FloatArray:
+        """Where the bars of a method stand, by its index, shape (T,); tasks are 1 apart."""
+        width = GROUP_WIDTH / len(self.methods)
+        tasks = np.arange(self.mean.shape[1], dtype=np.float64)
+        return np.asarray(tasks + (method + 0.5) * width - GROUP_WIDTH / 2)
 
 
 def draw_bars(
@@ -44,19 +112,16 @@ def draw_bars(
         tasks: The tasks to show, from 0.
         top: Upper end of the plotted range; lower where everything fits below.
     """
-    mean = scores.mean[:, list(tasks), trial - 1]
-    errors = scores.two_standard_errors[:, list(tasks), trial - 1]
-    errors = np.where(np.isnan(errors), 0.0, errors)  # of one seed
-    top = min(top, max(float(np.nanmax(mean + errors, initial=0)), 1.0))
-    shown = [method for method in looks if method in scores.methods]
-    width = GROUP_WIDTH / len(shown)
+    heights = Heights.of(scores, methods=looks, trial=trial, tasks=tasks, top=top)
+    top = heights.top
+    width = GROUP_WIDTH / len(heights.methods)
+    for a, method in enumerate(heights.methods):
+        x = heights.places(a)
+        height = np.minimum(heights.mean[a], top)
+        axes.bar(x, height, width, label=method, color=looks[method].colour)
+        _draw_errors(axes, x, heights, a)
     positions = np.arange(len(tasks), dtype=np.float64)
-    for place, method in enumerate(shown):
-        a = scores.methods.index(method)
-        x = positions + (place + 0.5) * width - GROUP_WIDTH / 2
-        axes.bar(x, np.minimum(mean[a], top), width, label=method, color=looks[method].colour)
-        _draw_errors(axes, x, mean[a], errors[a], top)
-    for position in positions[np.isnan(mean).all(axis=0)]:
+    for position in positions[heights.is_undefined]:
         axes.text(position, 0.03 * top, "undefined", ha="center", fontsize=7, color="dimgrey")
     axes.set_ylim(0, HEADROOM * top)
     axes.set_xlim(-0.55, len(positions) - 0.45)
@@ -65,16 +130,12 @@ def draw_bars(
     tidy(axes)
 
 
-def _draw_errors(
-    axes: "Axes", x: FloatArray, mean: FloatArray, errors: FloatArray, top: float
-) -> None:
+def _draw_errors(axes: "Axes", x: FloatArray, heights: Heights, a: int) -> None:
     """Draw the errors within the plotted range, and arrows for what is above it."""
-    # Random search ends at 100, give or take what floating point does.
-    inside = mean <= top * (1 + TOLERANCE)
-    lower, upper = errors[inside], np.clip(top - mean[inside], 0, errors[inside])
+    above, mean, errors = heights.is_above[a], heights.mean[a], heights.errors[a]
+    inside = ~(above | np.isnan(mean))
+    lower, upper = errors[inside], np.clip(heights.top - mean[inside], 0, errors[inside])
     axes.errorbar(x[inside], mean[inside], [lower, upper], fmt="none", ecolor="black", lw=0.8)
-    above = ~inside & ~np.isnan(mean)
-    error_above = inside & (mean + errors > top * (1 + TOLERANCE))
-    height = (1 + HEADROOM) / 2 * top
-    for which, colour in ((above, "black"), (error_above, "darkgrey")):
+    height = (1 + HEADROOM) / 2 * heights.top
+    for which, colour in ((above, "black"), (heights.is_error_above[a], "darkgrey")):
         axes.plot(x[which], np.full(which.sum(), height), "^", color=colour, ms=3.5)

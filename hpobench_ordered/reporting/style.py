@@ -21,40 +21,59 @@ class Style:
     """How a method is drawn.
 
     Attributes:
-        colour: Colour of bars, lines and points.
+        colour: Colour of bars, lines and points on white.
         marker: Marker of points.
         line: Line style of curves.
+        dark_colour: Colour on a dark page.
     """
 
     colour: str
     marker: str
     line: str
+    dark_colour: str
 
 
-# Any two colours stay apart (20 or more in CIELAB) for readers with any of the three kinds of
-# colour blindness as well; markers and lines tell the groups apart without colour.
+# Any two colours of the paper's methods stay apart (20 or more in CIELAB) for readers with any of
+# the three kinds of colour blindness as well, on white and on a dark page; those of other methods
+# stay 13 apart from these and from each other. All have a contrast of at least 3:1. Markers and
+# lines tell the groups apart without colour.
 STYLES: Mapping[str, Style] = {
-    "random-search": Style("#2B8056", "s", "-"),
-    "bo": Style("#94BF70", "s", "-"),
-    "bounding-box": Style("#7C1006", "^", "-."),
-    "zero-shot": Style("#D45002", "v", "-."),
-    "cts": Style("#FEB201", "P", "-."),
-    "transfer-bo": Style("#7819AD", "D", "--"),
-    "simple-ordered-shuffled": Style("#42C1FB", "X", "--"),
-    "simple-ordered": Style("#141B52", "o", "--"),
-    "simple-previous": Style("#C64DA1", "p", "--"),
-    "simple-previous-no-bo": Style("#E2B3CA", "X", "--"),
-    "dre-ordered": Style("#0134F7", "h", "--"),
+    "random-search": Style("#007553", "s", "-", "#37A36D"),
+    "bo": Style("#75974F", "s", "-", "#B6DC8C"),
+    "bounding-box": Style("#7C1006", "^", "-.", "#C4412F"),
+    "zero-shot": Style("#B53F0C", "v", "-.", "#E98335"),
+    "cts": Style("#D77B05", "P", "-.", "#FEC53A"),
+    "transfer-bo": Style("#7819AD", "D", "--", "#924A9F"),
+    "simple-ordered-shuffled": Style("#1C99CD", "X", "--", "#58C6F9"),
+    "simple-ordered": Style("#141B52", "o", "--", "#8668DB"),
+    "simple-previous": Style("#B63390", "p", "--", "#BE5C93"),
+    "simple-previous-no-bo": Style("#C18199", "X", "--", "#E8C9E1"),
+    "dre-ordered": Style("#0134F7", "h", "--", "#195AF2"),
 }
 """Looks of the paper's methods, in the order in which they are drawn."""
 
 SPARE = (
-    Style("#7F7F7F", "<", ":"),
-    Style("#8C6D46", ">", ":"),
-    Style("#222222", "8", ":"),
-    Style("#17A2A2", "d", ":"),
+    Style("#FF37C6", "<", ":", "#F397AA"),
+    Style("#214D5C", ">", ":", "#247457"),
+    Style("#9B58F6", "8", ":", "#A794FE"),
+    Style("#475529", "d", ":", "#EEEF08"),
+    Style("#610A30", "*", ":", "#DC2801"),
+    Style("#56966C", "H", ":", "#9DFF7D"),
+    Style("#240B04", "^", ":", "#EAFDCA"),
+    Style("#4F00C2", "v", ":", "#B48CC7"),
 )
 """Looks of other methods, given out in the order of their names."""
+
+VARIABLES: Mapping[str, str] = {
+    look.colour: f"--m-{number}" for number, look in enumerate((*STYLES.values(), *SPARE))
+}
+"""By colour the CSS custom property that stands for it in pictures within a page."""
+
+
+def theme(*, dark: bool) -> dict[str, str]:
+    """Values of the CSS custom properties of `VARIABLES`, on a white or on a dark page."""
+    looks = (*STYLES.values(), *SPARE)
+    return {VARIABLES[look.colour]: look.dark_colour if dark else look.colour for look in looks}
 
 
 def drawing_order(methods: Iterable[str]) -> list[str]:

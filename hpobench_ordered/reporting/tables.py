@@ -21,7 +21,10 @@ LEGEND = (
 )
 """How to read `summary_rows`."""
 
-DECIMALS = {"score": 1, "rank": 2}
+SUMMARISED = ("score", "value", "regret", "rank")
+"""Measures of the summary; the others are in `mean_table`."""
+
+DECIMALS = {"score": 1, "rank": 2, "normalised regret": 4, "area": 4}
 """Of measures that have the same scale everywhere."""
 
 MOST_DECIMALS = 6
@@ -31,16 +34,18 @@ SMALL = 1e-3
 """Numbers below are written with exponents where they would need more decimals."""
 
 
-def summary_rows(item: BenchmarkScores) -> list[tuple[str, ...]]:
+def summary_rows(
+    item: BenchmarkScores, measures: Sequence[str] = SUMMARISED
+) -> list[tuple[str, ...]]:
     """The summary of a benchmark as a table: a header, then a row for each measure and method."""
     header = ("measure", "method", *(f"trial {trial}" for trial in item.trials))
     rows = []
-    for measure, scores in item.measures.items():
+    for measure in (name for name in measures if name in item.measures):
         means = [item.over_tasks(measure, trial) for trial in item.trials]
         if not means[-1].defined:
             continue
         label = f"{measure}, maximised" if measure == "value" and item.is_maximised else measure
-        for a, method in enumerate(scores.methods):
+        for a, method in enumerate(item.methods):
             cells = (
                 plus_minus(m.mean[a], m.two_standard_errors[a], decimals=DECIMALS.get(measure))
                 for m in means
@@ -83,7 +88,7 @@ def task_table(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
         levels = {
             "benchmark": [item.benchmark],
             "protocol": [item.protocol],
-            "method": item.scores.methods,
+            "method": item.methods,
             "task": item.task_names,
             "trial": range(1, item.last_trial + 1),
         }
@@ -92,24 +97,32 @@ def task_table(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
     return pd.concat(frames, ignore_index=True)
 
 
-def mean_table(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
-    """Means over tasks and seeds, one row for each benchmark, protocol, measure, trial, method."""
+def mean_table(scored: Sequence[BenchmarkScores], *, only_shown: bool = False) -> "pd.DataFrame":
+    """Means over tasks and seeds, one row for each benchmark, protocol, measure, trial, method.
+
+    Args:
+        scored: Scores by benchmark.
+        only_shown: Whether only `BenchmarkScores.trials` are wanted, not all of them.
+    """
     import pandas as pd
 
     frames = []
     for item in scored:
+        trials = item.trials if only_shown else range(1, item.last_trial + 1)
         for measure in item.measures:
-            for trial in range(1, item.last_trial + 1):
-                means = item.over_tasks(measure, trial)
-                columns = {
-                    "benchmark": item.benchmark,
-                    "protocol": item.protocol,
-                    "measure": measure,
-                    "trial": trial,
-                    "method": item.scores.methods,
-                    "mean": means.mean,
-                    "two_standard_errors": means.two_standard_errors,
-                    "tasks": means.defined,
-                }
-                frames.append(pd.DataFrame(columns))
+            means = [item.over_tasks(measure, trial) for trial in trials]
+            levels = {
+                "benchmark": [item.benchmark],
+                "protocol": [item.protocol],
+                "measure": [measure],
+                "trial": trials,
+                "method": item.methods,
+            }
+            columns = {
+                "mean": np.concatenate([one.mean for one in means]),
+                "two_standard_errors": np.concatenate([one.two_standard_errors for one in means]),
+                "tasks": np.repeat([one.defined for one in means], len(item.methods)),
+            }
+            index = pd.MultiIndex.from_product(levels.values(), names=list(levels))
+            frames.append(pd.DataFrame(columns, index=index).reset_index())
     return pd.concat(frames, ignore_index=True)

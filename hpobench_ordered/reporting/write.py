@@ -1,18 +1,40 @@
-"""Writes a report of a store: a summary, all numbers as CSV, and a figure."""
+"""Writes a report: a page for people, a summary, all numbers as CSV, figures and tables."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.errors import ExperimentError, StoreError
-from hpobench_ordered.reporting.figure import draw_scores
-from hpobench_ordered.reporting.scoring import BenchmarkScores, score_benchmarks
+from hpobench_ordered.reporting.page.formats import markdown_row, markdown_text
+from hpobench_ordered.reporting.page.page import PAGE, Content, page_files
+from hpobench_ordered.reporting.scoring import BenchmarkScores, runs_of, score_benchmarks
 from hpobench_ordered.reporting.tables import LEGEND, mean_table, summary_rows, task_table
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from hpobench_ordered.experiment.overview import Overview
+
+
+@dataclass(frozen=True)
+class ReportInput:
+    """What a report is made of.
+
+    Attributes:
+        trials: One row a trial of the finished runs that count, as `Store.read` gives.
+        overview: What became of the planned runs; without, those of the trials are all there is.
+        timings: One row a run, as `Store.timings` gives; without, no times are shown.
+        configurations: Gives the configurations of runs of one benchmark by their keys, as
+            `Store.configurations`; without, no landscapes are drawn.
+    """
+
+    trials: "pd.DataFrame"
+    overview: "Overview | None" = None
+    timings: "pd.DataFrame | None" = None
+    configurations: "Callable[[Iterable[str]], pd.DataFrame] | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,51 +45,84 @@ class Report:
         benchmarks: Scores by benchmark.
         unscored: Why others could not be scored, one sentence each.
         files: The files that were written.
+        page: The page, one of the files.
     """
 
     benchmarks: tuple[BenchmarkScores, ...] = field(repr=False)
     unscored: tuple[str, ...]
-    files: tuple[Path, ...]
+    files: tuple[Path, ...] = field(repr=False)
+    page: Path
 
 
-def write_report(results: "pd.DataFrame", folder: Path) -> Report:
+def write_report(given: ReportInput, folder: Path) -> Report:
     """Write a report.
 
-    The files are `summary.md`; `means.csv`, means over tasks after every trial; `scores.csv`, the
-    same by task; and the figure of normalised scores as PNG and SVG.
+    The files are `report.html`, a page that needs nothing else; `summary.md`; `means.csv`, means
+    over tasks after every trial; `scores.csv`, the same by task; and in `figures` and `tables` what
+    the page shows, for use elsewhere.
 
     Args:
-        results: One row a trial, as `Store.read` gives.
+        given: What it is made of.
         folder: Where the files go; files of the same names are replaced.
 
     Raises:
-        ExperimentError: Nothing of the results can be scored.
+        ExperimentError: There are no runs.
         StoreError: The folder cannot be written.
     """
-    scored, unscored = score_benchmarks(results)
-    if not scored:
-        raise ExperimentError(" ".join(unscored))
-    contents = {
-        "summary.md": _markdown(scored, unscored).encode(),
-        "means.csv": mean_table(scored).to_csv(index=False).encode(),
-        "scores.csv": task_table(scored).to_csv(index=False).encode(),
-        **draw_scores(scored, trial=1),
-    }
+    runs = runs_of(given.trials) if given.overview is None else given.overview.runs
+    if not len(runs):
+        raise ExperimentError("there are no runs to report")
+    scored, unscored = score_benchmarks(given.trials, runs)
+    contents = _contents(given, runs, scored, unscored)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
-            write_atomically(folder / name, content)
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, content)
     except OSError as error:
         raise StoreError(f"cannot write the report to {folder}: {error}") from None
-    return Report(tuple(scored), tuple(unscored), tuple(folder / name for name in contents))
+    files = tuple(folder / name for name in contents)
+    return Report(tuple(scored), tuple(unscored), files, folder / PAGE)
+
+
+def _contents(
+    given: ReportInput,
+    runs: "pd.DataFrame",
+    scored: Sequence[BenchmarkScores],
+    unscored: Sequence[str],
+) -> dict[str, bytes]:
+    overview = given.overview
+    content = Content(
+        runs=runs,
+        superseded=0 if overview is None else overview.superseded,
+        failures=() if overview is None else overview.failures,
+        sessions=() if overview is None else overview.sessions,
+        timings=given.timings,
+        configurations=given.configurations,
+        scored=scored,
+        unscored=unscored,
+        version=version("hpobench-ordered"),
+    )
+    tables = {}
+    if scored:
+        tables = {
+            "means.csv": mean_table(scored).to_csv(index=False).encode(),
+            "scores.csv": task_table(scored).to_csv(index=False).encode(),
+        }
+    return {
+        **page_files(content),
+        "summary.md": _markdown(scored, unscored).encode(),
+        **tables,
+    }
 
 
 def _markdown(scored: Sequence[BenchmarkScores], unscored: Sequence[str]) -> str:
     lines = [line for paragraph in LEGEND for line in (paragraph, "")]
     for item in scored:
         header, *rows = summary_rows(item)
-        lines += [f"## {item.title}", ""]
-        lines += [f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *rows)]
-        lines += [line for note in item.notes() for line in ("", note)] + [""]
-    lines += [line for note in unscored for line in (note, "")]
+        lines += [f"## {markdown_text(item.title)}", ""]
+        lines += [markdown_row(header), markdown_row(["---"] * len(header))]
+        lines += map(markdown_row, rows)
+        lines += [line for note in item.notes() for line in ("", markdown_text(note))] + [""]
+    lines += [line for note in unscored for line in (markdown_text(note), "")]
     return "\n".join(lines[:-1]) + "\n"

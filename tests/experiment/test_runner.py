@@ -62,7 +62,7 @@ def test_results_say_what_happened(small_plan, folder) -> None:  # type: ignore[
         configs = store.configurations([cell.key])
         mine = frame[(frame["method"] == cell.method.name) & (frame["seed"] == cell.seed)]
         for task in benchmark.tasks[:3]:
-            here = configs[configs["task"] == task.index][benchmark.space.names]
+            here = configs[configs["task"] == task.index][list(benchmark.space.names)]
             values = mine[mine["task"] == task.index]["value"].to_numpy()
             np.testing.assert_array_equal(task.evaluate_many(here), values)
     np.testing.assert_array_equal(frame["loss"], -frame["value"])  # profit is maximised
@@ -288,7 +288,7 @@ def test_timings_written_at_the_same_time(folder: Path) -> None:
     timing = Timing("", "newsvendor@1", "table", "bo", 0, "ordered()" * 1000, 25, 2.0, 1.0)
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         timings = [replace(timing, key=str(i)) for i in range(200)]
-        list(pool.map(store.write_timing, timings))
+        list(pool.map(store.records.write_timing, timings))
     assert set(store.records.timings()["key"]) == {str(i) for i in range(200)}
 
 

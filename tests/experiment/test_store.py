@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 import hpobench_ordered as hbo
 from hpobench_ordered.errors import ExperimentError, StoreError
 from hpobench_ordered.experiment import _folding
+from hpobench_ordered.experiment._segments import is_same
 from hpobench_ordered.experiment.overview import State, overview
 from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import Cell, Shard, grid, grid_cells, plan
@@ -100,7 +102,7 @@ def test_nothing_is_lost_where_folding_stops(loose, tmp_path, monkeypatch) -> No
                 left[0] -= 1
                 if left[0] < 0:
                     raise KeyboardInterrupt
-            os.unlink(path)
+            os.unlink(path)  # noqa: PTH108 - that of Path is replaced
 
         with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
             patched.setattr(Path, "unlink", unlink)
@@ -133,6 +135,70 @@ def test_small_files_are_folded_again(cells, tmp_path) -> None:  # type: ignore[
         store.fold()
     assert files(store)[1] <= 4
     assert store.keys() == {cell.key for cell in mine}
+
+
+def test_what_is_damaged_is_set_aside_and_made_again(cells, loose, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    store = Store(shutil.copytree(loose, tmp_path / "store"))
+    cut, swapped, linked, *_, other = sorted(store.runs.iterdir())
+    cut.write_bytes(cut.read_bytes()[:-1])
+    swapped.write_bytes(other.read_bytes())
+    linked.unlink()
+    linked.symlink_to(other)
+    failure = store.folder / "failures" / "0.json"
+    failure.write_text("{")
+    with pytest.raises(StoreError, match=r"0\.json is damaged"):
+        store.failures()
+    with pytest.raises(StoreError, match=f"{cut.name} is damaged"):
+        store.read()
+    moved = store.set_aside_damaged()
+    assert moved == [
+        store.folder / "damaged" / path.name for path in (cut, swapped, linked, failure)
+    ]
+    assert store.set_aside_damaged() == []
+    assert len(store.keys()) == 13
+    run_cells(cells, store)
+    assert store.digest() == Store(loose).digest()
+
+
+def test_a_damaged_file_of_many_runs_is_not_set_aside(loose: Path, tmp_path: Path) -> None:
+    store = Store(shutil.copytree(loose, tmp_path / "store"))
+    store.fold()
+    path = next(store.folded.iterdir())
+    path.write_bytes(path.read_bytes()[:-1])
+    assert store.set_aside_damaged() == []
+    with pytest.raises(StoreError, match=f"{path.name} is damaged"):
+        store.keys()
+
+
+def test_a_run_of_another_version_is_not_set_aside(cells, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    store = Store(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr("hpobench_ordered.experiment._segments.package_version", lambda: "9.9")
+        run_cells(cells[:1], store)
+    with pytest.raises(StoreError, match=r"by version 9\.9"):
+        store.set_aside_damaged()
+    assert len(store.keys()) == 1
+
+
+def test_damaged_runs_are_not_merged(loose: Path, tmp_path: Path) -> None:
+    store = Store(shutil.copytree(loose, tmp_path / "store"))
+    path = sorted(store.runs.iterdir())[7]
+    content = bytearray(path.read_bytes())
+    content[len(content) // 3] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=f"{path.name} is damaged"):
+        hbo.merge_stores(tmp_path / "all", [store.folder])
+    assert len(Store(tmp_path / "all").keys()) == 7
+    Store(tmp_path / "all").read()
+
+
+@pytest.mark.parametrize("number", [float("nan"), 1.0])
+def test_same_runs(number: float) -> None:
+    one = pa.table({"loss": [0.0, number, None], "optimiser": ["a", "b", "a"]})
+    assert is_same(one, pa.concat_tables([one.slice(0, 1), one.slice(1)]))
+    for loss in ([0.0, 2.0, None], [0.0, number, 0.0], [0.0, number]):
+        other = pa.table({"loss": loss, "optimiser": ["a", "b", "a"][: len(loss)]})
+        assert not is_same(one, other)
 
 
 def test_shards_are_all_of_the_plan_once(cells, loose, tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.reporting.scoring import score_benchmarks
+from hpobench_ordered.experiment.overview import Overview
+from hpobench_ordered.reporting.scoring import runs_of, score_benchmarks
 from hpobench_ordered.reporting.tables import plus_minus, summary_rows
-from hpobench_ordered.reporting.write import write_report
+from hpobench_ordered.reporting.write import ReportInput, write_report
 
 
 def results(**changes: object) -> pd.DataFrame:
@@ -32,8 +33,10 @@ def results(**changes: object) -> pd.DataFrame:
 
 
 def test_files(tmp_path: Path) -> None:
-    report = write_report(results(), tmp_path)
-    assert sorted(report.files) == sorted(tmp_path.iterdir())
+    report = write_report(ReportInput(results()), tmp_path)
+    assert sorted(report.files) == sorted(p for p in tmp_path.rglob("*") if p.is_file())
+    assert report.page == tmp_path / "report.html"
+    assert report.page in report.files
     summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert "| method | trial 1 | trial 10 | trial 12 |" in summary
     table = pd.read_csv(tmp_path / "scores.csv")
@@ -132,9 +135,9 @@ def test_regret_is_left_out_where_no_best_value_is_known() -> None:
 
 
 def test_means_as_csv(tmp_path: Path) -> None:
-    (item,) = write_report(results(), tmp_path).benchmarks
+    (item,) = write_report(ReportInput(results()), tmp_path).benchmarks
     table = pd.read_csv(tmp_path / "means.csv")
-    assert len(table) == 4 * 12 * 3
+    assert len(table) == len(item.measures) * 12 * 3
     chosen = table[(table["measure"] == "regret") & (table["trial"] == 7)].set_index("method")
     expected = item.over_tasks("regret", 7)
     np.testing.assert_allclose(chosen["mean"], expected.mean)
@@ -150,29 +153,104 @@ def test_seeds_that_are_not_complete_are_left_out_and_named() -> None:
     assert item.notes() == ["Seeds left out, not run by every method: 1."]
 
 
-def test_what_cannot_be_scored_is_named_and_the_rest_is_scored(tmp_path: Path) -> None:
-    bad = results(benchmark="y@1", method=lambda f: f["method"].replace("random-search", "rs"))
-    report = write_report(pd.concat([results(), bad]), tmp_path)
-    assert [item.benchmark for item in report.benchmarks] == ["x@1 (forest)"]
-    assert "y@1 (forest), ordered(" in report.unscored[0]
-    assert "): the normalised score compares with 'random-search'" in report.unscored[0]
-    assert report.unscored[0] in (tmp_path / "summary.md").read_text(encoding="utf-8")
-    with pytest.raises(ExperimentError, match=r"y@1 .*'random-search'"):
-        write_report(bad, tmp_path / "other")
-    assert not (tmp_path / "other").exists()
+def without(frame: pd.DataFrame, method: str, seeds: list[int]) -> pd.DataFrame:
+    """The results as if these runs had failed."""
+    return frame[(frame["method"] != method) | ~frame["seed"].isin(seeds)]
 
 
-def test_no_seed_in_common() -> None:
+def test_a_method_with_fewer_than_half_of_the_seeds_is_left_out() -> None:
     frame = results()
-    _, (reason,) = score_benchmarks(frame[(frame["method"] != "bo") ^ (frame["seed"] == 1)])
-    assert "no seed was run by all of random-search, bo, simple-ordered" in reason
+    (item,), _ = score_benchmarks(without(frame, "bo", [0, 2]), runs_of(frame))
+    assert item.methods == ("random-search", "simple-ordered")
+    assert (item.seeds, item.left_out) == (3, ())
+    assert item.notes() == [
+        "bo is left out of the comparison: it has finished 1 of 3 planned seeds, fewer than half."
+    ]
+    (compared,), _ = score_benchmarks(without(frame, "bo", [2]), runs_of(frame))
+    assert compared.methods == ("random-search", "bo", "simple-ordered")
+    assert compared.seed_numbers == (0, 1)
+    assert compared.left_out == (2,)
+
+
+@pytest.mark.parametrize("finished", [0, 1])
+def test_a_method_that_fails_changes_nothing_of_the_others(finished: int) -> None:
+    frame = results()
+    others = frame[frame["method"] != "bo"]
+    bad = frame[frame["method"] == "bo"]
+    planned = pd.concat([runs_of(frame), runs_of(bad).assign(method="worse", state="failed")])
+    given = pd.concat([others, bad[bad["seed"] < finished]])
+    (item,), unscored = score_benchmarks(given, planned)
+    (alone,), _ = score_benchmarks(others)
+    assert unscored == []
+    assert item.methods == alone.methods
+    assert {excluded.method for excluded in item.excluded} == {"bo", "worse"}
+    for name, scores in alone.measures.items():
+        np.testing.assert_array_equal(item.measures[name].values, scores.values)
+
+
+def test_a_method_that_was_planned_for_more_seeds_and_fails_changes_nothing() -> None:
+    frame = results()
+    extra = runs_of(frame)[:1].assign(method="worse", state="failed")
+    planned = pd.concat([runs_of(frame), *(extra.assign(seed=seed) for seed in range(20))])
+    (item,), _ = score_benchmarks(frame, planned)
+    assert item.methods == ("random-search", "bo", "simple-ordered")
+
+
+def test_without_random_search_there_are_no_scores_but_all_else() -> None:
+    frame = results()
+    frame = frame[frame["method"] != "random-search"]
+    (item,), unscored = score_benchmarks(frame)
+    assert unscored == []
+    assert [row[0] for row in summary_rows(item)[1::2]] == ["value", "regret", "rank"]
+    (note,) = item.notes()
+    assert note.startswith("The score is not available: the normalised score compares with")
+    assert np.isnan(item.scores.values).all()
+
+
+def test_normalised_regret_is_relative_to_the_range_of_what_was_met() -> None:
+    frame = results()
+    (item,), _ = score_benchmarks(frame)
+    by_task = frame.groupby("task")["loss"].agg(["max"])
+    best = -0.5  # of the fixture: the regret is the loss + 0.5
+    found = item.measures["normalised regret"].values
+    losses = frame[(frame["method"] == "bo") & (frame["seed"] == 1) & (frame["task"] == 2)]
+    worst = by_task.loc[2, "max"]
+    expected = (np.minimum.accumulate(losses["loss"].to_numpy()) - best) / (worst - best)
+    np.testing.assert_allclose(found[1, 1, 2], expected)
+    areas = item.measures["area"].values[1, 1, 2]
+    np.testing.assert_allclose(areas, np.cumsum(expected) / np.arange(1, 13))
+
+
+def test_no_seed_in_common(tmp_path: Path) -> None:
+    frame = results()
+    apart = (frame["method"] == "bo") ^ (frame["seed"] == 1)
+    frame = frame[apart & (frame["seed"] < 2)]
+    scored, (reason,) = score_benchmarks(frame)
+    assert scored == []
+    assert reason == (
+        "x@1 (forest), ordered(trials=12, tasks=None): no seed was run by all of random-search, "
+        "bo, simple-ordered."
+    )
+    report = write_report(ReportInput(frame), tmp_path)
+    assert report.unscored == (reason,)
+    assert reason in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert reason in report.page.read_text(encoding="utf-8")
+
+
+def test_nothing_at_all(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match="no runs"):
+        write_report(ReportInput(results()[:0]), tmp_path / "report")
+    assert not (tmp_path / "report").exists()
 
 
 def test_same_results_same_files(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        write_report(results(), tmp_path / name)
-    for path in (tmp_path / "a").iterdir():
-        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+        write_report(ReportInput(results()), tmp_path / name)
+    paths = [path for path in (tmp_path / "a").rglob("*") if path.is_file()]
+    assert len(paths) > 20
+    for path in paths:
+        same = tmp_path / "b" / path.relative_to(tmp_path / "a")
+        assert path.read_bytes() == same.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -196,3 +274,22 @@ def test_same_results_same_files(tmp_path: Path) -> None:
 )
 def test_numbers(mean: float, errors: float, decimals: int | None, text: str) -> None:
     assert plus_minus(mean, errors, decimals=decimals) == text
+
+
+def test_a_benchmark_of_which_nothing_is_finished_is_named(tmp_path: Path) -> None:
+    frame = results()
+    other = runs_of(results(benchmark="y@1")).assign(state="failed", key="", code="")
+    planned = pd.concat([runs_of(frame).assign(key="", code=""), other])
+    scored, unscored = score_benchmarks(frame, planned)
+    assert [item.benchmark for item in scored] == ["x@1 (forest)"]
+    assert unscored == ["y@1 (forest), ordered(trials=12, tasks=None): no run is finished."]
+    page = write_report(ReportInput(frame, Overview(planned, 0, (), ())), tmp_path).page
+    assert "Not compared: y@1 (forest)" in page.read_text(encoding="utf-8")
+
+
+def test_the_summary_is_markdown_whatever_names_are_in_it(tmp_path: Path) -> None:
+    frame = results(method=lambda f: f["method"].replace("bo", "a|b_c <i>"))
+    write_report(ReportInput(frame), tmp_path)
+    summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert r"a\|b\_c \<i\>" in summary
+    assert "<i>" not in summary

@@ -1,9 +1,19 @@
 import itertools
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
 
-from hpobench_ordered.reporting.style import STYLES, drawing_order, styles
+from hpobench_ordered.reporting.drawings.scene import INK
+from hpobench_ordered.reporting.style import (
+    SPARE,
+    STYLES,
+    VARIABLES,
+    Style,
+    drawing_order,
+    styles,
+    theme,
+)
 
 # Machado et al. (2009), severity 1.
 VISION = {
@@ -38,11 +48,52 @@ def cielab(colour: str, vision: np.ndarray) -> np.ndarray:
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
+THEMES = {"light": ("#FFFFFF", False), "dark": ("#14171C", True)}
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of WCAG 2."""
+    rgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def colours(looks: Iterable[Style], *, dark: bool) -> list[str]:
+    return [look.dark_colour if dark else look.colour for look in looks]
+
+
+@pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("vision", VISION)
-def test_colours_can_be_told_apart(vision: str) -> None:
-    seen = [cielab(style.colour, np.array(VISION[vision])) for style in STYLES.values()]
+def test_colours_can_be_told_apart(vision: str, dark: bool) -> None:
+    every = colours((*STYLES.values(), *SPARE), dark=dark)
+    seen = [cielab(colour, np.array(VISION[vision])) for colour in every]
     distances = [np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)]
-    assert min(distances) >= 20
+    assert min(distances) >= 13
+    own = seen[: len(STYLES)]
+    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(own, 2)) >= 20
+
+
+@pytest.mark.parametrize("theme_name", THEMES)
+def test_colours_stand_out_from_the_page(theme_name: str) -> None:
+    page, dark = THEMES[theme_name]
+    for colour in theme(dark=dark).values():
+        brighter, darker = sorted([luminance(colour), luminance(page)], reverse=True)
+        assert (brighter + 0.05) / (darker + 0.05) >= 3, colour
+
+
+def test_every_look_is_a_custom_property_of_its_own() -> None:
+    looks = (*STYLES.values(), *SPARE)
+    assert len(VARIABLES) == len(looks) == len(set(VARIABLES.values()))
+    for dark in (False, True):
+        values = theme(dark=dark)
+        assert list(values.values()) == colours(looks, dark=dark)
+        assert set(values) == set(VARIABLES.values())
+
+
+def test_up_to_eight_other_methods_look_different() -> None:
+    others = styles([f"mine-{number}" for number in range(8)])
+    assert len({(look.colour, look.marker, look.line) for look in others.values()}) == 8
+    assert INK not in VARIABLES
 
 
 def test_a_method_looks_the_same_whatever_others_there_are() -> None:

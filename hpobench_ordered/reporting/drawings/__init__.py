@@ -1,0 +1,1 @@
+"""Drawings of a report: each takes finished statistics, and draws them."""
