@@ -13,7 +13,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.bootstrap import Intervals, interval_over, mean_intervals
 from hpobench_ordered.analysis.curves import QUARTILES, attained_levels, attainment
-from hpobench_ordered.analysis.samples import Resampling
+from hpobench_ordered.analysis.samples import Resampling, samples_of
 from hpobench_ordered.reporting.drawings.attainment import draw_attainment, draw_reach
 from hpobench_ordered.reporting.drawings.bars import draw_bars
 from hpobench_ordered.reporting.drawings.critical import draw_critical_difference
@@ -54,6 +54,7 @@ def overall_drawings(together: Together) -> list[Drawing]:
         panels = [
             RankCurves(item.benchmark, _rank_intervals(item, together)) for item in together.items
         ]
+        panels = [*_all_ranks(together), *panels]
         drawings.append(draw_ranks(panels, together.methods, about=together.title))
     differences = differences_of(together)
     if differences is not None:
@@ -101,6 +102,24 @@ def _rank_intervals(item: BenchmarkScores, together: Together) -> Intervals:
         first_task=item.first_task,
         resamples=RESAMPLES,
     )
+
+
+def _all_ranks(together: Together) -> list[RankCurves]:
+    """Ranks on the tasks of all benchmarks, each counting the same; none if trials differ."""
+    if len({item.last_trial for item in together.items}) > 1:
+        return []
+    samples = np.concatenate(
+        [
+            samples_of(
+                item.measures["rank"].values[together.rows(item)],
+                Resampling.TASKS,
+                first_task=item.first_task,
+            )
+            for item in together.items
+        ]
+    )
+    intervals = mean_intervals(samples, rng=_rng(), resamples=RESAMPLES)
+    return [RankCurves(f"all {len(samples)} tasks", intervals)]
 
 
 def _attained(item: BenchmarkScores) -> list[Drawing]:

@@ -29,22 +29,26 @@ GIB = 2**30
 
 
 def experiment_table(runs: "pd.DataFrame") -> Table:
-    """What was planned: a row for each benchmark, surrogate and protocol."""
+    """What was planned: a row for all benchmarks with the same protocol, methods and seeds."""
     import pandas as pd
 
     rows: list[tuple[str, ...]] = []
+    alike: dict[tuple[str, ...], list[str]] = {}
     for (benchmark, surrogate, protocol), group in runs.groupby(list(GROUP), observed=True):
-        methods = drawing_order(map(str, group["method"].unique()))
+        methods = ", ".join(drawing_order(map(str, group["method"].unique())))
         seeds = ranges(group["seed"].unique())
-        rows.append((str(benchmark), str(surrogate), str(protocol), ", ".join(methods), seeds))
-    header = ("benchmark@version", "surrogate", "protocol", "methods", "seeds")
+        rows.append((str(benchmark), str(surrogate), str(protocol), methods, seeds))
+        alike.setdefault((str(protocol), methods, seeds), []).append(f"{benchmark} ({surrogate})")
     return Table(
         stem="experiment",
-        caption="Benchmarks, methods and seeds.",
-        header=header,
-        rows=rows,
-        text_columns=len(header),
-        data=pd.DataFrame(rows, columns=header),
+        caption="Benchmarks with their versions (and surrogates), methods and seeds.",
+        header=("protocol", "benchmarks", "methods", "seeds"),
+        rows=[
+            (protocol, ", ".join(benchmarks), methods, seeds)
+            for (protocol, methods, seeds), benchmarks in alike.items()
+        ],
+        text_columns=4,
+        data=pd.DataFrame(rows, columns=["benchmark", "surrogate", "protocol", "methods", "seeds"]),
     )
 
 

@@ -1,0 +1,63 @@
+"""How long results of many runs take to read, in a file each and folded."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import hpobench_ordered as hbo
+from hpobench_ordered.experiment.overview import overview
+from hpobench_ordered.experiment.store import Store
+
+RUNS = 1000
+FASTER = 5
+"""How many times faster folded runs are read, at least."""
+
+
+@pytest.fixture(scope="module")
+def loose(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A file a run."""
+    folder = tmp_path_factory.mktemp("loose")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("hpobench_ordered.experiment.parallel.FOLD_AT", 100 * RUNS)
+        protocol = hbo.Ordered(trials=10, tasks=5)
+        hbo.run(
+            benchmarks=["newsvendor"],
+            methods=["random-search"],
+            seeds=range(RUNS),
+            protocol=protocol,
+            folder=folder,
+        )
+    return Store(folder)
+
+
+@pytest.fixture(scope="module")
+def folded(loose: Store, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """All runs in one file."""
+    store = Store(Path(shutil.copytree(loose.folder, tmp_path_factory.mktemp("folded") / "store")))
+    assert store.fold() == RUNS
+    return store
+
+
+def size(store: Store) -> int:
+    files = [*store.runs.iterdir(), *store.folded.iterdir()]
+    return sum(path.stat().st_size for path in files)
+
+
+def test_folding_makes_it_smaller(loose: Store, folded: Store) -> None:
+    assert size(folded) < size(loose) / 3
+
+
+def test_reading_a_file_a_run(benchmark, loose: Store) -> None:  # type: ignore[no-untyped-def]
+    assert len(benchmark.pedantic(loose.read, rounds=3)) == RUNS * 50
+    test_reading_a_file_a_run.median = benchmark.stats.stats.median  # type: ignore[attr-defined]
+
+
+def test_reading_folded_runs(benchmark, folded: Store) -> None:  # type: ignore[no-untyped-def]
+    assert len(benchmark.pedantic(folded.read, rounds=5)) == RUNS * 50
+    slower = test_reading_a_file_a_run.median  # type: ignore[attr-defined]
+    assert benchmark.stats.stats.median < slower / FASTER
+
+
+def test_status(benchmark, folded: Store) -> None:  # type: ignore[no-untyped-def]
+    assert len(benchmark.pedantic(overview, args=(folded,), rounds=5).runs) == RUNS
