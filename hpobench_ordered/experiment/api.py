@@ -206,8 +206,7 @@ def report(results: Results | str | Path, folder: str | Path) -> "Report":
         Scores by benchmark, and the files written.
 
     Raises:
-        StoreError: The results cannot be read, or the folder cannot be written.
-        ExperimentError: There are no runs.
+        StoreError: There are no runs, they cannot be read, or the folder cannot be written.
 
     Examples:
         >>> import tempfile
@@ -228,6 +227,8 @@ def report(results: Results | str | Path, folder: str | Path) -> "Report":
     else:
         store = Store(Path(results))
         found = overview(store)
+    if not len(found.runs):
+        raise StoreError(f"there are no runs in {store.folder}")
     done = found.keys(State.DONE)
     timings = store.records.timings()
     given = ReportInput(

@@ -220,13 +220,19 @@ def test_run_and_report(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped
     assert result.returncode == 0, result.stderr
     assert "simple-ordered" in result.stdout and "±" in result.stdout
     report = tmp_path / "results" / "report"
-    names = {path.name for path in report.iterdir()}
-    figures = {"scores-trial-1.png", "scores-trial-1.svg"}
-    assert names == {"summary.md", "means.csv", "scores.csv"} | figures
-    before = {p.name: p.read_bytes() for p in report.iterdir()}
+    written = {p.relative_to(report): p.read_bytes() for p in report.rglob("*") if p.is_file()}
+    assert {path.parts[0] for path in written} == {
+        "report.html",
+        "summary.md",
+        "means.csv",
+        "scores.csv",
+        "figures",
+        "tables",
+    }
+    assert f"and {len(written) - 1} more files" in result.stdout
     again = cli("report", "results")
     assert again.stdout == result.stdout
-    assert {p.name: p.read_bytes() for p in report.iterdir()} == before
+    assert {p.relative_to(report): p.read_bytes() for p in report.rglob("*.*")} == written
 
 
 def test_run_leaving_one_task_out(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -279,7 +285,7 @@ def test_results_elsewhere(cli, tmp_path: Path) -> None:  # type: ignore[no-unty
     (tmp_path / "other" / "store.json").write_text(json.dumps({"format": 1, "version": "9.9"}))
     fails(cli(*words, "--output", "other"), 1, "written by version 9.9")
     (tmp_path / "empty").mkdir()
-    fails(cli("report", "empty"), 1, "no finished runs")
+    fails(cli("report", "empty"), 1, "there are no runs in empty")
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root writes everywhere")

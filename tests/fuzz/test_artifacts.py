@@ -1,13 +1,10 @@
 """Artifacts of unknown origin: whatever is in them, there is one clear error, and no harm."""
 
-import importlib.util
 import io
 import json
 import os
 import re
 import struct
-import sys
-import time
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
@@ -19,6 +16,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from toy_artifacts import (
+    copy,
+    edit_json,
+    put,
+    put_arrays,
+    sign,
+    surrogates,
+    use,
+    values,
+    write_artifact,
+)
 
 from hpobench_ordered import _arrays
 from hpobench_ordered._arrays import read_npz
@@ -29,20 +37,6 @@ from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates import _stored
 from hpobench_ordered.surrogates.forest import LEAF
 from hpobench_ordered.verification import check_card
-
-HELPERS = importlib.util.spec_from_file_location(
-    "fuzz_helpers", Path(__file__).with_name("helpers.py")
-)
-assert HELPERS is not None and HELPERS.loader is not None
-helpers = importlib.util.module_from_spec(HELPERS)
-HELPERS.loader.exec_module(helpers)
-copy, edit_json, put, put_arrays = (
-    helpers.copy,
-    helpers.edit_json,
-    helpers.put,
-    helpers.put_arrays,
-)
-sign, surrogates, use, values = helpers.sign, helpers.surrogates, helpers.use, helpers.values
 
 FILES = (BENCHMARK, CARD, EVALUATIONS, "forest.npz", "nearest.npz", "table.npz", "apart.npz")
 ARRAY_FILES = FILES[2:]
@@ -58,7 +52,7 @@ fuzzed = settings(
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder: Path = helpers.write_artifact(tmp_path_factory.mktemp("whole") / "toy")
+    folder: Path = write_artifact(tmp_path_factory.mktemp("whole") / "toy")
     return folder
 
 
@@ -70,17 +64,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def damaged(whole: Path, folder: Path) -> Path:
     return copy(whole, folder)
-
-
-@pytest.fixture
-def bounded() -> Iterator[None]:
-    """Neither gigabytes nor minutes."""
-    resource = pytest.importorskip("resource")
-    before, begin = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
-    yield
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert grown * (1 if sys.platform == "darwin" else 1024) < 600 * MEGABYTES
-    assert time.monotonic() - begin < 30
 
 
 def test_the_whole_artifact_is_accepted(whole: Path) -> None:

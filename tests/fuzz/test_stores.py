@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -86,17 +84,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def damaged(whole: Path, folder: Path) -> Path:
     return copied(whole, folder)
-
-
-@pytest.fixture
-def bounded() -> Iterator[None]:
-    """Neither gigabytes nor minutes."""
-    resource = pytest.importorskip("resource")
-    before, begin = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
-    yield
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert grown * (1 if sys.platform == "darwin" else 1024) < 600 * MEGABYTES
-    assert time.monotonic() - begin < 30
 
 
 def copied(source: Path, folder: Path) -> Path:
