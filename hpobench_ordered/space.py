@@ -302,8 +302,9 @@ class SearchSpace:
                 continue
             if not present:
                 self._check_others(config)  # it may be there, misspelt
+                active = "" if condition is None else ", active here"
                 raise InvalidConfigError(
-                    f"hyperparameter {name!r} is missing: {parameter.describe()}"
+                    f"hyperparameter {name!r} is missing: {parameter.describe()}{active}"
                 )
             coded[j] = parameter.code(config[name])
         if given != len(config):

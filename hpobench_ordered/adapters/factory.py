@@ -227,13 +227,14 @@ def _refuse_objects(given: object) -> None:
     elif is_sampler_class(kind):
         raise ExperimentError(
             f"{kind.__name__}(...) is one sampler that all runs would share; pass the class "
-            f"{kind.__name__}, or a function that makes one, such as lambda seed: "
-            f"{kind.__name__}(seed=seed)"
+            f"{kind.__name__}, or with settings hpobench_ordered.adapters.as_spec(lambda seed: "
+            f"{kind.__name__}(seed=seed, ...), name='mine')"
         )
     elif _is_asked_and_told(given):
         raise ExperimentError(
             f"{given!r} is one object that all runs would share; pass its class {kind.__name__}, "
-            f"or a function that makes one, such as lambda space, rng: {kind.__name__}(...)"
+            "or with settings hpobench_ordered.adapters.as_spec(lambda space, rng: "
+            f"{kind.__name__}(...), name='mine')"
         )
     elif not callable(given):
         raise ExperimentError(

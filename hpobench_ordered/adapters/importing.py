@@ -73,7 +73,7 @@ def _from_file(path: Path) -> ModuleType:
     path = path.absolute()
     if not path.is_file():
         there = [p.name for p in path.parent.glob("*.py")] if path.parent.is_dir() else []
-        raise UnknownNameError("file", path.name, there, hint=f" in {path.parent}")
+        raise UnknownNameError("file", path.name, there, hint=f" (in {path.parent})")
     _search_first(Path.cwd())
     _search_first(path.parent)
     if _finds(path):

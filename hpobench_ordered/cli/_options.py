@@ -4,6 +4,16 @@ import os
 
 import click
 
+from hpobench_ordered.cli._checking import CHECK_LIMIT
+from hpobench_ordered.experiment.parallel import TIME_LIMIT
+
+time_limit_option = click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0),
+    show_default=f"{TIME_LIMIT:g}, and {CHECK_LIMIT:g} in checks",
+    help="Seconds a method may take for one suggestion, 0 for ever.",
+)
+
 workers_option = click.option(
     "--workers",
     type=click.IntRange(1),

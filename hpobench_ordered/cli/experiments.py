@@ -9,7 +9,7 @@ import click
 
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.cli._checking import check_own
-from hpobench_ordered.cli._options import workers_option
+from hpobench_ordered.cli._options import time_limit_option, workers_option
 from hpobench_ordered.cli._protocol import PROTOCOLS, default_trials, make_protocol
 from hpobench_ordered.cli._show import PIPE_WIDTH, print_table, progress_bar, say
 from hpobench_ordered.errors import FailedRunsWarning
@@ -110,13 +110,7 @@ Examples:
     help="Evaluate on this one instead of the default; repeat.",
 )
 @workers_option
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0),
-    default=TIME_LIMIT,
-    show_default=True,
-    help="Seconds a method may take for one suggestion, 0 for ever; the run fails alone.",
-)
+@time_limit_option
 @click.option("--dask", metavar="ADDRESS", help="Run on the workers of this Dask scheduler.")
 @click.option(
     "--shard",
@@ -154,7 +148,7 @@ def run(
     first_method: str | None,
     surrogates: tuple[str, ...],
     workers: int,
-    time_limit: float,
+    time_limit: float | None,
     dask: str | None,
     shard: str | None,
     retry_failed: bool,
@@ -169,9 +163,9 @@ def run(
     """
     from hpobench_ordered.experiment import api
 
-    given = [as_method_spec(method) for method in _with_reference(methods)]
+    given = [as_method_spec(method) for method in dict.fromkeys(_with_reference(methods))]
     if check:
-        check_own(given)
+        check_own(given, time_limit=time_limit)
     chosen = benchmarks or suite(suite_name)
     settings = {
         "trials": trials,
@@ -192,14 +186,14 @@ def run(
             surrogates=_surrogates(surrogates, chosen),
             folder=output,
             workers=workers,
-            time_limit=time_limit or None,
+            time_limit=TIME_LIMIT if time_limit is None else time_limit or None,
             dask=dask,
             shard=part,
             retry_failed=retry_failed,
             progress=lambda done, total: move("runs", done, total),
         )
     if part is not None:
-        say(f"part {shard} is done; join the parts: hpobench-ordered merge ALL {output} ...")
+        say(f"part {shard} is done; parts in other folders are joined with hpobench-ordered merge")
     elif with_report:
         _report(results, output / "report")
     failures = results.failures()
@@ -238,7 +232,7 @@ def parse_seeds(text: str) -> list[int]:
     except (ValueError, OverflowError):
         seeds, too_many = (), False
     if not seeds:
-        message = f"{text!r} is neither a number of seeds nor a range such as 10-19"
+        message = f"{text!r}: give how many (5), a range (10-19) or a list (3,7), at least one"
         raise click.BadParameter(message, param_hint="--seeds")
     if too_many:
         raise click.BadParameter(f"more than {MOST_SEEDS} seeds: {text}", param_hint="--seeds")
@@ -269,14 +263,14 @@ def _surrogates(given: Sequence[str], benchmarks: Sequence[str]) -> dict[str, st
 
 def _report(results: "Results | Path", folder: Path) -> None:
     from hpobench_ordered.experiment import api
-    from hpobench_ordered.reporting.tables import LEGEND, summary_rows
+    from hpobench_ordered.reporting.tables import legend, summary_rows
 
     written = api.report(results, folder)
     for item in written.benchmarks:
         header, *rows = summary_rows(item, MEASURES)
         print_table(header, rows, title=item.title)
         click.echo("".join(f"{note}\n" for note in item.notes()))
-    for paragraph in LEGEND:
+    for paragraph in legend(MEASURES):
         click.echo(click.wrap_text(paragraph, PIPE_WIDTH))
     for note in written.unscored:
         say(f"not compared: {note}")

@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpobench_ordered.cli._checking import check_limit, checked
+from hpobench_ordered.cli._options import time_limit_option
 from hpobench_ordered.cli._show import print_table, say
+from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment.plan import as_method_spec
 
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ def status(results: Path, failures: bool, digest: bool) -> None:
     from hpobench_ordered.experiment.store import Store
 
     store = Store(results)
+    if not store.is_prepared:
+        raise StoreError(f"{results} is not a result store")
     found = overview(store)
     _print_counts(found)
     if failures:
@@ -60,21 +65,22 @@ def merge(into: Path, results: tuple[Path, ...]) -> None:
 @click.command(epilog="Example:  hpobench-ordered check mine.py:Mine")
 @click.argument("method")
 @click.option("--learns", is_flag=True, help="Require that it beats random search, too.")
-def check(method: str, learns: bool) -> None:
+@time_limit_option
+def check(method: str, learns: bool, time_limit: float | None) -> None:
     """Check a METHOD before anything long starts: a name, package.module:Class or file.py:Class.
 
-    On small problems it must suggest valid configurations, as many as asked for and in time; the
-    same for the same seed; and share nothing between runs or with the global random state.
+    On small problems, with and without conditions, it must suggest valid configurations, as many
+    as asked for and in time; the same for the same seed; and share nothing between runs or with the
+    global random state.
     """
     from hpobench_ordered.testing import (
         ConformanceError,
         check_beats_random_search,
         check_degenerate_input,
-        check_method,
     )
 
     spec = as_method_spec(method)
-    check_method(spec)
+    checked(spec, limit=check_limit(time_limit))
     click.echo(f"ok       {spec.name}: holds to the contract")
     try:
         check_degenerate_input(spec)
@@ -92,6 +98,7 @@ def _print_counts(found: "Overview") -> None:
     rows = [tuple(map(str, row)) for row in counts.itertuples(index=False)]
     print_table(tuple(counts.columns), rows)
     totals = found.runs["state"].value_counts()
-    click.echo(", ".join(f"{number} {state}" for state, number in totals.items()) or "no runs")
+    states = [state for state in counts.columns if state in totals]
+    click.echo(", ".join(f"{totals[state]} {state}" for state in states) or "no runs")
     if found.superseded:
         click.echo(f"{found.superseded} runs of older versions of methods count no more")

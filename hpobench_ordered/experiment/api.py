@@ -195,12 +195,12 @@ def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
     return store
 
 
-def report(results: Results | str | Path, folder: str | Path) -> "Report":
+def report(results: Results | str | Path, folder: str | Path | None = None) -> "Report":
     """Write a report of runs: one page, tables and figures, each with its data.
 
     Args:
         results: What `run` returned, or the folder of a store.
-        folder: Where the report goes.
+        folder: Where the report goes; the folder `report` in that of the results without.
 
     Returns:
         Scores by benchmark, and the files written.
@@ -237,7 +237,7 @@ def report(results: Results | str | Path, folder: str | Path) -> "Report":
         timings=timings[timings["key"].isin(done)],
         configurations=store.configurations,
     )
-    return write_report(given, Path(folder))
+    return write_report(given, Path(folder or store.folder / "report"))
 
 
 # -- internals -------------------------------------------------------------------------------------

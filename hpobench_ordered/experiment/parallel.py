@@ -1,12 +1,16 @@
 """Runs many cells: in this process, in several, or on a Dask cluster; a failed run fails alone."""
 
 import faulthandler
+import os
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +38,8 @@ FOLD_AT = 1000
 """Runs with a file of their own, at which they are folded."""
 CONNECT_SECONDS = 10
 """Time to reach a Dask cluster."""
+ORPHAN_SECONDS = 1.0
+"""Time after which a process notices that the one that started it is gone."""
 FRUITLESS = 3
 """How often in a row all workers may die without a run being finished."""
 
@@ -142,7 +148,8 @@ class _Pool:
 
         # Even a single run of several workers is made in a process that may be given up.
         is_apart = self.client is not None or self.settings.workers > 1
-        job = _Job(self.store, self.settings.time_limit, is_apart=is_apart, trace=trace)
+        runner = os.getpid() if is_apart and self.client is None else None
+        job = _Job(self.store, self.settings.time_limit, is_apart, trace, runner)
         with self._backend(parallel_config):
             parallel = Parallel(
                 n_jobs=-1 if self.client else self.settings.workers,
@@ -171,15 +178,19 @@ class _Job:
         time_limit: As in `Settings`.
         is_apart: Whether this is a process of its own, which may be ended.
         trace: Whether to keep what the process says when it crashes.
+        runner: Process that started this one; None if it is none of this machine.
     """
 
     store: Store
     time_limit: float | None
     is_apart: bool
     trace: bool
+    runner: int | None
 
     def __call__(self, cell: Cell) -> None:
         """Make a run, unless somebody else has."""
+        if self.runner is not None:
+            _end_with(self.runner)
         if self.store.has(cell.key):
             return
         with self.store.records.running(cell.key), self._traced(cell):
@@ -219,6 +230,19 @@ class _Job:
             finally:
                 faulthandler.disable()
         path.unlink(missing_ok=True)
+
+
+@cache
+def _end_with(runner: int) -> None:
+    """End this process soon after the one that started it, which may be killed."""
+
+    def watch() -> None:
+        while os.getppid() == runner:
+            time.sleep(ORPHAN_SECONDS)
+        os._exit(1)
+
+    if os.getppid() == runner:
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def _run_suspects(cells: Sequence[Cell], pool: _Pool) -> None:

@@ -138,11 +138,13 @@ def plan(
     for name in names:
         if not name or not name.isprintable():
             raise ExperimentError(f"a method's name is one line of text, got {name!r}")
-    if len(set(names)) < len(names):
-        raise ExperimentError(f"methods of the same name: {names}")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ExperimentError(f"methods of the same name: {', '.join(twice)}")
     numbers = _seeds(seeds)
-    if not (specs and chosen and numbers):
-        raise ExperimentError("an experiment needs a benchmark, a method and a seed")
+    for given, what in ((specs, "benchmark"), (chosen, "method"), (numbers, "seed")):
+        if not given:
+            raise ExperimentError(f"an experiment needs a {what}, none is given")
     if isinstance(protocol, type) or not hasattr(protocol, "check"):
         raise ExperimentError(
             "a protocol is an object such as hpobench_ordered.Ordered(trials=25), LeaveOneOut() or "
@@ -175,6 +177,10 @@ def as_method_spec(given: object) -> MethodSpec:
     from hpobench_ordered import adapters
 
     if isinstance(given, str):
+        if given.endswith(".py"):
+            raise ExperimentError(
+                f"{given!r} is a file; say what in it is the method, such as {given}:Mine"
+            )
         if IMPORT_MARK not in given:
             return method_spec(given)
         given = adapters.import_object(given)
@@ -281,7 +287,8 @@ def _spec(name: object) -> BenchmarkSpec:
 
 def _several(given: "Iterable[T]", what: str) -> "Iterable[T]":
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ExperimentError(f"{what} are given as a list, such as [{given!r}]")
+        example = f"range({given})" if isinstance(given, int) else f"[{given!r}]"
+        raise ExperimentError(f"{what} are given as a list, such as {example}")
     return given
 
 

@@ -1,5 +1,6 @@
 """The runner: lets a method do what its protocol gives it to do; asks, evaluates, tells."""
 
+import reprlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -163,6 +164,7 @@ def optimise(
         if turn < budget:
             with inside.during(f"trial {turn + 1}"):
                 configs.append(method.ask())
+                inside.suggested = configs[turn]
                 values[turn] = task.space.row(configs[turn])
             measured[turn] = task.evaluate(configs[turn])
             fallbacks[turn] = method.fallbacks
@@ -208,6 +210,7 @@ class _Inside:
         self.seconds = 0.0
         self._spec, self._task, self._watchdog = spec, task, watchdog
         self._when, self._start = "", 0.0
+        self.suggested: object = None
 
     def during(self, when: str) -> Self:
         """The same context, for this call."""
@@ -234,7 +237,9 @@ class _Inside:
             message = f"{who}: took longer than {limit:g} s"
             raise SuggestionTimeoutError(message, **where) from error
         if isinstance(error, InvalidConfigError):
-            raise InvalidSuggestionError(f"{who}: {error}", **where) from error
+            raise InvalidSuggestionError(
+                f"{who}: {error}; it suggested {reprlib.repr(self.suggested)}", **where
+            ) from error
         if isinstance(error, Exception | SystemExit):
             raise MethodError(f"{who}: {type(error).__name__}: {error}", **where) from error
 

@@ -302,8 +302,8 @@ class Store:
         if MARKER not in names:
             if any(not name.startswith(f".{MARKER}") for name in names):
                 raise StoreError(
-                    f"{printable(self.folder)} is not empty and not a result store; choose another "
-                    "folder"
+                    f"{printable(self.folder)} is not a result store: it holds other files; choose "
+                    "another folder"
                 )
             return
         content = read_json(marker)

@@ -176,8 +176,12 @@ def _check_runs(
     random.seed(seed + 1)
     if _played(spec, task, history, seed) != first:
         _blame_difference(spec, task, history, seed)
-    with one_thread():
-        beside = _played_beside_another(spec, task, history, seed)
+    try:
+        with one_thread():
+            beside = _played_beside_another(spec, task, history, seed)
+    except Exception as error:
+        who = f"{spec.name} on task {task.name!r}, beside a run of another seed"
+        raise ConformanceError(f"{who}: {type(error).__name__}: {error}") from error
     require(first == beside, f"{spec.name} shares state between two runs")
     play(spec, task, history, np.random.default_rng(seed), workers=WORKERS)
 
@@ -220,10 +224,11 @@ def _played_beside_another(
     for _ in range(BUDGET):
         for method in (own, other):
             config = method.ask()
+            values = task.space.values([config])
             loss = task.objective.loss(task.evaluate(config))
             method.tell(config, loss)
             if method is own:
-                played.append((task.space.configs(task.space.values([config]))[0], loss))
+                played.append((task.space.configs(values)[0], loss))
     return played
 
 

@@ -240,7 +240,7 @@ def test_run_leaving_one_task_out(cli, tmp_path: Path) -> None:  # type: ignore[
     more = ["--seeds", "1", "--trials", "4", "--tasks", "2", "--method", "simple-previous"]
     result = cli("run", *words, *more, "--workers", "1")
     assert result.returncode == 0, result.stderr
-    assert "leave-one-out(trials=4, history=9, tasks=2): 1 seed, 2 tasks, 4 trials" in result.stdout
+    assert "leave-one-out, 4 trials, history=9, tasks=2: 1 seed, 2 tasks, 4 trials" in result.stdout
     assert all(measure in result.stdout for measure in ("score", "maximised", "regret", "rank"))
     assert cli("report", "results").stdout == result.stdout
 

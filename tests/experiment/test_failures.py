@@ -1,4 +1,8 @@
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +112,61 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
     for content in ("{", "[]", json.dumps({"reason": "bored"}), "[" * 100_000):
         path.write_text(content)
         assert str(path) in _error(Store(tmp_path).failures)
+
+
+SLOW = """
+import sys, time
+import hpobench_ordered as hbo
+
+
+class Slow(hbo.Method):
+    def ask(self):
+        time.sleep(0.05)
+        return self.space.sample(self.rng)
+
+    def tell(self, config, loss): ...
+
+
+if __name__ == "__main__":
+    hbo.run(
+        benchmarks=["newsvendor"],
+        methods=["random-search", Slow],
+        seeds=range(50),
+        folder=sys.argv[1],
+        workers=2,
+    )
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes have no parents there")
+def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    running = tmp_path / "results" / "running"
+    runner = subprocess.Popen(
+        [sys.executable, "slow.py", "results"], cwd=tmp_path, stderr=subprocess.DEVNULL
+    )
+    workers: set[int] = set()
+    deadline = time.monotonic() + 60
+    while len(workers) < 2 and time.monotonic() < deadline:
+        workers |= {pid for pid in map(_pid, running.glob("*.json")) if pid}
+        time.sleep(0.02)
+    runner.kill()
+    runner.wait()
+    while any(map(_is_alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert len(workers) == 2
+    assert not any(map(_is_alive, workers))
+
+
+def _pid(path: Path) -> int:
+    try:
+        return int(json.loads(path.read_text())["pid"])
+    except (OSError, ValueError):
+        return 0
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
