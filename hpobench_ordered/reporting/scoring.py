@@ -30,9 +30,10 @@ from hpobench_ordered.analysis.regret import (
     normalised_regrets,
     simple_regrets,
 )
-from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.protocols import Ordered
+from hpobench_ordered.reporting.labels import protocol_label
+from hpobench_ordered.reporting.style import drawing_order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +46,14 @@ NEEDED = 0.5
 
 GROUP = ("benchmark", "surrogate", "protocol")
 """What is scored by itself."""
+
+UNDEFINED = {
+    "score": "no method ends better than random search",
+    "regret": "no best value is known",
+    "normalised regret": "no best value is known",
+    "regret over trials": "no best value is known",
+}
+"""Why a measure is not defined on a task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +71,7 @@ class Excluded:
     planned: int
 
     def __str__(self) -> str:
-        return (
-            f"{self.method} is left out of the comparison: it has finished {self.finished} of "
-            f"{_count(self.planned, 'planned seed')}, fewer than half."
-        )
+        return f"{self.method} (finished {self.finished} of {self.planned})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +81,13 @@ class BenchmarkScores:
     Attributes:
         benchmark: Name and version of the benchmark, with the surrogate.
         protocol: The protocol, with its settings.
-        methods: Names of the compared methods, length A: the reference first.
+        methods: Names of the compared methods, length A, in drawing order: the reference first.
         task_names: Names of the tasks, in order, length T.
         seed_numbers: The seeds that count, length S.
         losses: Loss of every trial, shape (A, S, T, M).
         measures: Of the best trial so far, by name: the normalised "score", the "value" in the
-            objective's own units, the "regret", the "normalised regret", the "area" under its
-            curve up to a trial, and the "rank" among the methods.
+            objective's own units, the "regret", the "normalised regret", the "regret over trials",
+            which is the mean of the latter up to a trial, and the "rank" among the methods.
         unavailable: Why a measure is NaN everywhere, by its name.
         is_maximised: Whether higher values are better.
         fallbacks: Suggestions each method made at random because its model failed.
@@ -115,7 +121,7 @@ class BenchmarkScores:
     @property
     def title(self) -> str:
         """One line that says what was run."""
-        return f"{self.benchmark}, {self.protocol}: {self.size}"
+        return f"{self.benchmark}, {protocol_label(self.protocol)}: {self.size}"
 
     @property
     def size(self) -> str:
@@ -155,17 +161,26 @@ class BenchmarkScores:
             if count
         ]
         notes += [f"The {name} is not available: {why}." for name, why in self.unavailable.items()]
-        for measure, why in (
-            ("score", "no method ends better than random search"),
-            ("regret", "no best value is known"),
-        ):
+        for measure in ("score", "regret"):
             mean = self.over_tasks(measure, self.last_trial)
             if mean.defined < mean.tasks and measure not in self.unavailable:
                 left_out = _count(mean.tasks - mean.defined, "task")
-                notes.append(f"{left_out} without a {measure}: {why}.")
+                notes.append(f"{left_out} without a {measure}: {UNDEFINED[measure]}.")
         if self.left_out:
             notes.append(f"Seeds left out, not run by every method: {ranges(self.left_out)}.")
-        return notes + [str(excluded) for excluded in self.excluded]
+        if self.excluded:
+            methods = ", ".join(map(str, self.excluded))
+            notes.append(f"Not compared, for want of half of the planned seeds: {methods}.")
+        return notes
+
+    def undefined(self) -> dict[str, str]:
+        """Why measures are defined on no task that counts, by the name of the measure."""
+        found = {
+            measure: why
+            for measure, why in UNDEFINED.items()
+            if not self.over_tasks(measure, self.last_trial).defined
+        }
+        return found | dict(self.unavailable)
 
     def over_tasks(self, measure: str, trial: int) -> TaskMean:
         """Mean of a measure over the tasks that count, see `first_task`."""
@@ -212,7 +227,7 @@ def score_benchmarks(
                 raise ExperimentError("no run is finished")  # noqa: TRY301
             scored.append(_score(label, protocol, by_group[keys], group))
         except ExperimentError as error:
-            unscored.append(f"{label}, {protocol}: {error}.")
+            unscored.append(f"{label}, {protocol_label(protocol)}: {error}.")
     return scored, unscored
 
 
@@ -247,8 +262,7 @@ def _compared(trials: "pd.DataFrame", planned: "pd.DataFrame") -> _Compared:
     # A method that finished nothing must not change how many seeds the others need.
     seeds = planned.loc[planned["method"].isin(list(finished)), "seed"].nunique()
     chosen = [name for name in finished if len(finished[name]) >= NEEDED * seeds]
-    # The reference first: False is sorted before True.
-    methods = sorted(chosen, key=lambda name: (name != RANDOM_SEARCH, name))
+    methods = drawing_order(chosen)
     if not methods:
         raise ExperimentError("no method has finished half of the planned seeds")
     by_all = frozenset.intersection(*(finished[name] for name in methods))
@@ -257,7 +271,7 @@ def _compared(trials: "pd.DataFrame", planned: "pd.DataFrame") -> _Compared:
     by_some = frozenset[int]().union(*(finished[name] for name in methods))
     excluded = tuple(
         Excluded(name, len(finished.get(name, ())), seeds)
-        for name in sorted(set(map(str, planned["method"].unique())) - set(methods))
+        for name in drawing_order(set(map(str, planned["method"].unique())) - set(methods))
     )
     return _Compared(
         tuple(methods), tuple(sorted(by_all)), tuple(sorted(by_some - by_all)), excluded
@@ -299,7 +313,7 @@ def _measures(
         "value": of_incumbents(arrays["value"], losses),
         "regret": simple_regrets(regrets, losses),
         "normalised regret": normalised,
-        "area": _areas(normalised),
+        "regret over trials": _running_means(normalised),
     }
     measures = {name: Scores(methods, quantity) for name, quantity in quantities.items()}
     unavailable = {}
@@ -318,8 +332,8 @@ def _normalised_regrets(losses: FloatArray, regrets: FloatArray) -> FloatArray:
     return normalised_regrets(losses, LossRange(best_known(losses, regrets), worst))
 
 
-def _areas(curves: FloatArray) -> FloatArray:
-    """Area under curves up to every trial, shape as given."""
+def _running_means(curves: FloatArray) -> FloatArray:
+    """Mean of curves up to every trial, the area on a linear axis; shape as given."""
     ends = range(1, curves.shape[-1] + 1)
     return np.stack([area_under_curve(curves[..., :end]) for end in ends], axis=-1)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DOTS_PER_INCH = 130
+DOTS_PER_INCH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Style:
     Attributes:
         colour: Colour of bars, lines and points on white.
         marker: Marker of points.
-        line: Line style of curves.
+        line: Line style of curves, a key of `drawings.scene.DASHES`.
         dark_colour: Colour on a dark page.
     """
 
@@ -35,11 +35,12 @@ class Style:
 
 # Any two colours of the paper's methods stay apart (20 or more in CIELAB) for readers with any of
 # the three kinds of colour blindness as well, on white and on a dark page; those of other methods
-# stay 13 apart from these and from each other. All have a contrast of at least 3:1. Markers and
-# lines tell the groups apart without colour.
+# stay 13 apart from these and from each other. All have a contrast of at least 3:1. On a
+# dark page, those of other methods have one of at least 4:1. Markers and lines tell the groups
+# apart without colour; the lines of the paper's methods are line styles of matplotlib's as well.
 STYLES: Mapping[str, Style] = {
-    "random-search": Style("#007553", "s", "-", "#37A36D"),
-    "bo": Style("#75974F", "s", "-", "#B6DC8C"),
+    "random-search": Style("#007553", "s", ":", "#37A36D"),
+    "bo": Style("#75974F", "<", "-", "#B6DC8C"),
     "bounding-box": Style("#7C1006", "^", "-.", "#C4412F"),
     "zero-shot": Style("#B53F0C", "v", "-.", "#E98335"),
     "cts": Style("#D77B05", "P", "-.", "#FEC53A"),
@@ -53,16 +54,17 @@ STYLES: Mapping[str, Style] = {
 """Looks of the paper's methods, in the order in which they are drawn."""
 
 SPARE = (
-    Style("#FF37C6", "<", ":", "#F397AA"),
-    Style("#214D5C", ">", ":", "#247457"),
-    Style("#9B58F6", "8", ":", "#A794FE"),
-    Style("#475529", "d", ":", "#EEEF08"),
-    Style("#610A30", "*", ":", "#DC2801"),
-    Style("#56966C", "H", ":", "#9DFF7D"),
-    Style("#240B04", "^", ":", "#EAFDCA"),
-    Style("#4F00C2", "v", ":", "#B48CC7"),
+    Style("#8680F6", ">", "---", "#EEEF08"),
+    Style("#610A30", "^", "-..", "#9DFF7D"),
+    Style("#FF37C6", "8", "- -", "#F397AA"),
+    Style("#240B04", "*", "--.", "#EAFDCA"),
+    Style("#4F00C2", "H", "::", "#B48CC7"),
+    Style("#475529", "d", "-...", "#FE055F"),
+    Style("#214D5C", "v", "---.", "#A794FE"),
+    Style("#56966C", "p", ". .", "#06CB4E"),
 )
-"""Looks of other methods, given out in the order of their names."""
+"""Looks of other methods, given out in the order of their names; the first two are the farthest
+from the paper's methods."""
 
 VARIABLES: Mapping[str, str] = {
     look.colour: f"--m-{number}" for number, look in enumerate((*STYLES.values(), *SPARE))

@@ -11,7 +11,7 @@ from hpobench_ordered.errors import ExperimentError, StoreError
 from hpobench_ordered.reporting.page.formats import markdown_row, markdown_text
 from hpobench_ordered.reporting.page.page import PAGE, Content, page_files
 from hpobench_ordered.reporting.scoring import BenchmarkScores, runs_of, score_benchmarks
-from hpobench_ordered.reporting.tables import LEGEND, mean_table, summary_rows, task_table
+from hpobench_ordered.reporting.tables import legend, mean_table, summary_rows, task_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,7 +117,7 @@ def _contents(
 
 
 def _markdown(scored: Sequence[BenchmarkScores], unscored: Sequence[str]) -> str:
-    lines = [line for paragraph in LEGEND for line in (paragraph, "")]
+    lines = [line for paragraph in legend() for line in (paragraph, "")]
     for item in scored:
         header, *rows = summary_rows(item)
         lines += [f"## {markdown_text(item.title)}", ""]

@@ -67,7 +67,13 @@ def page_input() -> ReportInput:
     )
     session = {
         "started": "2026-01-02T03:04:05+00:00",
+        "experiment": "0123456789abcdef0123",
         "workers": 2,
+        "backend": "processes",
+        "time_limit": 300.0,
+        "python": "3.11.7",
+        "platform": "Linux-6.18.44-some-long-name-x86_64-with-glibc2.36-and-more",
+        "cores": 2,
         "processor": "<s>fast</s>",
         "memory": 8 * 2**30,
         "packages": {"numpy": "2.0"},

@@ -140,6 +140,38 @@ def test_the_page_is_not_wider_than_the_window(browser: Browser, width: int) -> 
     assert browser.run("return document.scrollingElement.scrollHeight > 3000")
 
 
+def test_tables_of_texts_fit_into_a_wide_window(browser: Browser) -> None:
+    widths = browser.run(
+        "return [...document.querySelectorAll('table.texts')].map(table =>"
+        " [table.parentElement.scrollWidth, table.parentElement.clientWidth])"
+    )
+    assert len(widths) == 2
+    assert all(needed <= there for needed, there in widths)
+
+
+def test_what_repeats_a_figure_is_closed(browser: Browser) -> None:
+    closed = (
+        "return [...document.querySelectorAll('details:not([open]) a[download]')]"
+        ".map(link => link.getAttribute('href'))"
+    )
+    assert any("/wins-" in link for link in browser.run(closed))
+
+
+def test_names_of_methods_are_not_broken_in_a_narrow_window(browser: Browser) -> None:
+    browser.open(width=390)
+    lines = (
+        "const node = [...document.querySelectorAll('#lb tbody th')]"
+        ".find(th => th.textContent === 'bo');"
+        "const heights = (text) => { node.textContent = text;"
+        " const range = document.createRange(); range.selectNodeContents(node);"
+        " return range.getClientRects().length };"
+        "return [heights('optuna.TPESampler'), heights('two words that are longer than a line')]"
+    )
+    one, several = browser.run(lines)
+    assert one == 1
+    assert several > 1
+
+
 def test_the_first_view_is_the_one_without_scripts(driver: Any, browser: Browser) -> None:
     with_scripts = browser.run("return document.querySelector('#lb').innerText")
     notes = browser.run("return document.querySelector('#lb-notes').innerText")

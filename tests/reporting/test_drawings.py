@@ -2,7 +2,9 @@
 
 import io
 import re
+import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 from xml.etree import ElementTree
@@ -10,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -26,10 +28,11 @@ from hpobench_ordered.reporting.drawings.colours import (
     ON_LIGHT,
 )
 from hpobench_ordered.reporting.drawings.critical import draw_critical_difference
-from hpobench_ordered.reporting.drawings.curves import draw_curves
+from hpobench_ordered.reporting.drawings.curves import draw_curves, marked_points
 from hpobench_ordered.reporting.drawings.dimensions import Dimension
 from hpobench_ordered.reporting.drawings.drawing import Drawing, Subject
 from hpobench_ordered.reporting.drawings.landscapes import draw_landscapes
+from hpobench_ordered.reporting.drawings.png import to_png
 from hpobench_ordered.reporting.drawings.ranks import RankCurves, draw_ranks
 from hpobench_ordered.reporting.drawings.scene import (
     INK,
@@ -254,11 +257,18 @@ def test_it_is_white_in_png_and_transparent_in_svg(drawing: Drawing) -> None:
     colours = pixels(drawing.png)
     assert (colours[[0, -1, 0, -1], [0, 0, -1, -1]] == 255).all()
     width, height = size_of(drawing)
-    assert colours.shape[:2] == (round(height * 130 / 96), round(width * 130 / 96))
+    assert colours.shape[:2] == (round(height * 200 / 96), round(width * 200 / 96))
     assert (colours < 128).any()
     whole = np.array([[0, 0], [width, 0], [width, height], [0, height]])
     for path in root_of(drawing).iter(f"{SVG}path"):
         assert not any(line.shape == (4, 2) and (line == whole).all() for line in lines_of(path))
+
+
+def test_lines_are_as_wide_in_png_as_in_svg() -> None:
+    scene = Scene(60, 60)
+    scene.add(Paths((np.array([[0.0, 30.0], [60.0, 30.0]]),), stroke="#000000", width=12))
+    column = pixels(to_png(scene))[:, 60, 0]
+    assert (column < 128).sum() == pytest.approx(12 * 200 / 96, abs=1)
 
 
 def test_it_is_small_and_can_be_inlined(drawing: Drawing) -> None:
@@ -277,11 +287,40 @@ def test_it_is_small_and_can_be_inlined(drawing: Drawing) -> None:
         assert text.count(colour) == text.count(f"var({variable},{colour})")
 
 
+def test_the_pdf_has_a_page_of_its_size_and_its_texts(drawing: Drawing) -> None:
+    pdf = drawing.pdf
+    assert pdf.startswith(b"%PDF-") and pdf.rstrip().endswith(b"%%EOF")
+    assert pdf.count(b"/Type /Page ") == 1 and b"CreationDate" not in pdf
+    box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]", pdf)
+    assert box is not None
+    points = [float(number) for number in box.groups()]
+    assert points == pytest.approx([side * 72 / 96 for side in size_of(drawing)], abs=0.01)
+    streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL)
+    content = next(c for c in map(_inflated, streams) if b"BT" in c)
+    shown = b"".join(re.findall(rb"\(((?:\\.|[^\\)])*)\)", content))  # in pieces between kerns
+    for unsaid in (b"\x00", b"\\"):  # of codes of two bytes, and before brackets
+        shown = shown.replace(unsaid, b"")
+    plain = [t.string for t in texts_of(drawing) if t.string.isascii() and "f" not in t.string]
+    assert max(plain, key=len).encode() in shown  # "ff" may be one letter
+    assert b"/CIDFontType2" in pdf and b"/Type3" not in pdf
+
+
+def _inflated(stream: bytes) -> bytes:
+    try:
+        return zlib.decompressobj().decompress(stream)  # its last byte may look like a line's end
+    except zlib.error:
+        return b""
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_same_input_gives_the_same_bytes(name: str) -> None:
     first, second = EXAMPLES[name](), EXAMPLES[name]()
     assert (first.svg, first.png) == (second.svg, second.png)
     assert inline_svg(first) == inline_svg(second)
+
+
+def test_the_same_input_gives_the_same_pdf() -> None:
+    assert ranks().pdf == ranks().pdf
 
 
 # -- curves ------------------------------------------------------------------------------------
@@ -304,11 +343,59 @@ def test_the_numbers_beside_curves_are_those_drawn(measure: str) -> None:
 
 
 def test_one_panel_a_task_and_one_for_all() -> None:
-    titles = {"mean over tasks", "1: a", "task 2", "3: c <&> d"}
+    titles = {"mean over tasks", "a", "task 1", "c <&> d"}
     drawing = EXAMPLES["curves of scores"]()
     assert titles <= {text.string for text in texts_of(drawing)}
     assert len(curves_of(drawing, "bo")) == 4
     assert set(drawing.data["panel"]) == titles
+    assert set(drawing.data["task"]) == {"", *SUBJECT.task_names}
+    assert "leaves out the first task, which has no history" in drawing.caption
+
+
+@pytest.mark.parametrize("kind", ["curves of scores", "bars", "reach", "landscape"])
+def test_titles_name_the_protocol_as_people_do(kind: str) -> None:
+    drawing = EXAMPLES[kind]()
+    assert drawing.title.endswith("x@1 (forest), ordered, 12 trials")
+    assert drawing.stem.endswith("x-1-forest-ordered-12-trials")
+    assert set(drawing.data["protocol"]) == {"ordered(trials=12)"}
+
+
+@pytest.mark.parametrize("samples", [4, 5])
+def test_only_the_mean_panel_shows_intervals_of_few_seeds(samples: int) -> None:
+    by_task, overall = intervals(4, 3, 12), intervals(4, 12, seed=1)
+    by_task, overall = replace(by_task, samples=samples), replace(overall, samples=samples)
+    drawing = draw_curves(SUBJECT, "score", by_task, overall)
+    paths = list(root_of(drawing).iter(f"{SVG}path"))
+    areas = [p for p in paths if p.get("fill") in VARIABLES and p.get("opacity")]
+    outlines = [p for p in paths if p.get("stroke") in VARIABLES and p.get("opacity")]
+    found = [sum(len(lines_of(path)) for path in group) for group in (areas, outlines)]
+    panels, methods = 4, len(METHODS)
+    assert found == ([0, 2 * methods] if samples < 5 else [panels * methods, 0])
+    assert ("panels of tasks have no bands" in drawing.caption) == (samples < 5)
+
+
+def test_bands_of_more_methods_are_lighter() -> None:
+    def opacity(methods: int) -> float:
+        names = tuple(f"mine-{number}" for number in range(methods))
+        drawing = draw_curves(
+            Subject("x", "ordered()", names, ("a",), 9),
+            "score",
+            replace(intervals(methods, 1, 12), samples=9),
+        )
+        bands = [p for p in root_of(drawing).iter(f"{SVG}path") if p.get("fill") in VARIABLES]
+        return min(float(path.get("opacity", "1")) for path in bands)
+
+    assert opacity(5) == opacity(2) > opacity(8)
+
+
+def test_markers_stand_along_curves_on_their_points() -> None:
+    line = np.stack([np.geomspace(1, 400, 30), np.arange(30.0)], axis=1)
+    marked = marked_points(line)
+    assert (marked[:, None] == line).all(axis=2).any(axis=1).all()
+    assert (marked[0] == line[0]).all() and (marked[-1] == line[-1]).all()
+    assert 5 <= len(marked) <= 7 and (np.diff(marked[:, 0]) > 20).all()
+    assert (marked_points(line, shift=0.5)[0] != line[0]).any()
+    assert len(marked_points(line[:1])) == 1 and marked_points(line[:0]).shape == (0, 2)
 
 
 def test_undefined_tasks_have_no_panel() -> None:
@@ -384,6 +471,8 @@ def test_each_benchmark_has_a_panel_of_ranks_with_its_own_trials() -> None:
     assert len(curves_of(drawing, "mine")) == 3
     assert dict(drawing.data.groupby("panel")["trial"].max()) == {"b0": 12, "b1": 13, "b2": 14}
     assert "3 tasks" in drawing.caption
+    assert "each seed ranked by itself" in drawing.caption
+    assert "panels of fewer than 5 tasks have none" in drawing.caption
 
 
 @given(
@@ -464,7 +553,7 @@ def test_points_are_those_of_one_run() -> None:
     expected = frame[(frame["seed"] == 1) & frame["task"].isin([0, 2])].dropna()
     assert len(drawing.data) == len(expected)
     assert sorted(drawing.data["loss"]) == sorted(expected["loss"])
-    assert set(drawing.data["task"]) == {1, 3}
+    assert set(drawing.data["task"]) == {"a", "c <&> d"}
     edged = [p for p in root_of(drawing).iter(f"{SVG}path") if p.get("stroke") == ON_LIGHT]
     assert sum(len(lines_of(path)) for path in edged) == len(expected)
     runs = expected.groupby(["method", "task"])
@@ -498,11 +587,15 @@ def test_each_task_is_drawn_once_and_repeated_for_every_method() -> None:
 def test_choices_are_named() -> None:
     strings = {text.string for text in texts_of(landscape("kernel", "rate"))}
     assert {"linear", "radial", "kernel", "rate", "0.01"} <= strings
+    assert "kernel is categorical" in landscape("kernel", "rate").caption
+    assert "categorical" not in landscape().caption
 
 
 def test_a_task_without_evaluations_is_refused() -> None:
-    with pytest.raises(ExperimentError, match="no evaluations of task 10"):
-        landscape(tasks=(0, 9))
+    frame = evaluations(tasks=1)
+    axes = (Dimension.of_column(name, frame[name]) for name in ("rate", "depth"))
+    with pytest.raises(ExperimentError, match="no evaluations of task 1"):
+        draw_landscapes(SUBJECT, frame, *axes, tasks=(0, 1), seed=1)
 
 
 # -- lines and texts ---------------------------------------------------------------------------
@@ -523,6 +616,7 @@ def _distance(point: np.ndarray, line: np.ndarray) -> float:
         max_size=60,
     )
 )
+@example([*[(10.0, 0.0)] * 14, (10.0, 1.0), (10.0, 0.0)])
 @settings(deadline=None)
 def test_lines_lose_no_corner_that_can_be_seen(corners: list[tuple[float, float]]) -> None:
     """Also where they turn back."""

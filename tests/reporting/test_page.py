@@ -138,7 +138,7 @@ def test_means_of_one_benchmark_are_those_of_its_scores(
     assert len(by_name) == len(scored) == 4
     for item in scored:
         entry = by_name[item.protocol, item.benchmark]
-        for name in ("score", "normalised regret", "rank", "area"):
+        for name in ("score", "normalised regret", "rank", "regret over trials"):
             for trial in range(1, item.last_trial + 1):
                 expected = item.over_tasks(name, trial).mean
                 found = [row[trial - 1] for row in entry["measures"][name]["mean"]]
@@ -211,6 +211,8 @@ def test_failures_are_all_there(page: Page, page_report: Report) -> None:
     assert "Of 64 planned runs: 60 done, 1 failed, 3 missing." in " ".join(page.within("p"))
     table = pd.read_csv(page_report.page.parent / "tables" / "failures.csv")
     assert list(table["reason"]) == ["raised"]
+    runs = pd.read_csv(page_report.page.parent / "tables" / "experiment.csv")
+    assert runs["state"].value_counts().to_dict() == {"done": 60, "missing": 3, "failed": 1}
     counts = pd.read_csv(page_report.page.parent / "tables" / "coverage.csv")
     assert counts[["done", "failed", "running", "missing"]].sum().tolist() == [60, 1, 0, 3]
 
@@ -232,18 +234,114 @@ def test_markdown_has_as_many_cells_as_it_should(cells: list[str]) -> None:
 @given(st.text(st.characters(codec="utf-8")))
 def test_latex_has_no_commands_but_its_own(text: str) -> None:
     written = latex_text(text)
-    for own in (r"\\text[a-z]+\{\}", r"\\[&%$#_{}]", r"\$(\\pm|-|\\cdot)\$"):
+    for own in (r"\\(text[a-z]+|dots)\{\}", r"\\[&%$#_{},]", r"\$(\\pm|-|\\cdot)\$"):
         written = re.sub(own, "", written)
     assert not re.search(r"[\\&%$#_{}~^]", written)
 
 
 def test_latex_of_a_table() -> None:
     written = latex(Table("t", "5 % of a_b", ("x & y", "n"), [("ü", "1 ± 2")], 1, pd.DataFrame()))
-    assert r"\caption{5 \% of a\_b}" in written
+    assert "\\caption{5 \\% of a\\_b}\n  \\label{tab:t}\n" in written
     assert r"\begin{tabular}{lr}" in written
     assert r"x \& y & n \\" in written
     assert r"ü & 1 $\pm$ 2 \\" in written
     assert [written.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
+
+
+def test_latex_of_wrapped_and_of_the_best_cells() -> None:
+    cells = [("long text", "1"), ("b", "2 µs"), ("\u2013", "1\u202f000")]
+    shown = Table("t", "c", ("x", "n"), cells, 1, pd.DataFrame(), wrapped=(0,), best={(1, 1)})
+    written = latex(shown)
+    assert r"\begin{tabular}{p{0.60\linewidth}r}" in written
+    assert r"b & \textbf{2 \textmu{}s} \\" in written
+    assert r"-- & 1\,000 \\" in written
+    assert written.count("textbf") == 1
+    assert written.isascii()
+
+
+def test_tables_in_print_are_labelled_and_their_captions_short(page_report: Report) -> None:
+    paths = sorted((page_report.page.parent / "tables").glob("*.tex"))
+    assert len(paths) > 10
+    for path in paths:
+        written = path.read_text(encoding="utf-8")
+        assert f"\\label{{tab:{path.stem}}}" in written
+        (caption,) = re.findall(r"^  \\caption\{(.*)\}$", written, re.MULTILINE)
+        assert len(re.findall(r"[.:] [A-Z]", caption)) <= 2, caption
+        best = path.stem.startswith(("leaderboard", "summary"))
+        assert (r"\textbf{" in written) == best, path.stem
+
+
+def test_the_leaderboard_as_a_file_is_numbers(boards: list[dict], page_report: Report) -> None:
+    board = boards[0]
+    (path,) = (page_report.page.parent / "tables").glob("leaderboard-ordered*.csv")
+    table = pd.read_csv(path).set_index(["group", "trial", "method"]).sort_index()
+    text = table.select_dtypes(exclude="number").columns
+    assert list(text) == ["protocol"]
+    assert set(table["protocol"]) == {board["name"]}
+    assert len(table) == (2 + 3) * 6 * 4
+    for group in (*board["groups"], *board["benchmarks"]):
+        for measure, found in group["measures"].items():
+            name = measure.replace(" ", "_")
+            for a, method in enumerate(group["methods"]):
+                row = table.loc[(group["name"], 4, method)]
+                assert row[name] == pytest.approx(found["mean"][a][3], nan_ok=True)
+                for over in ("seeds", "tasks"):
+                    for side, end in zip(("lower", "upper"), found[over], strict=True):
+                        expected = np.nan if end[a][3] is None else end[a][3]
+                        assert row[f"{name}_{side}_{over}"] == pytest.approx(expected, nan_ok=True)
+    everything = table.loc["all", 6]
+    assert everything.loc["cts", ["rank", "wins"]].isna().all()
+    assert everything["planned"].to_dict() == dict.fromkeys(board["methods"], 12)
+    assert everything["failed"].sum() == 1
+    assert everything.loc["bo", "seconds_per_suggestion"] == pytest.approx(0.5 / 18)
+    contests = everything.loc["bo", ["wins", "ties", "losses"]].sum()
+    own = [table.loc[(b["name"], 6, "bo")] for b in board["benchmarks"]]
+    assert contests == sum(row[["wins", "ties", "losses"]].sum() for row in own)
+
+
+def test_files_of_tables_hold_numbers(page_report: Report) -> None:
+    for path in (page_report.page.parent / "tables").glob("*.csv"):
+        if path.stem in {"failures", "sessions"}:
+            continue
+        table = pd.read_csv(path)
+        text = set(table.select_dtypes(exclude="number").columns)
+        known = {"benchmark", "surrogate", "protocol", "method", "other", "task", "measure"}
+        assert text <= known | {"group", "state"}, path.name
+
+
+def test_the_leaderboard_comes_first_and_what_is_missing_before_it(page_report: Report) -> None:
+    text = page_report.page.read_text(encoding="utf-8")
+    sections = re.findall(r'<section id="([a-z]+)', text)
+    assert sections[:2] == ["leaderboard", "coverage"]
+    assert sections[-2:] == ["run", "files"]
+    listed = re.findall(r'<li><a href="#([a-z]+)', text)
+    assert [name for name in listed if name in sections] == sections
+    alert = text.index('class="alert"')
+    assert text.index('<section id="leaderboard">') < alert < text.index('<table id="lb">')
+    assert "Not finished, of 64 runs: 1 failed, 3 missing." in text
+
+
+def test_settings_that_say_nothing_are_not_shown(page: Page) -> None:
+    shown = [text for tag, text in page.texts if tag not in {"script", "style"}]
+    assert any("ordered, 6 trials" in text for text in shown)
+    assert not any("tasks=None" in text for text in shown)
+
+
+def test_why_a_measure_is_not_available() -> None:
+    index = pd.MultiIndex.from_product(
+        [["random-search"], range(2), range(2), range(1, 4)],
+        names=["method", "seed", "task", "trial"],
+    )
+    trials = pd.DataFrame(index=index).reset_index()
+    trials = trials.assign(loss=trials["trial"], value=trials["trial"], regret=np.nan, fallbacks=0)
+    trials = trials.assign(benchmark="x@1", surrogate="table", protocol="ordered()", task_name="t")
+    scored, _ = score_benchmarks(trials)
+    board = leaderboard(scored, coverage(trials.assign(state="done")), {})[0]
+    assert first_view(board).notes == (
+        "Normalised score: not available (no method ends better than random search).",
+        "Normalised regret: not available (no best value is known).",
+        "Regret over trials: not available (no best value is known).",
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What the page says of all benchmarks together, and of one landscape."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,13 @@ from hpobench_ordered.reporting.page.comparisons import (
     wins_table,
 )
 from hpobench_ordered.reporting.page.landscape import landscape
-from hpobench_ordered.reporting.scoring import BenchmarkScores, by_protocol, score_benchmarks
+from hpobench_ordered.reporting.page.sections import _alone
+from hpobench_ordered.reporting.scoring import (
+    BenchmarkScores,
+    Excluded,
+    by_protocol,
+    score_benchmarks,
+)
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +118,16 @@ def test_speedups_are_over_the_method_before_the_adjustment() -> None:
         "fast": "2.00 (0%)",
         "random-search": "0.50 (0%)",
     }
+
+
+def test_a_part_says_why_nothing_is_compared(items: list[BenchmarkScores]) -> None:
+    alone = replace(items[0], methods=("bo",), excluded=())
+    failed = replace(alone, excluded=(Excluded("cts", 1, 4),))
+    other = replace(items[1], methods=("cts",))
+    notes = [_alone(Together.of(given)) for given in ([alone], [failed], [alone, other])]
+    assert notes[0] == "There is nothing to compare: only bo was run."
+    assert "no other method has finished half of its planned seeds" in notes[1]
+    assert "no two methods have finished half of their planned seeds on every one" in notes[2]
 
 
 @pytest.mark.parametrize(

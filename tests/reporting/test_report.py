@@ -7,7 +7,7 @@ import pytest
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.overview import Overview
 from hpobench_ordered.reporting.scoring import runs_of, score_benchmarks
-from hpobench_ordered.reporting.tables import plus_minus, summary_rows
+from hpobench_ordered.reporting.tables import best_cells, legend, plus_minus, summary_rows
 from hpobench_ordered.reporting.write import ReportInput, write_report
 
 
@@ -73,9 +73,8 @@ def test_protocols_are_scored_apart() -> None:
     scored, unscored = score_benchmarks(both)
     assert (len(scored), unscored) == (2, [])
     assert [item.protocol for item in scored] == sorted(set(both["protocol"]))
-    assert (
-        scored[0].title == "x@1 (forest), ordered(trials=12, tasks=4): 3 seeds, 4 tasks, 12 trials"
-    )
+    assert scored[0].title.startswith("x@1 (forest), ordered, 12 trials, tasks=4: 3 seeds, 4 tasks")
+    assert scored[1].title == "x@1 (forest), ordered, 12 trials: 3 seeds, 4 tasks, 12 trials"
 
 
 def test_the_first_task_counts_unless_tasks_are_ordered() -> None:
@@ -124,6 +123,29 @@ def test_summary_shows_every_measure() -> None:
     assert summary_rows(maximised)[4][0] == "value, maximised"
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_best_cells_are_those_of_the_best_means(sign: int) -> None:
+    (item,), _ = score_benchmarks(results(value=lambda f: sign * f["loss"]))
+    rows = summary_rows(item)[1:]
+    best = best_cells(item)
+    for block, measure in enumerate(("score", "value", "regret", "rank")):
+        for column, trial in enumerate(item.trials, start=2):
+            mean = item.over_tasks(measure, trial).mean
+            place = int(np.argmax(mean) if (measure, sign) == ("value", -1) else np.argmin(mean))
+            assert {row - 3 * block for row, c in best if c == column and row // 3 == block} == {
+                place
+            }
+    assert len(rows) == 12
+
+
+@pytest.mark.parametrize("measures", [("score", "regret", "rank"), ("score", "value"), ("rank",)])
+def test_the_legend_says_what_is_shown_and_no_more(measures: tuple[str, ...]) -> None:
+    _, said = legend(measures)
+    for measure in ("score", "value", "regret", "rank"):
+        assert (f"{measure}:" in said) == (measure in measures)
+    assert ("values that are maximised" in said) == ("value" in measures)
+
+
 def test_regret_is_left_out_where_no_best_value_is_known() -> None:
     (item,), _ = score_benchmarks(results(regret=np.nan))
     assert [row[0] for row in summary_rows(item)[1::3]] == ["score", "value", "rank"]
@@ -164,7 +186,7 @@ def test_a_method_with_fewer_than_half_of_the_seeds_is_left_out() -> None:
     assert item.methods == ("random-search", "simple-ordered")
     assert (item.seeds, item.left_out) == (3, ())
     assert item.notes() == [
-        "bo is left out of the comparison: it has finished 1 of 3 planned seeds, fewer than half."
+        "Not compared, for want of half of the planned seeds: bo (finished 1 of 3)."
     ]
     (compared,), _ = score_benchmarks(without(frame, "bo", [2]), runs_of(frame))
     assert compared.methods == ("random-search", "bo", "simple-ordered")
@@ -217,7 +239,7 @@ def test_normalised_regret_is_relative_to_the_range_of_what_was_met() -> None:
     worst = by_task.loc[2, "max"]
     expected = (np.minimum.accumulate(losses["loss"].to_numpy()) - best) / (worst - best)
     np.testing.assert_allclose(found[1, 1, 2], expected)
-    areas = item.measures["area"].values[1, 1, 2]
+    areas = item.measures["regret over trials"].values[1, 1, 2]
     np.testing.assert_allclose(areas, np.cumsum(expected) / np.arange(1, 13))
 
 
@@ -228,7 +250,7 @@ def test_no_seed_in_common(tmp_path: Path) -> None:
     scored, (reason,) = score_benchmarks(frame)
     assert scored == []
     assert reason == (
-        "x@1 (forest), ordered(trials=12, tasks=None): no seed was run by all of random-search, "
+        "x@1 (forest), ordered, 12 trials: no seed was run by all of random-search, "
         "bo, simple-ordered."
     )
     report = write_report(ReportInput(frame), tmp_path)
@@ -282,7 +304,7 @@ def test_a_benchmark_of_which_nothing_is_finished_is_named(tmp_path: Path) -> No
     planned = pd.concat([runs_of(frame).assign(key="", code=""), other])
     scored, unscored = score_benchmarks(frame, planned)
     assert [item.benchmark for item in scored] == ["x@1 (forest)"]
-    assert unscored == ["y@1 (forest), ordered(trials=12, tasks=None): no run is finished."]
+    assert unscored == ["y@1 (forest), ordered, 12 trials: no run is finished."]
     page = write_report(ReportInput(frame, Overview(planned, 0, (), ())), tmp_path).page
     assert "Not compared: y@1 (forest)" in page.read_text(encoding="utf-8")
 

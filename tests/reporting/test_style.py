@@ -4,7 +4,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from hpobench_ordered.reporting.drawings.scene import INK
+from hpobench_ordered.reporting.drawings.scene import DASHES, INK
 from hpobench_ordered.reporting.style import (
     SPARE,
     STYLES,
@@ -79,6 +79,30 @@ def test_colours_stand_out_from_the_page(theme_name: str) -> None:
     for colour in theme(dark=dark).values():
         brighter, darker = sorted([luminance(colour), luminance(page)], reverse=True)
         assert (brighter + 0.05) / (darker + 0.05) >= 3, colour
+
+
+def test_other_methods_stand_out_from_a_dark_page() -> None:
+    page = luminance(THEMES["dark"][0]) + 0.05
+    for colour in colours(SPARE, dark=True):
+        assert (luminance(colour) + 0.05) / page >= 4, colour
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_first_other_methods_are_the_farthest_from_the_papers(dark: bool) -> None:
+    own = [cielab(colour, np.eye(3)) for colour in colours(STYLES.values(), dark=dark)]
+    first = [cielab(colour, np.eye(3)) for colour in colours(SPARE[:2], dark=dark)]
+    for a, b in itertools.product(first, own):
+        assert np.linalg.norm(a - b) >= 30
+    assert np.linalg.norm(first[0] - first[1]) >= 30
+
+
+def test_lines_tell_methods_apart_without_colour() -> None:
+    assert STYLES["random-search"].line != STYLES["bo"].line
+    assert STYLES["random-search"].marker != STYLES["bo"].marker
+    assert {look.line for look in STYLES.values()} <= {"-", "--", "-.", ":"}  # of matplotlib
+    patterns = [DASHES[look.line] for look in SPARE]
+    assert len(set(patterns)) == len(SPARE)
+    assert not set(patterns) & {DASHES[look.line] for look in STYLES.values()}
 
 
 def test_every_look_is_a_custom_property_of_its_own() -> None:

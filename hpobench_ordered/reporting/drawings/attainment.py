@@ -17,7 +17,9 @@ from hpobench_ordered.analysis.bootstrap import Intervals
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.reporting.drawings.curves import (
     LINE_WIDTH,
+    Band,
     draw_methods,
+    marked_points,
     shown_trials,
     trial_numbers,
 )
@@ -86,7 +88,7 @@ def draw_attainment(
     return finish(
         scene,
         Kind.ATTAINMENT,
-        about=f"{measure} {subject.key}",
+        about=f"{measure} {subject.title}",
         title=title,
         caption=(
             f"Lines: the {measure} that {fractions[len(fractions) // 2]:.0%} of the runs attain "
@@ -116,7 +118,8 @@ def _draw_attained(
         scene.add(Paths((known,), fill=look.colour, opacity=BAND_OPACITY, closed=True))
         line = panel.points(trials, middle[number])
         scene.add(curve_paths([line], look, width=1.4 * LINE_WIDTH, label=method))
-        scene.add(Paths(markers(look.marker, line[-1:], size=6), fill=look.colour, closed=True))
+        signs = markers(look.marker, marked_points(line), size=6)
+        scene.add(Paths(signs, fill=look.colour, closed=True))
 
 
 def draw_reach(subject: Subject, measure: str, shares: FloatArray, levels: FloatArray) -> Drawing:
@@ -146,11 +149,13 @@ def draw_reach(subject: Subject, measure: str, shares: FloatArray, levels: Float
         nothing = np.full(share.shape, np.nan)
         curves.append(Intervals(share, nothing, nothing, subject.seeds, 0.95))
     trials = trial_numbers(places)
-    draw_methods(scene, panels, curves, looks, subject.methods, [trials] * len(panels))
+    bands = [Band.NONE] * len(panels)
+    every = [trials] * len(panels)
+    draw_methods(scene, panels, curves, looks, subject.methods, every, bands=bands)
     return finish(
         scene,
         Kind.REACH,
-        about=f"{measure} {subject.key}",
+        about=f"{measure} {subject.title}",
         title=title,
         caption=(
             f"Share of the runs ({count(subject.seeds, 'seed')} on "

@@ -93,7 +93,7 @@ def draw_bars(subject: Subject, scores: Scores, *, trial: int) -> Drawing:
     return finish(
         scene,
         Kind.BARS,
-        about=f"trial {trial} {subject.key}",
+        about=f"trial {trial} {subject.title}",
         title=title,
         caption=(
             f"Means over {count(subject.seeds, 'seed')} ± two standard errors on each of "

@@ -157,9 +157,15 @@ class _Diagram:
 
 
 def _caption(ranking: CriticalDifference, noun: str) -> str:
-    text = (
-        f"Mean ranks over {count(ranking.samples, noun)}; 1 is best. A bar joins methods that "
-        f"cannot be told apart by {TESTS[ranking.post_hoc]} at the level of {ranking.alpha:g}."
+    text = f"Mean ranks over {count(ranking.samples, noun)}; 1 is best. "
+    if noun == "task":
+        text += (
+            "They are the ranks of each task's mean normalised regret over seeds after the last "
+            "trial; every task counts the same. "
+        )
+    text += (
+        "A bar joins methods that cannot be told apart by "
+        f"{TESTS[ranking.post_hoc]} at the level of {ranking.alpha:g}."
     )
     p_value = ranking.friedman_p_value
     shown = "below 0.0001" if p_value < 1e-4 else f"{p_value:.2g}"

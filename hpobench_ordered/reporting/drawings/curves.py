@@ -7,6 +7,7 @@ Notation:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,13 +53,32 @@ OVERALL = "mean over tasks"
 
 BAND_OPACITY = 0.1
 
+MOST_AT_FULL = 5
+"""Bands of more methods are lighter, so that all of them together are not darker."""
+
+FEWEST_SAMPLES = 5
+"""Intervals over fewer are so wide that bands would hide the curves."""
+
+OUTLINE_WIDTH, OUTLINE_OPACITY = 0.6, 0.45
+
 SCORE = "score"
 
-SHARED = frozenset({SCORE, "normalised regret", "area", "rank"})
+SHARED = frozenset({SCORE, "normalised regret", "regret over trials", "rank"})
 """Measures that mean the same on every task, so that all panels have the same axis."""
 
-LINE_WIDTH = 1.2
-MARKER_SIZE = 4.5
+LINE_WIDTH = 1.4
+MARKER_SIZE = 4.8
+
+MARKER_STEP = 64.0
+"""Distance of the markers along a curve."""
+
+
+class Band(Enum):
+    """How intervals are drawn in a panel."""
+
+    AREA = "regret over trials"
+    OUTLINE = "outline"
+    NONE = "none"
 
 
 def draw_curves(
@@ -105,15 +125,19 @@ def draw_curves(
         large_first=names[0] == OVERALL,
     )
     every = [trials] * len(panels)
-    draw_methods(scene, panels, list(curves.values()), looks, subject.methods, every)
-    caption = _caption(subject, measure, by_task, len(tasks), scales)
-    if OVERALL in curves:
-        caption += f" The mean over tasks is from task {first_task + 1} on."
+    bands = band_kinds([curve.samples for curve in curves.values()], outlined=OVERALL in curves)
+    draw_methods(scene, panels, list(curves.values()), looks, subject.methods, every, bands=bands)
+    caption = _caption(subject, measure, by_task, len(tasks), scales, bands)
+    if OVERALL in curves and first_task:
+        first = (
+            "first task, which has" if first_task == 1 else f"first {first_task} tasks, which have"
+        )
+        caption += f" The mean over tasks leaves out the {first} no history."
     better = "higher" if is_maximised else "lower"
     return finish(
         scene,
         Kind.CURVES,
-        about=f"{measure} {subject.key}",
+        about=f"{measure} {subject.title}",
         title=title,
         caption=f"{caption} The trials are on a logarithmic axis; {better} is better.",
         alt=f"Curves of the {measure} of {listed(subject.methods)} over trials on "
@@ -130,6 +154,19 @@ def shown_trials(last: int) -> NDArray[np.intp]:
     return np.unique(np.rint(wanted).astype(np.intp)) - 1
 
 
+def band_kinds(samples: Sequence[int], *, outlined: bool) -> list[Band]:
+    """How intervals over numbers of samples are drawn, by panel.
+
+    Args:
+        samples: Numbers of samples by panel.
+        outlined: Whether the first panel shows them even of few samples.
+    """
+    kinds = [Band.AREA if number >= FEWEST_SAMPLES else Band.NONE for number in samples]
+    if outlined and kinds[0] is Band.NONE:
+        kinds[0] = Band.OUTLINE
+    return kinds
+
+
 def draw_methods(
     scene: Scene,
     panels: Sequence[Panel],
@@ -137,6 +174,8 @@ def draw_methods(
     looks: Mapping[str, Style],
     methods: Sequence[str],
     trials: Sequence[FloatArray],
+    *,
+    bands: Sequence[Band],
 ) -> None:
     """Draw the bands of all methods in all panels, then the lines on top of them.
 
@@ -147,26 +186,66 @@ def draw_methods(
         looks: How methods look, in drawing order.
         methods: Names of the methods, length A.
         trials: Numbers of the trials of every panel, shape (M,) each.
+        bands: How the intervals of every panel are drawn.
     """
     placed = list(zip(panels, curves, trials, strict=True))
-    earlier: list[int] = []
-    for method, look in looks.items():
-        a = methods.index(method)
-        bands = [
-            _band(panel, numbers, curve.lower[a], curve.upper[a])
-            for panel, curve, numbers in placed
-            # Transfer methods are the same without history: their bands together would be opaque.
-            if not any(np.array_equal(curve.mean[a], curve.mean[b]) for b in earlier)
-        ]
-        scene.add(Paths(_drawn(bands), fill=look.colour, opacity=BAND_OPACITY, closed=True))
-        earlier.append(a)
-    for method, look in looks.items():
+    _draw_bands(scene, placed, looks, methods, bands)
+    for number, (method, look) in enumerate(looks.items()):
         a = methods.index(method)
         lines = [panel.points(numbers, curve.mean[a]) for panel, curve, numbers in placed]
         scene.add(curve_paths(lines, look, width=LINE_WIDTH, label=method))
-        ends = np.array([line[-1] for line in lines if len(line)]).reshape(-1, 2)
-        signs = markers(look.marker, ends, size=MARKER_SIZE)
+        marked = [marked_points(line, shift=number / len(looks)) for line in lines]
+        signs = markers(look.marker, np.concatenate(marked), size=MARKER_SIZE)
         scene.add(Paths(signs, fill=look.colour, closed=True, label=method))
+
+
+def _draw_bands(
+    scene: Scene,
+    placed: Sequence[tuple[Panel, Intervals, FloatArray]],
+    looks: Mapping[str, Style],
+    methods: Sequence[str],
+    bands: Sequence[Band],
+) -> None:
+    """Draw the intervals of all methods in panels, of each with its curves and trials."""
+    opacity = BAND_OPACITY * min(1.0, MOST_AT_FULL / len(looks))
+    earlier: list[int] = []
+    for method, look in looks.items():
+        a = methods.index(method)
+        found: dict[Band, list[FloatArray]] = {kind: [] for kind in Band}
+        for (panel, curve, numbers), kind in zip(placed, bands, strict=True):
+            # Transfer methods are the same without history: their bands together would be opaque.
+            if not any(np.array_equal(curve.mean[a], curve.mean[b]) for b in earlier):
+                found[kind].append(_band(panel, numbers, curve.lower[a], curve.upper[a]))
+        areas, outlines = _drawn(found[Band.AREA]), _drawn(found[Band.OUTLINE])
+        scene.add(
+            Paths(areas, fill=look.colour, opacity=opacity, closed=True),
+            Paths(
+                tuple(end for outline in outlines for end in np.split(outline, 2)),
+                stroke=look.colour,
+                width=OUTLINE_WIDTH,
+                opacity=OUTLINE_OPACITY,
+            ),
+        )
+        earlier.append(a)
+
+
+def marked_points(line: FloatArray, *, shift: float = 0.0) -> FloatArray:
+    """Points of a line that have markers: the last, and some of about equal distance before.
+
+    Args:
+        line: Its points, shape (n, 2), to the right.
+        shift: How far the others are moved, from 0 to 1 steps, so that those of curves that are
+            the same do not cover each other.
+
+    Returns:
+        Shape (m, 2).
+    """
+    if not len(line):
+        return line.reshape(-1, 2)
+    x = line[:, 0]
+    wanted = np.arange(x[0] + shift * MARKER_STEP, x[-1] - MARKER_STEP / 2, MARKER_STEP)
+    nearest = np.abs(x[:, None] - wanted).argmin(axis=0)
+    return np.asarray(line[np.unique([*nearest, len(line) - 1])])
 
 
 def _band(panel: Panel, trials: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:
@@ -220,13 +299,14 @@ def _caption(
     by_task: Intervals,
     shown: int,
     scales: Sequence[Scale],
+    bands: Sequence[Band],
 ) -> str:
     parts = [
         f"Means over {count(by_task.samples, 'seed')} on {count(shown, 'task')}"
         + (f" of {len(subject.task_names)}" if shown < len(subject.task_names) else "")
     ]
     if np.isfinite(by_task.lower).any():
-        parts.append(f"; bands are {by_task.confidence:.0%} intervals over seeds")
+        parts.append(_band_words(by_task, bands))
     text = "".join(parts) + "."
     if measure == SCORE and np.nanmax(by_task.mean) > HIGHEST:
         text += f" What is above {HIGHEST:g} is at the upper edge."
@@ -240,6 +320,16 @@ def _caption(
         text += " Vertical axes are logarithmic."
     if measure not in SHARED and len(scales) > 1:
         text += " Each panel has its own vertical axis."
+    return text
+
+
+def _band_words(by_task: Intervals, bands: Sequence[Band]) -> str:
+    interval = f"{by_task.confidence:.0%} intervals over seeds"
+    if Band.AREA in bands:
+        return f"; bands are {interval}"
+    text = f"; with fewer than {FEWEST_SAMPLES} seeds, the panels of tasks have no bands"
+    if Band.OUTLINE in bands:
+        text += f", and the thin lines in that of the mean over tasks are {interval}"
     return text
 
 
@@ -262,10 +352,14 @@ def _table(
     curves: Mapping[str, Intervals],
     places: NDArray[np.intp],
 ) -> "pd.DataFrame":
+    """A row for each panel, method and trial; the mean over tasks has no task."""
     import pandas as pd
 
+    names = {subject.task_title(t): name for t, name in enumerate(subject.task_names)}
     frames = [
-        curve_frame(curve, subject.methods, places + 1).assign(panel=name)
-        for name, curve in curves.items()
+        curve_frame(curve, subject.methods, places + 1).assign(
+            panel=title, task="" if title == OVERALL else names[title]
+        )
+        for title, curve in curves.items()
     ]
     return pd.concat(frames, ignore_index=True).assign(measure=measure, **subject.columns)

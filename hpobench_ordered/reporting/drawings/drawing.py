@@ -1,19 +1,25 @@
 """What a drawing is: the picture, the words around it and the numbers in it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
-from zlib import crc32
 
+from hpobench_ordered.reporting.drawings.pdf import to_pdf
 from hpobench_ordered.reporting.drawings.png import to_png
 from hpobench_ordered.reporting.drawings.scene import Scene
 from hpobench_ordered.reporting.drawings.svg import to_svg
+from hpobench_ordered.reporting.labels import protocol_label
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from hpobench_ordered.reporting.scoring import BenchmarkScores
+
+
+IS_NUMBER = re.compile(r"[0-9.]+")
+"""Names of tasks that say nothing by themselves."""
 
 
 class Kind(Enum):
@@ -54,23 +60,18 @@ class Subject:
 
     @property
     def title(self) -> str:
-        """Benchmark and protocol, the latter without its settings."""
-        return f"{self.benchmark}, {self.protocol.partition('(')[0]}"
+        """Benchmark and protocol."""
+        return f"{self.benchmark}, {protocol_label(self.protocol)}"
 
     def task_title(self, task: int) -> str:
-        """Number of a task, from 1, and its name where that is no number of its own."""
+        """Name of a task by its place, from 0, such as "5%", or "task 56" where it is a number."""
         name = self.task_names[task]
-        return f"task {task + 1}" if name in {str(task), str(task + 1)} else f"{task + 1}: {name}"
+        return f"task {name}" if IS_NUMBER.fullmatch(name) else name
 
     @property
     def columns(self) -> dict[str, str]:
         """What tables of its numbers say of all rows."""
         return {"benchmark": self.benchmark, "protocol": self.protocol}
-
-    @property
-    def key(self) -> str:
-        """What tells it apart from others in names of files."""
-        return f"{self.title} {crc32(self.protocol.encode()) % 16**4:04x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class Drawing:
         png: The picture on white.
         svg: The same, without background.
         data: The numbers that are drawn.
+        scene: What the picture consists of.
     """
 
     stem: str
@@ -96,6 +98,12 @@ class Drawing:
     png: bytes = field(repr=False)
     svg: bytes = field(repr=False)
     data: "pd.DataFrame" = field(repr=False)
+    scene: Scene = field(repr=False)
+
+    @property
+    def pdf(self) -> bytes:
+        """The picture for documents, without background; encoded only where it is asked for."""
+        return to_pdf(self.scene)
 
 
 def finish(
@@ -121,7 +129,7 @@ def finish(
     """
     stem = f"{kind.value}-{slug(about)}"
     svg = to_svg(scene, stem=stem, title=title)
-    return Drawing(stem, kind, title, caption, alt, to_png(scene), svg, data)
+    return Drawing(stem, kind, title, caption, alt, to_png(scene), svg, data, scene)
 
 
 def slug(text: str) -> str:

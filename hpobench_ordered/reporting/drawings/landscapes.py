@@ -61,9 +61,9 @@ POINT, CROSS = 6.2, 11.0
 """Sizes of the points and of the best one."""
 
 KEY = (
-    "light at the first trial and dark at the last; the cross is its best. Background: the lowest "
-    "loss that any method met with any seed in each cell, dark for the lowest ranks of the task; "
-    "empty cells are as the nearest one. Points of the same choice are laid out by trial."
+    "light at the first trial and dark at the last; the cross is the best of them. Background: the "
+    "lowest loss that any method met with any seed in each cell, by its rank among the cells of "
+    "the task: dark is better; cells that nobody met are as the nearest one."
 )
 """How to read what is drawn."""
 
@@ -145,7 +145,8 @@ def draw_landscapes(
     placed = placed[placed["task"].isin(tasks)].dropna(subset=["x", "y", "loss"])
     missing = set(tasks) - set(placed["task"])
     if missing:
-        raise ExperimentError(f"{subject.benchmark} has no evaluations of task {min(missing) + 1}")
+        name = subject.task_title(min(missing))
+        raise ExperimentError(f"{subject.benchmark} has no evaluations of {name}")
     x, y = (_with_short_labels(dimension) for dimension in (x, y))
     layout = _Layout.of(subject, tasks, y)
     title = f"where methods look: {subject.title}"
@@ -159,12 +160,24 @@ def draw_landscapes(
     return finish(
         scene,
         Kind.LANDSCAPE,
-        about=f"{x.name} {y.name} seed {seed} {subject.key}",
+        about=f"{x.name} {y.name} seed {seed} {subject.title}",
         title=title,
-        caption=f"Points: what each method evaluated with seed {seed}, {KEY}",
+        caption=_caption(x, y, seed),
         alt=f"Landscapes of {x.name} and {y.name} of {subject.benchmark} with the "
         f"points evaluated by {listed(layout.methods)}.",
         data=_table(subject, chosen, x, y),
+    )
+
+
+def _caption(x: Dimension, y: Dimension, seed: int) -> str:
+    text = f"Points: configurations that each method evaluated with seed {seed}, {KEY}"
+    choices = [dimension.name for dimension in (x, y) if dimension.choices]
+    if not choices:
+        return text
+    verb = "is" if len(choices) == 1 else "are"
+    return (
+        f"{text} {listed(choices)} {verb} categorical: points of the same choice are spread along "
+        "its width or height in the order of trials."
     )
 
 
@@ -310,4 +323,5 @@ def _draw_words(scene: Scene, layout: _Layout, x: Dimension, y: Dimension) -> No
 def _table(subject: Subject, chosen: "pd.DataFrame", x: Dimension, y: Dimension) -> "pd.DataFrame":
     columns = ["method", "seed", "task", "trial", "loss", x.name, y.name]
     ordered = chosen[columns].sort_values(["method", "task", "trial"], ignore_index=True)
-    return ordered.assign(task=ordered["task"] + 1, **subject.columns)
+    names = [subject.task_names[task] for task in ordered["task"]]
+    return ordered.assign(task=names, **subject.columns)

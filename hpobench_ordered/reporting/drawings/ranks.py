@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from hpobench_ordered.analysis.bootstrap import Intervals
 from hpobench_ordered.analysis.samples import Resampling
 from hpobench_ordered.reporting.drawings.curves import (
+    FEWEST_SAMPLES,
+    Band,
+    band_kinds,
     curve_frame,
     draw_methods,
     of_trials,
@@ -72,27 +75,34 @@ def draw_ranks(
         width=min(WIDTH, PANEL_WIDTH * len(names)),
         large_first=True,
     )
-    draw_methods(scene, placed, curves, looks, methods, list(map(trial_numbers, shown)))
+    bands = band_kinds([curve.samples for curve in curves], outlined=True)
+    trials = list(map(trial_numbers, shown))
+    draw_methods(scene, placed, curves, looks, methods, trials, bands=bands)
     return finish(
         scene,
         Kind.RANKS,
         about=about,
         title=title,
-        caption=_caption(panels, resampling),
+        caption=_caption(panels, resampling, bands),
         alt=f"Curves of the mean rank of {listed(methods)} over trials on {listed(names)}.",
         data=_table(names, methods, curves, shown),
     )
 
 
-def _caption(panels: Sequence[RankCurves], resampling: Resampling) -> str:
+def _caption(panels: Sequence[RankCurves], resampling: Resampling, bands: Sequence[Band]) -> str:
     numbers = sorted({panel.ranks.samples for panel in panels})
     noun = resampling.value.removesuffix("s")
     samples = " to ".join(map(str, {numbers[0]: None, numbers[-1]: None}))
     counted = count(numbers[0], noun) if len(numbers) == 1 else f"{samples} {noun}s"
-    return (
-        f"Mean ranks among the methods; 1 is best. Bands are {panels[0].ranks.confidence:.0%} "
-        f"intervals over {counted}. The trials are on a logarithmic axis."
+    drawn = "Thin lines" if bands[0] is Band.OUTLINE else "Bands"
+    text = (
+        "Mean ranks among the methods, 1 is best: each seed ranked by itself, then averaged over "
+        f"seeds; every task counts the same. {drawn} are {panels[0].ranks.confidence:.0%} "
+        f"intervals over {counted}"
     )
+    if Band.NONE in bands:
+        text += f"; panels of fewer than {FEWEST_SAMPLES} {noun}s have none"
+    return f"{text}. The trials are on a logarithmic axis."
 
 
 def _table(

@@ -1,12 +1,12 @@
 """What a drawing consists of, before it is encoded: paths, texts and repeated groups of paths.
 
 Coordinates are CSS pixels (1/96 inch), x to the right and y downwards from the upper left corner.
-Every drawing is described once and encoded twice, as SVG and as PNG. This is an order of
+Every drawing is described once and encoded as SVG, PNG and PDF. This is an order of
 magnitude faster than a general plotting library on grids of dozens of panels, and yields SVG small
 and plain enough to stand many times within one page.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
@@ -29,8 +29,21 @@ SMALL, NORMAL, LARGE = 10.0, 11.0, 13.0
 BASELINE = 0.36
 """How far the baseline is below the middle of a line of text, relative to its size."""
 
-DASHES = {"-": (), "--": (5.0, 2.5), "-.": (6.0, 2.0, 1.5, 2.0), ":": (1.5, 1.8)}
-"""Lengths of dashes and gaps by line style."""
+DASHES: Mapping[str, tuple[float, ...]] = {
+    "-": (),
+    "--": (5.0, 2.5),
+    "-.": (6.0, 2.0, 1.5, 2.0),
+    ":": (1.5, 1.8),
+    "---": (12.0, 3.0),
+    "-..": (6.0, 2.0, 1.5, 2.0, 1.5, 2.0),
+    "- -": (4.0, 5.0),
+    "--.": (6.0, 2.0, 6.0, 2.0, 1.5, 2.0),
+    ". .": (1.5, 4.5),
+    "-...": (6.0, 2.0, 1.5, 2.0, 1.5, 2.0, 1.5, 2.0),
+    "::": (2.8, 1.4),
+    "---.": (12.0, 2.0, 1.5, 2.0),
+}
+"""Lengths of dashes and gaps by line style; the first four are matplotlib's as well."""
 
 
 class Anchor(Enum):

@@ -136,8 +136,9 @@ def _thinned(steps: IntArray) -> IntArray:
         area = np.abs(across[:, 0] * aside[:, 1] - across[:, 1] * aside[:, 0])
         kept = np.ones(len(steps), dtype=np.bool_)
         length, along = (across**2).sum(axis=1), (across * aside).sum(axis=1)
-        # Where the line turns back, its corner is beyond either end.
-        kept[1:-1:2] = (area**2 > length) | (along < 0) | (along > length)
+        # Where the line turns back, its corner is beyond either end; maybe both are one point.
+        is_turn = (along < 0) | (along > length) | (length == 0) & (aside != 0).any(axis=1)
+        kept[1:-1:2] = (area**2 > length) | is_turn
         steps = steps[kept]
     return steps
 

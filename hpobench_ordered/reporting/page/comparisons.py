@@ -15,10 +15,11 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.analysis.critical_differences import CriticalDifference, critical_difference
 from hpobench_ordered.analysis.samples import Resampling, samples_of
-from hpobench_ordered.analysis.significance import PairwiseTests, pairwise_wilcoxon
+from hpobench_ordered.analysis.significance import pairwise_wilcoxon
 from hpobench_ordered.analysis.speedup import PAPER_BUDGETS, Speedups, geometric_mean, speedups
 from hpobench_ordered.analysis.wins import Wins, count_wins
 from hpobench_ordered.protocols import Adjustment
+from hpobench_ordered.reporting.labels import protocol_label
 from hpobench_ordered.reporting.page.formats import NOTHING, Table
 from hpobench_ordered.reporting.scoring import BenchmarkScores
 from hpobench_ordered.reporting.style import drawing_order
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
 
 MEASURE = "normalised regret"
 """What tests compare: it is on one scale on all tasks."""
+
+SIGNIFICANCE_NOTE = (
+    f"A sample is a task that counts, with its mean {MEASURE} over seeds after the last trial. "
+    "Tasks of one ordered benchmark resemble each other: p values are too small rather than too "
+    "large."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,7 @@ class Together:
     @property
     def title(self) -> str:
         """The benchmarks and the protocol, which no other has."""
-        return f"{self.about}, {self.protocol}"
+        return f"{self.about}, {protocol_label(self.protocol)}"
 
     def rows(self, item: BenchmarkScores) -> list[int]:
         """Places of the methods among those of a benchmark."""
@@ -127,6 +134,7 @@ def wins_table(wins: Wins, together: Together, stem: str) -> Table:
         rows=rows,
         text_columns=1,
         data=_pairs(wins.methods, wins=wins.wins, ties=wins.ties, losses=wins.losses),
+        is_folded=True,  # a figure shows the same
     )
 
 
@@ -142,11 +150,15 @@ def significance_table(together: Together, stem: str) -> Table | None:
     ]
     return Table(
         stem=stem,
-        caption=_significance_caption(tests, together),
+        caption=(
+            "Two-sided p values of Wilcoxon's signed-rank test with Holm's correction for all "
+            f"pairs of methods, on {tests.samples} tasks ({together.about})."
+        ),
         header=("p (Holm)", *tests.methods),
         rows=rows,
         text_columns=1,
         data=_pairs(tests.methods, p=tests.p_values, p_holm=tests.adjusted),
+        note=SIGNIFICANCE_NOTE,
     )
 
 
@@ -213,15 +225,6 @@ def speedup_table(found: Sequence[Speedups], together: Together, stem: str) -> T
         rows=[(method, *row) for method, row in zip(first.methods, cells, strict=True)],
         text_columns=1,
         data=pd.DataFrame(records),
-    )
-
-
-def _significance_caption(tests: PairwiseTests, together: Together) -> str:
-    return (
-        "Two-sided p values of Wilcoxon's signed-rank test with Holm's correction for all pairs. "
-        f"The samples are the {tests.samples} tasks that count ({together.about}), each with its "
-        f"mean {MEASURE} over seeds after the last trial. Tasks of one ordered benchmark resemble "
-        "each other: p values are too small rather than too large."
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hpobench_ordered.reporting.labels import protocol_label
 from hpobench_ordered.reporting.page.formats import Table
 from hpobench_ordered.reporting.scoring import GROUP
 from hpobench_ordered.reporting.style import drawing_order
@@ -100,7 +101,7 @@ def coverage_table(found: Coverage) -> Table:
     rows, records = [], []
     for (benchmark, protocol), row in found.rows.items():
         cells = (str(row[method]) if method in row else "-" for method in found.methods)
-        rows.append((benchmark, protocol, *cells))
+        rows.append((benchmark, protocol_label(protocol), *cells))
         records += [
             {"benchmark": benchmark, "protocol": protocol, "method": method, **counts.states}
             for method, counts in row.items()

@@ -1,7 +1,7 @@
 """Tables of a report as Markdown, LaTeX (booktabs) and CSV, whatever characters are in them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,9 @@ NOTHING = "\u2013"
 
 MINUS = "\u2212"
 
+WRAPPED_WIDTH = 0.6
+"""Share of the line that columns of long texts have together."""
+
 LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -27,6 +30,12 @@ LATEX = {
     "±": r"$\pm$",
     MINUS: r"$-$",
     "·": r"$\cdot$",
+    "\u00b5": r"\textmu{}",
+    "\u03bc": r"\textmu{}",
+    NOTHING: "--",
+    "\u2009": r"\,",
+    "\u202f": r"\,",
+    "\u2026": r"\dots{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 """What LaTeX would take for its own, or has no letter for."""
@@ -42,7 +51,11 @@ class Table:
         header: Names of the columns, length C.
         rows: Cells of every row, length C each.
         text_columns: Number of columns at the left that are text; the others are numbers.
-        data: The same unrounded, for CSV.
+        data: The same as numbers, for CSV.
+        note: How to read it, for the page and Markdown; a caption in print has no place for it.
+        wrapped: Columns of long texts, which are set as paragraphs in print.
+        best: Row and column of the cells that are in bold in print.
+        is_folded: Whether the page shows it only when asked to.
     """
 
     stem: str
@@ -51,6 +64,10 @@ class Table:
     rows: Sequence[Sequence[str]]
     text_columns: int
     data: "pd.DataFrame"
+    note: str = ""
+    wrapped: Sequence[int] = ()
+    best: Set[tuple[int, int]] = frozenset()
+    is_folded: bool = False
 
 
 def table_files(table: Table) -> dict[str, bytes]:
@@ -68,7 +85,7 @@ def markdown(table: Table) -> str:
     ruler = [":--"] * table.text_columns + ["--:"] * numbers
     lines = [markdown_row(table.header), f"| {' | '.join(ruler)} |"]
     lines += [markdown_row(row) for row in table.rows]
-    return "\n".join([*lines, "", markdown_text(table.caption), ""])
+    return "\n".join([*lines, "", markdown_text(f"{table.caption} {table.note}"), ""])
 
 
 def markdown_text(text: str) -> str:
@@ -78,12 +95,20 @@ def markdown_text(text: str) -> str:
 
 def latex(table: Table) -> str:
     """A table as LaTeX, for the package booktabs."""
-    columns = "l" * table.text_columns + "r" * (len(table.header) - table.text_columns)
-    body = [_latex_row(row) for row in table.rows]
+    width = f"p{{{WRAPPED_WIDTH / max(1, len(table.wrapped)):.2f}\\linewidth}}"
+    columns = "".join(
+        width if place in table.wrapped else "l" if place < table.text_columns else "r"
+        for place in range(len(table.header))
+    )
+    body = [
+        _latex_row(row, {column for line, column in table.best if line == place})
+        for place, row in enumerate(table.rows)
+    ]
     lines = [
         r"\begin{table}",
         r"  \centering",
         f"  \\caption{{{latex_text(table.caption)}}}",
+        f"  \\label{{tab:{table.stem}}}",
         f"  \\begin{{tabular}}{{{columns}}}",
         r"    \toprule",
         _latex_row(table.header),
@@ -98,7 +123,8 @@ def latex(table: Table) -> str:
 
 def latex_text(text: str) -> str:
     """Text in which LaTeX sees no commands, on one line."""
-    return "".join(LATEX.get(character, character) for character in " ".join(text.split()))
+    # First the letters: thin spaces are white space as well.
+    return " ".join("".join(LATEX.get(character, character) for character in text).split())
 
 
 def markdown_row(cells: Sequence[str]) -> str:
@@ -106,5 +132,7 @@ def markdown_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(map(markdown_text, cells))} |"
 
 
-def _latex_row(cells: Sequence[str]) -> str:
-    return f"    {' & '.join(map(latex_text, cells))} \\\\"
+def _latex_row(cells: Sequence[str], bold: Set[int] = frozenset()) -> str:
+    texts = map(latex_text, cells)
+    shown = (f"\\textbf{{{t}}}" if place in bold else t for place, t in enumerate(texts))
+    return f"    {' & '.join(shown)} \\\\"

@@ -21,6 +21,7 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.bootstrap import Intervals, interval_over, mean_intervals
 from hpobench_ordered.analysis.samples import Resampling, samples_of
 from hpobench_ordered.analysis.wins import count_wins
+from hpobench_ordered.reporting.labels import protocol_label
 from hpobench_ordered.reporting.page.coverage import STATES, Counts, Coverage
 from hpobench_ordered.reporting.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.reporting.style import drawing_order
@@ -33,7 +34,7 @@ RESAMPLES = 999
 """Of the bootstrap, for each of thousands of numbers."""
 
 DIGITS = 5
-"""Significant digits of the numbers in the page; all of them are in the files."""
+"""Significant digits of the numbers of the leaderboard; `means.csv` has all of them."""
 
 Nested = list[Any]
 
@@ -68,9 +69,19 @@ MEASURES = (
         "Distance from the best known value; 1 is the worst that any compared method met.",
         4,
     ),
-    Measure("rank", "Mean rank", "Among the methods compared, 1 is best; ties share a rank.", 2),
     Measure(
-        "area", "AUC", "Area under the curve of the normalised regret, from the first trial on.", 4
+        "rank",
+        "Mean rank",
+        "Among the methods compared, each seed ranked by itself on each task; 1 is best, ties "
+        "share a rank.",
+        2,
+    ),
+    Measure(
+        "regret over trials",
+        "Regret over trials",
+        "Normalised regret of the best trial so far, its mean over all trials from the first on "
+        "(the area under its curve, on a linear axis of trials).",
+        4,
     ),
 )
 """Measures with intervals; lower is better in all of them."""
@@ -89,14 +100,16 @@ def leaderboard(
         seconds: Seconds inside the methods and suggestions, as `seconds_by_method` gives them.
 
     Returns:
-        By protocol: its `name`, the number of `trials`, all `methods` in drawing order, the
-        `benchmarks` (see `_benchmark`) and the `groups` of two benchmarks or more (see `_group`).
+        By protocol: its `name` and its `label` for people, the number of `trials`, all `methods` in
+        drawing order, the `benchmarks` (see `_benchmark`) and the `groups` of two benchmarks or
+        more (see `_group`).
     """
     boards = []
     for protocol, items in by_protocol(scored).items():
         entries = [_benchmark(item, found.of(item.benchmark, protocol), seconds) for item in items]
         board = {
             "name": protocol,
+            "label": protocol_label(protocol),
             "trials": min(item.last_trial for item in items),
             "methods": drawing_order(
                 {m for (_, p), row in found.rows.items() if p == protocol for m in row}
@@ -140,7 +153,7 @@ def _benchmark(
         "methods": list(item.methods),
         "measures": measures,
         **_contests(item),
-        "unavailable": dict(item.unavailable),
+        "unavailable": item.undefined(),
         "excluded": {x.method: f"{x.finished} of {x.planned} seeds" for x in item.excluded},
         "runs": {name: [count.states[s] for s in STATES] for name, count in counts.items()},
         "seconds": {

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.reporting.drawings.drawing import Drawing, slug
+from hpobench_ordered.reporting.drawings.drawing import Drawing
+from hpobench_ordered.reporting.labels import protocol_label
+from hpobench_ordered.reporting.page.board_table import board_table
 from hpobench_ordered.reporting.page.coverage import STATES, Coverage, coverage, coverage_table
-from hpobench_ordered.reporting.page.formats import NOTHING, Table, table_files
+from hpobench_ordered.reporting.page.formats import table_files
 from hpobench_ordered.reporting.page.landscape import landscape
 from hpobench_ordered.reporting.page.leaderboard import leaderboard
 from hpobench_ordered.reporting.page.provenance import (
@@ -91,6 +93,7 @@ def page_files(content: Content) -> dict[str, bytes]:
         "packages": packages(content.sessions),
         "coverage": found,
         "coverage_sentence": _coverage_sentence(content, found),
+        "alert": "" if found.is_complete else _unfinished(found),
         "rules": RULES,
         "failures": [_failure(failure) for failure in content.failures[:MOST_FAILURES]],
         "more_failures": max(0, len(content.failures) - MOST_FAILURES),
@@ -102,7 +105,7 @@ def page_files(content: Content) -> dict[str, bytes]:
     }
     page = render(values, _data(boards, views))
     shown = [table for table in tables.values() if table is not None]
-    shown += [coverage_table(found), *(_board_table(view) for view in views)]
+    shown += [coverage_table(found), *map(board_table, views, boards)]
     shown += [table for part in parts for table in part.all_tables()]
     return {
         PAGE: page.encode(),
@@ -143,35 +146,9 @@ def _figure_files(drawings: Iterable[Drawing]) -> dict[str, bytes]:
     for drawing in drawings:
         files[f"figures/{drawing.stem}.png"] = drawing.png
         files[f"figures/{drawing.stem}.svg"] = drawing.svg
+        files[f"figures/{drawing.stem}.pdf"] = drawing.pdf
         files[f"figures/{drawing.stem}.csv"] = drawing.data.to_csv(index=False).encode()
     return files
-
-
-def _board_table(view: View) -> Table:
-    """A leaderboard as it first stands on the page."""
-    import pandas as pd
-
-    header = [column.title for column in COLUMNS]
-    rows = [
-        (
-            row.method,
-            *([row.note] + [NOTHING] * (row.note_columns - 1) if row.is_unranked else []),
-            *(_cell(cell.text, cell.interval) for cell in row.cells),
-        )
-        for row in view.rows
-    ]
-    return Table(
-        stem=f"leaderboard-{slug(view.protocol)}",
-        caption=f"Leaderboard: {view.caption}. In brackets 95 % intervals over seeds.",
-        header=header,
-        rows=rows,
-        text_columns=1,
-        data=pd.DataFrame(rows, columns=header),
-    )
-
-
-def _cell(text: str, small: str) -> str:
-    return f"{text} [{small}]" if small else text
 
 
 def _title(found: Coverage) -> str:
@@ -184,12 +161,12 @@ def _title(found: Coverage) -> str:
 
 
 def _summary(content: Content, found: Coverage) -> str:
-    protocols = list(dict.fromkeys(protocol for _, protocol in found.rows))
+    protocols = list(dict.fromkeys(protocol_label(protocol) for _, protocol in found.rows))
     states = found.totals
     seeds = content.runs["seed"].nunique()
     return (
         f"{states.states['done']:,} of {states.planned:,} runs are finished, over {seeds:,} "
-        f"{'seed' if seeds == 1 else 'seeds'}, under {', '.join(protocols)}."
+        f"{'seed' if seeds == 1 else 'seeds'}, under {'; '.join(protocols)}."
     )
 
 
@@ -203,15 +180,23 @@ def _coverage_sentence(content: Content, found: Coverage) -> str:
     if found.is_complete:
         sentence = "Every planned run is finished."
     else:
-        counts = found.totals.states
-        others = [f"{counts[state]:,} {state}" for state in STATES if counts[state]]
-        sentence = f"Of {found.totals.planned:,} planned runs: {', '.join(others)}."
+        sentence = f"Of {found.totals.planned:,} planned runs: {_counted(found, STATES)}."
     if content.superseded:
         sentence += (
             f" {content.superseded:,} runs of an older source of a method are there as well and "
             "count nowhere."
         )
     return sentence
+
+
+def _unfinished(found: Coverage) -> str:
+    """What a reader must know before the leaderboard."""
+    return f"Not finished, of {found.totals.planned:,} runs: {_counted(found, STATES[1:])}."
+
+
+def _counted(found: Coverage, states: Sequence[str]) -> str:
+    counts = found.totals.states
+    return ", ".join(f"{counts[state]:,} {state}" for state in states if counts[state])
 
 
 def _failure(failure: "Failure") -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hpobench_ordered.reporting.labels import protocol_label
 from hpobench_ordered.reporting.page.formats import Table
 from hpobench_ordered.reporting.scoring import GROUP, ranges
 from hpobench_ordered.reporting.style import drawing_order
@@ -25,30 +26,34 @@ SESSION_FIELDS = (
 )
 """What is shown of every start of the runner, in this order."""
 
+LONG_FIELDS = frozenset({"started", "platform", "processor"})
+"""Those of many words, which are wrapped in print."""
+
 GIB = 2**30
 
 
 def experiment_table(runs: "pd.DataFrame") -> Table:
-    """What was planned: a row for all benchmarks with the same protocol, methods and seeds."""
-    import pandas as pd
+    """What was planned: a row for all benchmarks with the same protocol, methods and seeds.
 
-    rows: list[tuple[str, ...]] = []
+    As numbers it has a row a run.
+    """
+    columns = [*GROUP, "method", "seed", "state"]
     alike: dict[tuple[str, ...], list[str]] = {}
     for (benchmark, surrogate, protocol), group in runs.groupby(list(GROUP), observed=True):
         methods = ", ".join(drawing_order(map(str, group["method"].unique())))
         seeds = ranges(group["seed"].unique())
-        rows.append((str(benchmark), str(surrogate), str(protocol), methods, seeds))
         alike.setdefault((str(protocol), methods, seeds), []).append(f"{benchmark} ({surrogate})")
     return Table(
         stem="experiment",
         caption="Benchmarks with their versions (and surrogates), methods and seeds.",
         header=("protocol", "benchmarks", "methods", "seeds"),
         rows=[
-            (protocol, ", ".join(benchmarks), methods, seeds)
+            (protocol_label(protocol), ", ".join(benchmarks), methods, seeds)
             for (protocol, methods, seeds), benchmarks in alike.items()
         ],
         text_columns=4,
-        data=pd.DataFrame(rows, columns=["benchmark", "surrogate", "protocol", "methods", "seeds"]),
+        wrapped=(1, 2),
+        data=runs[columns].sort_values(columns, ignore_index=True),
     )
 
 
@@ -65,6 +70,7 @@ def session_table(sessions: Sequence[Mapping[str, Any]]) -> Table:
         header=[name.replace("_", " ") for name in shown],
         rows=rows,
         text_columns=len(shown),
+        wrapped=[place for place, name in enumerate(shown) if name in LONG_FIELDS],
         data=pd.DataFrame([{name: session.get(name) for name in shown} for session in ordered]),
     )
 
@@ -144,4 +150,6 @@ def _entry(name: str, value: object) -> str:
         return f"{value / GIB:.0f} GiB"
     if name == "time_limit" and isinstance(value, int | float):
         return duration(value)
+    if name == "started":
+        return str(value).replace("T", " ").replace("+00:00", " UTC")
     return str(value)

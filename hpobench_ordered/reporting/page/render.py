@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from hpobench_ordered.reporting.labels import protocol_label
 from hpobench_ordered.reporting.style import theme
 
 if TYPE_CHECKING:
@@ -58,9 +59,11 @@ def as_json(data: Any) -> str:
 def _environment() -> "jinja2.Environment":
     import jinja2
 
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["protocol_label"] = protocol_label
+    return environment
 
 
 def _style() -> str:

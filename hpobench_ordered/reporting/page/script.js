@@ -198,7 +198,7 @@
       : (groupOf(chosen)?.name ?? `${chosen.length} chosen benchmarks`);
     table.caption.firstElementChild.textContent = data.texts.caption
       .replace("{benchmarks}", name === "all" ? `all ${count} benchmarks` : name)
-      .replace("{protocol}", state.protocol)
+      .replace("{protocol}", board().label)
       .replace("{trial}", trial()).replace("{trials}", board().trials);
     for (const cell of table.tHead.rows[0].cells) {
       if (cell.dataset.key === state.sort) cell.setAttribute("aria-sort", state.order);
@@ -283,7 +283,7 @@
       change({ sort: cell.dataset.key, order: again ? "descending" : "ascending" });
     });
   }
-  controls.protocol.replaceChildren(...data.boards.map((b) => make("option", b.name, { value: b.name })));
+  controls.protocol.replaceChildren(...data.boards.map((b) => make("option", b.label, { value: b.name })));
   controls.protocol.closest("label").hidden = data.boards.length < 2;
   controls.protocol.addEventListener("change", () => {
     state = { ...state, protocol: controls.protocol.value, benchmarks: null, trial: null };

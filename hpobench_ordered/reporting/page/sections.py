@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hpobench_ordered.reporting.drawings.drawing import Drawing, slug
 from hpobench_ordered.reporting.drawings.svg import inline_svg
+from hpobench_ordered.reporting.labels import protocol_label
 from hpobench_ordered.reporting.page.comparisons import (
     Together,
     significance_table,
@@ -18,7 +19,14 @@ from hpobench_ordered.reporting.page.comparisons import (
 from hpobench_ordered.reporting.page.figures import benchmark_drawings, overall_drawings
 from hpobench_ordered.reporting.page.formats import Table
 from hpobench_ordered.reporting.scoring import BenchmarkScores, by_protocol
-from hpobench_ordered.reporting.tables import mean_table, plus_minus, summary_rows
+from hpobench_ordered.reporting.tables import (
+    best_cells,
+    legend,
+    mean_table,
+    measures_shown,
+    plus_minus,
+    summary_rows,
+)
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -65,7 +73,7 @@ class Part:
 
     Attributes:
         id: Its id on the page.
-        title: Its heading: the protocol.
+        title: Its heading: the protocol as people read it.
         notes: What a reader must know.
         drawings: The drawings of all benchmarks together.
         tables: The tables of all benchmarks together.
@@ -157,10 +165,10 @@ def _part(items: Sequence[BenchmarkScores], landscapes: Landscapes, *, is_first:
         drawings = overall_drawings(together)
         tables = _overall_tables(together, name)
     else:
-        notes.append("No two methods are compared on all benchmarks.")
+        notes.append(_alone(together))
     return Part(
         id=f"protocol-{name}",
-        title=together.protocol,
+        title=protocol_label(together.protocol),
         notes=notes,
         drawings=drawings,
         tables=tables,
@@ -168,6 +176,21 @@ def _part(items: Sequence[BenchmarkScores], landscapes: Landscapes, *, is_first:
             _section(item, landscapes(item), is_open=is_first and place == 0)
             for place, item in enumerate(items)
         ],
+    )
+
+
+def _alone(together: Together) -> str:
+    """Why nothing is compared where there are no two methods to compare."""
+    if len(together.items) == 1:
+        if not together.items[0].excluded:
+            return f"There is nothing to compare: only {together.methods[0]} was run."
+        return (
+            f"There is nothing to compare with {together.methods[0]}: no other method has finished "
+            "half of its planned seeds."
+        )
+    return (
+        "There is no comparison over all benchmarks: no two methods have finished half of their "
+        "planned seeds on every one of them."
     )
 
 
@@ -205,6 +228,8 @@ def _summary_table(item: BenchmarkScores, stem: str) -> Table:
         rows=rows,
         text_columns=2,
         data=mean_table([item], only_shown=True),
+        note=legend(measures_shown(item))[1],
+        best=best_cells(item),
     )
 
 

@@ -25,11 +25,23 @@ READING = (
     "Everything is of the best trial so far. A figure is a mean over seeds and tasks; of ordered "
     "runs the first task does not count, which has no history. Of several benchmarks it is the "
     "plain mean of theirs, each counting the same, over those on which the measure is defined.",
+    "Scores, normalised regrets and ranks are relative to the methods compared here: compare them "
+    "within one report only. Values and regrets in the objective's own units do not depend on the "
+    "other methods.",
+    "Three mean ranks are on this page. In the leaderboard and the tables by benchmark each seed "
+    "is ranked by itself on each task, and the mean is over both; of several benchmarks each "
+    "counts the same. In the figures of ranks over trials it is the same of one benchmark, but "
+    "over all benchmarks each task counts the same, so that benchmarks of many tasks count more. "
+    "In the critical-difference diagram every task is ranked once, by its mean normalised regret "
+    "over seeds. They may differ, even in their order.",
+    "Uncertainty is shown in two ways. \u00b1 in tables and the whiskers of bars are two standard "
+    "errors of the mean over seeds. Intervals in the leaderboard and bands of curves are 95 % "
+    "intervals: bootstrap-t, or Student's with fewer than 4 samples; a single sample has none. "
+    "Either may leave the range that is possible, such as below a rank of 1.",
     "Intervals over seeds say what other seeds might have given on the same tasks; intervals over "
     "tasks what other tasks like these might have given. Of several benchmarks the latter are "
-    "between benchmarks, and the former are there if all have the same seeds. They are 95 % "
-    "bootstrap-t intervals (Student's with fewer than 4 samples); a single sample has none. Tasks "
-    "of one ordered benchmark resemble each other, and intervals over them are too narrow.",
+    "between benchmarks, and the former are there if all have the same seeds. Tasks of one ordered "
+    "benchmark resemble each other, and intervals over them are too narrow.",
 )
 
 
@@ -77,10 +89,12 @@ class Shown:
     Attributes:
         text: The figure.
         interval: Its interval, or more about it; in small print.
+        order: What the column is sorted by, the best lowest; None where there is no figure.
     """
 
     text: str
     interval: str = ""
+    order: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +152,7 @@ def first_view(board: Mapping[str, Any]) -> View:
     name = f"all {len(entries)} benchmarks" if len(entries) > 1 else group["name"]
     sorted_by = first_measure(board)
     caption = CAPTION.format(
-        benchmarks=name, protocol=board["name"], trial=board["trials"], trials=board["trials"]
+        benchmarks=name, protocol=board["label"], trial=board["trials"], trials=board["trials"]
     )
     methods = [m for m in board["methods"] if any(m in entry["runs"] for entry in entries)]
     return View(
@@ -182,8 +196,9 @@ def _measured(group: Mapping[str, Any], measure: str, method: str, decimals: int
     place = group["methods"].index(method)
     ends = [end[place][-1] for end in group["measures"][measure]["seeds"]]
     if ends[0] is None:
-        return Shown(_fixed(value, decimals))
-    return Shown(_fixed(value, decimals), " to ".join(_fixed(end, decimals) for end in ends))
+        return Shown(_fixed(value, decimals), order=value)
+    interval = " to ".join(_fixed(end, decimals) for end in ends)
+    return Shown(_fixed(value, decimals), interval, value)
 
 
 def _mean(group: Mapping[str, Any], measure: str, method: str) -> float | None:
@@ -202,7 +217,10 @@ def _contests(method: str, entries: Sequence[Mapping[str, Any]]) -> Shown:
         sum(entry[name][entry["methods"].index(method)][-1] for entry in entries)
         for name in ("wins", "ties", "losses")
     ]
-    return Shown("\u2009/\u2009".join(map(str, counts)) if any(counts) else NOTHING)
+    if not any(counts):
+        return Shown(NOTHING)
+    won = (counts[0] + counts[1] / 2) / sum(counts)
+    return Shown("\u2009/\u2009".join(map(str, counts)), order=-won)
 
 
 def _failures(method: str, entries: Sequence[Mapping[str, Any]]) -> Shown:
