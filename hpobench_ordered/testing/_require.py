@@ -4,6 +4,7 @@ import pickle
 import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar, cast
 
@@ -38,13 +39,23 @@ def untouched_global_random_state(what: str) -> Iterator[None]:
 def elsewhere(
     executor: Executor | None, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Call a function in another process; in one started for it without an executor."""
+    """Call a function in another process; in one started for it without an executor.
+
+    Raises:
+        ConformanceError: What is given cannot be sent there.
+    """
     if executor is not None:
         return executor.submit(function, *args, **kwargs).result()
     from joblib import Parallel, delayed
 
     # With two workers joblib starts processes, and sends them classes of scripts and notebooks too.
-    (result,) = Parallel(n_jobs=2)([delayed(function)(*args, **kwargs)])
+    try:
+        (result,) = Parallel(n_jobs=2)([delayed(function)(*args, **kwargs)])
+    except BrokenProcessPool as error:
+        raise ConformanceError(
+            "it cannot be sent to another process: define it in a module that can be imported "
+            f"there ({error})"
+        ) from error
     return cast("T", result)
 
 

@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from optimisers import Sampling, pair
 
 from hpobench_ordered import Ordered, load, run
 from hpobench_ordered._typing import Config
@@ -13,7 +14,6 @@ from hpobench_ordered.adapters import FromFactory, as_spec
 from hpobench_ordered.adapters.factory import SETTING
 from hpobench_ordered.errors import ExperimentError, MethodError
 from hpobench_ordered.methods.base import Method, MethodSpec
-from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.testing import check_method
 from hpobench_ordered.testing.toy import (
     conditional_space,
@@ -23,33 +23,6 @@ from hpobench_ordered.testing.toy import (
     toy_benchmark,
     trials,
 )
-
-
-class Sampling:
-    """Draws at random, and nothing else."""
-
-    def __init__(self, space: SearchSpace, rng: np.random.Generator) -> None:
-        self.space, self.rng = space, rng
-
-    def ask(self) -> Config:
-        return self.space.sample(self.rng)
-
-    def tell(self, config: Config, loss: float) -> None:
-        pass
-
-
-def pair(space, rng, budget):
-    """A pair of functions; the later half of the trials stays around the best of the first."""
-    best: list[tuple[float, Config]] = []
-
-    def ask() -> Config:
-        if len(best) < budget / 2:
-            return space.sample(rng)
-        near = space.encode(space.values([min(best, key=lambda b: b[0])[1]]))
-        moved = np.where(np.isnan(near), 0.5, near) + rng.normal(0, 0.01, near.shape)
-        return space.configs(space.decode(np.clip(moved, 0, 1)))[0]
-
-    return ask, lambda config, loss: best.append((loss, config))
 
 
 def setting():
@@ -66,7 +39,7 @@ def test_wrapped_optimisers_hold_to_the_contract(given: object) -> None:
 
 def test_a_class_is_named_and_described_as_a_method_is() -> None:
     spec = as_spec(Sampling, min_history=2)
-    assert spec.name == f"{__name__}.Sampling"
+    assert spec.name == "optimisers.Sampling"
     assert spec.summary == "Draws at random, and nothing else."
     assert (spec.source, spec.min_history) == ("user", 2)
     named = as_spec(Sampling, name="mine", summary="One line.", changed_spaces=True)

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import optuna
 import pytest
+from optimisers import tpe_at_once
 from optuna.distributions import (
     CategoricalDistribution,
     FloatDistribution,
@@ -40,11 +41,6 @@ def quiet_studies() -> object:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     yield
     optuna.logging.set_verbosity(before)
-
-
-def tpe_at_once(seed: int) -> TPESampler:
-    """TPE that models after three trials."""
-    return TPESampler(seed=seed, n_startup_trials=3)
 
 
 def no_sampler(seed: int) -> int:
@@ -169,7 +165,7 @@ def test_names_and_identity() -> None:
     spec = as_spec(TPESampler)
     assert spec == optuna_method(TPESampler)
     assert spec.name == "optuna.TPESampler"
-    assert optuna_method(tpe_at_once).name == f"{__name__}.tpe_at_once"
+    assert optuna_method(tpe_at_once).name == "optimisers.tpe_at_once"
     identities = {
         optuna_method(TPESampler).method.identity,
         optuna_method(TPESampler, history=True).method.identity,
