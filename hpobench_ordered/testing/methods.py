@@ -194,7 +194,13 @@ def _blame_difference(
     Raises:
         ConformanceError: Always.
     """
-    anew = [in_new_process(_played, spec, task, history, seed) for _ in range(2)]
+    try:
+        anew = [in_new_process(_played, spec, task, history, seed) for _ in range(2)]
+    except ConformanceError:  # it cannot be sent there
+        raise ConformanceError(
+            f"{spec.name} gives other suggestions for the same seed: it keeps state from one run "
+            "to the next, or draws from something else than its random generator"
+        ) from None
     if anew[0] == anew[1]:
         raise ConformanceError(
             f"{spec.name} keeps state from one run to the next: in new processes the same seed "

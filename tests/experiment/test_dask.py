@@ -79,7 +79,8 @@ def test_a_bad_method_fails_alone(
     assert len(result.frame()) == 3 * 4
 
 
-def test_no_cluster(tmp_path: Path) -> None:
+def test_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hpobench_ordered.experiment.parallel.CONNECT_SECONDS", 1)
     settings = SMALL | {"seeds": [0], "folder": tmp_path}
     with pytest.raises(ExperimentError, match=r"no Dask scheduler at 'tcp://127.0.0.1:9'"):
         hbo.run(**settings, dask="tcp://127.0.0.1:9")

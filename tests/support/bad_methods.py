@@ -83,6 +83,14 @@ class LeaksState(Good):
         self.seen.append(loss)
 
 
+class SharesState(Good):
+    asked: list[int] = []  # noqa: RUF012  that is the point
+
+    def ask(self):  # type: ignore[no-untyped-def]
+        self.asked.append(1)
+        return super().ask() if len(self.asked) % 13 else self.space.sample(self.rng.spawn(1)[0])
+
+
 class GlobalRandom(Good):
     def ask(self):  # type: ignore[no-untyped-def]
         return self.space.configs(self.space.decode(_point(self.space.dimension)))[0]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bad_methods import SharesState
 
 import hpobench_ordered as hbo
 from hpobench_ordered.testing import ConformanceError, check_beats_random_search, check_method
@@ -45,14 +46,6 @@ class IgnoresSpawned(Random):
 class UsesGlobalGenerator(Random):
     def ask(self):  # type: ignore[no-untyped-def]
         return self.space.sample(np.random.default_rng(np.random.randint(1000)))  # noqa: NPY002
-
-
-class SharesState(Random):
-    asked: list[int] = []  # noqa: RUF012
-
-    def ask(self):  # type: ignore[no-untyped-def]
-        self.asked.append(1)
-        return super().ask() if len(self.asked) % 13 else self.space.sample(self.rng.spawn(1)[0])
 
 
 class LeavesBounds(Random):
