@@ -24,7 +24,7 @@ FEWEST_LOOKS = 4
 """Looks at the clock within the limit."""
 LONGEST_WAIT = 1.0
 """Seconds between two looks."""
-GRACE = 5.0
+GRACE = 2.0
 """Seconds between the exception and the end of the process."""
 
 
