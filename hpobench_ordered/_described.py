@@ -22,6 +22,17 @@ _NAMED = ("name", "type")
 _NUMBERS = ("lower", "upper")
 
 
+MALFORMED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What reading a malformed description raises."""
+
+
 def read_space(description: Mapping[str, Any]) -> SearchSpace:
     """Read a search space from ConfigSpace's JSON, and see that it can be drawn from.
 
@@ -32,14 +43,7 @@ def read_space(description: Mapping[str, Any]) -> SearchSpace:
         _check_items(description["hyperparameters"])
         space = SearchSpace.from_json(description)
         _check_drawing(space)
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except MALFORMED as error:
         why = str(error) if isinstance(error, InvalidSpaceError) else repr(error)
         raise InvalidSpaceError(f"the search space is described wrongly: {why}") from None
     return space

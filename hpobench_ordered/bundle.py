@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpobench_ordered._described import numbers, read_space, text_of, whole_number_of
+from hpobench_ordered._described import MALFORMED, numbers, read_space, text_of, whole_number_of
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.artifact import Artifact, ArtifactWriter, is_artifact
 from hpobench_ordered.benchmark import (
@@ -401,12 +401,5 @@ def _reading(what: str) -> Iterator[None]:
     """Turn what malformed content raises into an `ArtifactError`."""
     try:
         yield
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except MALFORMED as error:
         raise ArtifactError(f"{what} is malformed: {error!r}") from None

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import FloatArray, Value
 from hpobench_ordered.reporting.drawings.scales import Scale, Spacing, linear, log_scale
 
@@ -36,13 +35,6 @@ class Dimension:
     name: str
     scale: Scale
     choices: tuple[Value, ...] = ()
-
-    @classmethod
-    def of_parameter(cls, parameter: Parameter) -> "Dimension":
-        """The axis of a hyperparameter whose range is known."""
-        if parameter.choices:
-            return cls.of_choices(parameter.name, parameter.choices)
-        return cls(parameter.name, _range(parameter.lower, parameter.upper, parameter.log))
 
     @classmethod
     def of_column(cls, name: str, column: "pd.Series") -> "Dimension":
