@@ -7,11 +7,11 @@ Notation:
 
 import numpy as np
 
-from hpobench_ordered._parameters import Kind
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmark import Objective
 from hpobench_ordered.generation.base import Progress, silent
+from hpobench_ordered.objective import Objective
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind
 from hpobench_ordered.surrogates.base import Surrogate
 
 DRAWS = 200_000

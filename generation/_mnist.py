@@ -13,7 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from hpobench_ordered._transfer import check_online
+from hpobench_ordered._download import check_online
 from hpobench_ordered.errors import ArtifactError, DownloadError, MissingExtraError
 
 OPENML_DATA_SET = 554  # mnist_784, version 1

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import BoolArray, FloatArray
-from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.bundle import RawEvaluations
 from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
+from hpobench_ordered.files import write_atomically
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Parameter
 
 if TYPE_CHECKING:
     import pandas as pd

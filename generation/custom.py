@@ -17,7 +17,7 @@ import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.artifact import check_writable, is_artifact
-from hpobench_ordered.benchmark import Definition, Objective, Provenance, TaskDefinition
+from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.errors import (
     DuplicateNameError,
     ExperimentError,
@@ -41,6 +41,7 @@ from hpobench_ordered.generation._forest import FOLDS, Evaluations, write_forest
 from hpobench_ordered.generation._raw import About, write_raw
 from hpobench_ordered.generation._training import Job, run_trainings
 from hpobench_ordered.generation.base import Progress, Request, silent
+from hpobench_ordered.objective import Objective
 from hpobench_ordered.registry import benchmark_spec, generators, local_folder
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.card import versions_of

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.benchmarks.xgboost_mnist import (
     NAME,
     PUBLISHED,
@@ -20,6 +19,7 @@ from hpobench_ordered.benchmarks.xgboost_mnist import (
     space,
 )
 from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.files import write_atomically
 from hpobench_ordered.generation._forest import FOLDS, Evaluations, write_forest
 from hpobench_ordered.generation._mnist import load_mnist, split
 from hpobench_ordered.generation._xgboost_comparison import FEWEST, compare

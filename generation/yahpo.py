@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.artifact import file_sha256
 from hpobench_ordered.benchmark import Definition
 from hpobench_ordered.benchmarks.yahpo import (
     FRACTION,
@@ -30,6 +29,7 @@ from hpobench_ordered.benchmarks.yahpo import (
     remote_files,
 )
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
+from hpobench_ordered.files import file_sha256
 from hpobench_ordered.generation._forest import FOLDS, Evaluations, write_forest
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.remote import RemoteFile

@@ -8,9 +8,7 @@ import hashlib
 import io
 import json
 import math
-import os
 import re
-import secrets
 import shutil
 import tempfile
 import zipfile
@@ -26,6 +24,7 @@ from numpy.typing import NDArray
 
 from hpobench_ordered._arrays import MAX_UNPACKED, read_npz
 from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.files import file_sha256
 
 SUMS = "SHA256SUMS"
 MAX_JSON = 2**23
@@ -323,23 +322,3 @@ def _writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise ArtifactError(f"cannot write the artifact {folder}: {error}") from None
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that it is there as a whole or not at all, even after a crash."""
-    scratch = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    try:
-        with scratch.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        scratch.replace(path)
-    except BaseException:
-        scratch.unlink(missing_ok=True)
-        raise

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hpobench_ordered._typing import ConfigLike, FloatArray
 from hpobench_ordered.errors import UnknownNameError
+from hpobench_ordered.objective import Objective
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.base import Surrogate
 
@@ -18,53 +18,6 @@ if TYPE_CHECKING:
 
 HISTORY_SIZE = 100
 """Evaluations of a source task that serve as history, where a benchmark says nothing else."""
-
-
-class Direction(Enum):
-    """Whether an objective is minimised or maximised.
-
-    Examples:
-        >>> from hpobench_ordered import Direction
-        >>> Direction("maximize").sign
-        -1.0
-    """
-
-    MINIMIZE = "minimize"
-    MAXIMIZE = "maximize"
-
-    @property
-    def sign(self) -> float:
-        """Factor between objective values and losses: 1 or -1."""
-        return 1.0 if self is Direction.MINIMIZE else -1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Objective:
-    """What a benchmark measures.
-
-    Attributes:
-        name: Name of the quantity, such as "auc".
-        unit: Its unit, such as "misclassified images of 14000".
-        direction: Whether it is minimised or maximised.
-
-    Examples:
-        >>> from hpobench_ordered import Direction, Objective
-        >>> accuracy = Objective("accuracy", "%", Direction.MAXIMIZE)
-        >>> accuracy.loss(91.5)
-        -91.5
-    """
-
-    name: str
-    unit: str
-    direction: Direction
-
-    def losses(self, values: FloatArray) -> FloatArray:
-        """Turn objective values into losses (or back), which are minimised; shape as given."""
-        return self.direction.sign * values
-
-    def loss(self, value: float) -> float:
-        """Turn one objective value into a loss, or back."""
-        return self.direction.sign * value
 
 
 @dataclass(frozen=True, slots=True)

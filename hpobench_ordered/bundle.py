@@ -17,19 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpobench_ordered._described import MALFORMED, numbers, read_space, text_of, whole_number_of
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.artifact import Artifact, ArtifactWriter, is_artifact
-from hpobench_ordered.benchmark import (
-    Definition,
-    Direction,
-    Evaluations,
-    Objective,
-    Provenance,
-    TaskDefinition,
-)
+from hpobench_ordered.benchmark import Definition, Evaluations, Provenance, TaskDefinition
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.registry import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.objective import Direction, Objective
+from hpobench_ordered.space.reading import MALFORMED, numbers, read_space, text_of, whole_number_of
+from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.surrogates import Surrogate, SurrogateType
 from hpobench_ordered.surrogates._stored import check_types, load_stored
 from hpobench_ordered.surrogates.card import Card

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.registry import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 
 FILE = "golden.json"
 CONFIGURATIONS = 6

@@ -9,28 +9,23 @@ add theirs through the entry-point groups `hpobench_ordered.benchmarks` and
 
 import os
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.artifact import Artifact, is_artifact
-from hpobench_ordered.benchmark import HISTORY_SIZE, Benchmark, Definition, Evaluations
+from hpobench_ordered.artifact import is_artifact
+from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.errors import (
-    ArtifactError,
     DuplicateNameError,
     HPOBenchOrderedError,
-    MissingExtraError,
-    NotFetchedError,
     UnknownNameError,
 )
-from hpobench_ordered.remote import RemoteFile, cache_folder
-from hpobench_ordered.surrogates.base import Surrogate
+from hpobench_ordered.specs import BenchmarkFamily, BenchmarkSpec
 
 if TYPE_CHECKING:
     from hpobench_ordered.generation.base import Generator
@@ -44,225 +39,6 @@ GENERATION = "hpobench_ordered.generation"
 
 class RegistryError(HPOBenchOrderedError):
     """Another package registers something that cannot be used."""
-
-
-@dataclass(frozen=True, slots=True)
-class Extra:
-    """A package that a surrogate needs and that the core install leaves out.
-
-    Attributes:
-        name: Name of the extra in this package's metadata, such as "tables".
-        package: Name of the package on PyPI.
-        module: The module it is imported as.
-    """
-
-    name: str
-    package: str
-    module: str
-
-    @property
-    def is_installed(self) -> bool:
-        """Whether the module can be found."""
-        return find_spec(self.module) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class SurrogateOption:
-    """One surrogate a benchmark can be evaluated on.
-
-    Attributes:
-        name: Its name, such as "forest".
-        summary: One line.
-        load: Loads the surrogate and the best known value of each task.
-        files: What must be fetched first; nothing for a surrogate that comes with the package.
-        extra: What must be installed first; None for a surrogate that needs nothing more.
-        generated: Folder of the artifact that must be generated first; None for one that comes
-            with the package.
-
-    Examples:
-        >>> from hpobench_ordered.registry import benchmark_spec
-        >>> option = benchmark_spec("newsvendor").option("table")
-        >>> option.is_ready, option.lacks
-        (True, '')
-    """
-
-    name: str
-    summary: str
-    load: Callable[[], tuple[Surrogate, Sequence[float | None]]]
-    files: tuple[RemoteFile, ...] = ()
-    extra: "Extra | None" = None
-    generated: Path | None = None
-
-    @property
-    def missing(self) -> tuple[RemoteFile, ...]:
-        """The files that are still to be fetched."""
-        return tuple(file for file in self.files if not file.is_fetched)
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether it can be loaded without installing, generating or fetching anything."""
-        return not self.lacks
-
-    @property
-    def lacks(self) -> str:
-        """What must be done before it can be loaded, in a word or two; "" if nothing."""
-        if self.extra is not None and not self.extra.is_installed:
-            return f"install extra {self.extra.name}"
-        if self._is_to_be_generated:
-            return "generate"
-        return "fetch" if self.missing else ""
-
-    @property
-    def _is_to_be_generated(self) -> bool:
-        return self.generated is not None and not is_artifact(self.generated)
-
-    def check_ready(self, benchmark: str) -> None:
-        """Check that it can be loaded at once.
-
-        Args:
-            benchmark: Name of the benchmark, for the message.
-
-        Raises:
-            MissingExtraError: A package it needs is not installed.
-            NotFetchedError: Its files must be fetched, or its artifact generated, first.
-        """
-        label = f"surrogate {self.name!r} of {benchmark}"
-        if self.extra is not None and not self.extra.is_installed:
-            raise MissingExtraError(self.extra.package, extra=self.extra.name, purpose=label)
-        if self._is_to_be_generated:
-            raise NotFetchedError(
-                f"{label} is not here yet: there is no artifact in {self.generated}; make it "
-                f"with: hpobench-ordered generate {benchmark}"
-            )
-        if missing := self.missing:
-            names = ", ".join(file.name for file in missing)
-            raise NotFetchedError(
-                f"{label} is not here yet: {len(missing)} of {len(self.files)} files are not in "
-                f"the cache {cache_folder()} ({names}); "
-                f"get it with: hpobench-ordered fetch {benchmark} --surrogate {self.name}"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class BenchmarkSpec:
-    """What the registry knows of a benchmark before it is loaded.
-
-    Attributes:
-        name: Name in the registry; for an artifact elsewhere on disk, its absolute path.
-        version: Version of its values.
-        summary: One line.
-        define: Reads the search space, objective and tasks.
-        surrogates: What it can be evaluated on; the first is the default.
-        artifact: The artifact with its card; None if it has none.
-        is_local: Whether the artifact is the user's own, which may change under the same version.
-        previous: The same tasks on the search space before an adjustment; it has surrogates of
-            the same names.
-        history_size: Random evaluations of a source task that serve as history where none are
-            recorded.
-        recorded: Loads the raw evaluations of every task; None where they are not at hand.
-
-    Examples:
-        >>> from hpobench_ordered.registry import benchmark_spec
-        >>> spec = benchmark_spec("xgboost-mnist")
-        >>> [option.name for option in spec.surrogates]
-        ['forest', 'nearest', 'nearest-log']
-        >>> len(spec.define().tasks)  # without loading a surrogate
-        28
-    """
-
-    name: str
-    version: int
-    summary: str
-    define: Callable[[], Definition]
-    surrogates: tuple[SurrogateOption, ...]
-    artifact: Artifact | None = None
-    is_local: bool = False
-    previous: "BenchmarkSpec | None" = None
-    history_size: int = HISTORY_SIZE
-    recorded: Callable[[], Sequence[Evaluations]] | None = None
-
-    @property
-    def id(self) -> str:
-        """Name and version; `load` takes it."""
-        return f"{self.name}@{self.version}"
-
-    @property
-    def content(self) -> str:
-        """Hash of all files of the artifact (`Artifact.digest`); empty if it has none.
-
-        Raises:
-            ArtifactError: The artifact's list of hashes is missing or malformed.
-        """
-        return "" if self.artifact is None else self.artifact.digest
-
-    def load(self, surrogate: str | None = None) -> Benchmark:
-        """Load the benchmark; see the function `load`."""
-        option = self.ready_option(surrogate)
-        model, best_values = option.load()
-        definition = self.define()
-        tasks, dimension = len(definition.tasks), definition.space.dimension
-        if len(best_values) != tasks:
-            raise ArtifactError(
-                f"surrogate {option.name!r} of {self.name} has {len(best_values)} best values, "
-                f"for {tasks} tasks"
-            )
-        # Not every surrogate knows its dimension.
-        if getattr(model, "dimension", dimension) != dimension:
-            raise ArtifactError(
-                f"surrogate {option.name!r} of {self.name} does not fit the search space's "
-                f"{dimension} hyperparameters"
-            )
-        return Benchmark.build(
-            definition,
-            surrogate=option.name,
-            model=model,
-            best_values=best_values,
-            previous=None if self.previous is None else self.previous.load(option.name),
-            history_size=self.history_size,
-            recorded=self.recorded,
-        )
-
-    def option(self, name: str | None = None) -> SurrogateOption:
-        """Find a surrogate by name; the default one without.
-
-        Raises:
-            UnknownNameError: The benchmark has no such surrogate.
-        """
-        if name is None:
-            return self.surrogates[0]
-        for option in self.surrogates:
-            if option.name == name:
-                return option
-        names = [option.name for option in self.surrogates]
-        raise UnknownNameError(f"surrogate of {self.name}", name, names)
-
-    def ready_option(self, name: str | None = None) -> SurrogateOption:
-        """Find a surrogate by name that can be loaded at once; the default one without.
-
-        Raises:
-            UnknownNameError: The benchmark has no such surrogate.
-            NotFetchedError: The surrogate must be fetched or generated first.
-            MissingExtraError: A package it needs is not installed.
-        """
-        option = self.option(name)
-        option.check_ready(self.name)
-        return option
-
-
-@runtime_checkable
-class BenchmarkFamily(Protocol):
-    """Benchmarks whose names follow a pattern, too many to list."""
-
-    pattern: str
-    """The names, for people: such as "yahpo-SCENARIO-INSTANCE"."""
-
-    def spec(self, name: str) -> BenchmarkSpec | None:
-        """The benchmark of that name; None if the name does not follow the pattern."""
-        ...
-
-    def files(self) -> Sequence[RemoteFile]:
-        """All published files that its benchmarks may need, fetched or not."""
-        ...
 
 
 # -- public ----------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from hpobench_ordered.bundle import (
     read_evaluations,
 )
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.registry import BenchmarkSpec
+from hpobench_ordered.specs import BenchmarkSpec
 from hpobench_ordered.surrogates import Surrogate, SurrogateType
 from hpobench_ordered.surrogates.card import Card, figures
 from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate

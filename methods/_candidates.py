@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from hpobench_ordered._parameters import Kind
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind
 
 CANDIDATES = 1000  # suggestions get no better with more
 RANDOM_BLOCKS = 10  # drawn before a region is suspected to be exhausted

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmark import Evaluations
 from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Parameter
 
 
 def carried_over(

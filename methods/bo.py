@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._parameters import Kind
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hpobench_ordered._parameters import Kind, Parameter
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._candidates import Region
 from hpobench_ordered.methods._model_based import finite_history
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind, Parameter
 
 
 class Box(Region):

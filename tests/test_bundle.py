@@ -30,7 +30,8 @@ from hpobench_ordered.bundle import (
     write_bundle,
 )
 from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
-from hpobench_ordered.registry import BenchmarkSpec, benchmark_spec
+from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.specs import BenchmarkSpec
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.table import TableSurrogate
 

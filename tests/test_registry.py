@@ -19,13 +19,12 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.registry import (
     LOCAL_VARIABLE,
-    Extra,
     RegistryError,
-    SurrogateOption,
     benchmark_families,
     benchmark_spec,
 )
 from hpobench_ordered.remote import CACHE_VARIABLE, RemoteFile
+from hpobench_ordered.specs import Extra, SurrogateOption
 
 TEN = [
     ("newsvendor", 9, 3, "table"),

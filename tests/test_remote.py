@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from hpobench_ordered import _transfer
-from hpobench_ordered._transfer import OFFLINE_VARIABLE
+from hpobench_ordered import _download
+from hpobench_ordered._download import OFFLINE_VARIABLE
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError
 from hpobench_ordered.generation._openml.client import Connection, connected
 from hpobench_ordered.remote import CACHE_VARIABLE, RemoteFile, cache_folder
@@ -99,7 +99,7 @@ def server() -> Iterator[str]:
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     requested.clear()
     monkeypatch.delenv(OFFLINE_VARIABLE, raising=False)
-    monkeypatch.setattr(_transfer, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(_download, "FIRST_PAUSE", 0.0)
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     return tmp_path / "cache"
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpobench_ordered import SearchSpace
-from hpobench_ordered._parameters import Kind, Parameter
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
+from hpobench_ordered.space.parameters import Kind, Parameter
 
 
 def mixed_configspace() -> ConfigSpace.ConfigurationSpace:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._parameters import Parameter
+from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered._typing import BoolArray, FloatArray
-from hpobench_ordered.benchmark import Benchmark, Direction, Task
+from hpobench_ordered.benchmark import Benchmark, Task
+from hpobench_ordered.objective import Direction
 from hpobench_ordered.reproduction.papers.othpo import AXES
 
 if TYPE_CHECKING:

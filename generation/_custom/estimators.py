@@ -12,11 +12,11 @@ import json
 from collections.abc import Container, Mapping
 from pathlib import Path
 
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import Value
 from hpobench_ordered.benchmarks.xgboost_mnist import space as xgboost_space
 from hpobench_ordered.errors import ExperimentError, InvalidSpaceError
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Parameter
 
 NEIGHBOURS = "n_neighbors"
 """Cannot be more than there are rows to learn from."""

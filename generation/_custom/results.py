@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from hpobench_ordered._parameters import Kind, Parameter
 from hpobench_ordered._typing import Config, FloatArray, Value
-from hpobench_ordered.benchmark import Objective
 from hpobench_ordered.generation._raw import PREFIX
+from hpobench_ordered.objective import Objective
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind, Parameter
 
 if TYPE_CHECKING:
     import pandas as pd

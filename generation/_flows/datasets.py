@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered._transfer import check_online
+from hpobench_ordered._download import check_online
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
 from hpobench_ordered.errors import (
     ArtifactError,

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered._parameters import Kind
 from hpobench_ordered._typing import Config, FloatArray, IntArray
 from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.generation._flows.datasets import (
@@ -44,6 +43,7 @@ from hpobench_ordered.generation._flows.datasets import (
 from hpobench_ordered.generation._training import Job, Trainer, run_trainings
 from hpobench_ordered.generation.base import Progress, silent
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
-from hpobench_ordered._transfer import check_online
+from hpobench_ordered._download import check_online
 from hpobench_ordered.errors import DownloadError, MissingExtraError
 
 FUNCTION = "area_under_roc_curve"

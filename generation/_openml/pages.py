@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.errors import StoreError
+from hpobench_ordered.files import write_atomically
 
 FORMAT = 1
 MANIFEST = "manifest.json"

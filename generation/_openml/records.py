@@ -17,7 +17,6 @@ from pathlib import Path
 from statistics import stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpobench_ordered._parameters import Kind, Parameter
 from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation._openml.client import (
@@ -31,6 +30,7 @@ from hpobench_ordered.generation._openml.pages import Pages
 from hpobench_ordered.generation._openml.setups import Dropped, SetupReader, stated_values
 from hpobench_ordered.generation.base import Progress, silent
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind, Parameter
 
 if TYPE_CHECKING:
     import pandas as pd

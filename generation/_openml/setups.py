@@ -16,9 +16,9 @@ from typing import Protocol
 
 import numpy as np
 
-from hpobench_ordered._parameters import Kind, Parameter
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind, Parameter
 
 MLR_DEFAULTS: Mapping[int, Mapping[str, Value]] = {
     5891: {"kernel": "radial", "cost": 1.0, "degree": 3},

@@ -3,10 +3,10 @@
 import math
 from collections.abc import Callable
 
-from hpobench_ordered._conditions import parents
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.conditions import parents
+from hpobench_ordered.space.parameters import Parameter
 
 
 def define_by_run(space: SearchSpace, choose: Callable[[Parameter], Value]) -> Config:

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from hpobench_ordered._parameters import Kind, Parameter
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.adapters._define_by_run import define_by_run
 from hpobench_ordered.errors import InvalidSpaceError
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind, Parameter
 
 if TYPE_CHECKING:
     from optuna import Trial

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from hpobench_ordered._parameters import Kind, Parameter
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.adapters._define_by_run import define_by_run
 from hpobench_ordered.adapters._identity import identity_of, library_of
@@ -26,6 +25,7 @@ from hpobench_ordered.errors import (
 from hpobench_ordered.experiment.plan import as_method_spec
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind, Parameter
 
 try:
     import optuna

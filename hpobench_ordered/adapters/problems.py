@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered._typing import ConfigLike
 from hpobench_ordered.adapters._optuna_space import distribution, suggest_config
-from hpobench_ordered.benchmark import Direction, Task
+from hpobench_ordered.benchmark import Task
 from hpobench_ordered.errors import MissingExtraError
+from hpobench_ordered.objective import Direction
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered._parameters import Kind, Parameter
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmark import Benchmark, Evaluations
 from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind, Parameter
 
 if TYPE_CHECKING:
     from pandas import DataFrame

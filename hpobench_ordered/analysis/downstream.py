@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmark import Direction
+from hpobench_ordered.objective import Direction
 
 
 @dataclass(frozen=True, slots=True)

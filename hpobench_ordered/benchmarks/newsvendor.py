@@ -1,15 +1,10 @@
 """NewsVendor: prices of three items under a drifting demand (Hellan et al. 2023, section 4)."""
 
-from hpobench_ordered._parameters import Parameter
-from hpobench_ordered.benchmark import (
-    Definition,
-    Direction,
-    Objective,
-    Provenance,
-    TaskDefinition,
-)
+from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.bundle import bundled_spec
+from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Parameter
 
 NAME = "newsvendor"
 VERSION = 1

@@ -10,18 +10,14 @@ does not: its evaluations are OpenML's public records, which every user download
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from hpobench_ordered._conditions import Compare, Comparison
-from hpobench_ordered._parameters import Parameter
-from hpobench_ordered.benchmark import (
-    Definition,
-    Direction,
-    Objective,
-    Provenance,
-    TaskDefinition,
-)
+from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.bundle import bundled_spec, generated_spec
-from hpobench_ordered.registry import BenchmarkSpec, local_folder
+from hpobench_ordered.objective import Direction, Objective
+from hpobench_ordered.registry import local_folder
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.conditions import Compare, Comparison
+from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.specs import BenchmarkSpec
 
 VERSION = 1
 OPENML_LICENCE = "CC-BY-4.0"

@@ -5,14 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.benchmark import Benchmark, Task
 from hpobench_ordered.bundle import read_card
 from hpobench_ordered.cli._show import print_table, say
 from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
 from hpobench_ordered.registry import (
-    BenchmarkSpec,
     benchmark_families,
     benchmark_spec,
     list_benchmarks,
@@ -21,6 +19,8 @@ from hpobench_ordered.registry import (
     method_spec,
 )
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.specs import BenchmarkSpec
 from hpobench_ordered.surrogates.card import Figures
 
 

@@ -16,13 +16,9 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.generation.base import silent
 from hpobench_ordered.golden import check_golden, golden_options, read_golden
-from hpobench_ordered.registry import (
-    BenchmarkSpec,
-    benchmark_families,
-    benchmark_spec,
-    list_benchmarks,
-)
+from hpobench_ordered.registry import benchmark_families, benchmark_spec, list_benchmarks
 from hpobench_ordered.remote import RemoteFile, cache_folder
+from hpobench_ordered.specs import BenchmarkSpec
 
 FEW = 3
 """So many benchmarks are checked in about two seconds, without a progress bar."""

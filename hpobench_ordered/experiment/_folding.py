@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._segments import (
     Segment,
@@ -20,6 +19,7 @@ from hpobench_ordered.experiment._segments import (
     load_segment,
     run_tables,
 )
+from hpobench_ordered.files import write_atomically
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._parameters import Kind, Parameter
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmark import Benchmark, Task
 from hpobench_ordered.experiment._segments import run_metadata
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.store import CONFIG_PREFIX
+from hpobench_ordered.space.parameters import Kind, Parameter
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from hpobench_ordered.experiment.runner import Outcome
+    from hpobench_ordered.experiment.outcome import Outcome
 
 
 def run_table(cell: Cell, benchmark: Benchmark, outcomes: "Sequence[Outcome]") -> "pa.Table":

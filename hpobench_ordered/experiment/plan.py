@@ -17,13 +17,8 @@ import numpy as np
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.base import Method, MethodFactory, MethodSpec
 from hpobench_ordered.protocols import Protocol
-from hpobench_ordered.registry import (
-    BenchmarkSpec,
-    SurrogateOption,
-    benchmark_spec,
-    list_methods,
-    method_spec,
-)
+from hpobench_ordered.registry import benchmark_spec, list_methods, method_spec
+from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 
 T = TypeVar("T")
 

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment import _journal
 from hpobench_ordered.experiment._files import (
@@ -30,6 +29,7 @@ from hpobench_ordered.experiment._identity import (
 )
 from hpobench_ordered.experiment._sessions import checked_session
 from hpobench_ordered.experiment.failures import Failure
+from hpobench_ordered.files import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd

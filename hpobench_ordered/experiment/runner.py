@@ -4,14 +4,13 @@ import reprlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered._typing import Config
 from hpobench_ordered.benchmark import Benchmark, Evaluations, Task
 from hpobench_ordered.errors import (
     InvalidConfigError,
@@ -21,6 +20,7 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.experiment._run_table import run_table
 from hpobench_ordered.experiment._segments import CELL_COLUMNS
+from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Timing
 from hpobench_ordered.experiment.watchdog import UNWATCHED, Overdue, Watchdog
@@ -30,33 +30,6 @@ from hpobench_ordered.registry import load
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one method did on one task.
-
-    Attributes:
-        optimiser: Name of the method that ran: the cell's, or what the protocol put in its place.
-        task: Index of the task.
-        task_name: Its name.
-        values: Configurations in the order of asking, coded as values, shape (n, d).
-        objective: Objective values in their own units, shape (n,).
-        losses: Their losses, shape (n,).
-        fallbacks: Suggestions made at random so far because a model failed, shape (n,).
-        seconds: Time spent inside the method: when it was made, asked and told.
-        is_recorded: Whether the trials are results; not those that only make a history.
-    """
-
-    optimiser: str
-    task: int
-    task_name: str
-    values: FloatArray
-    objective: FloatArray
-    losses: FloatArray
-    fallbacks: np.ndarray[Any, np.dtype[np.int64]]
-    seconds: float
-    is_recorded: bool
 
 
 def run_cell(cell: Cell, *, watchdog: Watchdog = UNWATCHED) -> "tuple[pa.Table, Timing]":

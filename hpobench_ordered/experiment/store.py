@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment import _parquet
 from hpobench_ordered.experiment._files import (
@@ -58,6 +57,7 @@ from hpobench_ordered.experiment.records import (
     read_failure,
     writing,
 )
+from hpobench_ordered.files import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd

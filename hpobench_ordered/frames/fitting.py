@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.benchmark import Objective
+from hpobench_ordered.objective import Objective
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates import Surrogate, SurrogateType
 

@@ -11,7 +11,7 @@ from hpobench_ordered.methods.base import MethodSpec
 if TYPE_CHECKING:
     import numpy as np
 
-    from hpobench_ordered.registry import BenchmarkSpec
+    from hpobench_ordered.specs import BenchmarkSpec
 
 
 @dataclass(frozen=True, slots=True)

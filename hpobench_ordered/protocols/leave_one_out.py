@@ -9,7 +9,7 @@ from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols._targets import Targets, checked_targets, target_indices
 from hpobench_ordered.protocols.base import Assignment
-from hpobench_ordered.registry import BenchmarkSpec
+from hpobench_ordered.specs import BenchmarkSpec
 
 if TYPE_CHECKING:
     import numpy as np

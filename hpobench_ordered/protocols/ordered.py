@@ -8,7 +8,8 @@ from hpobench_ordered.benchmark import Benchmark, Evaluations
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols.base import Assignment
-from hpobench_ordered.registry import BenchmarkSpec, method_spec
+from hpobench_ordered.registry import method_spec
+from hpobench_ordered.specs import BenchmarkSpec
 
 if TYPE_CHECKING:
     import numpy as np

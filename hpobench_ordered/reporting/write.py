@@ -6,8 +6,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.errors import ExperimentError, StoreError
+from hpobench_ordered.files import write_atomically
 from hpobench_ordered.reporting.page.formats import markdown_row, markdown_text
 from hpobench_ordered.reporting.page.page import PAGE, Content, page_files
 from hpobench_ordered.reporting.scoring import BenchmarkScores, runs_of, score_benchmarks

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from hpobench_ordered.artifact import write_atomically
 from hpobench_ordered.errors import MethodError, StoreError, UnknownNameError
 from hpobench_ordered.experiment.parallel import Settings, run_cells
 from hpobench_ordered.experiment.plan import Cell, plan
 from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.files import write_atomically
 from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.reporting.style import figure_files

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from hpobench_ordered._parameters import Kind, Parameter
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.surrogates._lazy import kernels
 
 if TYPE_CHECKING:

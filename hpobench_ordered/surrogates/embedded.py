@@ -15,11 +15,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hpobench_ordered._conditions import Condition, parents
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import Config, FloatArray, Value
 from hpobench_ordered.errors import ArtifactError, InvalidConfigError, InvalidSpaceError
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.conditions import Condition, parents
+from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.base import Surrogate
 

@@ -9,11 +9,13 @@ from functools import cache
 import numpy as np
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.benchmark import Direction, Evaluations, Task
+from hpobench_ordered.benchmark import Evaluations, Task
 from hpobench_ordered.errors import MethodError
+from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import as_method_spec
-from hpobench_ordered.experiment.runner import Outcome, follow, one_thread
+from hpobench_ordered.experiment.runner import follow, one_thread
 from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.objective import Direction
 from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.registry import method_spec
 from hpobench_ordered.space import SearchSpace

@@ -15,25 +15,25 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmark import (
     Benchmark,
     Definition,
-    Direction,
     Evaluations,
-    Objective,
     Provenance,
     Task,
     TaskDefinition,
 )
 from hpobench_ordered.errors import MethodError
-from hpobench_ordered.experiment.runner import Outcome, one_thread, optimise
+from hpobench_ordered.experiment.outcome import Outcome
+from hpobench_ordered.experiment.runner import one_thread, optimise
 from hpobench_ordered.experiment.watchdog import Watchdog
 from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.protocols import Assignment
-from hpobench_ordered.registry import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.surrogates.base import Surrogate
 from hpobench_ordered.testing._require import ConformanceError
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered._parameters import Kind, Parameter
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.benchmarks._adjustment import SpaceAdjustment, Steps
@@ -22,6 +21,7 @@ from hpobench_ordered.bundle import read_card, read_definition
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.testing import check_benchmark
 
 needs_tables = pytest.mark.skipif(

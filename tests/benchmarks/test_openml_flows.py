@@ -22,7 +22,8 @@ from hpobench_ordered.bundle import read_card, read_evaluations
 from hpobench_ordered.errors import NotFetchedError
 from hpobench_ordered.generation._flows.datasets import breast_cancer, monks
 from hpobench_ordered.generation._flows.training import BoostingTrainer, SVMTrainer
-from hpobench_ordered.registry import LOCAL_VARIABLE, BenchmarkSpec, benchmark_spec
+from hpobench_ordered.registry import LOCAL_VARIABLE, benchmark_spec
+from hpobench_ordered.specs import BenchmarkSpec
 
 BUNDLED = (SVM, XGBOOST)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import hpobench_ordered as hbo
-from hpobench_ordered.benchmark import Benchmark, Direction
+from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.benchmarks.synthetic import (
     CORRELATION,
     FAMILIES,
@@ -23,6 +23,7 @@ from hpobench_ordered.benchmarks.synthetic import (
     quadratic,
 )
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
+from hpobench_ordered.objective import Direction
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates import Surrogate
 from hpobench_ordered.surrogates.analytic import ForresterSurrogate, QuadraticSurrogate

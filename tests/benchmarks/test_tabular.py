@@ -14,7 +14,7 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered import registry
-from hpobench_ordered.benchmark import Direction, Task
+from hpobench_ordered.benchmark import Task
 from hpobench_ordered.benchmarks import _published_tables
 from hpobench_ordered.benchmarks._published_tables import EXTRA
 from hpobench_ordered.benchmarks.tabular import (
@@ -28,6 +28,7 @@ from hpobench_ordered.benchmarks.tabular import (
     edge,
 )
 from hpobench_ordered.errors import ArtifactError, MissingExtraError
+from hpobench_ordered.objective import Direction
 from hpobench_ordered.testing import check_benchmark
 
 needs_tables = pytest.mark.skipif(

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpobench_ordered.artifact import file_sha256
-from hpobench_ordered.benchmark import Definition, Direction
+from hpobench_ordered.benchmark import Definition
 from hpobench_ordered.benchmarks.yahpo import (
     FAMILIES,
     FRACTIONS,
@@ -18,8 +17,11 @@ from hpobench_ordered.benchmarks.yahpo import (
     remote_files,
 )
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError, UnknownNameError
-from hpobench_ordered.registry import BenchmarkSpec, benchmark_spec, load
+from hpobench_ordered.files import file_sha256
+from hpobench_ordered.objective import Direction
+from hpobench_ordered.registry import benchmark_spec, load
 from hpobench_ordered.remote import CACHE_VARIABLE
+from hpobench_ordered.specs import BenchmarkSpec
 
 COMPLETE = ("rpart", "xgboost")
 """Scenarios whose three files are in the shared data."""

@@ -13,12 +13,13 @@ from sklearn.neighbors import KNeighborsRegressor
 
 import hpobench_ordered as hbo
 from hpobench_ordered import SearchSpace
-from hpobench_ordered._parameters import Parameter
-from hpobench_ordered.benchmark import Benchmark, Direction, Provenance
+from hpobench_ordered.benchmark import Benchmark, Provenance
 from hpobench_ordered.bundle import read_card
 from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.frames.api import from_evaluations, save
+from hpobench_ordered.objective import Direction
 from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.card import r_squared
 from hpobench_ordered.surrogates.coding import space_coding

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hpobench_ordered import _transfer
-from hpobench_ordered._transfer import OFFLINE_VARIABLE
+from hpobench_ordered import _download
+from hpobench_ordered._download import OFFLINE_VARIABLE
 from hpobench_ordered.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.cli import main
 from hpobench_ordered.remote import CACHE_VARIABLE
@@ -40,7 +40,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setenv(OFFLINE_VARIABLE, "1")
-    monkeypatch.setattr(_transfer, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(_download, "FIRST_PAUSE", 0.0)
 
 
 @pytest.fixture

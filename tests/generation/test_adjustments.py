@@ -7,16 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import Value
 from hpobench_ordered.artifact import Artifact, ArtifactWriter
-from hpobench_ordered.benchmark import (
-    Definition,
-    Direction,
-    Objective,
-    Provenance,
-    TaskDefinition,
-)
+from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.benchmarks._adjustment import SpaceAdjustment, Steps
 from hpobench_ordered.benchmarks.adjustments import SEARCHED
 from hpobench_ordered.benchmarks.openml_flows import SVM, XGBOOST, svm_space, xgboost_space
@@ -33,7 +26,9 @@ from hpobench_ordered.generation import adjustments
 from hpobench_ordered.generation._best import best_known
 from hpobench_ordered.generation.adjustments import GENERATORS, generate
 from hpobench_ordered.generation.base import Request
-from hpobench_ordered.registry import BenchmarkSpec
+from hpobench_ordered.objective import Direction, Objective
+from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.specs import BenchmarkSpec
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.card import Card, Figures
 from hpobench_ordered.surrogates.coding import space_coding

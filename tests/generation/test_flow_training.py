@@ -16,12 +16,12 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered.benchmarks.openml_flows import svm_space, xgboost_space
 from hpobench_ordered.errors import MissingExtraError, StoreError
 from hpobench_ordered.generation._flows import training as flow
 from hpobench_ordered.generation._flows.datasets import ClassificationData, folds, monks
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Parameter
 
 KERNELS: list[dict[str, Any]] = [
     {"kernel": "linear", "cost": 0.5},

@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpobench_ordered.artifact import Artifact, file_sha256
+from hpobench_ordered.artifact import Artifact
 from hpobench_ordered.benchmark import Definition
 from hpobench_ordered.benchmarks.yahpo import FRACTIONS, PAPER_BENCHMARKS, SPECS, definition
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
+from hpobench_ordered.files import file_sha256
 from hpobench_ordered.generation import _forest, yahpo
 from hpobench_ordered.generation._best import best_known
 from hpobench_ordered.generation.base import Generator, Request

@@ -9,8 +9,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hpobench_ordered._conditions import Compare, Comparison
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.methods._candidates import CANDIDATES, Region, Tried, candidate_blocks
@@ -19,6 +17,8 @@ from hpobench_ordered.methods.base import Method
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.conditions import Compare, Comparison
+from hpobench_ordered.space.parameters import Parameter
 
 PLAIN = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 1e-4, 1, log=True)])
 MIXED = SearchSpace(

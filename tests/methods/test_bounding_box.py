@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from hpobench_ordered import Evaluations, SearchSpace
-from hpobench_ordered._conditions import Compare, Comparison
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered.methods._candidates import candidate_blocks
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.bounding_box import BoundingBox, Box
+from hpobench_ordered.space.conditions import Compare, Comparison
+from hpobench_ordered.space.parameters import Parameter
 
 SPACE = SearchSpace(
     [

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from hpobench_ordered import Evaluations, SearchSpace
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered.methods._carry_over import carried_over
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.methods.dre_ordered import DREOrdered
@@ -12,6 +11,7 @@ from hpobench_ordered.methods.simple_ordered import (
     SimplePrevious,
     SimplePreviousNoBO,
 )
+from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.testing.toy import (
     conditional_space,
     conditional_space_before,

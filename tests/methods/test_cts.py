@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import kstest, norm
 
 from hpobench_ordered import Evaluations
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.methods.cts import (
     CANDIDATES,
@@ -19,6 +18,7 @@ from hpobench_ordered.methods.cts import (
     normal_scores,
 )
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Parameter
 
 PLAIN = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
 SMALL = SearchSpace(

@@ -10,11 +10,11 @@ from numpy.testing import assert_array_equal
 from scipy.stats import kstest
 
 from hpobench_ordered import Evaluations
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import Config
 from hpobench_ordered.methods.dre_ordered import DREOrdered, good_ones
 from hpobench_ordered.methods.simple_ordered import ordered_configurations
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Parameter
 
 PLAIN = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
 SMALL = SearchSpace(

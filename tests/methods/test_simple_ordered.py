@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpobench_ordered import Evaluations, SearchSpace
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.methods.simple_ordered import (
     SimpleOrdered,
@@ -15,6 +14,7 @@ from hpobench_ordered.methods.simple_ordered import (
     SimplePreviousNoBO,
     ordered_configurations,
 )
+from hpobench_ordered.space.parameters import Parameter
 
 
 def task(losses_by_configuration: list[tuple[int, float]]) -> Evaluations:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from hpobench_ordered import Evaluations, SearchSpace
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered.methods import transfer_bo
 from hpobench_ordered.methods.transfer_bo import LARGEST_HISTORY, MAX_OBSERVATIONS, TransferBO
+from hpobench_ordered.space.parameters import Parameter
 
 SPACE = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b"))])
 

@@ -11,10 +11,10 @@ from numpy.testing import assert_array_equal
 from scipy.stats import rankdata
 
 from hpobench_ordered import Evaluations
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods.zero_shot import ZeroShot, portfolio, ranks
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Parameter
 
 PLAIN = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
 GRID = SearchSpace([Parameter.number("k", 0, 5, integer=True)])

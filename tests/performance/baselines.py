@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._parameters import Kind
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.methods.base import Method
+from hpobench_ordered.space.parameters import Kind
 
 if TYPE_CHECKING:
     from botorch.acquisition import AcquisitionFunction

@@ -13,11 +13,11 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 from threadpoolctl import threadpool_limits
 
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.methods._candidates import CANDIDATES
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Parameter
 
 SIZES = (5, 10, 25, 50, 100, 200)
 LIMITS = {25: 0.6e-3, 200: 20e-3}  # seconds, median

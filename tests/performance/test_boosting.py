@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from hpobench_ordered import Evaluations
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._boosting.model import BoostedTrees, Loss
 from hpobench_ordered.methods._candidates import CANDIDATES
@@ -17,6 +16,7 @@ from hpobench_ordered.methods.cts import CopulaThompsonSampling
 from hpobench_ordered.methods.dre_ordered import DREOrdered
 from hpobench_ordered.methods.zero_shot import ZeroShot
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Parameter
 
 FIT_LIMITS = {25: 2e-3, 700: 40e-3, 20_000: 5.0}  # seconds, median, with 4 columns
 PREDICT_LIMIT = 10e-3

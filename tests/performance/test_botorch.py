@@ -16,11 +16,11 @@ import pytest
 import scipy.linalg  # noqa: F401  brings a BLAS of its own, which can only be limited once loaded
 from threadpoolctl import threadpool_limits
 
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import Config
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Parameter
 
 SIZES = (5, 10, 25, 50, 100, 200)
 LIMITS = {25: 0.6e-3, 200: 20e-3}  # seconds, median

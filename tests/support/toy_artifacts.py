@@ -11,19 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hpobench_ordered as hbo
-from hpobench_ordered._parameters import Parameter
-from hpobench_ordered.artifact import SUMS, Artifact, file_sha256
-from hpobench_ordered.benchmark import (
-    Definition,
-    Direction,
-    Objective,
-    Provenance,
-    TaskDefinition,
-)
+from hpobench_ordered.artifact import SUMS, Artifact
+from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.bundle import BundledSurrogate, RawEvaluations, read_card, write_bundle
 from hpobench_ordered.errors import HPOBenchOrderedError
+from hpobench_ordered.files import file_sha256
+from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates import Surrogate, SurrogateType
 from hpobench_ordered.surrogates.card import Card, Figures, versions_of
 from hpobench_ordered.surrogates.coding import space_coding

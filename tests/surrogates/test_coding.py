@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind, space_coding
 
 SPACE = SearchSpace(

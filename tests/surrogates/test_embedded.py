@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpobench_ordered._conditions import Compare, Comparison
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.errors import ArtifactError, InvalidConfigError, InvalidSpaceError
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.conditions import Compare, Comparison
+from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates import Surrogate
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered.analysis.optima import best_indices, visible_indices
-from hpobench_ordered.benchmark import Direction
+from hpobench_ordered.objective import Direction
 from hpobench_ordered.reporting.style import styles, tidy
 from hpobench_ordered.reproduction.drawing.common import task_label
 from hpobench_ordered.reproduction.evidence import Evidence, Landscape
 from hpobench_ordered.reproduction.paper import Comparison, Drawing
+from hpobench_ordered.space.parameters import Parameter
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,16 +24,16 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from hpobench_ordered._conditions import (
+from hpobench_ordered._typing import BoolArray, Config, ConfigLike, FloatArray, Value
+from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError, suggestion
+from hpobench_ordered.space.conditions import (
     Condition,
     condition_from_json,
     condition_to_json,
     describe,
     parents,
 )
-from hpobench_ordered._parameters import Kind, Parameter, parameter_from_json
-from hpobench_ordered._typing import BoolArray, Config, ConfigLike, FloatArray, Value
-from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError, suggestion
+from hpobench_ordered.space.parameters import Kind, Parameter, parameter_from_json
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hpobench_ordered._parameters import Parameter
 from hpobench_ordered._typing import BoolArray, FloatArray
 from hpobench_ordered.errors import InvalidSpaceError
+from hpobench_ordered.space.parameters import Parameter
 
 
 class Comparison(Enum):

@@ -13,7 +13,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import InvalidSpaceError
-from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.space import SearchSpace
 
 MAX_HYPERPARAMETERS = 500
 """Most hyperparameters of a stored search space: the time to order them grows with the cube."""

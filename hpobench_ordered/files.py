@@ -1,0 +1,26 @@
+"""Files: written as a whole, and hashed."""
+
+import hashlib
+import os
+import secrets
+from pathlib import Path
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that it is there as a whole or not at all, even after a crash."""
+    scratch = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
+    try:
+        with scratch.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        scratch.replace(path)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,53 @@
+"""What a benchmark measures, and whether less or more of it is better."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from hpobench_ordered._typing import FloatArray
+
+
+class Direction(Enum):
+    """Whether an objective is minimised or maximised.
+
+    Examples:
+        >>> from hpobench_ordered import Direction
+        >>> Direction("maximize").sign
+        -1.0
+    """
+
+    MINIMIZE = "minimize"
+    MAXIMIZE = "maximize"
+
+    @property
+    def sign(self) -> float:
+        """Factor between objective values and losses: 1 or -1."""
+        return 1.0 if self is Direction.MINIMIZE else -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What a benchmark measures.
+
+    Attributes:
+        name: Name of the quantity, such as "auc".
+        unit: Its unit, such as "misclassified images of 14000".
+        direction: Whether it is minimised or maximised.
+
+    Examples:
+        >>> from hpobench_ordered import Direction, Objective
+        >>> accuracy = Objective("accuracy", "%", Direction.MAXIMIZE)
+        >>> accuracy.loss(91.5)
+        -91.5
+    """
+
+    name: str
+    unit: str
+    direction: Direction
+
+    def losses(self, values: FloatArray) -> FloatArray:
+        """Turn objective values into losses (or back), which are minimised; shape as given."""
+        return self.direction.sign * values
+
+    def loss(self, value: float) -> float:
+        """Turn one objective value into a loss, or back."""
+        return self.direction.sign * value
