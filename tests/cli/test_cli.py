@@ -306,6 +306,16 @@ def test_bad_runs(cli, words: list[str], message: list[str], tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_benchmarks_beside_a_suite_and_their_state_as_json(cli) -> None:  # type: ignore[no-untyped-def]
+    words = ["--suite", "synthetic", "--benchmark", "newsvendor", "--seeds", "1", "--trials", "2"]
+    words += ["--tasks", "1", "--method", "random-search", "--workers", "1", "--no-report"]
+    assert cli("run", *words).returncode == 0
+    state = json.loads(cli("status", "results", "--json").stdout)
+    run_on = {row["benchmark"].partition("@")[0] for row in state["counts"]}
+    assert run_on == {*suite("synthetic"), "newsvendor"}
+    assert [row["done"] for row in state["counts"]] == [1] * 5 and state["failures"] == []
+
+
 def test_results_elsewhere(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     words = ["run", "--benchmark", "newsvendor", "--seeds", "1", "--trials", "2", "--tasks", "1"]
     (tmp_path / "file").write_text("")
