@@ -11,10 +11,16 @@ import numpy as np
 
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.adapters._define_by_run import define_by_run
-from hpobench_ordered.adapters._identity import identity_of, library_of
 from hpobench_ordered.adapters._optuna_space import distribution, space_of, suggest
 from hpobench_ordered.adapters._pending import Pending
-from hpobench_ordered.adapters.factory import SEED, draw_seed, first_line_of, name_of
+from hpobench_ordered.adapters.factory import (
+    SEED,
+    as_method_spec,
+    draw_seed,
+    first_line_of,
+    name_of,
+)
+from hpobench_ordered.adapters.identity import identity_of, library_of
 from hpobench_ordered.benchmark import Evaluations
 from hpobench_ordered.errors import (
     ExperimentError,
@@ -22,7 +28,6 @@ from hpobench_ordered.errors import (
     MethodError,
     MissingExtraError,
 )
-from hpobench_ordered.experiment.plan import as_method_spec
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
