@@ -9,7 +9,7 @@ import numpy as np
 
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters._pending import Pending
-from hpobench_ordered.adapters.identity import identity_of
+from hpobench_ordered.adapters.identity import FromElsewhere
 from hpobench_ordered.adapters.importing import import_object
 from hpobench_ordered.errors import ExperimentError, MethodError, suggestion
 from hpobench_ordered.methods.base import Method, MethodSpec
@@ -94,7 +94,7 @@ def as_method_spec(
 
 
 @dataclass(frozen=True)
-class FromFactory:
+class FromFactory(FromElsewhere):
     """Makes a method of what a class or function makes.
 
     It can be sent to other processes if the class or function can.
@@ -106,11 +106,6 @@ class FromFactory:
 
     make: Callable[..., object]
     keywords: tuple[str, ...]
-
-    @property
-    def identity(self) -> str:
-        """Source, settings and library versions of what is wrapped; "" where unknown."""
-        return identity_of(self.make)
 
     def __call__(
         self,

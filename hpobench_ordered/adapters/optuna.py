@@ -20,7 +20,7 @@ from hpobench_ordered.adapters.factory import (
     first_line_of,
     name_of,
 )
-from hpobench_ordered.adapters.identity import identity_of, library_of
+from hpobench_ordered.adapters.identity import FromElsewhere
 from hpobench_ordered.benchmark import Evaluations
 from hpobench_ordered.errors import (
     ExperimentError,
@@ -99,7 +99,7 @@ def optuna_method(
 
 
 @dataclass(frozen=True)
-class FromSampler:
+class FromSampler(FromElsewhere):
     """Makes a method of an Optuna sampler.
 
     Attributes:
@@ -109,13 +109,6 @@ class FromSampler:
 
     sampler: type[BaseSampler] | Callable[[int], BaseSampler]
     history: bool
-
-    @property
-    def identity(self) -> str:
-        """Source and settings of the sampler and Optuna's version; "" where unknown."""
-        made_by = identity_of(self.sampler)
-        known = (made_by, library_of(optuna), f"history = {self.history}")
-        return "\n".join(known) if made_by else ""
 
     def __call__(
         self,

@@ -147,34 +147,6 @@ def test_a_factory_that_makes_no_optimiser_is_refused_when_it_is_called() -> Non
         as_method_spec(lambda: 3, name="three").method(**given)
 
 
-def test_the_identity_changes_with_source_and_settings_alone() -> None:
-    def made(scale: float):
-        def factory(space, rng):
-            return Sampling(space, rng) if scale else None
-
-        return as_method_spec(factory).method.identity
-
-    assert made(1.0) == made(1.0) != made(2.0)
-    assert "class Sampling:" in as_method_spec(Sampling).method.identity
-    three, four = (
-        as_method_spec(functools.partial(pair, budget=n), name="p").method.identity for n in (3, 4)
-    )
-    assert three != four
-    assert "def pair" in three
-    assert f"numpy {np.__version__}" in three
-    opaque = functools.partial(pair, budget=object())
-    assert as_method_spec(opaque, name="opaque").method.identity == ""
-
-
-def test_the_identity_of_a_class_holds_that_of_its_bases() -> None:
-    class Child(Sampling):
-        pass
-
-    identity = as_method_spec(Child).method.identity
-    assert "class Child" in identity
-    assert "self.space.sample" in identity
-
-
 def test_what_wraps_an_importable_class_can_be_pickled() -> None:
     factory = FromFactory(load, ("space",))
     assert pickle.loads(pickle.dumps(factory)) == factory

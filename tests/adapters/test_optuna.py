@@ -21,6 +21,7 @@ from hpobench_ordered import Evaluations, MethodSpec, Ordered, SearchSpace, load
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters import OptunaSampler, as_method_spec, optuna_method, optuna_objective
 from hpobench_ordered.adapters._optuna_space import space_of
+from hpobench_ordered.adapters.identity import identity_of
 from hpobench_ordered.adapters.optuna import OptunaMethod
 from hpobench_ordered.errors import ExperimentError, InvalidSpaceError, MethodError
 from hpobench_ordered.methods.base import Method
@@ -167,9 +168,9 @@ def test_names_and_identity() -> None:
     assert spec.name == "optuna.TPESampler"
     assert optuna_method(tpe_at_once).name == "optimisers.tpe_at_once"
     identities = {
-        optuna_method(TPESampler).method.identity,
-        optuna_method(TPESampler, history=True).method.identity,
-        optuna_method(RandomSampler).method.identity,
+        identity_of(optuna_method(TPESampler).method),
+        identity_of(optuna_method(TPESampler, history=True).method),
+        identity_of(optuna_method(RandomSampler).method),
     }
     assert len(identities) == 3
     assert all(f"optuna {optuna.__version__}" in text for text in identities)
