@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpobench_ordered._compile import is_compiled
+from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.cli._checking import check_own
 from hpobench_ordered.cli._completion import complete_benchmark, complete_method, complete_suite
@@ -16,7 +17,6 @@ from hpobench_ordered.cli._protocol import PROTOCOLS, default_trials, make_proto
 from hpobench_ordered.cli._show import PIPE_WIDTH, print_table, progress_bar, say
 from hpobench_ordered.errors import FailedRunsWarning
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
-from hpobench_ordered.experiment.plan import as_method_spec
 from hpobench_ordered.protocols import Adjustment
 from hpobench_ordered.suites import SUITES, suite
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.cli._checking import check_limit, checked
 from hpobench_ordered.cli._options import json_option, time_limit_option
 from hpobench_ordered.cli._show import print_json, print_table, say
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.experiment.plan import as_method_spec
 
 if TYPE_CHECKING:
     from hpobench_ordered.experiment.overview import Overview

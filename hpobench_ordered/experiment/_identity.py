@@ -12,7 +12,7 @@ from typing import Any
 from hpobench_ordered.experiment._files import is_printable
 from hpobench_ordered.experiment.plan import key_of
 
-IDENTITY = ("benchmark", "surrogate", "method", "code", "seed", "protocol")
+IDENTITY = ("benchmark", "surrogate", "method", "method_version", "seed", "protocol")
 """What identifies a run."""
 MAX_TEXT = 10_000
 """Most characters of a name; a protocol may list tasks."""
@@ -92,7 +92,7 @@ def _is_entry(parts: Collection[str], value: object) -> bool:
 
 _GRID: dict[str, tuple[str, ...]] = {
     "benchmarks": ("benchmark", "surrogate"),
-    "methods": ("method", "code"),
+    "methods": ("method", "method_version"),
     "protocols": ("protocol",),
 }
 """What identifies a run, but for its seed, by the list of a grid that says so."""

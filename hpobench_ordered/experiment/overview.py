@@ -12,9 +12,9 @@ from hpobench_ordered.experiment.store import Store
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ("key", "benchmark", "surrogate", "protocol", "method", "code", "seed", "state")
+COLUMNS = ("key", "benchmark", "surrogate", "protocol", "method", "method_version", "seed", "state")
 GROUP = ("benchmark", "surrogate", "protocol", "method")
-"""What a method is known by; runs of another source of the same are superseded."""
+"""What a method is known by; runs of another version of the same are superseded."""
 
 
 class State(Enum):
@@ -31,9 +31,9 @@ class Overview:
     """What has become of every run that was asked for or is there.
 
     Attributes:
-        runs: One row a run: key, benchmark, surrogate, protocol, method, code, seed, and its state
-            (the value of a `State`).
-        superseded: Number of runs of an older source of a method of the same name, which count
+        runs: One row a run: key, benchmark, surrogate, protocol, method, method_version, seed,
+            and its state (the value of a `State`).
+        superseded: Number of runs of an older version of a method of the same name, which count
             nowhere.
         failures: The failed runs.
         sessions: Each start of the runner: when, where, with what versions.
@@ -64,7 +64,7 @@ def overview(store: Store, cells: Iterable[Cell] | None = None) -> Overview:
     Args:
         store: The store.
         cells: The runs that count; all that are in the store or were asked for without. Of these
-            the ones whose method was asked for later with another source are superseded.
+            the ones whose method was asked for later in another version are superseded.
 
     Raises:
         StoreError: A file of the store is damaged.
@@ -110,14 +110,16 @@ def _all_known(
     latest = {str(s.get("experiment")): i for i, s in enumerate(sessions)}
     known: dict[str, Mapping[str, Any]] = dict(finished)
     known |= {key: _identity(failure) for key, failure in failures.items()}
-    code: dict[tuple[Any, ...], Any] = {}
-    # The last source that was asked for counts.
+    version: dict[tuple[Any, ...], Any] = {}
+    # The last version that was asked for counts.
     for name in sorted(asked, key=lambda name: latest.get(name, -1)):
         planned = grid_cells(asked[name])
         known |= planned
-        code |= {_group(cell): cell["code"] for cell in planned.values()}
+        version |= {_group(cell): cell["method_version"] for cell in planned.values()}
     kept = {
-        k: cell for k, cell in known.items() if code.get(_group(cell), cell["code"]) == cell["code"]
+        k: cell
+        for k, cell in known.items()
+        if version.get(_group(cell), cell["method_version"]) == cell["method_version"]
     }
     return kept, len(known) - len(kept)
 
