@@ -31,7 +31,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.bootstrap import Intervals, interval_over, mean_intervals
-from hpobench_ordered.analysis.samples import Resampling, samples_of
+from hpobench_ordered.analysis.samples import Resampling, mean_over_seeds, samples_of
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.analysis.scoring import BenchmarkScores, MethodRuns, by_protocol
 from hpobench_ordered.analysis.together import Together
@@ -153,7 +153,7 @@ def overall_intervals(
 
 def _mean_of(parts: Sequence[FloatArray]) -> FloatArray:
     """Mean over surrogates of the means over seeds, shape (A, M), of samples (S, A, M)."""
-    return np.mean([np.nanmean(part, axis=0) for part in parts], axis=0)
+    return np.asarray(np.mean([mean_over_seeds(part, axis=0) for part in parts], axis=0))
 
 
 def _rng() -> np.random.Generator:

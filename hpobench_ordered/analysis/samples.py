@@ -48,7 +48,7 @@ def defined_tasks(values: FloatArray) -> BoolArray:
     if not lacks.any():
         return np.ones(values.shape[2], dtype=np.bool_)
     finished = finished_runs(values)
-    lacks = lacks.any(axis=tuple(range(3, values.ndim))) if values.ndim > 3 else lacks
+    lacks = np.asarray(lacks.any(axis=tuple(range(3, values.ndim))))
     return np.asarray(~(lacks & finished[:, :, None]).any(axis=(0, 1)) & finished.any())
 
 
