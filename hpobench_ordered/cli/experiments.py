@@ -14,9 +14,13 @@ from hpobench_ordered.cli._checking import check_own
 from hpobench_ordered.cli._completion import complete_benchmark, complete_method, complete_suite
 from hpobench_ordered.cli._options import time_limit_option, workers_option
 from hpobench_ordered.cli._protocol import PROTOCOLS, default_trials, make_protocol
-from hpobench_ordered.cli._show import PIPE_WIDTH, print_table, progress_bar, say
+from hpobench_ordered.cli._show import progress_bar, say
+from hpobench_ordered.cli.leaderboard import show_scores
 from hpobench_ordered.errors import FailedRunsWarning
+from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
+from hpobench_ordered.experiment.scored import scored
+from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Adjustment
 from hpobench_ordered.suites import SUITES, suite
 
@@ -24,8 +28,6 @@ if TYPE_CHECKING:
     from hpobench_ordered.experiment.api import Results
 
 METHODS = (RANDOM_SEARCH, "bo", "simple-ordered")
-MEASURES = ("score", "regret", "rank")
-"""Those that are printed; the report has more."""
 MOST_SEEDS = 1_000_000
 
 EPILOG = """\b
@@ -205,8 +207,10 @@ def run(
         )
     if part is not None:
         say(f"part {shard} is done; parts in other folders are joined with hpobench-ordered merge")
-    elif with_report:
-        _report(results, output / "report")
+    else:
+        show_scores(*scored(results.store, results.overview()), folder=output)
+        if with_report:
+            _report(results, output / "report")
     failures = results.failures()
     if failures:
         say(f"{len(failures)} of {len(results.cells)} runs failed, such as: {failures[0].message}")
@@ -223,6 +227,8 @@ def run(
 )
 def report(results: Path, output: Path | None) -> None:
     """Show scores of finished runs, and write them as a page with tables and figures."""
+    store = Store(results)
+    show_scores(*scored(store, overview(store)), folder=results)
     _report(results, output or results / "report")
 
 
@@ -274,17 +280,8 @@ def _surrogates(given: Sequence[str], benchmarks: Sequence[str]) -> dict[str, st
 
 def _report(results: "Results | Path", folder: Path) -> None:
     from hpobench_ordered.experiment import api
-    from hpobench_ordered.reporting.tables import legend, summary_rows
 
     written = api.report(results, folder)
-    for item in written.benchmarks:
-        header, *rows = summary_rows(item, MEASURES)
-        print_table(header, rows, title=item.title)
-        click.echo("".join(f"{note}\n" for note in item.notes()))
-    for paragraph in legend(MEASURES):
-        click.echo(click.wrap_text(paragraph, PIPE_WIDTH))
-    for note in written.unscored:
-        say(f"not compared: {note}")
     click.echo(f"{written.page} and {len(written.files) - 1} more files in {folder}")
 
 

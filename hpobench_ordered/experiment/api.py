@@ -13,6 +13,7 @@ from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.overview import Overview, State, overview
 from hpobench_ordered.experiment.parallel import FOLD_AT, TIME_LIMIT, Settings, run_cells
 from hpobench_ordered.experiment.plan import Cell, Shard, grid, plan
+from hpobench_ordered.experiment.scored import scored
 from hpobench_ordered.experiment.session import describe_session
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Ordered, Protocol
@@ -57,6 +58,26 @@ class Results:
             StoreError: No run was finished.
         """
         return self.store.read(cell.key for cell in self.cells)
+
+    def leaderboard(
+        self, trial: int | None = None, *, measured_only: bool = False
+    ) -> "pd.DataFrame":
+        """How the methods compare: on all benchmarks together, each counting once, then on each.
+
+        See `hpobench_ordered.analysis.leaderboard` for the columns.
+
+        Args:
+            trial: The trial, counted from 1; default: the last.
+            measured_only: Whether to leave out tasks whose values are interpolated, and surrogates
+                that stand in for others.
+
+        Raises:
+            ExperimentError: The trial is none of those made.
+        """
+        from hpobench_ordered.analysis.leaderboard import leaderboard
+
+        scores, _ = scored(self.store, self.overview(), measured_only=measured_only)
+        return leaderboard(scores, trial=trial)
 
     def timings(self) -> "pd.DataFrame":
         """One row a run: key, benchmark, method, seed, ..., suggestions and seconds.
