@@ -17,13 +17,14 @@ from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameE
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.specs import BenchmarkSpec, Extra, SurrogateOption
 from hpobench_ordered.surrogates.onnx import Encoding, Layout, OnnxSurrogate, check_network
 
 if TYPE_CHECKING:
     from hpobench_ordered.surrogates import Surrogate
 
 VERSION = 1
+EXTRA = Extra("onnx", "onnxruntime", "onnxruntime")
 RELEASE = "v1.0.2"
 REPOSITORY = "https://raw.githubusercontent.com/slds-lmu/yahpo_data"
 
@@ -268,6 +269,7 @@ def _onnx_option(scenario: str, instance: str) -> SurrogateOption:
         summary=f"YAHPO's own network, release {RELEASE}{checked}.",
         load=partial(_load_onnx, scenario, instance),
         files=tuple(files.values()),
+        extra=EXTRA,
     )
 
 

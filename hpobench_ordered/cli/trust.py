@@ -12,6 +12,7 @@ from hpobench_ordered.errors import (
     ArtifactError,
     DownloadError,
     HPOBenchOrderedError,
+    MissingExtraError,
     UnknownNameError,
 )
 from hpobench_ordered.generation.base import silent
@@ -47,6 +48,10 @@ def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
     spec = benchmark_spec(name)
     options = spec.surrogates if surrogate is None else (spec.option(surrogate),)
     files = dict.fromkeys(file for option in options for file in option.files)
+    for option in options:
+        if option.files and option.extra is not None and not option.extra.is_installed:
+            purpose = f"surrogate {option.name!r} of {spec.name}"
+            raise MissingExtraError(option.extra.package, extra=option.extra.name, purpose=purpose)
     if not files:
         say(f"{spec.id}: nothing to fetch, it comes with the package")
     for file in files:

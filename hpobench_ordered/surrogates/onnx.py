@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, Value
-from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.errors import ArtifactError, MissingExtraError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates._onnx_graph import keep_output
 
@@ -273,8 +273,11 @@ def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceS
     Raises:
         ArtifactError: The network is damaged, or has other inputs than it should.
     """
-    import onnxruntime
-
+    try:
+        import onnxruntime
+    except ImportError:
+        package = "onnxruntime"
+        raise MissingExtraError(package, extra="onnx", purpose="a published network") from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
