@@ -75,7 +75,9 @@ def critical_differences(
         end = 1 - REACH * unit if is_left else count + REACH * unit
         label = f"{method}  {rank:.2f}"
         rows.append((method, float(rank), float(y), end, label, "left" if is_left else "right"))
-    frame = pd.DataFrame(rows, columns=["method", "rank", "y", "end", "label", "side"]).assign(zero=0.0)
+    frame = pd.DataFrame(rows, columns=["method", "rank", "y", "end", "label", "side"]).assign(
+        zero=0.0
+    )
     bars = pd.DataFrame(
         [(low, high, 12 + BAR_GAP * n) for n, (low, high) in enumerate(ranking.bars)],
         columns=["low", "high", "y"],
@@ -83,7 +85,7 @@ def critical_differences(
     height = top + ROW * (half - 1) + 10
     ticks = [tick for tick in range(1, count + 1) if count <= 20 or tick % 5 in (0, 1)]
     domain = [1 - REACH * unit, count + REACH * unit]
-    axis = alt.Axis(values=ticks, orient="top", grid=False, title="mean rank", domain=False)
+    axis = alt.Axis(values=ticks, orient="top", grid=False, title="mean rank", format="d")
     x = alt.X("rank:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis)
     y = alt.Y("y:Q", scale=alt.Scale(domain=[height, 0], nice=False), axis=None)
     looks = scales(methods or ranking.methods)
