@@ -3,8 +3,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from hpobench_ordered.registry import LOCAL_VARIABLE
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("project", deadline=None)
+settings.load_profile("project")
 
 
 @pytest.fixture(autouse=True, scope="session")
