@@ -31,6 +31,9 @@ IMPORT_MARK = ":"
 SEED_LIMIT = 2**63
 """Seeds are kept as 64-bit integers."""
 
+IDENTITY = ("benchmark", "surrogate", "method", "code", "seed", "protocol")
+"""What identifies a run, see `Cell.describe`."""
+
 PROTOCOL_STREAM = 1
 """Tells what a protocol draws from what the method draws."""
 
