@@ -98,6 +98,11 @@ class MethodSpec:
             instead, and other protocols refuse it.
         changed_spaces: Whether it copes with a history on another search space than the task's
             (`Evaluations.space`), if only by ignoring it.
+        version: Version of what the method suggests, part of what identifies a run: raised when
+            the method's golden trajectory changes.
+
+    Raises:
+        ValueError: The version is below 1.
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -112,3 +117,11 @@ class MethodSpec:
     source: str
     min_history: int = 0
     changed_spaces: bool = False
+    version: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse a version that is none."""
+        if isinstance(self.version, bool) or not isinstance(self.version, int) or self.version < 1:
+            raise ValueError(
+                f"version of method {self.name!r} is {self.version!r}, not an integer from 1 on"
+            )

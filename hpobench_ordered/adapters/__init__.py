@@ -3,7 +3,7 @@
 In: an optimiser of another package, or of your own, among the methods of an experiment.
 
     hbo.run(benchmarks=["newsvendor"], methods=["bo", Mine])     # a class with ask() and tell()
-    as_spec(lambda space, rng: Mine(space, rng, fast=True), name="fast")     # anything it takes
+    as_method_spec(lambda space, rng: Mine(space, rng, fast=True), name="fast")
     hbo.run(benchmarks=["newsvendor"], methods=[optuna.samplers.TPESampler])
     optuna_method(lambda seed: TPESampler(seed=seed, n_startup_trials=3), name="tpe-3")
     import_object("my_package.my_module:Mine"), import_object("folder/mine.py:Mine")
@@ -23,7 +23,7 @@ What needs Optuna is in the extra `optuna`, and imports it when it is first used
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.adapters.factory import FromFactory, as_spec
+from hpobench_ordered.adapters.factory import FromFactory, as_method_spec
 from hpobench_ordered.adapters.importing import import_object
 from hpobench_ordered.adapters.problems import (
     OptunaHubProblem,
@@ -44,7 +44,7 @@ __all__ = [
     "OptunaHubProblem",
     "OptunaSampler",
     "TransferLearningTaskEvaluations",
-    "as_spec",
+    "as_method_spec",
     "configspace_problem",
     "import_object",
     "objective_function",

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.adapters._identity import identity_of
 from hpobench_ordered.adapters._pending import Pending
+from hpobench_ordered.adapters.identity import FromElsewhere
 from hpobench_ordered.adapters.importing import import_object
 from hpobench_ordered.errors import ExperimentError, MethodError, suggestion
 from hpobench_ordered.methods.base import Method, MethodSpec
+from hpobench_ordered.registry import list_methods, method_spec
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
@@ -20,64 +21,80 @@ if TYPE_CHECKING:
 
 SETTING = ("space", "rng", "history", "context", "budget")
 """What every method is made with."""
+IMPORT_MARK = ":"
+"""Stands between a module and what is imported from it."""
 SEED = "seed"
 """Drawn from `rng` for a factory that names it."""
 SEEDS = 2**31
 """Seeds are below this, which all random number generators take."""
 
 
-def as_spec(
-    given: object,
+def as_method_spec(
+    method: object,
     *,
     name: str | None = None,
     summary: str | None = None,
     min_history: int = 0,
     changed_spaces: bool = False,
 ) -> MethodSpec:
-    """Describe any optimiser as a method.
+    """Find a method by its name, or describe any optimiser as a method.
 
     Args:
-        given: A class with `ask()` and `tell(config, loss)`; or a function that makes an object
-            with both, or a pair of functions (ask, tell); or an Optuna sampler class, or a function
-            of a `seed` that makes a sampler. Classes and functions are called with those of
-            `space`, `rng`, `history`, `context`, `budget` and `seed` that they have a parameter
-            for, anew for every task. Or the text "module:name" or "file.py:name" of one.
-        name: Its name; without, that of the class or function.
-        summary: One line; without, the first of its docstring.
+        method: The name of a registered method; a `MethodSpec`; a subclass of `Method`; a class
+            with `ask()` and `tell(config, loss)`; a function that makes an object with both, or a
+            pair of functions (ask, tell); an Optuna sampler class, or a function of a `seed` that
+            makes a sampler; or where one of these can be imported from, such as
+            "package.module:Class" or "file.py:Class". Classes and functions are called with those
+            of `space`, `rng`, `history`, `context`, `budget` and `seed` that they have a parameter
+            for, once for every task.
+        name: Its name; default: that of the class or function.
+        summary: One line; default: the first line of its docstring.
         min_history: Earlier tasks it needs.
         changed_spaces: Whether it copes with a history on another search space.
 
+    The settings are for classes and functions: a name or a `MethodSpec` has its own.
+
     Raises:
+        UnknownNameError: No method of that name, or nothing to import.
         ExperimentError: It is no optimiser; it is an object, which runs would share; it has no name
-            and none is given; or it needs what no method is given.
-        MissingExtraError: An Optuna sampler without Optuna's extra.
+            and none is given, or that of a registered method; or it needs an argument that methods
+            do not get.
+        MissingExtraError: An Optuna sampler, and Optuna is not installed.
     """
-    if isinstance(given, str):
-        given = import_object(given)
-    if isinstance(given, MethodSpec):
-        return given
-    _refuse_objects(given)
-    line = summary if summary is not None else first_line_of(given)
-    if isinstance(given, type) and is_sampler_class(given):
+    if isinstance(method, str):
+        if method.endswith(".py"):
+            raise ExperimentError(
+                f"{method!r} is a file; say what in it is the method, such as {method}:Mine"
+            )
+        if IMPORT_MARK not in method:
+            return method_spec(method)
+        method = import_object(method)
+    if isinstance(method, MethodSpec):
+        return _unambiguous(method)
+    _refuse_objects(method)
+    line = summary if summary is not None else first_line_of(method)
+    if isinstance(method, type) and is_sampler_class(method):
         from hpobench_ordered.adapters.optuna import optuna_method
 
-        return replace(optuna_method(given, name=name), summary=line, min_history=min_history)
-    if isinstance(given, type) and issubclass(given, Method):
-        factory: Any = given
+        spec = replace(optuna_method(method, name=name), summary=line, min_history=min_history)
+        return _unambiguous(spec)
+    if isinstance(method, type) and issubclass(method, Method):
+        factory: Any = method
     else:
-        factory = FromFactory(cast("Callable[..., object]", given), _keywords(given))
-    return MethodSpec(
-        name=name or name_of(given),
+        factory = FromFactory(cast("Callable[..., object]", method), _keywords(method))
+    spec = MethodSpec(
+        name=name or name_of(method),
         method=factory,
         summary=line,
         source="user",
         min_history=min_history,
         changed_spaces=changed_spaces,
     )
+    return _unambiguous(spec)
 
 
 @dataclass(frozen=True)
-class FromFactory:
+class FromFactory(FromElsewhere):
     """Makes a method of what a class or function makes.
 
     It can be sent to other processes if the class or function can.
@@ -89,11 +106,6 @@ class FromFactory:
 
     make: Callable[..., object]
     keywords: tuple[str, ...]
-
-    @property
-    def identity(self) -> str:
-        """Source, settings and library versions of what is wrapped; "" where unknown."""
-        return identity_of(self.make)
 
     def __call__(
         self,
@@ -184,7 +196,7 @@ def name_of(given: object) -> str:
     if name is None or "<lambda>" in name:
         raise ExperimentError(
             f"{given!r} has no name that results could carry; give it one: "
-            "hpobench_ordered.adapters.as_spec(..., name='mine')"
+            "hpobench_ordered.adapters.as_method_spec(..., name='mine')"
         )
     module = getattr(given, "__module__", "__main__")
     return str(name) if module == "__main__" else f"{module}.{name}"
@@ -209,7 +221,15 @@ def is_sampler_class(kind: type) -> bool:
     )
 
 
-# -- internals -------------------------------------------------------------------------------------
+def _unambiguous(spec: MethodSpec) -> MethodSpec:
+    """Refuse the name of a registered method for another one.
+
+    Raises:
+        ExperimentError: It is.
+    """
+    if spec.name in list_methods() and method_spec(spec.name) != spec:
+        raise ExperimentError(f"{spec.name!r} is the name of a registered method")
+    return spec
 
 
 def _refuse_objects(given: object) -> None:
@@ -220,20 +240,20 @@ def _refuse_objects(given: object) -> None:
     """
     kind = type(given)
     if isinstance(given, type):
-        if not (_is_asked_and_told(given) or is_sampler_class(given)):
+        if not (issubclass(given, Method) or _is_asked_and_told(given) or is_sampler_class(given)):
             raise ExperimentError(
                 f"the class {given.__qualname__} has no ask() and tell(config, loss)"
             )
     elif is_sampler_class(kind):
         raise ExperimentError(
             f"{kind.__name__}(...) is one sampler that all runs would share; pass the class "
-            f"{kind.__name__}, or with settings hpobench_ordered.adapters.as_spec(lambda seed: "
-            f"{kind.__name__}(seed=seed, ...), name='mine')"
+            f"{kind.__name__}, or with settings hpobench_ordered.adapters.as_method_spec("
+            f"lambda seed: {kind.__name__}(seed=seed, ...), name='mine')"
         )
     elif _is_asked_and_told(given):
         raise ExperimentError(
             f"{given!r} is one object that all runs would share; pass its class {kind.__name__}, "
-            "or with settings hpobench_ordered.adapters.as_spec(lambda space, rng: "
+            "or with settings hpobench_ordered.adapters.as_method_spec(lambda space, rng: "
             f"{kind.__name__}(...), name='mine')"
         )
     elif not callable(given):

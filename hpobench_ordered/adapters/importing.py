@@ -3,18 +3,17 @@
 import importlib
 import importlib.util
 import sys
-import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
+from hpobench_ordered.adapters.identity import is_installed
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 
 FILE_PREFIX = "_file_"
 """Stands before the name of a module whose file is called like another module."""
-_OWN = "hpobench_ordered"
 
 
 def import_object(text: str) -> object:
@@ -131,15 +130,8 @@ def _send_with_their_code(names: Iterable[str], folder: Path) -> None:
     for name in names:
         module = sys.modules[name]
         file = Path(getattr(module, "__file__", None) or "")
-        if file.is_relative_to(folder) and not _is_installed(name, file):
+        if file.is_relative_to(folder) and not is_installed(module):
             _cloudpickle().register_pickle_by_value(module)
-
-
-def _is_installed(name: str, file: Path) -> bool:
-    """Whether a module is found by every process: a package, one of Python's own, or our own."""
-    paths = sysconfig.get_paths()
-    libraries = [paths[kind] for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
-    return any(map(file.is_relative_to, libraries)) or name.partition(".")[0] == _OWN
 
 
 def _cloudpickle() -> Any:

@@ -11,10 +11,16 @@ import numpy as np
 
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.adapters._define_by_run import define_by_run
-from hpobench_ordered.adapters._identity import identity_of, library_of
 from hpobench_ordered.adapters._optuna_space import distribution, space_of, suggest
 from hpobench_ordered.adapters._pending import Pending
-from hpobench_ordered.adapters.factory import SEED, draw_seed, first_line_of, name_of
+from hpobench_ordered.adapters.factory import (
+    SEED,
+    as_method_spec,
+    draw_seed,
+    first_line_of,
+    name_of,
+)
+from hpobench_ordered.adapters.identity import FromElsewhere
 from hpobench_ordered.benchmark import Evaluations
 from hpobench_ordered.errors import (
     ExperimentError,
@@ -22,7 +28,6 @@ from hpobench_ordered.errors import (
     MethodError,
     MissingExtraError,
 )
-from hpobench_ordered.experiment.plan import as_method_spec
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
@@ -94,7 +99,7 @@ def optuna_method(
 
 
 @dataclass(frozen=True)
-class FromSampler:
+class FromSampler(FromElsewhere):
     """Makes a method of an Optuna sampler.
 
     Attributes:
@@ -104,13 +109,6 @@ class FromSampler:
 
     sampler: type[BaseSampler] | Callable[[int], BaseSampler]
     history: bool
-
-    @property
-    def identity(self) -> str:
-        """Source and settings of the sampler and Optuna's version; "" where unknown."""
-        made_by = identity_of(self.sampler)
-        known = (made_by, library_of(optuna), f"history = {self.history}")
-        return "\n".join(known) if made_by else ""
 
     def __call__(
         self,

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpobench_ordered._compile import is_compiled
+from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.cli._checking import check_own
+from hpobench_ordered.cli._completion import complete_benchmark, complete_method, complete_suite
 from hpobench_ordered.cli._options import time_limit_option, workers_option
 from hpobench_ordered.cli._protocol import PROTOCOLS, default_trials, make_protocol
 from hpobench_ordered.cli._show import PIPE_WIDTH, print_table, progress_bar, say
 from hpobench_ordered.errors import FailedRunsWarning
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
-from hpobench_ordered.experiment.plan import as_method_spec
 from hpobench_ordered.protocols import Adjustment
 from hpobench_ordered.suites import SUITES, suite
 
@@ -60,17 +62,23 @@ Examples:
 @click.option(
     "--suite",
     "suite_name",
-    default="othpo",
-    show_default=True,
-    help=f"Benchmarks to run on: {', '.join(SUITES)}.",
+    shell_complete=complete_suite,
+    help=f"Benchmarks to run on: {', '.join(SUITES)}.  [default: othpo if there is no --benchmark]",
 )
-@click.option("--benchmark", "benchmarks", multiple=True, help="Run on this one instead; repeat.")
+@click.option(
+    "--benchmark",
+    "benchmarks",
+    multiple=True,
+    shell_complete=complete_benchmark,
+    help="Run on this one, beside those of a --suite if there is one; repeat.",
+)
 @click.option(
     "--method",
     "methods",
     multiple=True,
     default=METHODS,
     show_default=True,
+    shell_complete=complete_method,
     help="Method to run: a name, or where yours is: package.module:Class or file.py:Class; repeat.",
 )
 @click.option(
@@ -136,7 +144,7 @@ Examples:
 )
 def run(
     protocol_name: str,
-    suite_name: str,
+    suite_name: str | None,
     benchmarks: tuple[str, ...],
     methods: tuple[str, ...],
     seeds: str,
@@ -166,7 +174,8 @@ def run(
     given = [as_method_spec(method) for method in dict.fromkeys(_with_reference(methods))]
     if check:
         check_own(given, time_limit=time_limit)
-    chosen = benchmarks or suite(suite_name)
+    listed = () if benchmarks and suite_name is None else suite(suite_name or "othpo")
+    chosen = tuple(dict.fromkeys([*listed, *benchmarks]))
     settings = {
         "trials": trials,
         "tasks": tasks,
@@ -176,6 +185,8 @@ def run(
         "first_method": first_method,
     }
     part = None if shard is None else parse_shard(shard)
+    if any(spec.name != RANDOM_SEARCH for spec in given):
+        _announce_compiling()
     with progress_bar() as move, warnings.catch_warnings():
         warnings.simplefilter("ignore", FailedRunsWarning)  # said below
         results = api.run(
@@ -275,6 +286,14 @@ def _report(results: "Results | Path", folder: Path) -> None:
     for note in written.unscored:
         say(f"not compared: {note}")
     click.echo(f"{written.page} and {len(written.files) - 1} more files in {folder}")
+
+
+def _announce_compiling() -> None:
+    """Say what the first minute of the first experiment is spent on."""
+    from hpobench_ordered.methods._gp import compiled  # noqa: F401  what is to be compiled
+
+    if not is_compiled():
+        say("compiling the numerics, once: about half a minute")
 
 
 def _with_reference(methods: tuple[str, ...]) -> tuple[str, ...]:

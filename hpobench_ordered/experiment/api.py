@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpobench_ordered._progress import watched
 from hpobench_ordered.errors import FailedRunsWarning, StoreError
 from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.overview import Overview, State, overview
@@ -87,7 +88,7 @@ def run(
     dask: "Client | str | None" = None,
     shard: tuple[int, int] | None = None,
     retry_failed: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: bool | Callable[[int, int], None] = True,
 ) -> Results:
     """Run methods on benchmarks.
 
@@ -113,7 +114,8 @@ def run(
         shard: (i, n) for the part i, from 0, of n parts of the experiment, so that n machines may
             share it; their stores are merged by `merge_stores`.
         retry_failed: Whether to run again what is recorded as failed.
-        progress: Called with the number of runs that are over and of all runs.
+        progress: Whether to show a bar, on a terminal or in a notebook, after two seconds; or a
+            function to call with the number of runs that are over and of all runs.
 
     Returns:
         The runs.
@@ -152,7 +154,8 @@ def run(
     store.records.write_session(describe_session(settings, experiment=experiment, shard=part))
     if retry_failed:
         store.records.forget_failures(cell.key for cell in cells)
-    run_cells(cells, store, settings=settings, progress=progress)
+    with watched(progress, what="runs") as report_progress:
+        run_cells(cells, store, settings=settings, progress=report_progress)
     results = Results(store, tuple(cells))
     _warn_of_failures(results)
     return results

@@ -45,7 +45,7 @@ class Failure:
         benchmark: As in the results.
         surrogate: As in the results.
         method: As in the results.
-        code: Hash of the method's source, where it is no registered method.
+        method_version: As in the results.
         seed: As in the results.
         protocol: As in the results.
         reason: Why it failed.
@@ -59,7 +59,7 @@ class Failure:
     benchmark: str
     surrogate: str
     method: str
-    code: str
+    method_version: str
     seed: int
     protocol: str
     reason: Reason

@@ -1,23 +1,22 @@
 """Plans: deterministic lists of cells, each one run of one method on one benchmark."""
 
 import hashlib
-import inspect
 import itertools
 import json
 import operator
 import os
-import secrets
-import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 import numpy as np
 
+from hpobench_ordered.adapters import as_method_spec
+from hpobench_ordered.adapters.identity import method_version
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.methods.base import Method, MethodFactory, MethodSpec
+from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Protocol
-from hpobench_ordered.registry import benchmark_spec, list_methods, method_spec
+from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 
 T = TypeVar("T")
@@ -25,13 +24,10 @@ T = TypeVar("T")
 CONTENT_MARK = "+"
 """Stands between a benchmark's version and the hash of its content."""
 
-IMPORT_MARK = ":"
-"""Stands between a module and what is imported from it."""
-
 SEED_LIMIT = 2**63
 """Seeds are kept as 64-bit integers."""
 
-IDENTITY = ("benchmark", "surrogate", "method", "code", "seed", "protocol")
+IDENTITY = ("benchmark", "surrogate", "method", "method_version", "seed", "protocol")
 """What identifies a run, see `Cell.describe`."""
 
 PROTOCOL_STREAM = 1
@@ -48,7 +44,8 @@ class Cell:
             own artifact the hash of its content.
         surrogate: Name of the surrogate.
         method: The method.
-        code: Hash of the method's source, where it is no registered method.
+        method_version: What tells one version of the method from another: of a registered method
+            its spec's version, else the hash of its source.
         seed: Seed of the run.
         protocol: The protocol.
     """
@@ -57,7 +54,7 @@ class Cell:
     benchmark: str
     surrogate: str
     method: MethodSpec
-    code: str
+    method_version: str
     seed: int
     protocol: Protocol = field(hash=False)
 
@@ -68,7 +65,7 @@ class Cell:
             "benchmark": self.benchmark,
             "surrogate": self.surrogate,
             "method": self.method.name,
-            "code": self.code,
+            "method_version": self.method_version,
             "seed": self.seed,
             "protocol": f"{self.protocol.name}({settings})",
         }
@@ -151,47 +148,13 @@ def plan(
     for spec in specs:
         for method in chosen:
             protocol.check(spec, method)
-    codes = [_code(method) for method in chosen]
+    versions = [method_version(method) for method in chosen]
     return [
-        Cell(spec.id, _identity(spec), option.name, method, code, seed, protocol)
+        Cell(spec.id, _identity(spec), option.name, method, version, seed, protocol)
         for spec, option in zip(specs, options, strict=True)
         for seed in numbers
-        for method, code in zip(chosen, codes, strict=True)
+        for method, version in zip(chosen, versions, strict=True)
     ]
-
-
-def as_method_spec(given: object) -> MethodSpec:
-    """Find a method, or describe one of the user's own.
-
-    Args:
-        given: A name; a subclass of `Method`; a `MethodSpec`; a class, a function or an Optuna
-            sampler that `hpobench_ordered.adapters` can wrap; or where one of these can be
-            imported from, such as "package.module:Class" or "file.py:Class".
-
-    Raises:
-        UnknownNameError: No method of that name, or nothing to import.
-        ExperimentError: It is no method.
-    """
-    from hpobench_ordered import adapters
-
-    if isinstance(given, str):
-        if given.endswith(".py"):
-            raise ExperimentError(
-                f"{given!r} is a file; say what in it is the method, such as {given}:Mine"
-            )
-        if IMPORT_MARK not in given:
-            return method_spec(given)
-        given = adapters.import_object(given)
-    if isinstance(given, MethodSpec):
-        if given.name in list_methods() and method_spec(given.name) != given:
-            raise ExperimentError(f"{given.name!r} is the name of a registered method")
-        return given
-    if not (isinstance(given, type) and issubclass(given, Method)):
-        return adapters.as_spec(given)
-    summary = (given.__doc__ or "").strip().partition("\n")[0]
-    in_script = given.__module__ == "__main__"
-    name = given.__qualname__ if in_script else f"{given.__module__}.{given.__qualname__}"
-    return MethodSpec(name=name, method=given, summary=summary, source="user")
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +205,7 @@ def grid(cells: Sequence[Cell]) -> dict[str, Any]:
 
     return {
         "benchmarks": distinct("benchmark", "surrogate"),
-        "methods": distinct("method", "code"),
+        "methods": distinct("method", "method_version"),
         "seeds": [entry["seed"] for entry in distinct("seed")],
         "protocols": distinct("protocol"),
     }
@@ -270,9 +233,6 @@ def key_of(described: Mapping[str, Any]) -> str:
     """Hash of what identifies a run, as `Cell.describe` gives it."""
     text = json.dumps(described, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
-
-
-# -- internals -------------------------------------------------------------------------------------
 
 
 def _spec(name: object) -> BenchmarkSpec:
@@ -323,34 +283,3 @@ def _identity(spec: BenchmarkSpec) -> str:
         return spec.id
     defined = spec.define()
     return f"{defined.name}@{defined.version}{CONTENT_MARK}{spec.content[:12]}"
-
-
-def _code(method: MethodSpec) -> str:
-    """Hash of the source of a method that is not registered; of none, a number used once.
-
-    Results of a class are taken up again only while its source is the same.
-    """
-    if method.name in list_methods():
-        return ""
-    source = _source(method.method) or secrets.token_hex()
-    return hashlib.sha256(source.encode()).hexdigest()[:12]
-
-
-def _source(method: MethodFactory) -> str:
-    """What a method does, as far as that can be read; empty if it cannot."""
-    if not isinstance(method, type) and isinstance(method, Identified):
-        return method.identity
-    try:
-        return inspect.getsource(method)
-    except (OSError, TypeError):
-        return ""
-
-
-@runtime_checkable
-class Identified(typing.Protocol):
-    """A factory that says itself what it wraps."""
-
-    @property
-    def identity(self) -> str:
-        """Text that changes with what the methods do that it makes; empty if nobody knows."""
-        ...

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.benchmark import Evaluations, Task
-from hpobench_ordered.experiment.plan import as_method_spec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.testing._require import ConformanceError
 from hpobench_ordered.testing.toy import (

@@ -10,7 +10,7 @@ from optimisers import Sampling, pair
 
 from hpobench_ordered import Ordered, load, run
 from hpobench_ordered._typing import Config
-from hpobench_ordered.adapters import FromFactory, as_spec
+from hpobench_ordered.adapters import FromFactory, as_method_spec
 from hpobench_ordered.adapters.factory import SETTING
 from hpobench_ordered.errors import ExperimentError, MethodError
 from hpobench_ordered.methods.base import Method, MethodSpec
@@ -34,15 +34,15 @@ def setting():
 
 @pytest.mark.parametrize("given", [Sampling, pair])
 def test_wrapped_optimisers_hold_to_the_contract(given: object) -> None:
-    check_method(as_spec(given))
+    check_method(as_method_spec(given))
 
 
 def test_a_class_is_named_and_described_as_a_method_is() -> None:
-    spec = as_spec(Sampling, min_history=2)
+    spec = as_method_spec(Sampling, min_history=2)
     assert spec.name == "optimisers.Sampling"
     assert spec.summary == "Draws at random, and nothing else."
     assert (spec.source, spec.min_history) == ("user", 2)
-    named = as_spec(Sampling, name="mine", summary="One line.", changed_spaces=True)
+    named = as_method_spec(Sampling, name="mine", summary="One line.", changed_spaces=True)
     assert (named.name, named.summary, named.changed_spaces) == ("mine", "One line.", True)
 
 
@@ -59,10 +59,10 @@ def test_a_factory_gets_those_of_the_settings_that_it_names() -> None:
         seen.update(keywords)
         return Sampling(given["space"], given["rng"])
 
-    as_spec(some).method(**given)
+    as_method_spec(some).method(**given)
     expected_seed = int(np.random.default_rng(0).integers(2**31))
     assert seen == {"context": {"t": 1.0}, "budget": 9, "seed": expected_seed, "unused": 3}
-    as_spec(everything).method(**given)
+    as_method_spec(everything).method(**given)
     assert seen == given
 
 
@@ -73,16 +73,16 @@ def test_a_subclass_of_method_is_taken_as_it_is() -> None:
 
         def tell(self, config: Config, loss: float) -> None: ...
 
-    assert as_spec(Mine, name="mine").method is Mine
+    assert as_method_spec(Mine, name="mine").method is Mine
     _, given = setting()
 
     def make(**keywords):
         return Mine(**keywords)
 
-    made = as_spec(make).method(**given)
+    made = as_method_spec(make).method(**given)
     assert type(made) is Mine
     spec = MethodSpec("mine", Mine, "", "")
-    assert as_spec(spec) is spec
+    assert as_method_spec(spec) is spec
 
 
 def test_mappings_are_taken_and_their_own_objects_are_told() -> None:
@@ -101,7 +101,7 @@ def test_mappings_are_taken_and_their_own_objects_are_told() -> None:
         def tell(self, config, loss):
             told.append(config)
 
-    spec = as_spec(OnConfigSpace)
+    spec = as_method_spec(OnConfigSpace)
     outcome = play(spec, task, given["history"], np.random.default_rng(0), workers=3)
     assert [id(config) for config in told] == [id(config) for config in asked]
     assert [c for c, _ in trials(task.space, outcome)] == [dict(config) for config in asked]
@@ -110,7 +110,7 @@ def test_mappings_are_taken_and_their_own_objects_are_told() -> None:
 def test_numpy_values_are_configurations() -> None:
     task = toy_benchmark(conditional_space(), tasks=1).tasks[0]
     config = {"kind": np.str_("a"), "level": np.int64(10), "n": np.int32(3), "x": np.float32(0.5)}
-    spec = as_spec(lambda: (lambda: config, lambda config, loss: None), name="numpy")
+    spec = as_method_spec(lambda: (lambda: config, lambda config, loss: None), name="numpy")
     outcome = play(spec, task, (), np.random.default_rng(0), budget=1)
     ((played, _),) = trials(task.space, outcome)
     assert played == {"kind": "a", "level": 10, "n": 3, "x": 0.5, "fixed": "always"}
@@ -119,7 +119,7 @@ def test_numpy_values_are_configurations() -> None:
 @pytest.mark.parametrize("suggested", [None, [1, 2], "x=1"])
 def test_what_is_no_configuration_is_left_to_the_runner(suggested: object) -> None:
     task = toy_benchmark(numeric_space(), tasks=1).tasks[0]
-    spec = as_spec(lambda: (lambda: suggested, lambda config, loss: None), name="wrong")
+    spec = as_method_spec(lambda: (lambda: suggested, lambda config, loss: None), name="wrong")
     with pytest.raises(AssertionError, match="a configuration is a dict"):
         play(spec, task, (), np.random.default_rng(0))
 
@@ -138,41 +138,13 @@ def test_what_is_no_configuration_is_left_to_the_runner(suggested: object) -> No
 )
 def test_what_cannot_be_wrapped_is_refused(given: object, message: str) -> None:
     with pytest.raises(ExperimentError, match=message):
-        as_spec(given)
+        as_method_spec(given)
 
 
 def test_a_factory_that_makes_no_optimiser_is_refused_when_it_is_called() -> None:
     _, given = setting()
     with pytest.raises(MethodError, match="this one made 3"):
-        as_spec(lambda: 3, name="three").method(**given)
-
-
-def test_the_identity_changes_with_source_and_settings_alone() -> None:
-    def made(scale: float):
-        def factory(space, rng):
-            return Sampling(space, rng) if scale else None
-
-        return as_spec(factory).method.identity
-
-    assert made(1.0) == made(1.0) != made(2.0)
-    assert "class Sampling:" in as_spec(Sampling).method.identity
-    three, four = (
-        as_spec(functools.partial(pair, budget=n), name="p").method.identity for n in (3, 4)
-    )
-    assert three != four
-    assert "def pair" in three
-    assert f"numpy {np.__version__}" in three
-    opaque = functools.partial(pair, budget=object())
-    assert as_spec(opaque, name="opaque").method.identity == ""
-
-
-def test_the_identity_of_a_class_holds_that_of_its_bases() -> None:
-    class Child(Sampling):
-        pass
-
-    identity = as_spec(Child).method.identity
-    assert "class Child" in identity
-    assert "self.space.sample" in identity
+        as_method_spec(lambda: 3, name="three").method(**given)
 
 
 def test_what_wraps_an_importable_class_can_be_pickled() -> None:
@@ -183,7 +155,7 @@ def test_what_wraps_an_importable_class_can_be_pickled() -> None:
 def test_an_experiment_runs_wrapped_optimisers() -> None:
     result = run(
         benchmarks=["newsvendor"],
-        methods=[as_spec(pair, name="pair"), as_spec(Sampling, name="sampling")],
+        methods=[as_method_spec(pair, name="pair"), as_method_spec(Sampling, name="sampling")],
         seeds=range(3),
         protocol=Ordered(trials=12, tasks=2),
     )

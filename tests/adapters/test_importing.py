@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hpobench_ordered import Ordered, run
-from hpobench_ordered.adapters import as_spec, import_object
+from hpobench_ordered.adapters import as_method_spec, import_object
 from hpobench_ordered.adapters.importing import FILE_PREFIX
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 
@@ -61,13 +61,13 @@ def test_a_class_is_found_by_its_module_and_by_its_file(folder: Path, text: str)
     found = import_object(text)
     assert isinstance(found, type)
     assert found.__qualname__ == "Mine"
-    assert as_spec(text).name == f"{found.__module__}.Mine"
+    assert as_method_spec(text).name == f"{found.__module__}.Mine"
     assert import_object(f"{text}.Inner") is found.Inner
 
 
 @pytest.mark.parametrize("text", ["optimiser_of_mine:Mine", "optimiser_of_mine.py:Mine"])
 def test_other_processes_need_not_find_the_module(folder: Path, text: str) -> None:
-    spec = as_spec(text)
+    spec = as_method_spec(text)
     options = {"benchmarks": ["newsvendor"], "methods": [spec], "seeds": [0, 1]}
     protocol = Ordered(trials=3, tasks=1)
     two = run(**options, protocol=protocol, workers=2).frame()

@@ -19,8 +19,9 @@ from optuna.trial import TrialState
 
 from hpobench_ordered import Evaluations, MethodSpec, Ordered, SearchSpace, load, run
 from hpobench_ordered._typing import Config
-from hpobench_ordered.adapters import OptunaSampler, as_spec, optuna_method, optuna_objective
+from hpobench_ordered.adapters import OptunaSampler, as_method_spec, optuna_method, optuna_objective
 from hpobench_ordered.adapters._optuna_space import space_of
+from hpobench_ordered.adapters.identity import identity_of
 from hpobench_ordered.adapters.optuna import OptunaMethod
 from hpobench_ordered.errors import ExperimentError, InvalidSpaceError, MethodError
 from hpobench_ordered.methods.base import Method
@@ -79,7 +80,7 @@ def told() -> list[tuple[Config, float]]:
 
 @pytest.mark.parametrize("given", [RandomSampler, TPESampler])
 def test_samplers_hold_to_the_contract(given: object) -> None:
-    check_method(as_spec(given))
+    check_method(as_method_spec(given))
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, 1e300, 0.0])
@@ -155,21 +156,21 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
     task = toy_benchmark(conditional_space(), tasks=1).tasks[0]
 
     def bytes_of(seed: int) -> bytes:
-        outcome = play(as_spec(tpe_at_once), task, (), np.random.default_rng(seed))
+        outcome = play(as_method_spec(tpe_at_once), task, (), np.random.default_rng(seed))
         return outcome.values.tobytes() + outcome.losses.tobytes()
 
     assert bytes_of(0) == bytes_of(0) != bytes_of(1)
 
 
 def test_names_and_identity() -> None:
-    spec = as_spec(TPESampler)
+    spec = as_method_spec(TPESampler)
     assert spec == optuna_method(TPESampler)
     assert spec.name == "optuna.TPESampler"
     assert optuna_method(tpe_at_once).name == "optimisers.tpe_at_once"
     identities = {
-        optuna_method(TPESampler).method.identity,
-        optuna_method(TPESampler, history=True).method.identity,
-        optuna_method(RandomSampler).method.identity,
+        identity_of(optuna_method(TPESampler).method),
+        identity_of(optuna_method(TPESampler, history=True).method),
+        identity_of(optuna_method(RandomSampler).method),
     }
     assert len(identities) == 3
     assert all(f"optuna {optuna.__version__}" in text for text in identities)
@@ -179,11 +180,11 @@ def test_names_and_identity() -> None:
 
 def test_what_is_no_sampler_is_refused() -> None:
     with pytest.raises(ExperimentError, match="one sampler that all runs would share"):
-        as_spec(TPESampler(seed=0))
+        as_method_spec(TPESampler(seed=0))
     with pytest.raises(ExperimentError, match="one sampler that all runs would share"):
         optuna_method(TPESampler(seed=0))
     with pytest.raises(ExperimentError, match="Unseeded takes no seed"):
-        as_spec(type("Unseeded", (GridSampler,), {"__init__": lambda self: None}))
+        as_method_spec(type("Unseeded", (GridSampler,), {"__init__": lambda self: None}))
     with pytest.raises(ExperimentError, match="got 3"):
         optuna_method(3)
     with pytest.raises(MethodError, match="got 3"):

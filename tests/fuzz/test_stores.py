@@ -42,7 +42,7 @@ CELL = {
     "benchmark": "newsvendor@1",
     "surrogate": "table",
     "method": "random-search",
-    "code": "",
+    "method_version": "1",
     "seed": 0,
     "protocol": "ordered()",
 }
@@ -69,7 +69,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     hbo.run(seeds=range(2), **wanted)
     Store(folder).fold()
     hbo.run(seeds=[2], **wanted)
-    failed = CELL | {"method": "mine", "code": "0123"}
+    failed = CELL | {"method": "mine", "method_version": "0123"}
     Store(folder).records.write_failure(
         Failure(key=key_of(failed), reason=Reason.RAISED, message="out of ideas", **failed)  # type: ignore[arg-type]
     )
@@ -450,7 +450,7 @@ def test_runs_that_are_others(damaged: Path) -> None:
 def test_an_experiment_of_very_many_runs(damaged: Path) -> None:
     grid: dict[str, Any] = {
         "benchmarks": [{"benchmark": str(i), "surrogate": ""} for i in range(1000)],
-        "methods": [{"method": str(i), "code": ""} for i in range(1000)],
+        "methods": [{"method": str(i), "method_version": ""} for i in range(1000)],
         "seeds": list(range(1000)),
         "protocols": [{"protocol": "ordered()"}],
     }

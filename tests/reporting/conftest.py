@@ -50,7 +50,7 @@ def page_input() -> ReportInput:
         ignore_index=True,
     )
     runs = runs_of(trials)
-    runs = runs.assign(key=[f"key-{n}" for n in range(len(runs))], code="")
+    runs = runs.assign(key=[f"key-{n}" for n in range(len(runs))], method_version="")
     failed = (runs["method"] == HOSTILE) & (runs["seed"] == 1) & (runs["benchmark"] == "own@1")
     missing = (runs["method"] == "cts") & (runs["seed"] > 0) & (runs["benchmark"] == "own@1")
     runs.loc[failed, "state"] = "failed"

@@ -300,8 +300,8 @@ def test_numbers(mean: float, errors: float, decimals: int | None, text: str) ->
 
 def test_a_benchmark_of_which_nothing_is_finished_is_named(tmp_path: Path) -> None:
     frame = results()
-    other = runs_of(results(benchmark="y@1")).assign(state="failed", key="", code="")
-    planned = pd.concat([runs_of(frame).assign(key="", code=""), other])
+    other = runs_of(results(benchmark="y@1")).assign(state="failed", key="", method_version="")
+    planned = pd.concat([runs_of(frame).assign(key="", method_version=""), other])
     scored, unscored = score_benchmarks(frame, planned)
     assert [item.benchmark for item in scored] == ["x@1 (forest)"]
     assert unscored == ["y@1 (forest), ordered, 12 trials: no run is finished."]

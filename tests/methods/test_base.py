@@ -1,0 +1,12 @@
+"""What the registry knows of a method."""
+
+import pytest
+
+import hpobench_ordered as hbo
+from hpobench_ordered.methods.random_search import RandomSearch
+
+
+@pytest.mark.parametrize("version", [0, -1, True, 1.0, "1"])
+def test_versions_are_integers_from_1_on(version: object) -> None:
+    with pytest.raises(ValueError, match=f"version of method 'mine' is {version!r}"):
+        hbo.MethodSpec("mine", RandomSearch, "", "", version=version)  # type: ignore[arg-type]
