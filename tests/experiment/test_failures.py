@@ -36,9 +36,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
         (bad.Exits, Reason.RAISED, "SystemExit: 3"),
         (bad.Closes, Reason.RAISED, "GeneratorExit"),
         (bad.RaisesOwn, Reason.RAISED, "trial 1: OwnError"),
-        (bad.NoSuper, Reason.INVALID, r"__init__ must call super().__init__(...)"),
-        (bad.WrongFallbacks, Reason.INVALID, "`fallbacks` is a count, got 'many'"),
-        (bad.TooManyFallbacks, Reason.INVALID, "`fallbacks` is a count"),
+        (bad.NoSuper, Reason.RAISED, r"__init__ must call super().__init__(...)"),
+        (bad.WrongFallbacks, Reason.RAISED, "`fallbacks` is a count, got 'many'"),
+        (bad.TooManyFallbacks, Reason.RAISED, "`fallbacks` is a count"),
         (bad.Nonsense, Reason.INVALID, "a configuration is a dict, got 'a configuration'"),
         (bad.OutOfBounds, Reason.INVALID, "price_0 must be an integer in"),
         (bad.Sleeps, Reason.TIMED_OUT, "took longer than 0.3 s"),
@@ -55,7 +55,7 @@ def test_a_bad_method_fails_alone(
         assert failure.method == f"bad_methods.{method.__name__}"
         assert (failure.task, failure.when, failure.reason) == ("0", "trial 1", reason)
         assert message in failure.message
-        assert "bad_methods.py" in failure.traceback or reason is Reason.INVALID
+        assert "bad_methods.py" in failure.traceback or "Error: " in failure.traceback
     assert result.store.digest() == undisturbed
 
 
@@ -94,18 +94,18 @@ def test_what_is_bad_for_itself_does_not_change_others(
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "method", "protocol"),
+    ("name", "method", "protocol"),
     [
         ("xgboost-mnist", "transfer-bo", hbo.LeaveOneOut(trials=3, history=20, tasks=3)),
         ("xgboost-mnist", "simple-ordered", hbo.Ordered(trials=3, tasks=3)),
-        ("svm-a", "transfer-bo", hbo.Adjustment(first_trials=3, trials=3, tasks=2)),
+        ("svm-a", "simple-previous", hbo.Adjustment(first_trials=3, trials=3, tasks=2)),
     ],
 )
 def test_a_vandal_changes_no_other_run(
-    tmp_path: Path, benchmark: str, method: str, protocol: Protocol
+    tmp_path: Path, name: str, method: str, protocol: Protocol
 ) -> None:
     vandal = hbo.MethodSpec("vandal", bad.Vandal, "", "", changed_spaces=True)
-    options: dict[str, Any] = {"benchmarks": [benchmark], "seeds": [0], "protocol": protocol}
+    options: dict[str, Any] = {"benchmarks": [name], "seeds": [0], "protocol": protocol}
     after = hbo.run(methods=[vandal, method, bad.Good], folder=tmp_path / "after", **options)
     alone = hbo.run(methods=[method], folder=tmp_path / "alone", **options)
     assert after.store.read([after.cells[1].key]).equals(alone.frame())
