@@ -89,26 +89,29 @@ def leaderboard(scores: Sequence[BenchmarkScores], *, trial: int | None = None) 
 
 
 def benchmark_intervals(
-    item: BenchmarkScores, measure: str, over: Resampling, *, trials: slice = slice(None)
-) -> Intervals:
-    """Mean of a measure over the tasks that count and the seeds, with its interval.
+    item: BenchmarkScores, *, trials: slice = slice(None)
+) -> dict[tuple[str, Resampling], Intervals]:
+    """Means over the tasks that count and the seeds, with their intervals.
 
     Args:
         item: Scores of the benchmark.
-        measure: Name of the measure.
-        over: Whether seeds or tasks are the samples.
         trials: The trials, from 0.
 
     Returns:
-        Intervals of shape (A, M).
+        By measure of `MEASURES`, and by what the interval is over: intervals of shape (A, M).
     """
-    return interval_over(
-        item.measures[measure].values[..., trials],
-        over,
-        rng=_rng(),
-        first_task=item.first_task,
-        resamples=RESAMPLES,
-    )
+    rng = _rng()
+    return {
+        (measure, over): interval_over(
+            item.measures[measure].values[..., trials],
+            over,
+            rng=rng,
+            first_task=item.first_task,
+            resamples=RESAMPLES,
+        )
+        for measure in MEASURES
+        for over in Resampling
+    }
 
 
 def overall_intervals(
@@ -187,12 +190,7 @@ def _measured(intervals: dict[tuple[str, Resampling], Intervals], a: int) -> Row
 
 def _benchmark_rows(item: BenchmarkScores, trial: int) -> Iterator[Row]:
     """Rows of one benchmark: of all methods that were planned, compared or not."""
-    at = slice(trial - 1, trial)
-    intervals = {
-        (measure, over): benchmark_intervals(item, measure, over, trials=at)
-        for measure in MEASURES
-        for over in Resampling
-    }
+    intervals = benchmark_intervals(item, trials=slice(trial - 1, trial))
     contests = _contests(item, trial)
     for method, runs in item.runs.items():
         row = {
