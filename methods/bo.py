@@ -19,7 +19,7 @@ FEW = 8
 EVERY = 5
 """Suggestions from one fit with a second start to the next; with many evaluations, of any fit."""
 
-MAX_CONDITIONED = 400
+MAX_CONDITIONED = 300
 """Evaluations that the model is conditioned on at most; the time of a suggestion grows with n^2."""
 
 BEST_CONDITIONED = MAX_CONDITIONED // 4
