@@ -3,11 +3,14 @@
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import TypeVar, cast
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 from numba import njit
 
 F = TypeVar("F", bound=Callable[..., object])
+
+_cached_functions: list[Any] = []
 
 
 def compiled(function: F) -> F:
@@ -17,10 +20,23 @@ def compiled(function: F) -> F:
     be written, every process compiles for itself, after a warning.
     """
     try:
-        return cast(F, njit(cache=True)(function))
+        cached = njit(cache=True)(function)
     except RuntimeError:  # numba finds no folder to keep the code in
         _warn_of_no_cache()
         return cast(F, njit(function))
+    _cached_functions.append(cached)
+    return cast(F, cached)
+
+
+def is_compiled() -> bool:
+    """Whether there is machine code of any function imported so far, from an earlier process."""
+    for function in _cached_functions:
+        folder, code = Path(function.stats.cache_path), function.py_func.__code__
+        stem = Path(code.co_filename).stem
+        pattern = f"{stem}.{function.__name__}-{code.co_firstlineno}.*.nbi"
+        if folder.is_dir() and any(folder.glob(pattern)):
+            return True
+    return False
 
 
 @cache  # once a process, however many functions are compiled

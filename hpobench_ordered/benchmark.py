@@ -8,6 +8,7 @@ import numpy as np
 
 from hpobench_ordered._typing import ConfigLike, FloatArray
 from hpobench_ordered.errors import UnknownNameError
+from hpobench_ordered.names import check_name
 from hpobench_ordered.objective import Objective
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.base import Surrogate
@@ -164,6 +165,10 @@ class Benchmark:
             are recorded.
         recorded: Loads the raw evaluations that the surrogate was made of, one `Evaluations` a
             task; None where they are not at hand.
+        source: What `hpobench_ordered.load` takes to load it again: name and version, or the path
+            of an artifact; empty for a benchmark that was made in memory.
+        identity: The name and version, followed by "+" and a hash of the content if these do not
+            determine the values (`BenchmarkSpec.identity`); empty for one made in memory.
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -187,6 +192,8 @@ class Benchmark:
     recorded: "Callable[[], Sequence[Evaluations]] | None" = field(
         default=None, repr=False, compare=False
     )
+    source: str = field(default="", repr=False, compare=False)
+    identity: str = field(default="", repr=False, compare=False)
 
     @classmethod
     def build(
@@ -199,6 +206,8 @@ class Benchmark:
         previous: "Benchmark | None" = None,
         history_size: int = HISTORY_SIZE,
         recorded: "Callable[[], Sequence[Evaluations]] | None" = None,
+        source: str = "",
+        identity: str = "",
     ) -> "Benchmark":
         """Join what defines a benchmark with one of its surrogates.
 
@@ -210,6 +219,8 @@ class Benchmark:
             previous: The benchmark before an adjustment of its search space.
             history_size: Evaluations of a source task where none are recorded.
             recorded: Loads the raw evaluations of every task.
+            source: What `hpobench_ordered.load` takes to load it again.
+            identity: What determines its values.
         """
         tasks = tuple(
             Task(t.name, i, t.context, best, definition.space, definition.objective, model)
@@ -227,6 +238,8 @@ class Benchmark:
             previous=previous,
             history_size=history_size,
             recorded=recorded,
+            source=source,
+            identity=identity,
         )
 
     @property
@@ -276,15 +289,27 @@ class Benchmark:
 
 @dataclass(frozen=True, slots=True)
 class TaskDefinition:
-    """Name and context of a task, as written in an artifact."""
+    """Name and context of a task, as written in an artifact.
+
+    Raises:
+        InvalidNameError: The name cannot be printed or be part of a file's name.
+    """
 
     name: str
     context: Mapping[str, float]
 
+    def __post_init__(self) -> None:
+        check_name("task", self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """All of a benchmark but its surrogate: what an artifact's `benchmark.json` says."""
+    """All of a benchmark but its surrogate: what an artifact's `benchmark.json` says.
+
+    Raises:
+        InvalidNameError: The name of it, or of its objective, cannot be printed or be part of a
+            file's name.
+    """
 
     name: str
     version: int
@@ -293,3 +318,7 @@ class Definition:
     objective: Objective
     tasks: tuple[TaskDefinition, ...]
     provenance: Provenance
+
+    def __post_init__(self) -> None:
+        check_name("benchmark", self.name)
+        check_name("objective", self.objective.name)

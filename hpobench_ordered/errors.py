@@ -42,6 +42,10 @@ class InvalidSpaceError(HPOBenchOrderedError, ValueError):
     """A search space cannot be described, or uses what this package does not support."""
 
 
+class InvalidNameError(HPOBenchOrderedError, ValueError):
+    """A name of a benchmark, task or method cannot be printed or be part of a file's name."""
+
+
 class ArtifactError(HPOBenchOrderedError):
     """An artifact is missing, incomplete or does not match its recorded hash."""
 

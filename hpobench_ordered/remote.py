@@ -81,6 +81,11 @@ class RemoteFile:
             raise ArtifactError(f"{self.path} is damaged; delete it and fetch it again")
         return self.path
 
+    @property
+    def first_hash(self) -> str:
+        """SHA-256 recorded when it was first fetched; empty if that is stated, or not fetched."""
+        return "" if self.sha256 else self._recorded_hash() or ""
+
     def store(self, source: Path) -> None:
         """Copy a local file, gzipped or not, into the cache if it is the published one.
 

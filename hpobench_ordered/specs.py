@@ -1,5 +1,7 @@
 """What is known of benchmarks before they are loaded: below everything that looks them up."""
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -16,6 +18,9 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.remote import RemoteFile, cache_folder
 from hpobench_ordered.surrogates.base import Surrogate
+
+CONTENT_MARK = "+"
+"""Stands between a benchmark's version and the hash of its content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,9 @@ class SurrogateOption:
         extra: What must be installed first; None for a surrogate that needs nothing more.
         generated: Folder of the artifact that must be generated first; None for one that comes
             with the package.
+        interpolated: Names of the tasks whose values are interpolated between those of others.
+        stand_in: Whether it models something else than what the benchmark is defined by, such as
+            another release of a network, for want of that.
 
     Examples:
         >>> from hpobench_ordered.registry import benchmark_spec
@@ -64,6 +72,17 @@ class SurrogateOption:
     files: tuple[RemoteFile, ...] = ()
     extra: "Extra | None" = None
     generated: Path | None = None
+    interpolated: frozenset[str] = frozenset()
+    stand_in: bool = False
+
+    @property
+    def content(self) -> str:
+        """Hash of the fetched files whose publisher states none; empty if there are no such files.
+
+        With the benchmark's version it says which values the surrogate gives.
+        """
+        hashes = [(file.name, file.first_hash) for file in self.files if file.first_hash]
+        return hashlib.sha256(json.dumps(hashes).encode()).hexdigest() if hashes else ""
 
     @property
     def missing(self) -> tuple[RemoteFile, ...]:
@@ -167,6 +186,33 @@ class BenchmarkSpec:
         """
         return "" if self.artifact is None else self.artifact.digest
 
+    @property
+    def interpolated(self) -> frozenset[str]:
+        """Names of the tasks whose values are interpolated on the default surrogate."""
+        return self.surrogates[0].interpolated
+
+    def identity(self, surrogate: str | None = None) -> str:
+        """What the benchmark is, wherever it was loaded from: the same text, the same values.
+
+        Args:
+            surrogate: Name of the surrogate; default: the first one.
+
+        Returns:
+            Name and version; followed by "+" and a hash if these do not determine the values: of
+            the content of the user's own artifact, or of fetched files without a stated hash.
+        """
+        name, hashes = self.id, [self.option(surrogate).content]
+        if self.is_local:
+            defined = self.define()
+            name, hashes = f"{defined.name}@{defined.version}", [self.content, *hashes]
+        known = [one for one in hashes if one]
+        if not known:
+            return name
+        digest = (
+            known[0] if len(known) == 1 else hashlib.sha256("".join(known).encode()).hexdigest()
+        )
+        return f"{name}{CONTENT_MARK}{digest[:12]}"
+
     def load(self, surrogate: str | None = None) -> Benchmark:
         """Load the benchmark; see the function `load`."""
         option = self.ready_option(surrogate)
@@ -192,6 +238,8 @@ class BenchmarkSpec:
             previous=None if self.previous is None else self.previous.load(option.name),
             history_size=self.history_size,
             recorded=self.recorded,
+            source=self.id,
+            identity=self.identity(option.name),
         )
 
     def option(self, name: str | None = None) -> SurrogateOption:

@@ -37,6 +37,7 @@ to no coverage. Student's interval itself is used where n < 4, as there are hard
 resamples, and where n > 500, as it then covers what it says of skewed data, too.
 """
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,7 +113,8 @@ def mean_intervals(
 
     Args:
         samples: Independent samples along the first axis, shape (n, ...). All means are resampled
-            together; to compare two methods, pass their differences.
+            together; to compare two methods, pass their differences. A mean is over the samples
+            that are not NaN, and its interval does not depend on those that others lack.
         rng: Source of randomness; the same one gives the same intervals.
         confidence: Nominal coverage.
         resamples: Number of resamples B.
@@ -129,9 +131,31 @@ def mean_intervals(
         nothing = np.full(samples.shape[1:], np.nan)
         mean = samples[0] if count else nothing
         return Intervals(mean, nothing, nothing, count, confidence)
+    flat = samples.reshape(count, -1)
+    before = copy.deepcopy(rng)
+    ends = np.stack(_ends(flat, rng, confidence, resamples))
+    known = ~np.isnan(flat)
+    incomplete = np.flatnonzero(known.any(axis=0) & ~known.all(axis=0))
+    if len(incomplete):
+        patterns, which = np.unique(known[:, incomplete], axis=1, return_inverse=True)
+        for place, pattern in enumerate(patterns.T):
+            columns = incomplete[which == place]
+            part = flat[pattern][:, columns]
+            ends[:, columns] = _ends(part, copy.deepcopy(before), confidence, resamples)
+    mean, lower, upper = (end.reshape(samples.shape[1:]) for end in ends)
+    return Intervals(mean, lower, upper, count, confidence)
+
+
+def _ends(
+    flat: FloatArray, rng: np.random.Generator, confidence: float, resamples: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean, lower and upper end of the columns of samples (n, K)."""
     from scipy.special import stdtrit
 
-    flat = samples.reshape(count, -1)
+    count = len(flat)
+    if count < 2:
+        nothing = np.full(flat.shape[1], np.nan)
+        return flat[0], nothing, nothing
     student = float(stdtrit(count - 1, (1 + confidence) / 2))
     below = np.full(flat.shape[1], -student)
     with np.errstate(invalid="ignore"):  # infinite samples, which have no interval
@@ -140,9 +164,7 @@ def mean_intervals(
         if FEWEST <= count <= MOST:
             weights = rng.multinomial(count, np.full(count, 1 / count), size=resamples) / count
             below, above = _studentised_quantiles(flat, weights, confidence, limit=LIMIT * student)
-        ends = (mean, mean - above * error, mean - below * error)
-    mean, lower, upper = (end.reshape(samples.shape[1:]) for end in ends)
-    return Intervals(mean, lower, upper, count, confidence)
+        return mean, mean - above * error, mean - below * error
 
 
 def _check(confidence: float, resamples: int) -> None:

@@ -12,6 +12,10 @@ Notation:
 Two methods differ by Nemenyi's test where |R[a] - R[b]| >= CD (Demsar 2006, JMLR 7, section 3.2.2),
 and by Wilcoxon's where the p value that Holm's procedure adjusts is at most alpha (as in Benavoli
 et al. 2016, Should we really use post-hoc tests based on mean-ranks?, JMLR 17).
+
+The leaderboard's mean rank is itself a mean within every sample, over its seeds and tasks. Such
+ranks vary less from sample to sample than those of a single ranking, for which CD is made, and so
+Nemenyi's test of them errs on the side of finding no difference.
 """
 
 from collections.abc import Sequence
@@ -71,12 +75,29 @@ class CriticalDifference:
         return tuple((float(ranks[a]), float(ranks[b])) for a, b in self.groups if a < b)
 
 
+def usual_test(methods: int, samples: int, *, alpha: float = 0.05) -> PostHoc:
+    """The test to decide by: Wilcoxon's, where it can find a difference at all.
+
+    Of few samples and many methods it cannot: the lowest p value of n samples is 2^(1 - n), and
+    Holm's procedure multiplies the lowest by the number of pairs. Nemenyi's test then decides.
+
+    Args:
+        methods: Number of methods A.
+        samples: Number of samples n.
+        alpha: Level of the test.
+    """
+    lowest = 2.0 ** (1 - samples) * methods * (methods - 1) / 2
+    return PostHoc.WILCOXON_HOLM if lowest <= alpha else PostHoc.NEMENYI
+
+
 def critical_difference(
     samples: FloatArray,
     methods: Sequence[str],
     *,
     post_hoc: PostHoc = PostHoc.NEMENYI,
     alpha: float = 0.05,
+    mean_ranks: FloatArray | None = None,
+    adjusted: FloatArray | None = None,
 ) -> CriticalDifference:
     """Rank methods, and group those that cannot be told apart.
 
@@ -86,21 +107,25 @@ def critical_difference(
         methods: Names of the methods, length A.
         post_hoc: The test.
         alpha: Its level.
+        mean_ranks: Mean ranks R, shape (A,); default: those of the samples.
+        adjusted: Adjusted p values of Wilcoxon's test, shape (A, A); default: of the samples.
 
     Raises:
         ExperimentError: As `pairwise_wilcoxon`; or alpha is not between 0 and 1.
     """
     count = check_samples(samples, methods)
     test = friedman(samples, methods)
-    order = np.argsort(test.mean_ranks, kind="stable")
-    ranks = test.mean_ranks[order]
+    means = test.mean_ranks if mean_ranks is None else mean_ranks
+    order = np.argsort(means, kind="stable")
+    ranks = means[order]
     margin = float("nan")
     if post_hoc is PostHoc.NEMENYI:
         margin = nemenyi_difference(len(methods), count, alpha=alpha)
         alike = np.abs(ranks[:, None] - ranks) < margin
     else:
         _check_alpha(alpha)
-        adjusted = pairwise_wilcoxon(samples, methods).adjusted
+        if adjusted is None:
+            adjusted = pairwise_wilcoxon(samples, methods).adjusted
         alike = adjusted[np.ix_(order, order)] > alpha
     return CriticalDifference(
         methods=tuple(methods[place] for place in order),

@@ -9,6 +9,17 @@ Notation:
     L[a, t, m]  mean over seeds of the best loss method a found on task t in its first m trials
     R[a, t, m]  rank of L[a, t, m] among the A methods: 1 is best, ties share their mean rank
     rank        mean of R[a, t, m] over tasks; its standard error is that over tasks
+
+Ranks by seed, of which every mean rank of the package but that figure's is made:
+
+    r[a, s, t, m]   rank of the best loss of method a with seed s on task t after m trials
+    W[b, a, t, m]   share of the seeds that both b and a have finished on which b is better, ties
+                    counting half; 1/2 where there is no such seed
+
+    A method b that has not finished seed s takes part in r[a, s, t, m] with W[b, a, t, m]. A mean
+    of r over the seeds of method a is so 1 plus the sum of W[b, a] over all others: every pair is
+    compared on all seeds that both have, and a failed run of one method takes no seed from another
+    pair.
 """
 
 from collections.abc import Sequence
@@ -16,7 +27,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._typing import BoolArray, FloatArray
+from hpobench_ordered.analysis.samples import finished_runs
 from hpobench_ordered.analysis.scores import Scores, incumbents, two_standard_errors
 
 
@@ -58,17 +70,36 @@ def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:
     """Rank methods on every task after every trial, each seed by itself.
 
     Args:
-        losses: Loss of every trial, shape (A, S, T, M).
+        losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
         methods: Names of the methods, length A.
 
     Returns:
-        The ranks among the methods: 1 is best, ties share their mean rank.
+        The ranks r among the methods: 1 is best, ties share their mean rank.
     """
-    return Scores(tuple(methods), rank_over_methods(incumbents(losses)))
+    best = incumbents(losses)
+    ranks = rank_over_methods(best)
+    finished = finished_runs(losses)
+    for b in np.flatnonzero(~finished.all(axis=1)):
+        for a in range(len(methods)):
+            alone = finished[a] & ~finished[b]
+            if alone.any():
+                ranks[a, alone] += _share_better(best, finished, int(b), a)
+    ranks[~finished] = np.nan
+    return Scores(tuple(methods), ranks)
+
+
+def _share_better(best: FloatArray, finished: BoolArray, b: int, a: int) -> FloatArray | float:
+    """W[b, a], shape (T, M)."""
+    common = finished[a] & finished[b]
+    if not common.any():
+        return 0.5
+    one, other = best[b, common], best[a, common]
+    return np.asarray(((one < other) + (one == other) / 2).mean(axis=0))
 
 
 def rank_over_methods(losses: FloatArray) -> FloatArray:
-    """Ranks along axis 0, shape as given: 1 is lowest, ties share their mean rank."""
-    lower = (losses[None] < losses[:, None]).sum(axis=1)
-    equal = (losses[None] == losses[:, None]).sum(axis=1)
-    return np.asarray(lower + (equal + 1) / 2)
+    """Ranks along axis 0, of the same shape: 1 is lowest, ties share their mean rank."""
+    ranks = np.empty(losses.shape)
+    for a, row in enumerate(losses):  # one at a time, as all pairs at once need much memory
+        ranks[a] = (losses < row).sum(axis=0) + ((losses == row).sum(axis=0) + 1) / 2
+    return ranks

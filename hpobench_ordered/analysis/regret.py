@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.samples import finished_runs
 from hpobench_ordered.analysis.scores import incumbents, of_incumbents
 
 
@@ -58,11 +59,12 @@ def best_known(losses: FloatArray, regrets: FloatArray) -> FloatArray:
     """Best known losses that regrets were taken from, shape (T,); NaN where there are none.
 
     Args:
-        losses: Loss of every trial, shape (A, S, T, M).
+        losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
         regrets: Regret of every trial, same shape.
     """
-    final = incumbents(losses)[0, 0, :, -1]
-    return np.asarray(final - of_incumbents(regrets, losses)[0, 0, :, -1])
+    run = tuple(np.argwhere(finished_runs(losses))[0])  # the same in every run
+    final = incumbents(losses[run])[:, -1]
+    return np.asarray(final - of_incumbents(regrets[run], losses[run])[:, -1])
 
 
 def evaluated_range(losses: FloatArray) -> LossRange:

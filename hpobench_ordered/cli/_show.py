@@ -1,6 +1,8 @@
 """What the commands share: tables on standard output, progress bars on standard error."""
 
-from collections.abc import Iterable, Iterator
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import click
@@ -45,6 +47,11 @@ def print_table(headers: Iterable[str], rows: Iterable[Iterable[str]], *, title:
     console().print(table)
 
 
+def print_json(content: object) -> None:
+    """Print mappings, sequences, texts and numbers as JSON; numbers that are not finite as null."""
+    click.echo(json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False))
+
+
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """Show progress; the function it gives takes the step's name, parts done and parts in all."""
@@ -64,3 +71,13 @@ def progress_bar() -> Iterator[Progress]:
             bar.update(steps[step], completed=done, total=total)
 
         yield move
+
+
+def _plain(content: object) -> object:
+    if isinstance(content, Mapping):
+        return {str(name): _plain(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_plain(value) for value in content]
+    if isinstance(content, float) and not math.isfinite(content):
+        return None
+    return content

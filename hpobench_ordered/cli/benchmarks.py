@@ -2,13 +2,23 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
 
 import click
 
 from hpobench_ordered._typing import Config, Value
-from hpobench_ordered.benchmark import Benchmark, Task
+from hpobench_ordered.benchmark import Benchmark, Definition, Task
 from hpobench_ordered.bundle import read_card
-from hpobench_ordered.cli._show import print_table, say
+from hpobench_ordered.cli._completion import (
+    complete_benchmark,
+    complete_suite,
+    complete_surrogate,
+    surrogate_names,
+)
+from hpobench_ordered.cli._options import json_option
+from hpobench_ordered.cli._show import print_json, print_table, say
 from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
 from hpobench_ordered.registry import (
     benchmark_families,
@@ -21,36 +31,72 @@ from hpobench_ordered.registry import (
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.specs import BenchmarkSpec
+from hpobench_ordered.suites import suite
 from hpobench_ordered.surrogates.card import Figures
 
 
-@click.command("list")
-def list_() -> None:
+@click.command("list", epilog="Example:  hpobench-ordered list yahpo --ready")
+@click.argument("text", default="", shell_complete=complete_benchmark)
+@click.option("--suite", "suite_name", shell_complete=complete_suite, help="Only of this suite.")
+@click.option("--ready", is_flag=True, help="Only what can be used at once.")
+@click.option(
+    "--surrogate",
+    shell_complete=complete_surrogate,
+    help="Only what has this surrogate; with --ready, what can be evaluated on it at once.",
+)
+@json_option
+def list_(
+    text: str, suite_name: str | None, ready: bool, surrogate: str | None, as_json: bool
+) -> None:
     """List the benchmarks, what each is evaluated on, and where its evaluations come from.
 
-    The first surrogate is the default; "offline" says whether it can be used at once, or what must
-    be done first. A surrogate in brackets is not there yet.
+    With TEXT only those whose name, objective or source contains it. The first surrogate is the
+    default; "offline" says whether it can be used at once, or what must be done first. A surrogate
+    in brackets has to be fetched, installed or generated.
     """
-    rows = [_list_row(benchmark_spec(name)) for name in list_benchmarks()]
-    print_table(("benchmark", "tasks", "d", "objective", "surrogates", "offline", "source"), rows)
-    for family in benchmark_families():
-        say(f"and those of the pattern {family.pattern}")
+    names = list_benchmarks() if suite_name is None else suite(suite_name)
+    if surrogate is not None and surrogate not in (known := surrogate_names(list_benchmarks())):
+        raise UnknownNameError("surrogate", surrogate, known)
+    specs = [spec for spec in map(benchmark_spec, names) if _has(spec, surrogate, ready=ready)]
+    found = [entry for entry in map(_entry, specs) if text.lower() in _searched(entry)]
+    if as_json:
+        print_json(found)
+        return
+    headers = ("benchmark", "tasks", "d", "objective", "surrogates", "offline", "source")
+    print_table(headers, map(_list_row, found))
+    if not found:
+        say("no benchmark matches")
+    if not (text or suite_name or ready or surrogate):
+        for family in benchmark_families():
+            say(f"and those of the pattern {family.pattern}")
 
 
 @click.command()
-def methods() -> None:
+@json_option
+def methods(as_json: bool) -> None:
     """List the methods, where each comes from, and how many earlier tasks it needs."""
     specs = [method_spec(name) for name in list_methods()]
+    if as_json:
+        shown = ("name", "min_history", "changed_spaces", "summary", "source")
+        print_json([{name: getattr(spec, name) for name in shown} for spec in specs])
+        return
     rows = [(spec.name, str(spec.min_history), spec.summary, spec.source) for spec in specs]
     print_table(("method", "earlier tasks", "summary", "source"), rows)
 
 
 @click.command(epilog="Example:  hpobench-ordered info xgboost-mnist")
-@click.argument("name")
-def info(name: str) -> None:
+@click.argument("name", shell_complete=complete_benchmark)
+@json_option
+def info(name: str, as_json: bool) -> None:
     """Show a benchmark: objective, search space, tasks, surrogates and their quality."""
     spec = benchmark_spec(name)
     definition = spec.define()
+    card = None if spec.artifact is None else read_card(spec.artifact)
+    figures = {f.name: f for f in card.figures} if card is not None else {}
+    best = _best_values(spec)
+    if as_json:
+        print_json(_described(spec, definition, best, figures))
+        return
     objective, provenance = definition.objective, definition.provenance
     click.echo(f"{spec.id}: {definition.summary}")
     unit = f" ({objective.unit})" if objective.unit else ""
@@ -63,13 +109,11 @@ def info(name: str) -> None:
     options = [
         (o.name, f"first: {o.lacks}" if o.lacks else "ready", o.summary) for o in spec.surrogates
     ]
-    print_table(("surrogate", "", ""), options)
+    print_table(("surrogate", "state", ""), options)
     click.echo()
-    card = None if spec.artifact is None else read_card(spec.artifact)
-    figures = {f.name: f for f in card.figures} if card is not None else {}
     rows = [
-        (str(i), t.name, _context(t.context), best, *_quality(figures.get(t.name)))
-        for i, (t, best) in enumerate(zip(definition.tasks, _best_values(spec), strict=True))
+        (str(i), task.name, _context(task.context), value, *_quality(figures.get(task.name)))
+        for i, (task, value) in enumerate(zip(definition.tasks, aligned(best), strict=True))
     ]
     headers = ("index", "task", "context", "best known", "R2", "Spearman", "top decile")
     print_table(headers[: None if figures else 4], rows)
@@ -81,10 +125,14 @@ def info(name: str) -> None:
 @click.command(
     epilog="Example:  hpobench-ordered evaluate newsvendor --task 0 price_0=9 price_1=9 price_2=9"
 )
-@click.argument("name")
+@click.argument("name", shell_complete=complete_benchmark)
 @click.argument("settings", nargs=-1, metavar="HYPERPARAMETER=VALUE...")
 @click.option("--task", required=True, help="Name of the task, or else its index from 0.")
-@click.option("--surrogate", help="What to evaluate on; the default one without.")
+@click.option(
+    "--surrogate",
+    shell_complete=complete_surrogate,
+    help="What to evaluate on.  [default: the benchmark's first]",
+)
 def evaluate(name: str, settings: tuple[str, ...], task: str, surrogate: str | None) -> None:
     """Evaluate one configuration; prints the objective's value."""
     benchmark = load(name, surrogate=surrogate)
@@ -113,18 +161,98 @@ def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
     return config
 
 
-def _list_row(spec: BenchmarkSpec) -> tuple[str, ...]:
-    options = " ".join(o.name if o.is_ready else f"[{o.name}]" for o in spec.surrogates)
-    lacks = spec.option().lacks
-    offline = f"no: {lacks}" if lacks else "yes"
-    try:
+def aligned(values: Sequence[float | None], *, digits: int = 6) -> list[str]:
+    """Numbers of one column with equally many decimals, "-" for those that are not known.
+
+    Args:
+        values: The numbers.
+        digits: Significant digits of the largest; decimals that are 0 everywhere are not shown.
+    """
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    largest = max(map(abs, known), default=0.0)
+    shown = digits - 1 - math.floor(math.log10(largest)) if largest else 0
+    texts = ["-" if value is None else f"{value:.{max(shown, 0)}f}" for value in values]
+    while any("." in text for text in texts) and all(text[-1] in "0-." for text in texts):
+        texts = [text[:-1] if "." in text else text for text in texts]
+    return texts
+
+
+def _has(spec: BenchmarkSpec, surrogate: str | None, *, ready: bool) -> bool:
+    """Whether a benchmark has a surrogate, and one that is ready if that is asked for."""
+    options = [option for option in spec.surrogates if surrogate in (None, option.name)]
+    return bool(options) and (not ready or options[0].is_ready)
+
+
+def _entry(spec: BenchmarkSpec) -> dict[str, Any]:
+    """What `list` says of a benchmark; without a definition if its files are damaged."""
+    entry: dict[str, Any] = {
+        "name": spec.name,
+        "version": spec.version,
+        "tasks": None,
+        "dimension": None,
+        "direction": None,
+        "objective": None,
+        "source": spec.summary,
+        "surrogates": [{"name": o.name, "ready": o.is_ready} for o in spec.surrogates],
+        "lacks": spec.option().lacks,
+    }
+    with suppress(ArtifactError):
         definition = spec.define()
-    except ArtifactError:
-        return spec.id, "-", "-", "damaged", options, offline, spec.summary
-    tasks, dimension = str(len(definition.tasks)), str(definition.space.dimension)
-    objective = f"{definition.objective.direction.value} {definition.objective.name}"
-    source = definition.provenance.source.partition(",")[0]  # `info` has the rest
-    return spec.id, tasks, dimension, objective, options, offline, source
+        entry |= {
+            "tasks": len(definition.tasks),
+            "dimension": definition.space.dimension,
+            "direction": definition.objective.direction.value,
+            "objective": definition.objective.name,
+            "source": definition.provenance.source,
+        }
+    return entry
+
+
+def _searched(entry: Mapping[str, Any]) -> str:
+    return "\n".join(str(entry[field]) for field in ("name", "objective", "source")).lower()
+
+
+def _list_row(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    options = [o["name"] if o["ready"] else f"[{o['name']}]" for o in entry["surrogates"]]
+    offline = f"no: {entry['lacks']}" if entry["lacks"] else "yes"
+    first, last = f"{entry['name']}@{entry['version']}", (" ".join(options), offline)
+    if entry["tasks"] is None:
+        return first, "-", "-", "damaged", *last, entry["source"]
+    objective = f"{entry['direction']} {entry['objective']}"
+    source = entry["source"].partition(",")[0]  # `info` has the rest
+    return first, str(entry["tasks"]), str(entry["dimension"]), objective, *last, source
+
+
+def _described(
+    spec: BenchmarkSpec,
+    definition: Definition,
+    best: Sequence[float | None],
+    figures: Mapping[str, Figures],
+) -> dict[str, Any]:
+    """What `info` says of a benchmark, as data."""
+    objective = definition.objective
+    tasks = []
+    for task, value in zip(definition.tasks, best, strict=True):
+        quality = asdict(figures[task.name]) if task.name in figures else None
+        known = {"context": dict(task.context), "best_value": value, "quality": quality}
+        tasks.append({"name": task.name, **known})
+    return {
+        "name": spec.name,
+        "version": spec.version,
+        "summary": definition.summary,
+        "objective": {
+            "name": objective.name,
+            "direction": objective.direction.value,
+            "unit": objective.unit,
+        },
+        "provenance": asdict(definition.provenance),
+        "space": definition.space.to_json(),
+        "surrogates": [
+            {"name": o.name, "summary": o.summary, "ready": o.is_ready, "lacks": o.lacks}
+            for o in spec.surrogates
+        ],
+        "tasks": tasks,
+    }
 
 
 def _value(text: str, parameter: Parameter) -> Value:
@@ -163,13 +291,12 @@ def _space_rows(space: SearchSpace) -> list[tuple[str, str, str]]:
     return rows + [(name, f"always {value!r}", "") for name, value in space.constants.items()]
 
 
-def _best_values(spec: BenchmarkSpec) -> list[str]:
-    """Best known values of the first surrogate that is ready, as text."""
+def _best_values(spec: BenchmarkSpec) -> list[float | None]:
+    """Best known values on the first surrogate that is ready; None where there is none."""
     ready = next((o.name for o in spec.surrogates if o.is_ready), None)
     if ready is None:
-        return ["-"] * len(spec.define().tasks)
-    tasks = spec.load(ready).tasks
-    return ["-" if t.best_value is None else f"{t.best_value:.6g}" for t in tasks]
+        return [None] * len(spec.define().tasks)
+    return [task.best_value for task in spec.load(ready).tasks]
 
 
 def _quality(figures: Figures | None) -> tuple[str, ...]:

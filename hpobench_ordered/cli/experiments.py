@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpobench_ordered._compile import is_compiled
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.cli._checking import check_own
+from hpobench_ordered.cli._completion import complete_benchmark, complete_method, complete_suite
 from hpobench_ordered.cli._options import time_limit_option, workers_option
 from hpobench_ordered.cli._protocol import PROTOCOLS, default_trials, make_protocol
-from hpobench_ordered.cli._show import PIPE_WIDTH, print_table, progress_bar, say
+from hpobench_ordered.cli._show import progress_bar, say
+from hpobench_ordered.cli.leaderboard import show_scores
 from hpobench_ordered.errors import FailedRunsWarning
+from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
 from hpobench_ordered.experiment.plan import as_method_spec
+from hpobench_ordered.experiment.scored import scored
+from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Adjustment
 from hpobench_ordered.suites import SUITES, suite
 
@@ -22,8 +28,6 @@ if TYPE_CHECKING:
     from hpobench_ordered.experiment.api import Results
 
 METHODS = (RANDOM_SEARCH, "bo", "simple-ordered")
-MEASURES = ("score", "regret", "rank")
-"""Those that are printed; the report has more."""
 MOST_SEEDS = 1_000_000
 
 EPILOG = """\b
@@ -60,17 +64,23 @@ Examples:
 @click.option(
     "--suite",
     "suite_name",
-    default="othpo",
-    show_default=True,
-    help=f"Benchmarks to run on: {', '.join(SUITES)}.",
+    shell_complete=complete_suite,
+    help=f"Benchmarks to run on: {', '.join(SUITES)}.  [default: othpo if there is no --benchmark]",
 )
-@click.option("--benchmark", "benchmarks", multiple=True, help="Run on this one instead; repeat.")
+@click.option(
+    "--benchmark",
+    "benchmarks",
+    multiple=True,
+    shell_complete=complete_benchmark,
+    help="Run on this one, beside those of a --suite if there is one; repeat.",
+)
 @click.option(
     "--method",
     "methods",
     multiple=True,
     default=METHODS,
     show_default=True,
+    shell_complete=complete_method,
     help="Method to run: a name, or where yours is: package.module:Class or file.py:Class; repeat.",
 )
 @click.option(
@@ -136,7 +146,7 @@ Examples:
 )
 def run(
     protocol_name: str,
-    suite_name: str,
+    suite_name: str | None,
     benchmarks: tuple[str, ...],
     methods: tuple[str, ...],
     seeds: str,
@@ -166,7 +176,8 @@ def run(
     given = [as_method_spec(method) for method in dict.fromkeys(_with_reference(methods))]
     if check:
         check_own(given, time_limit=time_limit)
-    chosen = benchmarks or suite(suite_name)
+    listed = () if benchmarks and suite_name is None else suite(suite_name or "othpo")
+    chosen = tuple(dict.fromkeys([*listed, *benchmarks]))
     settings = {
         "trials": trials,
         "tasks": tasks,
@@ -176,6 +187,8 @@ def run(
         "first_method": first_method,
     }
     part = None if shard is None else parse_shard(shard)
+    if any(spec.name != RANDOM_SEARCH for spec in given):
+        _announce_compiling()
     with progress_bar() as move, warnings.catch_warnings():
         warnings.simplefilter("ignore", FailedRunsWarning)  # said below
         results = api.run(
@@ -194,8 +207,10 @@ def run(
         )
     if part is not None:
         say(f"part {shard} is done; parts in other folders are joined with hpobench-ordered merge")
-    elif with_report:
-        _report(results, output / "report")
+    else:
+        show_scores(*scored(results.store, results.overview()), folder=output)
+        if with_report:
+            _report(results, output / "report")
     failures = results.failures()
     if failures:
         say(f"{len(failures)} of {len(results.cells)} runs failed, such as: {failures[0].message}")
@@ -212,6 +227,8 @@ def run(
 )
 def report(results: Path, output: Path | None) -> None:
     """Show scores of finished runs, and write them as a page with tables and figures."""
+    store = Store(results)
+    show_scores(*scored(store, overview(store)), folder=results)
     _report(results, output or results / "report")
 
 
@@ -263,18 +280,17 @@ def _surrogates(given: Sequence[str], benchmarks: Sequence[str]) -> dict[str, st
 
 def _report(results: "Results | Path", folder: Path) -> None:
     from hpobench_ordered.experiment import api
-    from hpobench_ordered.reporting.tables import legend, summary_rows
 
     written = api.report(results, folder)
-    for item in written.benchmarks:
-        header, *rows = summary_rows(item, MEASURES)
-        print_table(header, rows, title=item.title)
-        click.echo("".join(f"{note}\n" for note in item.notes()))
-    for paragraph in legend(MEASURES):
-        click.echo(click.wrap_text(paragraph, PIPE_WIDTH))
-    for note in written.unscored:
-        say(f"not compared: {note}")
     click.echo(f"{written.page} and {len(written.files) - 1} more files in {folder}")
+
+
+def _announce_compiling() -> None:
+    """Say what the first minute of the first experiment is spent on."""
+    from hpobench_ordered.methods._gp import compiled  # noqa: F401  what is to be compiled
+
+    if not is_compiled():
+        say("compiling the numerics, once: about half a minute")
 
 
 def _with_reference(methods: tuple[str, ...]) -> tuple[str, ...]:

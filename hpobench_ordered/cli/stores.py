@@ -1,13 +1,14 @@
 """Commands on results: status and merge; and check, on methods that are to be run."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from hpobench_ordered.cli._checking import check_limit, checked
-from hpobench_ordered.cli._options import time_limit_option
-from hpobench_ordered.cli._show import print_table, say
+from hpobench_ordered.cli._options import json_option, time_limit_option
+from hpobench_ordered.cli._show import print_json, print_table, say
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment.plan import as_method_spec
 
@@ -25,7 +26,8 @@ SHOWN = 10
 @click.option(
     "--digest", is_flag=True, help="Show the hash of all values: equal for equal results."
 )
-def status(results: Path, failures: bool, digest: bool) -> None:
+@json_option
+def status(results: Path, failures: bool, digest: bool, as_json: bool) -> None:
     """Show what of an experiment is done, running, failed or missing."""
     from hpobench_ordered.experiment.overview import overview
     from hpobench_ordered.experiment.store import Store
@@ -34,6 +36,12 @@ def status(results: Path, failures: bool, digest: bool) -> None:
     if not store.is_prepared:
         raise StoreError(f"{results} is not a result store")
     found = overview(store)
+    if as_json:
+        known = [asdict(failure) | {"reason": failure.reason.value} for failure in found.failures]
+        counts = found.counts().to_dict("records")
+        hashed = {"digest": store.digest()} if digest else {}
+        print_json({"counts": counts, "failures": known} | hashed)
+        return
     _print_counts(found)
     if failures:
         for failure in found.failures:

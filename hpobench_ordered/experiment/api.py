@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpobench_ordered._progress import watched
 from hpobench_ordered.errors import FailedRunsWarning, StoreError
 from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.overview import Overview, State, overview
 from hpobench_ordered.experiment.parallel import FOLD_AT, TIME_LIMIT, Settings, run_cells
 from hpobench_ordered.experiment.plan import Cell, Shard, grid, plan
+from hpobench_ordered.experiment.scored import scored
 from hpobench_ordered.experiment.session import describe_session
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Ordered, Protocol
@@ -57,6 +59,26 @@ class Results:
         """
         return self.store.read(cell.key for cell in self.cells)
 
+    def leaderboard(
+        self, trial: int | None = None, *, measured_only: bool = False
+    ) -> "pd.DataFrame":
+        """How the methods compare: on all benchmarks together, each counting once, then on each.
+
+        See `hpobench_ordered.analysis.leaderboard` for the columns.
+
+        Args:
+            trial: The trial, counted from 1; default: the last.
+            measured_only: Whether to leave out tasks whose values are interpolated, and surrogates
+                that stand in for others.
+
+        Raises:
+            ExperimentError: The trial is none of those made.
+        """
+        from hpobench_ordered.analysis.leaderboard import leaderboard
+
+        scores, _ = scored(self.store, self.overview(), measured_only=measured_only)
+        return leaderboard(scores, trial=trial)
+
     def timings(self) -> "pd.DataFrame":
         """One row a run: key, benchmark, method, seed, ..., suggestions and seconds.
 
@@ -87,7 +109,7 @@ def run(
     dask: "Client | str | None" = None,
     shard: tuple[int, int] | None = None,
     retry_failed: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: bool | Callable[[int, int], None] = True,
 ) -> Results:
     """Run methods on benchmarks.
 
@@ -113,7 +135,8 @@ def run(
         shard: (i, n) for the part i, from 0, of n parts of the experiment, so that n machines may
             share it; their stores are merged by `merge_stores`.
         retry_failed: Whether to run again what is recorded as failed.
-        progress: Called with the number of runs that are over and of all runs.
+        progress: Whether to show a bar, on a terminal or in a notebook, after two seconds; or a
+            function to call with the number of runs that are over and of all runs.
 
     Returns:
         The runs.
@@ -152,7 +175,8 @@ def run(
     store.records.write_session(describe_session(settings, experiment=experiment, shard=part))
     if retry_failed:
         store.records.forget_failures(cell.key for cell in cells)
-    run_cells(cells, store, settings=settings, progress=progress)
+    with watched(progress, what="runs") as report_progress:
+        run_cells(cells, store, settings=settings, progress=report_progress)
     results = Results(store, tuple(cells))
     _warn_of_failures(results)
     return results

@@ -1,40 +1,23 @@
-"""The command line, run as a user runs it: in a process of its own, in an empty folder."""
+"""The commands on benchmarks, runs and files."""
 
 import json
 import os
 import shutil
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from hpobench_ordered import SearchSpace, list_methods, load
+from hpobench_ordered import SearchSpace, list_benchmarks, list_methods, load, suite
 from hpobench_ordered.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.benchmarks.yahpo import remote_files
 from hpobench_ordered.bundle import BENCHMARK
-from hpobench_ordered.cli.benchmarks import parse_config
+from hpobench_ordered.cli.benchmarks import aligned, parse_config
 from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.registry import generators
 
 PRICES = ["price_0=9", "price_1=9", "price_2=9"]
-
-
-@pytest.fixture
-def cli(tmp_path: Path):  # type: ignore[no-untyped-def]
-    def call(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        script = "import sys; from hpobench_ordered.cli import main; main()"
-        return subprocess.run(
-            [sys.executable, "-c", script, *words],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env={**os.environ, "HPOBENCH_ORDERED_CACHE": str(tmp_path / "cache"), **environment},
-            check=False,
-        )
-
-    return call
 
 
 def fails(result: subprocess.CompletedProcess[str], code: int, *words: str) -> None:
@@ -51,6 +34,50 @@ def test_list(cli) -> None:  # type: ignore[no-untyped-def]
     lines = result.stdout.splitlines()
     assert len(lines) >= 11
     assert any("xgboost-mnist@1" in line and "28" in line and "[nearest]" in line for line in lines)
+
+
+def names(result: subprocess.CompletedProcess[str]) -> list[str]:
+    return [entry["name"] for entry in json.loads(result.stdout)]
+
+
+def test_list_is_filtered(cli) -> None:  # type: ignore[no-untyped-def]
+    assert names(cli("list", "--json")) == list_benchmarks()
+    assert set(names(cli("list", "--suite", "othpo", "--json"))) == set(suite("othpo"))
+    assert names(cli("list", "--ready", "--json")) == list_benchmarks(ready=True)
+    assert names(cli("list", "--surrogate", "nearest-log", "--json")) == ["xgboost-mnist"]
+    assert names(cli("list", "--surrogate", "nearest-log", "--ready", "--json")) == []
+    assert names(cli("list", "MNIST", "--json")) == ["xgboost-mnist"]
+    assert "no benchmark matches" in cli("list", "nothing-like-it").stderr
+    fails(cli("list", "--surrogate", "forrest"), 2, "did you mean 'forest'")
+    fails(cli("list", "--suite", "otpho"), 2, "did you mean 'othpo'")
+
+
+def test_methods_as_json(cli) -> None:  # type: ignore[no-untyped-def]
+    assert names(cli("methods", "--json")) == list_methods()
+
+
+def test_info_as_json(cli) -> None:  # type: ignore[no-untyped-def]
+    described = json.loads(cli("info", "yahpo-svm-1220", "--json").stdout)
+    tasks = load("yahpo-svm-1220").tasks
+    assert [task["best_value"] for task in described["tasks"]] == [t.best_value for t in tasks]
+    assert [task["context"] for task in described["tasks"]] == [dict(t.context) for t in tasks]
+    assert SearchSpace.from_json(described["space"]) == tasks[0].space
+    assert 0 < described["tasks"][0]["quality"]["spearman"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([182.6, 308.9, None], ["182.6", "308.9", "-"]),
+        ([3.0, 12.0], ["3", "12"]),
+        ([0.987654321, 0.5], ["0.987654", "0.500000"]),
+        ([0.0, -0.25], ["0.00", "-0.25"]),
+        ([None, None], ["-", "-"]),
+        ([1234567.5, 1.0], ["1234568", "1"]),
+    ],
+)
+def test_numbers_of_a_column_have_equally_many_decimals(values, texts) -> None:  # type: ignore[no-untyped-def]
+    assert aligned(values) == texts
 
 
 def test_methods(cli) -> None:  # type: ignore[no-untyped-def]
@@ -180,7 +207,8 @@ def test_info_of_a_path_shows_that_artifact(cli, tmp_path: Path) -> None:  # typ
 
 
 def test_generate_and_load_by_path(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    assert cli("generate", "newsvendor", "--output", "mine").returncode == 0
+    # Options may come before the name.
+    assert cli("generate", "--output", "mine", "newsvendor").stdout == "mine/newsvendor\n"
     result = cli("evaluate", "mine/newsvendor", "--task", "0", *PRICES)
     assert result.stdout == cli("evaluate", "newsvendor", "--task", "0", *PRICES).stdout
     path = tmp_path / "mine" / "newsvendor" / "table.npz"
@@ -278,6 +306,16 @@ def test_bad_runs(cli, words: list[str], message: list[str], tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_benchmarks_beside_a_suite_and_their_state_as_json(cli) -> None:  # type: ignore[no-untyped-def]
+    words = ["--suite", "synthetic", "--benchmark", "newsvendor", "--seeds", "1", "--trials", "2"]
+    words += ["--tasks", "1", "--method", "random-search", "--workers", "1", "--no-report"]
+    assert cli("run", *words).returncode == 0
+    state = json.loads(cli("status", "results", "--json").stdout)
+    run_on = {row["benchmark"].partition("@")[0] for row in state["counts"]}
+    assert run_on == {*suite("synthetic"), "newsvendor"}
+    assert [row["done"] for row in state["counts"]] == [1] * 5 and state["failures"] == []
+
+
 def test_results_elsewhere(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     words = ["run", "--benchmark", "newsvendor", "--seeds", "1", "--trials", "2", "--tasks", "1"]
     (tmp_path / "file").write_text("")
@@ -314,9 +352,34 @@ def test_unknown_command(cli) -> None:  # type: ignore[no-untyped-def]
     fails(cli("rum"), 2, "rum")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("hpobench-ordered") is None, reason="the script is not installed")
-def test_script_is_installed() -> None:
-    assert (
-        subprocess.run(["hpobench-ordered", "list"], capture_output=True, check=False).returncode
-        == 0
-    )
+def test_script_and_module_are_the_same_command(process) -> None:  # type: ignore[no-untyped-def]
+    script = subprocess.run(["hpobench-ordered", "list"], capture_output=True, check=True)
+    assert script.stdout.decode() == process("list").stdout
+
+
+@pytest.mark.slow
+def test_errors_of_a_process_are_messages_and_exit_codes(process) -> None:  # type: ignore[no-untyped-def]
+    fails(process("info", "newsvendr"), 2, "did you mean 'newsvendor'")
+    fails(process("report", "."), 1, "no")
+
+
+@pytest.mark.slow
+def test_shells_complete_names(process) -> None:  # type: ignore[no-untyped-def]
+    def completed(*words: str) -> set[str]:
+        line = " ".join(["hpobench-ordered", *words])
+        result = process(
+            _HPOBENCH_ORDERED_COMPLETE="bash_complete",
+            COMP_WORDS=line,
+            COMP_CWORD=str(len(words)),
+        )
+        assert result.returncode == 0, result.stderr
+        return {entry.partition(",")[2] for entry in result.stdout.split()}
+
+    assert completed("info", "xgboost") == {"xgboost-mnist"}
+    assert completed("list", "--suite", "open") == {"openml"}
+    assert {"forest", "nearest"} <= completed("evaluate", "openml-svm", "--surrogate", "")
+    assert completed("run", "--method", "simple-p") == {"simple-previous", "simple-previous-no-bo"}
+    assert completed("run", "--benchmark", "newsv") == {"newsvendor"}
+    assert completed("run", "--suite", "adj") == {"adjustments"}

@@ -1,4 +1,4 @@
-"""`hpobench-ordered generate` as a user runs it: in a process of its own, in an empty folder."""
+"""The command `generate`."""
 
 import os
 import signal
@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hpobench_ordered.artifact import Artifact
-from hpobench_ordered.registry import LOCAL_VARIABLE, generators
+from hpobench_ordered.registry import generators
 
 # Shells let commands in the background ignore interrupts, and so what these start.
 HEAR = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -25,30 +24,11 @@ def command(*words: str) -> list[str]:
     return [sys.executable, "-c", MAIN, *words]
 
 
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    return {**os.environ, LOCAL_VARIABLE: str(tmp_path / "own")}
-
-
-@pytest.fixture
-def cli(tmp_path: Path, environment: dict[str, str]):  # type: ignore[no-untyped-def]
-    def call(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command(*words),
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=environment,
-            check=False,
-        )
-
-    return call
-
-
 def custom(name: str, *words: str) -> Sequence[str]:
     return ["generate", "custom", "--name", name, *words]
 
 
+@pytest.mark.slow
 def test_a_benchmark_of_ones_own_can_be_used_at_once(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     result = cli(*custom("wine-tree", *WINE, *SIZES))
     assert result.returncode == 0, result.stderr
@@ -66,7 +46,8 @@ def test_a_benchmark_of_ones_own_can_be_used_at_once(cli, tmp_path: Path) -> Non
     assert "--replace" in again.stderr
 
 
-def test_a_model_of_ones_own_lies_in_the_folder(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.slow
+def test_a_model_of_ones_own_lies_in_the_folder(process, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "mine.py").write_text(
         textwrap.dedent("""
             import numpy as np
@@ -89,18 +70,19 @@ def test_a_model_of_ones_own_lies_in_the_folder(cli, tmp_path: Path) -> None:  #
     words = ["--data", "table.csv", "--model", "mine:Constant", "--space", "space.json"]
     settings = ["--set", "mode=fast", "--set", "sign=-1"]
     workers = ["--sizes", "20,60", "--configs", "10", "--workers", "2"]
-    result = cli(*custom("line", *words, *settings, *workers, "--output", "made"))
+    result = process(*custom("line", *words, *settings, *workers, "--output", "made"))
     assert result.returncode == 0, result.stderr
     assert f"--benchmark {Path('made', 'line')}" in result.stderr
-    assert float(cli("evaluate", "made/line", "--task", "20", "level=3").stdout) > 0
+    assert float(process("evaluate", "made/line", "--task", "20", "level=3").stdout) > 0
     assert "Traceback" not in result.stderr
-    failed = cli(*custom("other", *words, *SIZES, "--set", "mode=slow", "--set", "sign=-1"))
+    failed = process(*custom("other", *words, *SIZES, "--set", "mode=slow", "--set", "sign=-1"))
     assert failed.returncode == 2
     assert "AssertionError" in failed.stderr and "Traceback" not in failed.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is sent as a signal")
-def test_what_is_interrupted_continues(cli, tmp_path: Path, environment: dict[str, str]) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_interrupted_continues(process, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "mine.py").write_text(
         textwrap.dedent("""
             import time
@@ -123,8 +105,6 @@ def test_what_is_interrupted_continues(cli, tmp_path: Path, environment: dict[st
     (tmp_path / "slow").touch()
     process = subprocess.Popen(
         command(*asked),
-        cwd=tmp_path,
-        env=environment,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -143,7 +123,7 @@ def test_what_is_interrupted_continues(cli, tmp_path: Path, environment: dict[st
     assert 2 <= len(finished) < 20
     assert not (tmp_path / "own" / "wine-slow").exists()
     (tmp_path / "slow").unlink()
-    again = cli(*asked)
+    again = process(*asked)
     assert again.returncode == 0, again.stderr
     assert all(path.stat().st_mtime_ns == written for path, written in finished.items())
 
@@ -171,13 +151,6 @@ def test_what_cannot_be_is_said_in_one_message(
     assert (result.returncode, result.stdout) == (code, "")
     assert message in result.stderr and "Traceback" not in result.stderr
     assert not list(tmp_path.iterdir()) or not list((tmp_path / "own").iterdir())
-
-
-def test_options_may_come_before_the_name(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    assert cli("generate", "--output", "mine", "newsvendor").stdout == "mine/newsvendor\n"
-    assert cli("generate", "newsvendor", "--output", "more").stdout == "more/newsvendor\n"
-    first, second = (Artifact(tmp_path / place / "newsvendor") for place in ("mine", "more"))
-    assert first.sums() == second.sums()
 
 
 def test_help_tells_the_two_ways_apart(cli) -> None:  # type: ignore[no-untyped-def]

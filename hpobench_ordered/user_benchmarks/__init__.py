@@ -1,5 +1,5 @@
 """Benchmarks from tables of evaluations of one's own."""
 
-from hpobench_ordered.frames.api import from_evaluations, save
+from hpobench_ordered.user_benchmarks.making import from_evaluations, save
 
 __all__ = ["from_evaluations", "save"]

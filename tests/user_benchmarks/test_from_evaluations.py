@@ -16,7 +16,7 @@ from hpobench_ordered import SearchSpace
 from hpobench_ordered.benchmark import Benchmark, Provenance
 from hpobench_ordered.bundle import read_card
 from hpobench_ordered.errors import EvaluationsError
-from hpobench_ordered.frames.api import from_evaluations, save
+from hpobench_ordered.user_benchmarks.making import from_evaluations, save
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space.parameters import Parameter

@@ -1,0 +1,94 @@
+"""Progress of what takes long: a bar on a terminal, a bar in a notebook, nothing elsewhere."""
+
+import html
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Watcher = Callable[[int, int], None]
+"""Called with the number of parts that are done and of all parts."""
+
+DELAY = 2.0
+"""Seconds before a bar is shown: what is over sooner needs none."""
+
+
+@contextmanager
+def watched(progress: bool | Watcher | None, *, what: str) -> Iterator[Watcher | None]:
+    """What to tell of progress.
+
+    Args:
+        progress: True for a bar, where somebody can see one; a function that is called instead;
+            False or None for neither.
+        what: What is counted, for the bar.
+    """
+    if not isinstance(progress, bool | None):
+        yield progress
+    elif progress and in_notebook():
+        yield _NotebookBar(what)
+    elif progress and sys.stderr.isatty():
+        with _terminal_bar(what) as move:
+            yield move
+    else:
+        yield None
+
+
+def in_notebook() -> bool:
+    """Whether this is a notebook, which shows HTML: the kernel's shell says so."""
+    shell = sys.modules.get("IPython") and sys.modules["IPython"].get_ipython()
+    return type(shell).__name__ in ("ZMQInteractiveShell", "Shell")  # Jupyter's, Colab's
+
+
+@contextmanager
+def _terminal_bar(what: str) -> Iterator[Watcher]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn())
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, *times, console=Console(stderr=True))
+    task = bar.add_task(what)
+    began = time.monotonic()
+
+    def move(done: int, total: int) -> None:
+        bar.update(task, completed=done, total=total)
+        if done < total and time.monotonic() - began > DELAY:
+            bar.start()
+
+    try:
+        yield move
+    finally:
+        bar.stop()
+
+
+class _NotebookBar:
+    """A line of HTML under the cell, which is replaced as runs are finished."""
+
+    def __init__(self, what: str) -> None:
+        self._what = html.escape(what)
+        self._began = time.monotonic()
+        self._handle: Any = None
+
+    def __call__(self, done: int, total: int) -> None:
+        seconds = time.monotonic() - self._began
+        if self._handle is None and (done >= total or seconds < DELAY):
+            return
+        from IPython.display import HTML, display
+
+        left = f", about {seconds / done * (total - done):.0f} s left" if 0 < done < total else ""
+        line = HTML(
+            f'<progress value="{done}" max="{total}"></progress> '
+            f"{done} of {total} {self._what}, {seconds:.0f} s{left}"
+        )
+        if self._handle is None:
+            self._handle = display(line, display_id=True)
+        else:
+            self._handle.update(line)

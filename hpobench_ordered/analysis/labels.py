@@ -1,0 +1,42 @@
+"""How people read what identifies results."""
+
+import re
+from collections.abc import Iterable
+
+UNSAID = re.compile(r"(?:, )?(?:tasks=None|history=None|workers_simulated=1)(?=[,)])")
+"""Settings of protocols that are at their defaults."""
+
+
+def protocol_label(protocol: str) -> str:
+    """A protocol without the settings that are at their defaults.
+
+    "ordered(trials=25, tasks=None, workers_simulated=1)" is "ordered, 25 trials".
+    """
+    name, _, rest = UNSAID.sub("", protocol).partition("(")
+    settings = rest.removesuffix(")").removeprefix(", ")
+    settings = re.sub(r"\b(first_)?trials=(\d+)", r"\2 \1trials", settings).replace("_", " ")
+    return f"{name}, {settings}" if settings else name
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Whole numbers in short: "0 to 4, 7"."""
+    runs: list[list[int]] = []
+    for number in sorted(map(int, numbers)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in runs)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: "1 seed", "2 seeds"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(names: Iterable[str], *, most: int = 4) -> str:
+    """Names in a sentence: "a, b and c", or "a, b and 7 more"."""
+    names = list(names)
+    if len(names) > most + 1:
+        names = [*names[: most - 1], f"{len(names) - most + 1} more"]
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"

@@ -1,0 +1,257 @@
+"""The leaderboard: one table of all benchmarks together and of each, computed here and only here.
+
+`leaderboard` gives a row per protocol, benchmark, surrogate and method. Rows of all benchmarks
+together come first, with the benchmark "all" and no surrogate: the plain mean of the benchmarks'
+means, so that each benchmark counts once, however many tasks it has and on however many surrogates
+it was run. Within a benchmark a figure is the mean over the tasks that count and the seeds that the
+method has; see `BenchmarkScores.first_task`.
+
+Columns: `protocol`, `benchmark`, `surrogate`, `method`, `trial`; of every measure m in `MEASURES`
+the mean `m`, the ends of its 95 % interval over seeds, `m_low` and `m_high`, and over tasks,
+`m_low_tasks` and `m_high_tasks`, which in rows of all benchmarks is the one between benchmarks;
+`wins`, `ties` and `losses` against all other methods, of runs with the same seed on the same task;
+`benchmarks` and `seeds`, the numbers behind the row; `runs`, `failed`, the planned and the failed
+ones; `seconds`, inside the method for one suggestion.
+
+Rows are sorted by mean rank. A method that is not compared on all benchmarks has no figures in the
+rows of all benchmarks, only its runs and its time; a measure is averaged over the benchmarks on
+which it is defined. Missing is NaN, or <NA> in columns of whole numbers.
+
+Notation:
+    A   number of methods
+    S   number of seeds
+    B   number of benchmarks
+    M   number of trials
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.bootstrap import Intervals, interval_over, mean_intervals
+from hpobench_ordered.analysis.samples import Resampling, mean_over_seeds, samples_of
+from hpobench_ordered.analysis.scores import RANDOM_SEARCH
+from hpobench_ordered.analysis.scoring import BenchmarkScores, MethodRuns, by_protocol
+from hpobench_ordered.analysis.together import Together
+from hpobench_ordered.analysis.wins import count_wins
+from hpobench_ordered.errors import ExperimentError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALL = "all"
+"""Benchmark of the rows of all benchmarks together."""
+
+MEASURES = ("score", "regret", "rank", "regret_over_trials")
+"""Measures of the leaderboard; lower is better in all of them."""
+
+RESAMPLING_SEED = 0
+"""Of the bootstrap, so that the same results give the same intervals."""
+
+RESAMPLES = 999
+"""Of the bootstrap, for each of thousands of numbers."""
+
+COUNTS = ("wins", "ties", "losses", "benchmarks", "seeds", "runs", "failed")
+"""Columns of whole numbers."""
+
+Row = dict[str, Any]
+
+
+def leaderboard(scores: Sequence[BenchmarkScores], *, trial: int | None = None) -> "pd.DataFrame":
+    """The leaderboard after a trial; see the module for its columns.
+
+    Args:
+        scores: Scores by benchmark, as `score_benchmarks` gives them.
+        trial: The trial, counted from 1; default: the last of each benchmark, and for all
+            benchmarks together the last that was made on each of them.
+
+    Raises:
+        ExperimentError: The trial is none of those made under any protocol; protocols of fewer
+            trials are left out.
+    """
+    import pandas as pd
+
+    groups = [Together.of(items) for items in by_protocol(scores).values()]
+    if trial is not None:
+        most = max((group.last_trial for group in groups), default=0)
+        if not 1 <= trial <= most:
+            raise ExperimentError(f"trial {trial} is none of the trials 1 to {most}")
+        groups = [group for group in groups if group.last_trial >= trial]
+    rows: list[Row] = []
+    for group in groups:
+        rows += _sorted(_overall_rows(group, trial or group.last_trial))
+        for item in group.items:
+            rows += _sorted(_benchmark_rows(item, trial or item.last_trial))
+    table = pd.DataFrame(rows, columns=_columns())
+    return table.astype(dict.fromkeys(COUNTS, "Int64"))
+
+
+def benchmark_intervals(
+    item: BenchmarkScores, measure: str, over: Resampling, *, trials: slice = slice(None)
+) -> Intervals:
+    """Mean of a measure over the tasks that count and the seeds, with its interval.
+
+    Args:
+        item: Scores of the benchmark.
+        measure: Name of the measure.
+        over: Whether seeds or tasks are the samples.
+        trials: The trials, from 0.
+
+    Returns:
+        Intervals of shape (A, M).
+    """
+    return interval_over(
+        item.measures[measure].values[..., trials],
+        over,
+        rng=_rng(),
+        first_task=item.first_task,
+        resamples=RESAMPLES,
+    )
+
+
+def overall_intervals(
+    together: Together, measure: str, over: Resampling, *, trials: slice = slice(None)
+) -> Intervals:
+    """Mean of a measure over benchmarks, with its interval.
+
+    Args:
+        together: The benchmarks; those without the measure are left out.
+        measure: Name of the measure.
+        over: Whether seeds are the samples, of which there is an interval only if all benchmarks
+            have the same; or benchmarks, for `Resampling.TASKS`.
+        trials: The trials, from 0.
+
+    Returns:
+        Intervals of shape (A, M), with the number of samples; 0 if no benchmark has the measure.
+    """
+    last = together.last_trial
+    by_name: dict[str, list[FloatArray]] = {}
+    items = [item for item in together.items if item.is_defined(measure)]
+    for item in items:
+        values = item.measures[measure].values[together.rows(item), :, :, :last][..., trials]
+        samples = samples_of(values, Resampling.SEEDS, first_task=item.first_task)
+        by_name.setdefault(item.benchmark, []).append(samples)
+    if not items:
+        nothing = np.full((len(together.methods), len(range(last)[trials])), np.nan)
+        return Intervals(nothing, nothing, nothing, 0, 0.95)
+    means = np.stack([_mean_of(parts) for parts in by_name.values()])
+    if over is Resampling.TASKS:
+        return mean_intervals(means, rng=_rng(), resamples=RESAMPLES)
+    mean = means.mean(axis=0)
+    if len({item.seed_numbers for item in items}) > 1:
+        # Of different seeds there is no sample of all benchmarks, and so no interval.
+        return mean_intervals(mean[None], rng=_rng(), resamples=RESAMPLES)
+    by_seed = np.mean([np.mean(parts, axis=0) for parts in by_name.values()], axis=0)
+    paired = mean_intervals(by_seed, rng=_rng(), resamples=RESAMPLES)
+    shift = mean - paired.mean  # of methods that lack a seed somewhere
+    return Intervals(
+        mean, paired.lower + shift, paired.upper + shift, paired.samples, paired.confidence
+    )
+
+
+def _mean_of(parts: Sequence[FloatArray]) -> FloatArray:
+    """Mean over surrogates of the means over seeds, shape (A, M), of samples (S, A, M)."""
+    return np.asarray(np.mean([mean_over_seeds(part, axis=0) for part in parts], axis=0))
+
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(RESAMPLING_SEED)
+
+
+def _columns() -> list[str]:
+    suffixes = ("", "_low", "_high", "_low_tasks", "_high_tasks")
+    measures = [measure + suffix for measure in MEASURES for suffix in suffixes]
+    return ["protocol", "benchmark", "surrogate", "method", "trial", *measures, *COUNTS, "seconds"]
+
+
+def _sorted(rows: Iterator[Row]) -> list[Row]:
+    def place(row: Row) -> tuple[bool, float, bool, str]:
+        rank = row.get("rank", np.nan)
+        return bool(np.isnan(rank)), float(rank), row["method"] != RANDOM_SEARCH, row["method"]
+
+    return sorted(rows, key=place)
+
+
+def _measured(intervals: dict[tuple[str, Resampling], Intervals], a: int) -> Row:
+    row: Row = {}
+    for measure in MEASURES:
+        seeds, tasks = (intervals[measure, over] for over in Resampling)
+        row[measure] = seeds.mean[a, 0]
+        for suffix, found in (("", seeds), ("_tasks", tasks)):
+            row[f"{measure}_low{suffix}"] = found.lower[a, 0]
+            row[f"{measure}_high{suffix}"] = found.upper[a, 0]
+    return row
+
+
+def _benchmark_rows(item: BenchmarkScores, trial: int) -> Iterator[Row]:
+    """Rows of one benchmark: of all methods that were planned, compared or not."""
+    at = slice(trial - 1, trial)
+    intervals = {
+        (measure, over): benchmark_intervals(item, measure, over, trials=at)
+        for measure in MEASURES
+        for over in Resampling
+    }
+    contests = _contests(item, trial)
+    for method, runs in item.runs.items():
+        row = {
+            "protocol": item.protocol,
+            "benchmark": item.benchmark,
+            "surrogate": item.surrogate,
+            "method": method,
+            "trial": trial,
+            **_run_columns([runs]),
+        }
+        if method in item.methods:
+            row |= _measured(intervals, item.place(method)) | contests[method]
+        yield row
+
+
+def _overall_rows(together: Together, trial: int) -> Iterator[Row]:
+    """Rows of all benchmarks together."""
+    at = slice(trial - 1, trial)
+    intervals = {
+        (measure, over): overall_intervals(together, measure, over, trials=at)
+        for measure in MEASURES
+        for over in Resampling
+    }
+    contests = [_contests(item, trial) for item in together.items]
+    names = dict.fromkeys(method for item in together.items for method in item.runs)
+    for method in names:
+        runs = [item.runs[method] for item in together.items if method in item.runs]
+        row = {
+            "protocol": together.protocol,
+            "benchmark": ALL,
+            "surrogate": "",
+            "method": method,
+            "trial": trial,
+            **_run_columns(runs),
+            "benchmarks": len(
+                {item.benchmark for item in together.items if method in item.methods}
+            ),
+        }
+        if method in together.methods:
+            row |= _measured(intervals, together.methods.index(method))
+            row |= {name: sum(one[method][name] for one in contests) for name in COUNTS[:3]}
+        yield row
+
+
+def _contests(item: BenchmarkScores, trial: int) -> dict[str, Row]:
+    """Wins, ties and losses of each method against all others."""
+    found = count_wins(item.losses, item.methods, trial=trial, first_task=item.first_task)
+    return {
+        method: {name: int(getattr(found, name)[a].sum()) for name in COUNTS[:3]}
+        for a, method in enumerate(item.methods)
+    }
+
+
+def _run_columns(runs: Sequence[MethodRuns]) -> Row:
+    suggestions = sum(one.suggestions for one in runs)
+    return {
+        "benchmarks": 1,
+        "seeds": len({seed for one in runs for seed in one.seeds}),
+        "runs": sum(one.planned for one in runs),
+        "failed": sum(one.failed for one in runs),
+        "seconds": sum(one.seconds for one in runs) / suggestions if suggestions else np.nan,
+    }

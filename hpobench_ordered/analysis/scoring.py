@@ -1,0 +1,358 @@
+"""What was measured on each benchmark: scores, values, regrets and ranks of every run.
+
+Which runs count: a method that has finished fewer than half of the planned seeds of a benchmark is
+not compared there. Of the others every finished run counts: a mean is over all seeds that a method
+has, a comparison of two methods over the seeds that both have, and so a run that fails changes no
+mean of another method. Ranks: see `ranks_by_seed`.
+
+Notation:
+    A   number of compared methods
+    S   number of seeds that any of them has finished
+    T   number of tasks
+    M   number of trials per task
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.fallbacks import fallback_counts
+from hpobench_ordered.analysis.labels import counted, protocol_label, ranges
+from hpobench_ordered.analysis.ranks import ranks_by_seed
+from hpobench_ordered.analysis.regret import (
+    LossRange,
+    best_known,
+    evaluated_range,
+    normalised_regrets,
+    simple_regrets,
+)
+from hpobench_ordered.analysis.samples import finished_runs
+from hpobench_ordered.analysis.scores import (
+    RANDOM_SEARCH,
+    Scores,
+    TaskMean,
+    normalised_scores,
+    of_incumbents,
+    trial_arrays,
+)
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.protocols import Ordered
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHARE_NEEDED = 0.5
+"""Share of the planned seeds that a method must have finished to be compared."""
+
+GROUP = ("benchmark", "surrogate", "protocol")
+"""What is scored by itself."""
+
+NO_BEST_VALUE = "no best value is known"
+UNDEFINED = {
+    "score": "no method ends better than random search",
+    "regret": NO_BEST_VALUE,
+    "regret_over_trials": NO_BEST_VALUE,
+    "simple_regret": NO_BEST_VALUE,
+}
+"""Why a measure is not defined on a task."""
+
+
+@dataclass(frozen=True, slots=True)
+class MethodRuns:
+    """What became of the runs of one method on one benchmark.
+
+    Attributes:
+        states: Number of runs by state: "done", "failed", "running" and "missing".
+        seeds: The seeds that it has finished.
+        suggestions: Number of suggestions it made in these.
+        seconds: Time spent inside the method in these; NaN where that is not known.
+    """
+
+    states: Mapping[str, int]
+    seeds: tuple[int, ...] = ()
+    suggestions: int = 0
+    seconds: float = float("nan")
+
+    @property
+    def planned(self) -> int:
+        """Number of planned runs."""
+        return sum(self.states.values())
+
+    @property
+    def failed(self) -> int:
+        """Number of failed runs."""
+        return self.states.get("failed", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkScores:
+    """What was measured of all compared methods on one benchmark under one protocol.
+
+    Attributes:
+        benchmark: Name and version of the benchmark.
+        surrogate: What it was evaluated on.
+        protocol: The protocol, with its settings.
+        methods: Names of the compared methods, length A: random search first, others by name.
+        tasks: Places of the tasks in the benchmark, from 0, ascending, length T.
+        task_names: Their names.
+        seed_numbers: The seeds that any compared method has finished, length S.
+        losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
+        measures: Of the best trial so far, by name: the normalised "score"; the "regret", which is
+            normalised; the "rank" among the methods; the "regret_over_trials", the mean of the
+            regret up to a trial; and in the objective's own units the "simple_regret" and the
+            "value". NaN in runs that were not finished, and on tasks without the measure.
+        unavailable: Why a measure is NaN everywhere, by its name.
+        is_maximised: Whether higher values are better.
+        fallbacks: Suggestions each method made at random because its model failed.
+        runs: What became of the runs of every planned method, compared or not.
+    """
+
+    benchmark: str
+    surrogate: str
+    protocol: str
+    methods: tuple[str, ...]
+    tasks: tuple[int, ...]
+    task_names: tuple[str, ...]
+    seed_numbers: tuple[int, ...]
+    losses: FloatArray
+    measures: Mapping[str, Scores]
+    unavailable: Mapping[str, str]
+    is_maximised: bool
+    fallbacks: Mapping[str, int]
+    runs: Mapping[str, MethodRuns]
+
+    @property
+    def label(self) -> str:
+        """The benchmark with its surrogate."""
+        return f"{self.benchmark} ({self.surrogate})"
+
+    @property
+    def scores(self) -> Scores:
+        """Normalised scores."""
+        return self.measures["score"]
+
+    @property
+    def seeds(self) -> int:
+        """Number of seeds that count."""
+        return len(self.seed_numbers)
+
+    @property
+    def title(self) -> str:
+        """One line that says what was run."""
+        return f"{self.label}, {protocol_label(self.protocol)}: {self.size}"
+
+    @property
+    def size(self) -> str:
+        """Number of seeds, tasks and trials, in words."""
+        numbers = (self.seeds, "seed"), (len(self.tasks), "task"), (self.last_trial, "trial")
+        return ", ".join(counted(number, noun) for number, noun in numbers)
+
+    @property
+    def last_trial(self) -> int:
+        """Number of trials."""
+        return int(self.losses.shape[-1])
+
+    @property
+    def first_task(self) -> int:
+        """First place in `tasks` that counts.
+
+        In the ordered protocol the benchmark's first task has no history and does not count, unless
+        it is the only one; in others all tasks count.
+        """
+        is_ordered = self.protocol.partition("(")[0] == Ordered().name
+        return 1 if is_ordered and len(self.tasks) > 1 and self.tasks[0] == 0 else 0
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Planned methods that are not compared."""
+        return tuple(method for method in self.runs if method not in self.methods)
+
+    def place(self, method: str) -> int:
+        """Place of a method in the arrays."""
+        return self.methods.index(method)
+
+    def over_tasks(self, measure: str, trial: int) -> TaskMean:
+        """Mean of a measure over the tasks that count, see `first_task`."""
+        return self.measures[measure].over_tasks(trial=trial, first_task=self.first_task)
+
+    def is_defined(self, measure: str) -> bool:
+        """Whether a measure is defined on any task that counts."""
+        return self.over_tasks(measure, self.last_trial).defined > 0
+
+    def undefined(self) -> dict[str, str]:
+        """Why measures are defined on no task that counts, by the name of the measure."""
+        reasons = {name: why for name, why in UNDEFINED.items() if not self.is_defined(name)}
+        return reasons | dict(self.unavailable)
+
+    def notes(self) -> list[str]:
+        """What a reader of the scores must know, one sentence each."""
+        notes = [
+            f"{method} fell back to {count} random suggestions."
+            for method, count in self.fallbacks.items()
+            if count
+        ]
+        notes += [f"The {name} is not available: {why}." for name, why in self.unavailable.items()]
+        for measure in ("score", "regret"):
+            mean = self.over_tasks(measure, self.last_trial)
+            if mean.defined < mean.tasks and measure not in self.unavailable:
+                tasks = counted(mean.tasks - mean.defined, "task")
+                notes.append(f"{tasks} without a {measure}: {UNDEFINED[measure]}.")
+        for method in self.methods:
+            lacking = set(self.seed_numbers) - set(self.runs[method].seeds)
+            if lacking:
+                notes.append(f"{method} has not finished {_seeds(lacking)}.")
+        if self.left_out:
+            methods = ", ".join(
+                f"{name} ({len(self.runs[name].seeds)} of {self.runs[name].planned})"
+                for name in self.left_out
+            )
+            notes.append(f"Not compared, with fewer than half of their runs finished: {methods}.")
+        return notes
+
+
+def _seeds(numbers: set[int]) -> str:
+    return ("seed " if len(numbers) == 1 else "seeds ") + ranges(numbers)
+
+
+def runs_of(trials: "pd.DataFrame") -> "pd.DataFrame":
+    """The runs that some trials belong to, all of them finished, as `Overview.runs` has them."""
+    columns = [*GROUP, "method", "seed"]
+    return trials[columns].drop_duplicates(ignore_index=True).assign(state="done")
+
+
+def score_benchmarks(
+    results: "pd.DataFrame",
+    runs: "pd.DataFrame | None" = None,
+    timings: "pd.DataFrame | None" = None,
+) -> tuple[list[BenchmarkScores], list[str]]:
+    """Score every benchmark in some results.
+
+    Args:
+        results: One row a trial, as `Store.read` gives.
+        runs: One row a planned run, as `Overview.runs`; default: those in the results.
+        timings: One row a run, as `Results.timings` gives; default: times are not known.
+
+    Returns:
+        Scores by benchmark, surrogate and protocol; and why others could not be scored.
+    """
+    planned = runs_of(results) if runs is None else runs
+    by_group = dict(iter(results.groupby(list(GROUP), observed=True)))
+    timed = {} if timings is None else dict(iter(timings.groupby(list(GROUP), observed=True)))
+    scored, unscored = [], []
+    for keys, group in planned.groupby(list(GROUP), observed=True):
+        names = dict(zip(GROUP, map(str, keys), strict=True))
+        try:
+            if keys not in by_group:
+                raise ExperimentError("no run is finished")  # noqa: TRY301
+            scored.append(_score(names, by_group[keys], group, timed.get(keys)))
+        except ExperimentError as error:
+            label = f"{names['benchmark']} ({names['surrogate']})"
+            unscored.append(f"{label}, {protocol_label(names['protocol'])}: {error}.")
+    return scored, unscored
+
+
+def by_protocol(scored: Sequence[BenchmarkScores]) -> dict[str, list[BenchmarkScores]]:
+    """Scores by protocol, that of most benchmarks first; benchmarks in their order in `scored`."""
+    groups: dict[str, list[BenchmarkScores]] = {}
+    for item in scored:
+        groups.setdefault(item.protocol, []).append(item)
+    return dict(sorted(groups.items(), key=lambda entry: (-len(entry[1]), entry[0])))
+
+
+def _score(
+    names: Mapping[str, str],
+    trials: "pd.DataFrame",
+    planned: "pd.DataFrame",
+    timings: "pd.DataFrame | None",
+) -> BenchmarkScores:
+    runs = _runs(trials, planned, timings)
+    methods = _compared(runs, planned)
+    compared = trials["method"].isin(methods)
+    chosen = trials if compared.all() else trials[compared]
+    arrays = trial_arrays(chosen, methods, ["loss", "value", "regret"], allow_missing_runs=True)
+    measures, unavailable = _measures(arrays, methods)
+    tasks = chosen[["task", "task_name"]].drop_duplicates("task").sort_values("task")
+    known = finished_runs(arrays["loss"])[..., None, None]
+    return BenchmarkScores(
+        **names,
+        methods=methods,
+        tasks=tuple(map(int, tasks["task"])),
+        task_names=tuple(map(str, tasks["task_name"])),
+        seed_numbers=tuple(sorted({seed for name in methods for seed in runs[name].seeds})),
+        losses=arrays["loss"],
+        measures=measures,
+        unavailable=unavailable,
+        is_maximised=bool(((arrays["value"] != arrays["loss"]) & known).any()),
+        fallbacks=fallback_counts(chosen),
+        runs=runs,
+    )
+
+
+def _runs(
+    trials: "pd.DataFrame", planned: "pd.DataFrame", timings: "pd.DataFrame | None"
+) -> dict[str, MethodRuns]:
+    """What became of the runs of every planned method, in the order of `BenchmarkScores`."""
+    finished = trials[["method", "seed"]].drop_duplicates()
+    seeds = finished.groupby("method", observed=True)["seed"].agg(list).to_dict()
+    counts = planned.groupby("method", observed=True)["state"].value_counts()
+    states: dict[str, dict[str, int]] = {}
+    for (method, state), count in counts.items():
+        states.setdefault(str(method), {})[str(state)] = int(count)
+    spent: dict[str, dict[str, float]] = {}
+    if timings is not None:
+        sums = timings.groupby("method", observed=True)[["suggestions", "method_seconds"]].sum()
+        spent = {str(method): row.to_dict() for method, row in sums.iterrows()}
+    return {
+        method: MethodRuns(
+            states=MappingProxyType(states[method]),
+            seeds=tuple(sorted(map(int, seeds.get(method, ())))),
+            suggestions=int(spent.get(method, {}).get("suggestions", 0)),
+            seconds=spent.get(method, {}).get("method_seconds", float("nan")),
+        )
+        for method in sorted(states, key=lambda name: (name != RANDOM_SEARCH, name))
+    }
+
+
+def _compared(runs: Mapping[str, MethodRuns], planned: "pd.DataFrame") -> tuple[str, ...]:
+    """The methods that are compared on a benchmark.
+
+    Raises:
+        ExperimentError: There are none.
+    """
+    # A method that finished nothing must not change how many seeds the others need.
+    some = [method for method, its in runs.items() if its.seeds]
+    seeds = planned.loc[planned["method"].isin(some), "seed"].nunique()
+    methods = tuple(name for name in some if len(runs[name].seeds) >= SHARE_NEEDED * seeds)
+    if not methods:
+        raise ExperimentError("no method has finished half of the planned seeds")
+    return methods
+
+
+def _measures(
+    arrays: Mapping[str, FloatArray], methods: tuple[str, ...]
+) -> tuple[Mapping[str, Scores], Mapping[str, str]]:
+    """Every measure, and why some of them are NaN everywhere."""
+    losses, regrets = arrays["loss"], arrays["regret"]
+    # Relative to the distance of the worst loss that any compared method met.
+    worst = evaluated_range(losses).worst
+    regret = normalised_regrets(losses, LossRange(best_known(losses, regrets), worst))
+    trials = np.arange(1, losses.shape[-1] + 1)
+    unavailable = {}
+    try:
+        score = normalised_scores(losses, methods)
+    except ExperimentError as error:
+        score = Scores(methods, np.full(losses.shape, np.nan))
+        unavailable["score"] = str(error)
+    measures = {
+        "score": score,
+        "regret": Scores(methods, regret),
+        "rank": ranks_by_seed(losses, methods),
+        "regret_over_trials": Scores(methods, np.cumsum(regret, axis=-1) / trials),
+        "simple_regret": Scores(methods, simple_regrets(regrets, losses)),
+        "value": Scores(methods, of_incumbents(arrays["value"], losses)),
+    }
+    return MappingProxyType(measures), MappingProxyType(unavailable)

@@ -1,0 +1,235 @@
+"""Several benchmarks under one protocol: means over them, tests over them, who beats whom.
+
+Every benchmark counts once, however many tasks it has and on however many surrogates it was run:
+what was measured on several surrogates is averaged over these first.
+
+Notation:
+    A   number of methods that are compared on all of the benchmarks
+    B   number of benchmarks
+    n   number of samples: benchmarks, or tasks of all benchmarks
+    G   number of budgets
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.critical_differences import (
+    CriticalDifference,
+    critical_difference,
+    usual_test,
+)
+from hpobench_ordered.analysis.samples import (
+    Resampling,
+    defined_tasks,
+    finished_runs,
+    mean_over_seeds,
+    samples_of,
+)
+from hpobench_ordered.analysis.scoring import BenchmarkScores
+from hpobench_ordered.analysis.significance import PairwiseTests, wilcoxon_of_differences
+from hpobench_ordered.analysis.speedup import PAPER_BUDGETS, Speedups, speedups
+from hpobench_ordered.analysis.wins import Wins, count_wins
+from hpobench_ordered.protocols import Adjustment
+
+MEASURE = "regret"
+"""What tests compare: the normalised regret, which is on one scale on all tasks."""
+
+
+class Unit(Enum):
+    """What is one sample of a test.
+
+    BENCHMARKS: A benchmark, by its mean over tasks and seeds. The headline: tasks of one benchmark
+        resemble each other, benchmarks hardly.
+    TASKS: A task, by its mean over seeds. A second view, whose p values are too small rather than
+        too large.
+    """
+
+    BENCHMARKS = "benchmarks"
+    TASKS = "tasks"
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Several benchmarks under one protocol, and the methods compared on all of them.
+
+    Attributes:
+        protocol: The protocol, with its settings.
+        items: Scores by benchmark and surrogate.
+        methods: Names of the methods, length A, random search first.
+    """
+
+    protocol: str
+    items: tuple[BenchmarkScores, ...]
+    methods: tuple[str, ...]
+
+    @classmethod
+    def of(cls, items: Sequence[BenchmarkScores]) -> "Together":
+        """Benchmarks of one protocol, at least one."""
+        common = set(items[0].methods).intersection(*(item.methods for item in items))
+        methods = tuple(method for method in items[0].methods if method in common)
+        return cls(items[0].protocol, tuple(items), methods)
+
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        """Names of the benchmarks, each once."""
+        return tuple(dict.fromkeys(item.benchmark for item in self.items))
+
+    @property
+    def last_trial(self) -> int:
+        """The last trial that was made on every benchmark."""
+        return min(item.last_trial for item in self.items)
+
+    def rows(self, item: BenchmarkScores) -> list[int]:
+        """Places of the methods among those of a benchmark."""
+        return [item.place(method) for method in self.methods]
+
+    def values(self, item: BenchmarkScores, measure: str, trial: int) -> FloatArray:
+        """A measure of every run on the tasks that count, shape (A, S, T)."""
+        return item.measures[measure].values[self.rows(item), :, item.first_task :, trial - 1]
+
+    def by_benchmark(self, measure: str, trial: int) -> FloatArray:
+        """Means over tasks and seeds, shape (B, A), of benchmarks with the measure."""
+        means: dict[str, list[FloatArray]] = {}
+        for item in self.items:
+            mean = item.over_tasks(measure, trial)
+            if mean.defined:
+                means.setdefault(item.benchmark, []).append(mean.mean[self.rows(item)])
+        if not means:
+            return np.empty((0, len(self.methods)))
+        return np.stack([np.mean(parts, axis=0) for parts in means.values()])
+
+    def samples(self, unit: Unit, trial: int) -> FloatArray:
+        """Samples of the normalised regret, shape (n, A), of benchmarks or tasks that have one."""
+        if unit is Unit.BENCHMARKS:
+            return self.by_benchmark(MEASURE, trial)
+        values = [self.values(item, MEASURE, trial) for item in self.items]
+        return np.concatenate([samples_of(value, Resampling.TASKS) for value in values])
+
+
+def mean_ranks_of(together: Together, trial: int) -> FloatArray:
+    """The mean rank of every method: over the seeds and tasks of a benchmark, then benchmarks."""
+    return np.asarray(together.by_benchmark("rank", trial).mean(axis=0))
+
+
+def significance_of(
+    together: Together, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
+) -> PairwiseTests | None:
+    """Wilcoxon's test of every pair of methods, on the seeds that both have.
+
+    Args:
+        together: The benchmarks.
+        unit: What is one sample.
+        trial: The trial, counted from 1; default: the last.
+
+    Returns:
+        The tests; None where there are no two methods or no samples.
+    """
+    trial = trial or together.last_trial
+    samples = together.samples(unit, trial)
+    if len(together.methods) < 2 or not len(samples):
+        return None
+    return wilcoxon_of_differences(_differences(together, samples, unit, trial), together.methods)
+
+
+def differences_of(
+    together: Together, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
+) -> CriticalDifference | None:
+    """The mean ranks of the leaderboard, and which methods cannot be told apart.
+
+    Args:
+        together: The benchmarks.
+        unit: What is one sample of the tests.
+        trial: The trial, counted from 1; default: the last.
+
+    Returns:
+        Groups of methods by `usual_test`; None where there are no two methods or no samples.
+    """
+    trial = trial or together.last_trial
+    tests = significance_of(together, unit=unit, trial=trial)
+    if tests is None:
+        return None
+    return critical_difference(
+        together.samples(unit, trial),
+        together.methods,
+        post_hoc=usual_test(len(together.methods), tests.samples),
+        mean_ranks=mean_ranks_of(together, trial),
+        adjusted=tests.adjusted,
+    )
+
+
+def wins_of(together: Together, *, trial: int | None = None) -> Wins:
+    """Wins in all runs of the tasks that count, of all benchmarks.
+
+    Args:
+        together: The benchmarks.
+        trial: The trial, counted from 1; default: the last of each benchmark.
+    """
+    counted = [
+        count_wins(
+            item.losses[together.rows(item)],
+            together.methods,
+            trial=trial or item.last_trial,
+            first_task=item.first_task,
+        )
+        for item in together.items
+    ]
+    wins, ties = (
+        np.sum([getattr(one, name) for one in counted], axis=0) for name in ("wins", "ties")
+    )
+    return Wins(together.methods, wins, ties)
+
+
+def speedups_of(together: Together) -> list[Speedups]:
+    """Speed-ups by item over the method that ran before the adjustment.
+
+    Empty for other protocols, where that method is not compared, and where runs were not finished.
+    """
+    name, _, settings = together.protocol.partition("(")
+    if name != Adjustment().name:
+        return []
+    # A setting stands as "name=value" between commas.
+    values = dict(part.split("=", 1) for part in settings.rstrip(")").split(", ") if "=" in part)
+    reference = values.get("first_method", Adjustment().first_method)
+    budgets = [budget for budget in PAPER_BUDGETS if budget < together.last_trial]
+    complete = all(finished_runs(item.losses)[together.rows(item)].all() for item in together.items)
+    if reference not in together.methods or not budgets or not complete:
+        return []
+    return [
+        speedups(
+            item.losses[together.rows(item)],
+            together.methods,
+            reference=reference,
+            budgets=budgets,
+            first_task=item.first_task,
+        )
+        for item in together.items
+    ]
+
+
+def _differences(together: Together, samples: FloatArray, unit: Unit, trial: int) -> FloatArray:
+    """Differences of all pairs of methods in every sample, shape (n, A, A).
+
+    Of two methods that have not finished the same seeds, on those that both have; NaN where there
+    are none.
+    """
+    differences = samples[:, :, None] - samples[:, None, :]
+    values = [together.values(item, MEASURE, trial) for item in together.items]
+    finished = [finished_runs(value) for value in values]
+    for a, b in zip(*np.triu_indices(len(together.methods), k=1), strict=True):
+        if all((runs[a] == runs[b]).all() for runs in finished):
+            continue  # means over all of their seeds are those over the common ones
+        paired: dict[str, list[FloatArray]] = {}
+        for item, value, runs in zip(together.items, values, finished, strict=True):
+            counted = value[[a, b]][:, :, defined_tasks(value)]
+            tasks = mean_over_seeds(counted[:, runs[a] & runs[b]])
+            if tasks.shape[1] and unit is Unit.BENCHMARKS:
+                paired.setdefault(item.benchmark, []).append(tasks.mean(axis=1, keepdims=True))
+            elif tasks.shape[1]:
+                paired[item.label] = [tasks]
+        one, other = np.concatenate([np.mean(parts, axis=0) for parts in paired.values()], axis=1)
+        differences[:, a, b], differences[:, b, a] = one - other, other - one
+    return differences

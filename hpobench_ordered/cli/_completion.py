@@ -1,0 +1,57 @@
+"""Names that a shell completes when the tabulator key is pressed.
+
+Click asks for them in a process of their own, so looking them up must be quick and must not fail.
+"""
+
+from collections.abc import Callable, Iterable
+
+import click
+
+from hpobench_ordered.errors import HPOBenchOrderedError
+from hpobench_ordered.registry import benchmark_spec, list_benchmarks, list_methods
+from hpobench_ordered.suites import SUITES
+
+
+def complete_benchmark(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """Names of benchmarks."""
+    return _beginning(list_benchmarks, incomplete)
+
+
+def complete_method(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """Names of methods."""
+    return _beginning(list_methods, incomplete)
+
+
+def complete_suite(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """Names of suites."""
+    return _beginning(lambda: SUITES, incomplete)
+
+
+def complete_surrogate(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """Names of the surrogates of the benchmark named before, or of all benchmarks."""
+    name = context.params.get("name")
+    return _beginning(lambda: surrogate_names([name] if name else list_benchmarks()), incomplete)
+
+
+def surrogate_names(benchmarks: Iterable[str]) -> list[str]:
+    """Names of the surrogates of benchmarks, sorted.
+
+    Raises:
+        UnknownNameError: There is no such benchmark.
+    """
+    return sorted({o.name for name in benchmarks for o in benchmark_spec(name).surrogates})
+
+
+def _beginning(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
+    try:
+        return sorted(name for name in names() if name.startswith(incomplete))
+    except HPOBenchOrderedError:  # the command itself says what is wrong
+        return []

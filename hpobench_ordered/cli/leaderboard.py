@@ -1,0 +1,146 @@
+"""How methods compare: the command `leaderboard`, and what `run` and `report` print."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpobench_ordered.analysis.labels import counted, protocol_label
+from hpobench_ordered.analysis.leaderboard import ALL
+from hpobench_ordered.analysis.leaderboard import leaderboard as make_leaderboard
+from hpobench_ordered.analysis.scoring import BenchmarkScores
+from hpobench_ordered.analysis.verdict import verdicts
+from hpobench_ordered.cli._options import json_option
+from hpobench_ordered.cli._show import PIPE_WIDTH, print_json, print_table, say
+from hpobench_ordered.experiment.overview import overview
+from hpobench_ordered.experiment.scored import scored
+from hpobench_ordered.experiment.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DECIMALS = {"rank": 2, "score": 1, "regret": 4}
+"""Measures that are printed; the report has more."""
+
+MOST_ROWS = 12
+"""Methods of a benchmark that `run` and `report` print."""
+
+LEGEND = (
+    "Of the best trial so far; lower is better. rank: among the methods, each seed on each task, 1 "
+    "is best. score: 0 is the best method after the last trial, 100 random search. regret: 0 is "
+    "the best known value, 1 the worst that any method met. Means over tasks and seeds, then over "
+    "benchmarks, each counting once; [95 % interval over seeds]. Of ordered runs the first task "
+    "does not count, which has no history. time: inside the method, for one suggestion."
+)
+
+
+@click.command(epilog="Example:  hpobench-ordered leaderboard results --trial 10 --by benchmark")
+@click.argument("results", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--trial", type=int, help="After this trial.  [default: the last]")
+@click.option(
+    "--by",
+    type=click.Choice(["benchmark"]),
+    help="Show each benchmark as well.  [default: all benchmarks together]",
+)
+@click.option(
+    "--measured-only",
+    is_flag=True,
+    help="Leave out interpolated tasks, and surrogates that stand in for others.",
+)
+@json_option
+def leaderboard(
+    results: Path, trial: int | None, by: str | None, measured_only: bool, as_json: bool
+) -> None:
+    """Show how methods compare on the finished runs in a folder of results."""
+    store = Store(results)
+    scores, unscored = scored(store, overview(store), measured_only=measured_only)
+    table = make_leaderboard(scores, trial=trial)
+    # The only benchmark is all there is: its rows say more.
+    if by is None:
+        table = table[(table["benchmark"] == ALL) | ~_has_overall(table)]
+    if as_json:
+        print_json(table.astype(object).where(table.notna(), None).to_dict("records"))
+    else:
+        _print(table)
+        click.echo(click.wrap_text(LEGEND, PIPE_WIDTH))
+    for note in unscored:
+        say(f"not compared: {note}")
+
+
+def show_scores(
+    scores: Sequence[BenchmarkScores], unscored: Sequence[str], *, folder: Path
+) -> None:
+    """Print who leads, the leaderboard of all benchmarks, and that of each.
+
+    Args:
+        scores: Scores by benchmark.
+        unscored: Why others could not be scored.
+        folder: Folder of the results.
+    """
+    _print(make_leaderboard(scores), most=MOST_ROWS)
+    for item in scores:
+        for note in item.notes():
+            click.echo(click.wrap_text(f"{item.label}: {note}", PIPE_WIDTH))
+    for verdict in verdicts(scores):
+        click.echo(click.wrap_text(verdict.sentence, PIPE_WIDTH))
+    if scores:
+        click.echo(click.wrap_text(LEGEND, PIPE_WIDTH))
+        say(f"after other trials, and as JSON: hpobench-ordered leaderboard {folder}")
+    for note in unscored:
+        say(f"not compared: {note}")
+
+
+def _has_overall(table: "pd.DataFrame") -> "pd.Series[bool]":
+    """Whether the protocol of each row has more than one benchmark."""
+    benchmarks = table[table["benchmark"] != ALL].groupby("protocol")["benchmark"].nunique()
+    return table["protocol"].map(benchmarks) > 1
+
+
+def _print(table: "pd.DataFrame", *, most: int | None = None) -> None:
+    """Print a leaderboard, a table for each benchmark; of at most so many methods."""
+    shown = table[(table["benchmark"] != ALL) | _has_overall(table)]
+    groups = shown.groupby(["protocol", "benchmark", "surrogate", "trial"], sort=False)
+    for (protocol, benchmark, surrogate, trial), group in groups:
+        seeds = counted(int(group["seeds"].max()), "seed")
+        name = f"{benchmark} ({surrogate})"
+        if benchmark == ALL:
+            name = f"all {group['benchmarks'].max()} benchmarks"
+        rows = list(_rows(group))
+        left_out = len(rows) - len(rows[:most])
+        header = ("method", *DECIMALS, "won/tied/lost", "runs", "time")
+        title = f"{name}, {protocol_label(str(protocol))}: after trial {trial}, {seeds}"
+        print_table(header, rows[:most], title=title)
+        click.echo(f"and {left_out} more methods\n" if left_out else "")
+
+
+def _rows(group: "pd.DataFrame") -> Iterator[tuple[str, ...]]:
+    compared = group["wins"].notna()
+    for row, is_compared in zip(group.to_dict("records"), compared, strict=True):
+        contests = "/".join(str(row[name]) for name in ("wins", "ties", "losses"))
+        failed = f", {row['failed']} failed" if row["failed"] else ""
+        yield (
+            row["method"],
+            *(_measured(row, measure, decimals) for measure, decimals in DECIMALS.items()),
+            contests if is_compared else "not compared",
+            f"{row['runs']}{failed}",
+            _duration(row["seconds"]),
+        )
+
+
+def _measured(row: Mapping[Any, Any], measure: str, decimals: int) -> str:
+    numbers = [row[measure], row[f"{measure}_low"], row[f"{measure}_high"]]
+    mean, low, high = (f"{round(number, decimals) + 0.0:.{decimals}f}" for number in numbers)
+    if mean == "nan":
+        return "-"
+    # Scores vary so much that their intervals would take most of the width.
+    return mean if low == "nan" or measure == "score" else f"{mean} [{low}, {high}]"
+
+
+def _duration(seconds: float) -> str:
+    """A duration in the unit that suits it, such as "0.41 ms"."""
+    for unit, factor in (("µs", 1e-6), ("ms", 1e-3)):
+        if seconds < 1000 * factor:
+            return f"{seconds / factor:.3g} {unit}"
+    return "-" if math.isnan(seconds) else f"{seconds:.3g} s"

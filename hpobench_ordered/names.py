@@ -1,0 +1,37 @@
+"""Names of benchmarks, tasks and methods: one line of text that fits a file's name."""
+
+from hpobench_ordered.errors import InvalidNameError
+
+MAX_BYTES = 200
+"""Most bytes of a name in UTF-8; file systems take 255, and files have endings."""
+
+
+def check_name(what: str, name: object, *, file: bool = True) -> None:
+    """Check that a name can be printed on a terminal and be part of a file's name.
+
+    Args:
+        what: What is named, for the message, such as "benchmark".
+        name: The name.
+        file: Whether it must also be short enough for a file's name.
+
+    Raises:
+        InvalidNameError: It is no text, blank, too long, or holds control characters.
+
+    Examples:
+        >>> check_name("benchmark", "newsvendor")
+        >>> check_name("benchmark", "news" + chr(27) + "[2J")
+        Traceback (most recent call last):
+            ...
+        hpobench_ordered.errors.InvalidNameError: the name of a benchmark ...
+    """
+    if not isinstance(name, str):
+        raise InvalidNameError(f"the name of a {what} must be text, not {type(name).__name__}")
+    if not name.strip() or not name.isprintable():
+        raise InvalidNameError(
+            f"the name of a {what} must be one line of printable characters, not {name[:80]!r}"
+        )
+    if file and len(name.encode()) > MAX_BYTES:
+        raise InvalidNameError(
+            f"the name of a {what} must have at most {MAX_BYTES} bytes, {name[:40]!r}... has "
+            f"{len(name.encode())}"
+        )

@@ -1,0 +1,62 @@
+"""The command line, called as a user calls it, in an empty folder."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from hpobench_ordered.cli import main
+from hpobench_ordered.registry import LOCAL_VARIABLE
+
+Result = subprocess.CompletedProcess[str]
+CLI = Callable[..., Result]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder, with a cache and a folder of local benchmarks of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path / "own"))
+    return tmp_path
+
+
+@pytest.fixture
+def cli(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CLI]:
+    """Calls the command line in this process."""
+
+    def call(*words: str, **environment: str) -> Result:
+        out, err = io.StringIO(), io.StringIO()
+        with monkeypatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+            patch.setattr(sys, "argv", ["hpobench-ordered", *words])
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            with pytest.raises(SystemExit) as caught:
+                main()
+        return Result(words, int(caught.value.code or 0), out.getvalue(), err.getvalue())
+
+    handler = signal.getsignal(signal.SIGTERM)
+    yield call
+    signal.signal(signal.SIGTERM, handler)
+
+
+@pytest.fixture
+def process(folder: Path) -> CLI:
+    """Calls the command line in a process of its own."""
+
+    def call(*words: str, **environment: str) -> Result:
+        return subprocess.run(
+            [sys.executable, "-m", "hpobench_ordered", *words],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **environment},
+            check=False,
+        )
+
+    return call
