@@ -101,7 +101,7 @@ def page_files(
     agreement = agreement_table(board)
     sections = [
         Section(id, title, lead, figures)
-        for id, title, lead, figures in sections_of(content, runs, scored, means, board)
+        for id, title, lead, figures in sections_of(scored, means, board)
     ]
     others = [
         Section("speedups", "Speed-ups", tables=list(speedup_tables(scored))),
