@@ -6,10 +6,13 @@ Altair's own methods restyle it. No chart computes a statistic.
 
 from hpobench_ordered.plotting.comparisons import bars, critical_differences, heatmap, wins
 from hpobench_ordered.plotting.curves import attainment, curves, ranks
+from hpobench_ordered.plotting.landscapes import Dimension, Panel, landscape
 from hpobench_ordered.plotting.saving import Format, encoded, javascript, save, specification
 
 __all__ = [
+    "Dimension",
     "Format",
+    "Panel",
     "attainment",
     "bars",
     "critical_differences",
@@ -17,6 +20,7 @@ __all__ = [
     "encoded",
     "heatmap",
     "javascript",
+    "landscape",
     "ranks",
     "save",
     "specification",

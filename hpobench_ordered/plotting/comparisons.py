@@ -75,7 +75,9 @@ def critical_differences(
         end = 1 - REACH * unit if is_left else count + REACH * unit
         label = f"{method}  {rank:.2f}"
         rows.append((method, float(rank), float(y), end, label, "left" if is_left else "right"))
-    frame = pd.DataFrame(rows, columns=["method", "rank", "y", "end", "label", "side"])
+    frame = pd.DataFrame(rows, columns=["method", "rank", "y", "end", "label", "side"]).assign(
+        zero=0.0
+    )
     bars = pd.DataFrame(
         [(low, high, 12 + BAR_GAP * n) for n, (low, high) in enumerate(ranking.bars)],
         columns=["low", "high", "y"],
@@ -83,7 +85,7 @@ def critical_differences(
     height = top + ROW * (half - 1) + 10
     ticks = [tick for tick in range(1, count + 1) if count <= 20 or tick % 5 in (0, 1)]
     domain = [1 - REACH * unit, count + REACH * unit]
-    axis = alt.Axis(values=ticks, orient="top", grid=False, title="mean rank", domain=False)
+    axis = alt.Axis(values=ticks, orient="top", grid=False, title="mean rank", format="d")
     x = alt.X("rank:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis)
     y = alt.Y("y:Q", scale=alt.Scale(domain=[height, 0], nice=False), axis=None)
     looks = scales(methods or ranking.methods)
@@ -91,9 +93,7 @@ def critical_differences(
     if len(bars):
         thick = alt.Chart(bars).mark_rule(strokeWidth=4, color=INK, strokeCap="round")
         layers.append(thick.encode(x=alt.X("low:Q"), x2="high:Q", y=y))
-    diagram = alt.layer(*layers).properties(
-        width=AXIS_WIDTH + 2 * REACH, height=height, padding={"left": 160, "right": 160}
-    )
+    diagram = alt.layer(*layers).properties(width=AXIS_WIDTH + 2 * REACH, height=height)
     heading: dict[str, Any] = {"text": title or "mean ranks", "subtitle": _margin(ranking)}
     ranks = ", ".join(frame["label"].str.replace("  ", " "))
     return configured(
@@ -118,12 +118,13 @@ def _diagram(
     base = alt.Chart(frame)
     colour = alt.Color("method:N", scale=looks["color"], legend=None)
     shape = alt.Shape("method:N", scale=looks["shape"], legend=None)
+    top = alt.Y("zero:Q", scale=y.to_dict()["scale"], axis=None)
     point = {"filled": True, "size": 50, "opacity": 1}
     layers: list[Any] = [
-        base.mark_rule(color=FAINT).encode(x=x, y=alt.datum(0), y2="y:Q"),
+        base.mark_rule(color=FAINT).encode(x=x, y=top, y2="y:Q"),
         base.mark_rule(color=FAINT).encode(x=x, x2="end:Q", y=y),
         base.mark_point(**point).encode(
-            x=x, y=alt.datum(0), color=colour, shape=shape, tooltip=["method:N", "rank:Q"]
+            x=x, y=top, color=colour, shape=shape, tooltip=["method:N", "rank:Q"]
         ),
         base.mark_point(**point).encode(x="end:Q", y=y, color=colour, shape=shape),
     ]

@@ -74,6 +74,8 @@ def curves(
     if facet not in frame.columns:
         raise UnknownNameError("column to make panels of", facet, list(frame.columns))
     chosen = frame[frame["measure"] == measure]
+    if facet != "task" and "task" in frame.columns and (chosen["task"] == "").any():
+        chosen = chosen[chosen["task"] == ""]
     if not len(chosen):
         raise UnknownNameError("measure", measure, list(dict.fromkeys(frame["measure"])))
     panels = [str(name) for name in dict.fromkeys(chosen[facet])]
@@ -127,8 +129,8 @@ def attainment(
     """Draw what a share of the runs attains over trials, one panel a method.
 
     Args:
-        frame: A row a method and trial: method, trial, mean (the level that half of the runs
-            attain), low and high (the ends of the band).
+        frame: As `analysis.curve_frames.attained` gives, of one benchmark: method, trial, fraction
+            and level. The line is the middle fraction, the band from the first to the last.
         measure: What is attained, of which lower is better.
         columns: Panels in a row.
         methods: All methods of the experiment; default: those in the frame.
@@ -138,7 +140,11 @@ def attainment(
         ExperimentError: No number is finite.
     """
     shown = drawing_order(frame["method"])
-    labelled = frame.assign(panel=frame["method"])
+    fractions = sorted(set(frame["fraction"]))
+    chosen = [fractions[0], fractions[len(fractions) // 2], fractions[-1]]
+    wide = frame.pivot(index=["method", "trial"], columns="fraction", values="level")[chosen]
+    wide = wide.set_axis(["low", "mean", "high"], axis=1).reset_index()
+    labelled = wide.assign(panel=wide["method"].astype(str))
     return configured(
         panels_of(
             labelled,
@@ -151,8 +157,8 @@ def attainment(
             legend=False,
         ),
         title=title or f"{title_of(measure)} that runs attain",
-        description=f"Curves of the {title_of(measure)} that half of the runs of "
-        f"{', '.join(shown)} attain, with the quartiles.",
+        description=f"Curves of the {title_of(measure)} that {chosen[1]:.0%} of the "
+        f"runs of {', '.join(shown)} attain; bands from {chosen[0]:.0%} to {chosen[2]:.0%}.",
     )
 
 
@@ -222,7 +228,6 @@ def _layers(
     by_method = scales(methods)
     box = method_legend(drawing_order(data["method"])) if legend else None
     colour = alt.Color("method:N", scale=by_method["color"], legend=box)
-    fill = alt.Fill("method:N", scale=by_method["color"], legend=None)
     dashes = alt.StrokeDash("method:N", scale=by_method["strokeDash"], legend=None)
     marker = alt.Shape("method:N", scale=by_method["shape"], legend=box)
     chosen = alt.selection_point(name="chosen", fields=["method"], bind="legend")
@@ -232,7 +237,8 @@ def _layers(
     if bands and data["low"].notna().any():
         pale = alt.condition(chosen, alt.value(BAND_OPACITY), alt.value(0.02))
         low = alt.Y("low:Q", title=None)
-        layers.append(base.mark_area().encode(y=low, y2="high:Q", fill=fill, fillOpacity=pale))
+        area = base.mark_area()
+        layers.append(area.encode(y=low, y2="high:Q", color=colour, fillOpacity=pale))
     line = base.mark_line(strokeWidth=LINE_WIDTH)
     bright = alt.condition(chosen, alt.value(1.0), alt.value(0.12))
     layers.append(line.encode(y=y, color=colour, strokeDash=dashes, strokeOpacity=bright))
@@ -253,5 +259,6 @@ def method_legend(methods: Sequence[str], *, columns: int = 5) -> alt.Legend:
         values=list(methods),
         columns=min(columns, max(1, len(methods))),
         symbolSize=70,
+        symbolOpacity=1,
         **options,
     )
