@@ -1,7 +1,7 @@
 """Forest artifacts: fit to evaluations, cross-validate, search best values, describe."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,23 +11,18 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmark import Definition
 from hpobench_ordered.bundle import BundledSurrogate, write_bundle
-from hpobench_ordered.generation._best import DRAWS, best_known
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates.best import NOT_OPTIMAL, best_known
 from hpobench_ordered.surrogates.card import Card, figures, versions_of
 from hpobench_ordered.surrogates.coding import Coding
-from hpobench_ordered.surrogates.fitting import ForestRecipe, TreeKind, cross_validate, fit_forest
+from hpobench_ordered.surrogates.cross_validation import FOLDS
+from hpobench_ordered.surrogates.fitting import ForestRecipe, cross_validate, fit_forest
 from hpobench_ordered.surrogates.forest import TaskMix
-
-FOLDS = 10
-NOT_OPTIMAL = (
-    f"Best known values are the best of {DRAWS} random configurations, the fitted ones and a local "
-    "refinement, on the forest itself; a longer search may find better ones."
-)
 
 
 @dataclass(frozen=True)
-class Evaluations:
+class ForestSource:
     """What a forest is fitted to, and what its card says of it.
 
     Attributes:
@@ -54,7 +49,7 @@ class Evaluations:
 def write_forest(
     request: Request,
     defined: Definition,
-    evaluations: Evaluations,
+    evaluations: ForestSource,
     *,
     coding: Coding,
     recipe: ForestRecipe,
@@ -99,16 +94,14 @@ def write_forest(
         progress=request.progress,
         known=values,
     )
-    card = _card(defined, evaluations, predicted, recipe)
-    surrogate = BundledSurrogate(
-        "forest", SurrogateType.FOREST, evaluations.summary, forest, best_values
-    )
+    card = replace(_card(defined, evaluations, predicted, recipe), seed=request.seed)
+    surrogate = BundledSurrogate("forest", evaluations.summary, forest, best_values)
     write_bundle(request.folder, defined, [surrogate], card)
     return request.folder
 
 
 def _card(
-    defined: Definition, evaluations: Evaluations, predicted: FloatArray, recipe: ForestRecipe
+    defined: Definition, evaluations: ForestSource, predicted: FloatArray, recipe: ForestRecipe
 ) -> Card:
     return Card(
         benchmark=defined.name,
@@ -124,23 +117,11 @@ def _card(
             names=[task.name for task in defined.tasks],
             direction=defined.objective.direction,
         ),
-        limits=(describe_model(recipe), *evaluations.limits, NOT_OPTIMAL),
+        limits=(recipe.describe(), *evaluations.limits, NOT_OPTIMAL),
         command=evaluations.command,
         versions=versions_of("hpobench-ordered", "numpy", "scikit-learn"),
         comparisons=evaluations.comparisons,
     )
-
-
-def describe_model(recipe: ForestRecipe) -> str:
-    """Say what the forest consists of: a piecewise constant function with plateaus."""
-    kind = "extremely randomised" if recipe.kind is TreeKind.EXTRA else "bagged"
-    fewest = recipe.min_samples_leaf
-    leaves = (
-        "single configurations in leaves"
-        if fewest == 1
-        else f"at least {fewest} configurations a leaf"
-    )
-    return f"The average of {recipe.trees} {kind} trees, {leaves}: constant between splits."
 
 
 def _on_tasks(outputs: FloatArray, tasks: Sequence[TaskMix]) -> FloatArray:

@@ -8,25 +8,32 @@ Notation:
     T       tasks
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered._typing import IntArray
 from hpobench_ordered.benchmark import Definition
 from hpobench_ordered.bundle import BundledSurrogate, RawEvaluations, write_bundle
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.generation._best import best_known
-from hpobench_ordered.generation._forest import FOLDS, NOT_OPTIMAL, describe_model
 from hpobench_ordered.generation.base import Request
-from hpobench_ordered.surrogates import Surrogate, SurrogateType
-from hpobench_ordered.surrogates.card import Card, Figures, figures, versions_of
+from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates.best import NOT_OPTIMAL, best_known
+from hpobench_ordered.surrogates.card import Card, Figures, versions_of
 from hpobench_ordered.surrogates.coding import Coding
+from hpobench_ordered.surrogates.cross_validation import (
+    FOLDS,
+    grouped_folds,
+    nearest_fit,
+    out_of_fold,
+    task_figures,
+    task_rng,
+)
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.surrogates.forest import ForestSurrogate
-from hpobench_ordered.surrogates.nearest import NearestSurrogate, log_coding
+from hpobench_ordered.surrogates.nearest import NearestSurrogate
 from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
 
 FOREST, NEAREST = "forest", "nearest"
@@ -92,41 +99,20 @@ def write_per_task(
     surrogates = [
         BundledSurrogate(
             FOREST,
-            SurrogateType.PER_TASK,
             report.summaries[FOREST],
             PerTaskSurrogate(tuple(one.forest for one in fitted)),
             [one.forest_best for one in fitted],
         ),
         BundledSurrogate(
             NEAREST,
-            SurrogateType.PER_TASK,
             report.summaries[NEAREST],
             PerTaskSurrogate(tuple(one.nearest for one in fitted)),
             [one.nearest_best for one in fitted],
         ),
     ]
-    card = _card(defined, evaluations, report, fitted, recipe)
+    card = replace(_card(defined, evaluations, report, fitted, recipe), seed=request.seed)
     write_bundle(request.folder, defined, surrogates, card, evaluations=evaluations)
     return request.folder
-
-
-def grouped_folds(groups: IntArray, folds: int, rng: np.random.Generator) -> Iterator[IntArray]:
-    """Split evaluations into folds of about as many groups, never a group into two.
-
-    Args:
-        groups: Number of each evaluation's group, shape (n,).
-        folds: Number of folds.
-        rng: Shuffles the groups.
-
-    Yields:
-        Indices of the evaluations of each fold, ascending.
-    """
-    names = rng.permutation(np.unique(groups))
-    for members in np.array_split(names, folds):
-        yield np.flatnonzero(np.isin(groups, members))
-
-
-# -- internals -------------------------------------------------------------------------------------
 
 
 def _fit(
@@ -142,66 +128,37 @@ def _fit(
         raise ExperimentError(
             f"task {task} has evaluations of {trainings} trainings; at least {FOLDS} are needed"
         )
-    rng = np.random.default_rng([request.seed, *task.encode()])
-    fits = _Fits(defined, raw, coding, recipe, int(rng.integers(2**32)), request.workers)
-    everything = np.arange(len(raw))
-    predicted = np.empty((2, len(raw)))
-    for held_out in grouped_folds(raw.training, FOLDS, rng):
-        kept = np.setdiff1d(everything, held_out)
-        models: tuple[Surrogate, ...] = (fits.forest(kept), fits.nearest(kept))
-        for row, model in enumerate(models):
-            predicted[row, held_out] = model.predict(raw.values[held_out], 0)
-    forest, nearest = fits.forest(everything), fits.nearest(everything)
-    (best,) = best_known(
-        forest, defined.space, defined.objective, n_tasks=1, rng=rng, known=raw.values
+    space, objective = defined.space, defined.objective
+    rng, seed = task_rng(request.seed, task)
+
+    def fit_trees(rows: IntArray) -> ForestSurrogate:
+        return fit_forest(
+            raw.values[rows],
+            raw.objective[rows, None],
+            coding=coding,
+            recipe=recipe,
+            seed=seed,
+            workers=request.workers,
+        )
+
+    fit_nearest = nearest_fit(space, raw.values, raw.objective)
+    folds = grouped_folds(raw.training, FOLDS, rng)
+    forest_figures, nearest_figures = (
+        task_figures(task, raw.objective, out_of_fold(fit, raw.values, folds), objective.direction)
+        for fit in (fit_trees, fit_nearest)
     )
-    losses = defined.objective.losses(nearest.predict(raw.values, 0))
+    everything = np.arange(len(raw))
+    forest, nearest = fit_trees(everything), fit_nearest(everything)
+    (best,) = best_known(forest, space, objective, n_tasks=1, rng=rng, known=raw.values)
+    losses = objective.losses(nearest.predict(raw.values, 0))
     return _Fitted(
         forest=forest,
         nearest=nearest,
         forest_best=best,
-        nearest_best=defined.objective.loss(float(losses.min())),
-        forest_figures=_figures(defined, task, raw, predicted[0]),
-        nearest_figures=_figures(defined, task, raw, predicted[1]),
+        nearest_best=objective.loss(float(losses.min())),
+        forest_figures=forest_figures,
+        nearest_figures=nearest_figures,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Fits:
-    """Fits surrogates to some evaluations of a task, by their indices."""
-
-    defined: Definition
-    raw: RawEvaluations
-    coding: Coding
-    recipe: ForestRecipe
-    seed: int
-    workers: int
-
-    def forest(self, rows: IntArray) -> ForestSurrogate:
-        return fit_forest(
-            self.raw.values[rows],
-            self.raw.objective[rows, None],
-            coding=self.coding,
-            recipe=self.recipe,
-            seed=self.seed,
-            workers=self.workers,
-        )
-
-    def nearest(self, rows: IntArray) -> NearestSurrogate:
-        values = self.raw.values[rows]
-        return NearestSurrogate.from_evaluations(
-            values, self.raw.objective[rows, None], coding=log_coding(self.defined.space, values)
-        )
-
-
-def _figures(defined: Definition, task: str, raw: RawEvaluations, predicted: FloatArray) -> Figures:
-    (found,) = figures(
-        raw.objective[:, None],
-        predicted[:, None],
-        names=[task],
-        direction=defined.objective.direction,
-    )
-    return found
 
 
 def _card(
@@ -229,7 +186,7 @@ def _card(
         folds=FOLDS,
         figures=tuple(one.forest_figures for one in fitted),
         limits=(
-            f"{describe_model(recipe)} Each task has its own.",
+            f"{recipe.describe()} Each task has its own.",
             "Cross-validation holds out whole trainings, with all evaluations read from them.",
             *report.limits,
             NOT_OPTIMAL,

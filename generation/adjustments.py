@@ -21,10 +21,9 @@ from hpobench_ordered.benchmarks._adjustment import (
 from hpobench_ordered.benchmarks.adjustments import SEARCHED, SURROGATE
 from hpobench_ordered.bundle import BENCHMARK, CARD, definition_to_json, read_card
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.generation._best import DRAWS, best_known
-from hpobench_ordered.generation._forest import NOT_OPTIMAL
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.surrogates.base import Surrogate
+from hpobench_ordered.surrogates.best import DRAWS, NOT_OPTIMAL, best_known
 from hpobench_ordered.surrogates.card import Card, versions_of
 
 SEARCH = (
@@ -91,6 +90,7 @@ def _card(adjustment: SpaceAdjustment, request: Request) -> Card:
         ),
         command=request.command(adjustment.name),
         versions=versions_of("hpobench-ordered", "numpy"),
+        seed=request.seed,
         size=0,
         comparisons={},
     )

@@ -37,7 +37,7 @@ from hpobench_ordered.generation._custom.training import (
     TrainingError,
     described,
 )
-from hpobench_ordered.generation._forest import FOLDS, Evaluations, write_forest
+from hpobench_ordered.generation._forest import ForestSource, write_forest
 from hpobench_ordered.generation._raw import About, write_raw
 from hpobench_ordered.generation._training import Job, run_trainings
 from hpobench_ordered.generation.base import Progress, Request, silent
@@ -46,6 +46,7 @@ from hpobench_ordered.registry import benchmark_spec, generators, local_folder
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.coding import space_coding
+from hpobench_ordered.surrogates.cross_validation import FOLDS
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.forest import TaskMix
 
@@ -319,7 +320,7 @@ def _write_raw(path: Path, custom: Custom, plan: _Plan, results: Results) -> Non
 
 
 def _write(request: Request, custom: Custom, plan: _Plan, results: Results) -> Path:
-    evaluations = Evaluations(
+    evaluations = ForestSource(
         values=plan.values,
         targets=results.filled(plan.objective),
         tasks=tuple(TaskMix(k, k) for k in range(len(plan.sizes))),

@@ -31,7 +31,6 @@ def generate(request: Request) -> Path:
     shape = (len(rows), *(HIGHEST_PRICE + 1,) * prices.shape[1])
     surrogate = BundledSurrogate(
         name="table",
-        type=SurrogateType.TABLE,
         summary="The simulator's value of every configuration.",
         model=TableSurrogate.from_values(profits.reshape(shape), lower=[0] * prices.shape[1]),
         best_values=profits.max(axis=1).tolist(),

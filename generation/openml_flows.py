@@ -38,7 +38,6 @@ from hpobench_ordered.generation._flows.limits import (
     stopped_limit,
 )
 from hpobench_ordered.generation._flows.training import SOLVER_WORK, Learner, train_flow
-from hpobench_ordered.generation._forest import FOLDS
 from hpobench_ordered.generation._openml.records import download_records
 from hpobench_ordered.generation._openml.setups import MLR_DEFAULTS, Converter, MlrSetups
 from hpobench_ordered.generation._openml.tasks import (
@@ -53,6 +52,7 @@ from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.registry import local_folder
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.coding import Coding, space_coding
+from hpobench_ordered.surrogates.cross_validation import FOLDS
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 
 if TYPE_CHECKING:

@@ -20,12 +20,13 @@ from hpobench_ordered.benchmarks.xgboost_mnist import (
 )
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.files import write_atomically
-from hpobench_ordered.generation._forest import FOLDS, Evaluations, write_forest
+from hpobench_ordered.generation._forest import ForestSource, write_forest
 from hpobench_ordered.generation._mnist import load_mnist, split
 from hpobench_ordered.generation._xgboost_comparison import FEWEST, compare
 from hpobench_ordered.generation._xgboost_training import XGBoostTrainer, train_many
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.surrogates.coding import space_coding
+from hpobench_ordered.surrogates.cross_validation import FOLDS
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.forest import TaskMix
 
@@ -143,7 +144,7 @@ def _write(
     defined = definition()
     tasks = tuple(task for task in defined.tasks if task.context["train_size"] in sizes)
     weights = [dict(zip(SIZES, SMALLEST_WEIGHTS, strict=False)).get(size, 1.0) for size in sizes]
-    evaluations = Evaluations(
+    evaluations = ForestSource(
         values=values,
         targets=errors,
         tasks=tuple(TaskMix(k, k) for k in range(len(sizes))),

@@ -30,11 +30,12 @@ from hpobench_ordered.benchmarks.yahpo import (
 )
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
 from hpobench_ordered.files import file_sha256
-from hpobench_ordered.generation._forest import FOLDS, Evaluations, write_forest
+from hpobench_ordered.generation._forest import ForestSource, write_forest
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.coding import space_coding
+from hpobench_ordered.surrogates.cross_validation import FOLDS
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.forest import interpolate
 from hpobench_ordered.surrogates.onnx import Layout, OnnxSurrogate
@@ -310,7 +311,7 @@ def _write(
     request: Request,
     rng: np.random.Generator,
 ) -> Path:
-    evaluations = Evaluations(
+    evaluations = ForestSource(
         values=measured.values,
         targets=measured.auc,
         tasks=interpolate(measured.fractions, FRACTIONS),

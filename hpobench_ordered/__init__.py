@@ -1,35 +1,72 @@
 """Benchmarks, surrogates and methods for transfer hyperparameter optimisation."""
 
-from hpobench_ordered.benchmark import Benchmark, Evaluations, Task
+from importlib.metadata import PackageNotFoundError, version
+
+from hpobench_ordered.benchmark import (
+    Benchmark,
+    Definition,
+    Evaluations,
+    Provenance,
+    Task,
+    TaskDefinition,
+)
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.api import Results, merge_stores, report, run
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered
 from hpobench_ordered.registry import list_benchmarks, list_methods, load
-from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.space import (
+    Compare,
+    Comparison,
+    Condition,
+    Connective,
+    Joined,
+    Kind,
+    Parameter,
+    SearchSpace,
+)
+from hpobench_ordered.specs import BenchmarkFamily, BenchmarkSpec, Extra, SurrogateOption
 from hpobench_ordered.suites import suite
-from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates import Surrogate, SurrogateType
 from hpobench_ordered.user_benchmarks import from_evaluations, save
+
+try:
+    __version__ = version("hpobench-ordered")
+except PackageNotFoundError:  # a checkout that is not installed
+    __version__ = "unknown"
 
 __all__ = [
     "Adjustment",
     "Benchmark",
+    "BenchmarkFamily",
     "BenchmarkSpec",
+    "Compare",
+    "Comparison",
+    "Condition",
+    "Connective",
+    "Definition",
     "Direction",
     "Evaluations",
+    "Extra",
     "HPOBenchOrderedError",
+    "Joined",
+    "Kind",
     "LeaveOneOut",
     "Method",
     "MethodSpec",
     "Objective",
     "Ordered",
+    "Parameter",
+    "Provenance",
     "Results",
     "SearchSpace",
+    "Surrogate",
     "SurrogateOption",
     "SurrogateType",
     "Task",
+    "TaskDefinition",
+    "__version__",
     "from_evaluations",
     "list_benchmarks",
     "list_methods",

@@ -252,6 +252,13 @@ class ArtifactWriter:
         self.write_bytes(name, buffer.getvalue())
         return len(buffer.getvalue())
 
+    def written(self) -> Artifact:
+        """What was written so far, to be checked before it replaces anything."""
+        files = sorted(path.name for path in self._scratch.iterdir() if path.name != SUMS)
+        sums = [f"{file_sha256(self._scratch / name)}  {name}\n" for name in files]
+        self.write_bytes(SUMS, "".join(sums).encode())
+        return Artifact(self._scratch)
+
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
@@ -262,9 +269,7 @@ class ArtifactWriter:
 
     def _publish(self) -> None:
         """Put the new artifact in the old one's place; at any moment one of them is there whole."""
-        files = sorted(path.name for path in self._scratch.iterdir())
-        sums = [f"{file_sha256(self._scratch / name)}  {name}\n" for name in files]
-        self.write_bytes(SUMS, "".join(sums).encode())
+        self.written()
         self._scratch.chmod(0o755)
         _check_replaceable(self.folder)
         old = self._scratch.with_name(f"{self._scratch.name}-old")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hpobench_ordered._html import key_values, table
 from hpobench_ordered._typing import ConfigLike, FloatArray
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.names import check_name
@@ -105,6 +106,17 @@ class Task:
     space: SearchSpace = field(repr=False)
     objective: Objective
     _surrogate: Surrogate = field(repr=False)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("index", self.index),
+            ("context", key_values(self.context.items())),
+            ("objective", f"{self.objective.direction.value} {self.objective.name}"),
+            ("unit", self.objective.unit),
+            ("best known value", "unknown" if self.best_value is None else self.best_value),
+            ("search space", f"{self.space.dimension} hyperparameters"),
+        ]
+        return table(f"Task {self.name}", ("", ""), rows)
 
     def evaluate(self, config: ConfigLike) -> float:
         """Evaluate one configuration.
@@ -241,6 +253,28 @@ class Benchmark:
             source=source,
             identity=identity,
         )
+
+    def __str__(self) -> str:
+        objective = self.objective
+        return "\n".join(
+            [
+                f"{self.id}: {self.summary}",
+                f"{len(self.tasks)} tasks: {', '.join(task.name for task in self.tasks)}",
+                f"{objective.direction.value} {objective.name} ({objective.unit}), surrogate "
+                f"{self.surrogate!r}",
+                repr(self.space),
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        tasks = (
+            (task.index, task.name, key_values(task.context.items()), task.best_value)
+            for task in self.tasks
+        )
+        objective = f"{self.objective.direction.value} {self.objective.name}"
+        caption = f"{self.id}, surrogate {self.surrogate}, {objective}: {self.summary}"
+        columns = ("index", "task", "context", "best known value")
+        return table(caption, columns, tasks) + self.space._repr_html_()
 
     @property
     def id(self) -> str:

@@ -7,7 +7,7 @@ Notation:
     T       tasks
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -24,8 +24,13 @@ from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.space.reading import MALFORMED, numbers, read_space, text_of, whole_number_of
 from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
-from hpobench_ordered.surrogates import Surrogate, SurrogateType
-from hpobench_ordered.surrogates._stored import check_types, load_stored
+from hpobench_ordered.surrogates._stored import check_arrays, load_stored
+from hpobench_ordered.surrogates.base import (
+    StoredArray,
+    StoredSurrogate,
+    Surrogate,
+    SurrogateType,
+)
 from hpobench_ordered.surrogates.card import Card
 
 BENCHMARK = "benchmark.json"
@@ -39,16 +44,14 @@ class BundledSurrogate:
 
     Attributes:
         name: Name of the option, such as "forest".
-        type: Its class.
         summary: One line.
         model: The surrogate.
         best_values: Best known value of each task on it, in the objective's own units.
     """
 
     name: str
-    type: SurrogateType
     summary: str
-    model: Surrogate
+    model: StoredSurrogate
     best_values: Sequence[float]
 
 
@@ -96,6 +99,9 @@ _RAW_ARRAYS: Mapping[str, type[np.generic]] = {
     "spread": np.float64,
     "training": np.int64,
 }
+_STORED_RAW = {
+    name: StoredArray(None, (kind,), may_be_nan=True) for name, kind in _RAW_ARRAYS.items()
+}
 
 
 def write_bundle(
@@ -114,6 +120,9 @@ def write_bundle(
         surrogates: The surrogates; the first is the default.
         card: Quality report; its size is set to that of the written arrays.
         evaluations: Raw evaluations to be recorded, one a task.
+
+    Raises:
+        ArtifactError: The folder cannot be written, or what it would hold could not be loaded.
     """
     with ArtifactWriter(folder) as writer:
         size = 0
@@ -124,13 +133,35 @@ def write_bundle(
             file = f"{surrogate.name}.npz"
             size += writer.write_arrays(file, surrogate.model.to_arrays())
             listed[surrogate.name] = {
-                "type": surrogate.type.name,
+                "type": surrogate.model.STORED_AS.name,
                 "summary": surrogate.summary,
                 "file": file,
                 "best_values": list(surrogate.best_values),
             }
         writer.write_json(BENCHMARK, {**definition_to_json(definition), "surrogates": listed})
         writer.write_json(CARD, card.with_size(size).to_json())
+        _check_loadable(folder, writer.written(), listed, is_recorded=evaluations is not None)
+
+
+def _check_loadable(
+    folder: Path, written: Artifact, surrogates: Iterable[str], *, is_recorded: bool
+) -> None:
+    """Check that what was written can be read within the limits of reading.
+
+    Raises:
+        ArtifactError: It cannot.
+    """
+    try:
+        for name in surrogates:
+            _load_surrogate(written, name)
+        if is_recorded:
+            read_evaluations(written)
+        read_card(written)
+    except ArtifactError as error:
+        reason = str(error).replace(str(written.folder), folder.name)
+        raise ArtifactError(
+            f"{folder} is not written, for it could not be loaded again: {reason}"
+        ) from None
 
 
 def bundled_spec(
@@ -303,7 +334,7 @@ def read_evaluations(artifact: Artifact) -> tuple[RawEvaluations, ...]:
     defined = read_definition(artifact)
     arrays = artifact.read_arrays(EVALUATIONS)
     with _reading(f"{EVALUATIONS} of {artifact}"):
-        check_types(arrays, {name: {kind} for name, kind in _RAW_ARRAYS.items()})
+        check_arrays(arrays, _STORED_RAW)
         found = tuple(
             RawEvaluations(**{name: arrays[f"{task}/{name}"] for name in _RAW_ARRAYS})
             for task in range(len(defined.tasks))

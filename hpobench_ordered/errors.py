@@ -110,6 +110,14 @@ class DamagedFilesWarning(UserWarning):
     """Files of a result store were damaged, and were moved out of the way."""
 
 
+class BrokenPluginWarning(UserWarning):
+    """Another package registers something that cannot be used; it is left out."""
+
+
+class PoorSurrogateWarning(UserWarning):
+    """A surrogate predicts no better than chance."""
+
+
 class FailedRunsWarning(UserWarning):
     """Runs of an experiment failed; the others are finished."""
 

@@ -9,22 +9,19 @@ add theirs through the entry-point groups `hpobench_ordered.benchmarks` and
 
 import os
 import pkgutil
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered.artifact import is_artifact
 from hpobench_ordered.benchmark import Benchmark
-from hpobench_ordered.errors import (
-    DuplicateNameError,
-    HPOBenchOrderedError,
-    UnknownNameError,
-)
+from hpobench_ordered.errors import BrokenPluginWarning, DuplicateNameError, UnknownNameError
 from hpobench_ordered.specs import BenchmarkFamily, BenchmarkSpec
 
 if TYPE_CHECKING:
@@ -37,18 +34,10 @@ METHODS = "hpobench_ordered.methods"
 GENERATION = "hpobench_ordered.generation"
 
 
-class RegistryError(HPOBenchOrderedError):
-    """Another package registers something that cannot be used."""
-
-
-# -- public ----------------------------------------------------------------------------------------
-
-
 def local_folder() -> Path:
     """Folder of the user's own benchmarks: HPOBENCH_ORDERED_BENCHMARKS, or in the user's data."""
-    given = os.environ.get(LOCAL_VARIABLE)
-    if given:
-        return Path(given)
+    if folder := os.environ.get(LOCAL_VARIABLE):
+        return Path(folder)
     import platformdirs
 
     return platformdirs.user_data_path("hpobench_ordered") / "benchmarks"
@@ -60,7 +49,7 @@ def load(name: str | os.PathLike[str], *, surrogate: str | None = None) -> Bench
     Args:
         name: Its name, such as "newsvendor", or with a version, such as "newsvendor@1"; or the path
             of an artifact: a `Path`, or a string with a slash, such as "./artifacts/newsvendor".
-        surrogate: What to evaluate on, such as "forest" or "nearest"; the default one without.
+        surrogate: What to evaluate on, such as "forest" or "nearest"; default: the first one.
 
     Raises:
         UnknownNameError: No benchmark, version or surrogate of that name.
@@ -109,7 +98,7 @@ def list_methods() -> list[str]:
 @cache
 def benchmark_families() -> tuple[BenchmarkFamily, ...]:
     """All families of benchmarks."""
-    return tuple(_exported(BENCHMARKS, "FAMILIES", BenchmarkFamily))
+    return tuple(family for family, _ in _exported(BENCHMARKS, "FAMILIES", BenchmarkFamily))
 
 
 def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
@@ -173,9 +162,6 @@ def generators() -> "Mapping[str, Generator]":
     return specs_by_name(GENERATION, "GENERATORS", Generator)
 
 
-# -- discovery -------------------------------------------------------------------------------------
-
-
 def _local_names() -> frozenset[str]:
     """Names of the artifacts in the folder of the user's own benchmarks."""
     folder = local_folder()
@@ -184,54 +170,53 @@ def _local_names() -> frozenset[str]:
     return frozenset(path.name for path in folder.iterdir() if is_artifact(path))
 
 
-def _modules(package: str) -> Iterator[ModuleType]:
-    """The package's own modules, then those that other packages register.
+def _exported(package: str, attribute: str, kind: type[Any]) -> Iterator[tuple[Any, str]]:
+    """What modules export in tuples of that name, with the package that registers it.
 
-    Raises:
-        RegistryError: A module of another package cannot be imported.
+    The modules of this package come first, and theirs is "". Those of other packages that cannot be
+    used are left out, with a `BrokenPluginWarning`.
     """
-    root = import_module(package)
-    for module in pkgutil.iter_modules(root.__path__):
-        if not module.name.startswith("_"):
-            yield import_module(f"{package}.{module.name}")
+    for info in pkgutil.iter_modules(import_module(package).__path__):
+        if not info.name.startswith("_"):
+            module = import_module(f"{package}.{info.name}")
+            for spec in getattr(module, attribute, ()):
+                yield spec, ""
     for entry in sorted(entry_points(group=package)):
+        owner = "an unknown package" if entry.dist is None else f"package {entry.dist.name!r}"
         try:
-            module = entry.load()
+            specs = getattr(entry.load(), attribute, ())
         except Exception as error:  # whatever importing another package's module may raise
-            owner = "an unknown package" if entry.dist is None else f"package {entry.dist.name!r}"
-            raise RegistryError(
-                f"{owner} registers {entry.name!r} in {package}, but {entry.value!r} cannot be "
-                f"loaded ({type(error).__name__}: {error}); repair or uninstall that package"
-            ) from error
-        yield module
+            what = f"{entry.value!r} cannot be loaded ({type(error).__name__}: {error})"
+            _warn_of_plugin(f"{owner} registers {entry.name!r} in {package}, but {what}")
+            continue
+        if isinstance(specs, tuple) and all(isinstance(spec, kind) for spec in specs):
+            yield from ((spec, owner) for spec in specs)
+        else:
+            what = f"{entry.value} exports as {attribute} no tuple of {kind.__name__}"
+            _warn_of_plugin(f"{owner} registers {entry.name!r} in {package}, but {what}")
 
 
-def _exported(package: str, attribute: str, kind: type[Any]) -> Iterator[Any]:
-    """What all modules export in tuples of that name.
-
-    Raises:
-        RegistryError: A module exports something else.
-    """
-    for module in _modules(package):
-        specs = getattr(module, attribute, ())
-        if not (isinstance(specs, tuple) and all(isinstance(spec, kind) for spec in specs)):
-            raise RegistryError(
-                f"{module.__name__}, registered in {package}, exports as {attribute} no tuple of "
-                f"{kind.__name__}"
-            )
-        yield from specs
+def _warn_of_plugin(problem: str) -> None:
+    message = f"{problem}; it is left out; repair or uninstall that package"
+    warnings.warn(message, BrokenPluginWarning, stacklevel=2)
 
 
 def specs_by_name(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]:
     """All specs of a kind, by name.
 
+    A name that another package registers again is left out, with a `BrokenPluginWarning`.
+
     Raises:
-        DuplicateNameError: Two specs have the same name.
+        DuplicateNameError: Two modules of this package register the same name.
     """
     specs: dict[str, Any] = {}
-    for spec in _exported(package, attribute, kind):
-        if specs.setdefault(spec.name, spec) is not spec:
-            raise DuplicateNameError(f"{spec.name!r} is registered twice in {package}")
+    for spec, owner in _exported(package, attribute, kind):
+        if specs.setdefault(spec.name, spec) is spec:
+            continue
+        problem = f"{spec.name!r} is registered twice in {package}"
+        if not owner:
+            raise DuplicateNameError(problem)
+        _warn_of_plugin(f"{problem}, the second time by {owner}")
     return MappingProxyType(specs)
 
 

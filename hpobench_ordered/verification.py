@@ -11,12 +11,10 @@ Notation:
 """
 
 import math
-import re
-from collections.abc import Iterator
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.artifact import Artifact
 from hpobench_ordered.benchmark import Benchmark, Task
 from hpobench_ordered.bundle import (
@@ -28,13 +26,15 @@ from hpobench_ordered.bundle import (
 )
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.specs import BenchmarkSpec
-from hpobench_ordered.surrogates import Surrogate, SurrogateType
-from hpobench_ordered.surrogates.card import Card, figures
-from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate
-from hpobench_ordered.surrogates.forest import ForestSurrogate
-from hpobench_ordered.surrogates.nearest import NearestSurrogate, log_coding
-from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
-from hpobench_ordered.surrogates.table import TableSurrogate
+from hpobench_ordered.surrogates import DescribedSurrogate, Surrogate
+from hpobench_ordered.surrogates.card import Card
+from hpobench_ordered.surrogates.cross_validation import (
+    grouped_folds,
+    nearest_fit,
+    out_of_fold,
+    task_figures,
+    task_rng,
+)
 
 DRAWS = 1000
 """Random configurations of which none may beat a best known value."""
@@ -70,6 +70,8 @@ def check_card(spec: BenchmarkSpec, artifact: Artifact) -> None:
         benchmark, (model, _) = spec.load(option.name), option.load()
         is_default = option is spec.surrogates[0]
         if is_default:
+            if not isinstance(model, DescribedSurrogate):
+                raise ArtifactError(f"surrogate {option.name!r} has a card, but no kind")
             _check_kind(card, model)
             if raw is not None:
                 _check_fit(card, benchmark, raw)
@@ -116,22 +118,15 @@ def _distinct(values: FloatArray) -> int:
     return len(np.unique(np.where(np.isnan(values), np.inf, values), axis=0))
 
 
-def _check_kind(card: Card, model: Surrogate) -> None:
-    inner = model.inner if isinstance(model, EmbeddedSurrogate) else model
-    kind = (
-        inner.kind
-        if isinstance(inner, PerTaskSurrogate)
-        else SurrogateType(f"{type(inner).__module__}:{type(inner).__qualname__}")
-    )
-    if kind is not card.surrogate:
-        raise ArtifactError(f"the card is of a {card.surrogate.name}, the surrogate a {kind.name}")
-    if isinstance(inner, TableSurrogate):
-        tasks, size = len(inner.codes), math.prod(inner.shape)
-        if (card.evaluations, card.configurations) != (tasks * size, size):
-            raise ArtifactError(
-                f"the card says {card.evaluations} evaluations of {card.configurations} "
-                f"configurations, the table has {tasks * size} of {size}"
-            )
+def _check_kind(card: Card, model: DescribedSurrogate) -> None:
+    if model.kind is not card.surrogate:
+        raise ArtifactError(
+            f"the card is of a {card.surrogate.name}, the surrogate a {model.kind.name}"
+        )
+    try:
+        model.check_counts(card.evaluations, card.configurations)
+    except ValueError as error:
+        raise ArtifactError(f"the card says {error}") from None
 
 
 def _check_fit(card: Card, benchmark: Benchmark, raw: tuple[RawEvaluations, ...]) -> None:
@@ -139,16 +134,13 @@ def _check_fit(card: Card, benchmark: Benchmark, raw: tuple[RawEvaluations, ...]
     for task, evaluations, claimed in zip(benchmark.tasks, raw, card.figures, strict=False):
         if _distinct(evaluations.values) < len(evaluations):
             continue  # fitted to averages, of which the figures are
-        (found,) = figures(
-            evaluations.objective[:, None],
-            task.evaluate_many(evaluations.values)[:, None],
-            names=[task.name],
-            direction=task.objective.direction,
-        )
-        if found.r2 < claimed.r2 - _ROUNDING:
+        predicted = task.evaluate_many(evaluations.values)
+        direction = task.objective.direction
+        fitted = task_figures(task.name, evaluations.objective, predicted, direction)
+        if fitted.r2 < claimed.r2 - _ROUNDING:
             raise ArtifactError(
                 f"the card says a cross-validated R2 of {claimed.r2} on task {task.name!r}, but on "
-                f"the evaluations it was fitted to the surrogate has {found.r2}"
+                f"the evaluations it was fitted to the surrogate has {fitted.r2}"
             )
 
 
@@ -158,108 +150,36 @@ def _check_best(task: Task, surrogate: str, model: Surrogate) -> None:
         return
     best = task.objective.loss(task.best_value)
     label = f"best value {task.best_value!r} of task {task.name!r} on surrogate {surrogate!r}"
-    known = _known_losses(task, model)
-    if known is not None and best != known.min():
-        right = task.objective.loss(float(known.min()))
+    known = None
+    if isinstance(model, DescribedSurrogate):
+        known = model.known_values(task.index, task.space)
+    if known is not None and best != task.objective.losses(known).min():
+        right = task.objective.loss(float(task.objective.losses(known).min()))
         raise ArtifactError(f"the {label} should be {right!r}")
     unit = task.space.sample_unit(np.random.default_rng(0), DRAWS)
     drawn = task.objective.losses(task.evaluate_many(task.space.decode(unit))).min()
     if drawn < best:
         better = task.objective.loss(float(drawn))
         raise ArtifactError(f"the {label} is beaten by a random configuration: {better!r}")
-    forest, output = _forest(model, task.index)
-    if forest is not None and not _is_possible(forest, output, task):
-        raise ArtifactError(f"the {label} is none that its trees can give")
-
-
-def _known_losses(task: Task, model: Surrogate) -> FloatArray | None:
-    """Losses of all that a surrogate can give on a task, where they are listed."""
-    index = task.index
-    if isinstance(model, PerTaskSurrogate):
-        model, index = model.models[index], 0
-    if isinstance(model, TableSurrogate):
-        if model.shape != tuple(p.size for p in task.space.parameters):
-            return None  # of a larger space
-        return task.objective.losses(model.values[index].ravel())
-    if isinstance(model, NearestSurrogate):
-        return task.objective.losses(model.targets[:, index])
-    return None
-
-
-def _forest(model: Surrogate, index: int) -> tuple[ForestSurrogate | None, int]:
-    if isinstance(model, EmbeddedSurrogate):
-        index, model = model.tasks[index], model.inner
-    if isinstance(model, PerTaskSurrogate):
-        index, model = 0, model.models[index]
-    return (model, index) if isinstance(model, ForestSurrogate) else (None, index)
-
-
-def _is_possible(forest: ForestSurrogate, index: int, task: Task) -> bool:
-    """Whether a best value lies within what the trees can sum up to, and is such a sum at all."""
-    mix, trees = forest.tasks[index], len(forest.nodes)
-    value = float(task.best_value or 0.0)
-    outputs = [(mix.low, 1.0 - mix.weight), (mix.high, mix.weight)]
-    # Every tree has one leaf more than inner nodes.
-    ends = np.cumsum((forest.nodes + 1) // 2)[:-1]
-    starts = np.concatenate(([0], ends))
-    low = high = 0.0
-    for output, weight in outputs:
-        codes = forest.codes[output].astype(np.float64)
-        ends_of_range = (np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts))
-        least, most = (float(extreme.sum()) / trees for extreme in ends_of_range)
-        low += weight * (forest.offset[output] + forest.step[output] * least)
-        high += weight * (forest.offset[output] + forest.step[output] * most)
-    slack = _ROUNDING * max(1.0, abs(value))
-    if not low - slack <= value <= high + slack:
-        return False
-    step = forest.step[mix.low] / trees
-    if mix.low != mix.high or step == 0:
-        return True
-    offset = float(forest.offset[mix.low])
-    steps = (value - offset) / step
-    rounding = 4 * np.finfo(np.float64).eps * max(abs(value), abs(offset)) / abs(step)
-    return bool(abs(steps - round(steps)) <= 1e-4 + rounding)
+    if isinstance(model, DescribedSurrogate) and not model.can_give(task.best_value, task.index):
+        raise ArtifactError(f"the {label} is none that it can give")
 
 
 def _check_nearest(card: Card, benchmark: Benchmark, raw: tuple[RawEvaluations, ...]) -> None:
     """Cross-validate the nearest neighbours of each task again, on the folds of the generator."""
     claimed = card.comparisons[NEAREST_COMPARISON].get("tasks", {})
-    seed = re.search(r"--seed (\d+)", card.command)
-    if seed is None:
-        raise ArtifactError(f"the card's command states no seed: {card.command!r}")
+    if card.seed is None:
+        raise ArtifactError("the card states no seed of its folds")
     for task, evaluations in zip(benchmark.tasks, raw, strict=True):
-        predicted = np.empty(len(evaluations))
-        for kept, held_out in _folds(evaluations, int(seed[1]), task.name, card.folds):
-            values = evaluations.values[kept]
-            nearest = NearestSurrogate.from_evaluations(
-                values,
-                evaluations.objective[kept, None],
-                coding=log_coding(task.space, values),
-            )
-            predicted[held_out] = nearest.predict(evaluations.values[held_out], 0)
-        (found,) = figures(
-            evaluations.objective[:, None],
-            predicted[:, None],
-            names=[task.name],
-            direction=task.objective.direction,
-        )
+        values, objective = evaluations.values, evaluations.objective
+        rng, _ = task_rng(card.seed, task.name)
+        folds = grouped_folds(evaluations.training, card.folds, rng)
+        predicted = out_of_fold(nearest_fit(task.space, values, objective), values, folds)
+        computed = task_figures(task.name, objective, predicted, task.objective.direction)
         stated = claimed.get(task.name, {})
-        for name, value in (("r2", found.r2), ("spearman", found.spearman)):
+        for name, value in (("r2", computed.r2), ("spearman", computed.spearman)):
             if not math.isclose(value, stated.get(name, math.nan), rel_tol=1e-6):
                 raise ArtifactError(
                     f"the card says {name} {stated.get(name)} of nearest neighbours on task "
                     f"{task.name!r}, computed again it is {value}"
                 )
-
-
-def _folds(
-    evaluations: RawEvaluations, seed: int, task: str, folds: int
-) -> Iterator[tuple[IntArray, IntArray]]:
-    """Evaluations kept and held out, fold by fold, as when the artifact was generated."""
-    from hpobench_ordered.generation._per_task import grouped_folds
-
-    rng = np.random.default_rng([seed, *task.encode()])
-    rng.integers(2**32)  # the forest's seed
-    everything = np.arange(len(evaluations))
-    for held_out in grouped_folds(evaluations.training, folds, rng):
-        yield np.setdiff1d(everything, held_out), held_out

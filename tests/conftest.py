@@ -1,23 +1,19 @@
 import os
-from collections.abc import Iterator
+import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from hpobench_ordered.registry import LOCAL_VARIABLE
-
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("project", deadline=None)
 settings.load_profile("project")
 
-
-@pytest.fixture(autouse=True, scope="session")
-def no_own_benchmarks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep benchmarks that the developer generated for himself out of the tests, and in place."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(LOCAL_VARIABLE, str(tmp_path_factory.mktemp("own") / "benchmarks"))
-        yield
+# Before any test module is imported: some benchmarks ask for the folder when they are. The tests
+# neither see the user's benchmarks nor touch them.
+os.environ["HPOBENCH_ORDERED_BENCHMARKS"] = str(
+    Path(tempfile.mkdtemp(prefix="hpobench-ordered-tests-"), "benchmarks")
+)
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,6 @@ from hpobench_ordered.bundle import (
 from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.specs import BenchmarkSpec
-from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.table import TableSurrogate
 
 PRICES = {"price_0": 9, "price_1": 9, "price_2": 9}
@@ -242,7 +241,7 @@ def recorded(tmp_path: Path) -> Path:
     """A newsvendor with raw evaluations."""
     path = tmp_path / "recorded"
     model, best = benchmark_spec("newsvendor").option().load()
-    table = BundledSurrogate("table", SurrogateType.TABLE, "", model, [b or 0.0 for b in best])
+    table = BundledSurrogate("table", "", model, [b or 0.0 for b in best])
     write_bundle(
         path,
         read_definition(PACKAGED),

@@ -12,6 +12,7 @@ from hpobench_ordered import registry
 from hpobench_ordered.artifact import Artifact
 from hpobench_ordered.errors import (
     ArtifactError,
+    BrokenPluginWarning,
     DuplicateNameError,
     MissingExtraError,
     NotFetchedError,
@@ -19,7 +20,6 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.registry import (
     LOCAL_VARIABLE,
-    RegistryError,
     benchmark_families,
     benchmark_spec,
 )
@@ -219,12 +219,29 @@ BREAKAGES = [
 def test_a_broken_third_party_package_is_named(  # type: ignore[no-untyped-def]
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str, index, code: str, message: str
 ) -> None:
+    ours = len(index())
     install(tmp_path, group, "their_broken")
     (tmp_path / "their_broken.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "their_broken", raising=False)
-    with pytest.raises(RegistryError, match=message):
-        index.__wrapped__()
+    with pytest.warns(BrokenPluginWarning, match=f"{message}.*left out"):
+        assert len(index.__wrapped__()) == ours
+
+
+def test_a_name_that_a_third_party_package_registers_again_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, "hpobench_ordered.benchmarks", "their_copy")
+    (tmp_path / "their_copy.py").write_text(
+        "from dataclasses import replace\n"
+        "from hpobench_ordered.benchmarks.newsvendor import SPECS as ours\n"
+        "SPECS = (replace(ours[0], version=9),)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "their_copy", raising=False)
+    with pytest.warns(BrokenPluginWarning, match="'newsvendor' is registered twice .*by package"):
+        specs = registry._benchmarks.__wrapped__()
+    assert specs["newsvendor"].version == 1
 
 
 def test_third_party_package(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
+from hpobench_ordered._html import table
 from hpobench_ordered._typing import BoolArray, Config, ConfigLike, FloatArray, Value
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError, suggestion
 from hpobench_ordered.space.conditions import (
@@ -137,9 +138,19 @@ class SearchSpace:
         return hash((self.parameters, tuple(sorted(self.constants))))
 
     def __repr__(self) -> str:
-        lines = [f"  {p.name}: {p.describe()}" for p in self.parameters]
-        lines += [f"  {name}: always {value!r}" for name, value in self.constants.items()]
+        lines = []
+        for name, what, condition in self._described():
+            lines.append(f"  {name}: {what}" + (f", if {condition}" if condition else ""))
         return "SearchSpace(\n" + "\n".join(lines) + "\n)"
+
+    def _repr_html_(self) -> str:
+        columns = ("hyperparameter", "values", "active if")
+        return table(f"SearchSpace, {self.dimension} dimensions", columns, self._described())
+
+    def _described(self) -> list[tuple[str, str, str]]:
+        """Name, values and condition of every hyperparameter, constants last."""
+        tunable = [(p.name, p.describe(), self.describe_condition(p.name)) for p in self.parameters]
+        return tunable + [(name, f"always {x!r}", "") for name, x in self.constants.items()]
 
     @cached_property
     def size(self) -> float:

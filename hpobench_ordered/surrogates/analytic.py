@@ -11,15 +11,13 @@ the same way one by one and in arrays, and the result is the same bit by bit. Si
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.errors import ArtifactError
 
 X = TypeVar("X", float, FloatArray)
 """A number, or an array of them."""
@@ -54,22 +52,6 @@ class _Coefficients:
 
     def __reduce__(self) -> tuple[type[Self], tuple[FloatArray]]:
         return type(self), (self.coefficients,)
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the coefficients, as an array for an npz file without pickle."""
-        return {"coefficients": self.coefficients}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Build the surrogate from `to_arrays`' result.
-
-        Raises:
-            ArtifactError: The array is missing or has another shape.
-        """
-        try:
-            return cls(arrays["coefficients"])
-        except (KeyError, ValueError) as error:
-            raise ArtifactError(f"the arrays are not a function's: {error}") from error
 
     def _of(self, task: int) -> tuple[float, float, float]:
         if not 0 <= task < len(self._rows):

@@ -1,11 +1,24 @@
-"""What every surrogate offers."""
+"""What every surrogate offers, and what those say of themselves that artifacts store.
 
+Notation:
+    d   number of hyperparameters
+    T   number of tasks
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol, Self, runtime_checkable
+from dataclasses import dataclass
+from enum import Enum
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
+
+if TYPE_CHECKING:
+    from hpobench_ordered.space import SearchSpace
 
 
 @runtime_checkable
@@ -33,11 +46,117 @@ class Surrogate(Protocol):
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
         ...
 
+
+class SurrogateType(Enum):
+    """Kinds of surrogates that are stored as arrays, with where their classes are.
+
+    The classes are imported when they are used: their compiled kernels take a moment.
+
+    Examples:
+        >>> from hpobench_ordered import SurrogateType
+        >>> [kind.name for kind in SurrogateType]
+        ['TABLE', 'NEAREST', 'FOREST', 'PER_TASK']
+    """
+
+    TABLE = "hpobench_ordered.surrogates.table:TableSurrogate"
+    NEAREST = "hpobench_ordered.surrogates.nearest:NearestSurrogate"
+    FOREST = "hpobench_ordered.surrogates.forest:ForestSurrogate"
+    PER_TASK = "hpobench_ordered.surrogates.per_task:PerTaskSurrogate"
+
+    @property
+    def surrogate_class(self) -> "type[StoredSurrogate]":
+        """The class of this kind."""
+        module, name = self.value.split(":")
+        return cast("type[StoredSurrogate]", getattr(import_module(module), name))
+
+    def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> "StoredSurrogate":
+        """Build a surrogate of this kind from its arrays."""
+        return self.surrogate_class.from_arrays(arrays)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArray:
+    """What an array of a stored surrogate must be.
+
+    Attributes:
+        dimensions: Number of its dimensions; None for any.
+        types: Types that it may have.
+        may_be_nan: Whether it may hold what is not finite.
+    """
+
+    dimensions: int | None
+    types: tuple[type[np.generic], ...]
+    may_be_nan: bool = False
+
+
+class DescribedSurrogate(ABC):
+    """A surrogate that says of itself what a quality card says of it."""
+
+    @property
+    @abstractmethod
+    def kind(self) -> SurrogateType:
+        """What kind of model it is."""
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Number of hyperparameters, d."""
+
+    @property
+    @abstractmethod
+    def n_tasks(self) -> int:
+        """Number of tasks, T."""
+
+    @abstractmethod
+    def predict(self, values: FloatArray, task: int) -> FloatArray:
+        """See `Surrogate.predict`."""
+
+    @abstractmethod
+    def predict_one(self, row: FloatArray, task: int) -> float:
+        """See `Surrogate.predict_one`."""
+
+    def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
+        """All values that it can give on a task of a space; None where they are not listed."""
+        return None
+
+    def can_give(self, value: float, task: int) -> bool:
+        """Whether a value is one that it may give on a task, as far as that can be told."""
+        return True
+
+    def check_counts(self, evaluations: int, configurations: int) -> None:  # noqa: B027
+        """Check the numbers of a card, where they can be told from the surrogate.
+
+        Raises:
+            ValueError: They are others.
+        """
+
+
+class StoredSurrogate(DescribedSurrogate):
+    """A surrogate that is stored in an artifact, as arrays."""
+
+    STORED_AS: ClassVar[SurrogateType]
+    """What builds it again from its arrays."""
+    ARRAYS: ClassVar[Mapping[str, StoredArray]]
+    """Its arrays by name."""
+
+    @property
+    def kind(self) -> SurrogateType:
+        """What kind of model it is."""
+        return self.STORED_AS
+
+    @abstractmethod
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Everything the surrogate consists of, as arrays for an npz file without pickle."""
-        ...
 
     @classmethod
+    @abstractmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Build the surrogate from `to_arrays`' result."""
-        ...
+
+    @abstractmethod
+    def check_covers(self, space: "SearchSpace") -> None:
+        """Check that every configuration of a space has a finite value.
+
+        Raises:
+            ValueError: One may have none.
+        """

@@ -130,6 +130,7 @@ class Card:
         limits: Known limits, one sentence each.
         command: What made the artifact.
         versions: Versions of the software that made it, by package.
+        seed: Seed of folds, trees and searches; None where nothing is random.
         size: Bytes of the stored arrays; set when the artifact is written.
         comparisons: Further comparisons by name, as JSON.
     """
@@ -145,6 +146,7 @@ class Card:
     limits: tuple[str, ...]
     command: str
     versions: Mapping[str, str]
+    seed: int | None = None
     size: int = 0
     comparisons: Mapping[str, Any] = field(default_factory=dict)
 
@@ -191,6 +193,8 @@ class Card:
         counts = (self.evaluations, self.configurations, self.folds, self.size)
         if not all(type(count) is int and count >= 0 for count in counts):
             raise TypeError(f"numbers and sizes must be whole numbers, not {counts}")
+        if self.seed is not None and type(self.seed) is not int:
+            raise TypeError(f"the seed must be a whole number, not {self.seed!r}")
         if not all(isinstance(content, Mapping) for content in self.comparisons.values()):
             raise TypeError("every comparison must be an object")
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
 
 _TABLE_COLUMNS = 6
+_WIDEST = 1e150  # features of which the squared distance is a float
 
 
 class FeatureKind(IntEnum):
@@ -146,6 +147,24 @@ class Coding:
         """Number of leading columns of the values that the features need."""
         pairs = (f.operand for f in self.features if f.kind in _PAIRS)
         return 1 + max((*pairs, *(f.column for f in self.features)))
+
+    def check_finite(self, space: "SearchSpace") -> None:
+        """Check that every configuration of a space has finite features.
+
+        Raises:
+            ValueError: One may have none, and no nearest neighbour.
+        """
+        if self.width != space.dimension:
+            return  # refused where the dimensions are compared
+        for feature in self.features:
+            columns = [feature.column, *([feature.operand] if feature.kind in _PAIRS else [])]
+            parameters = [space.parameters[column] for column in columns]
+            logarithm = feature.kind in (*_PAIRS, FeatureKind.LOG)
+            if logarithm and any(parameter.lower <= 0 for parameter in parameters):
+                raise ValueError(f"{feature} is the logarithm of what may be 0")
+            widest = max(max(abs(p.lower), abs(p.upper), 1e3) for p in parameters)
+            if (widest + abs(feature.inactive) + abs(feature.mean)) / feature.scale > _WIDEST:
+                raise ValueError(f"{feature} is beyond all floats")
 
     def standardised(self, values: FloatArray) -> Self:
         """Standardise every feature by its mean and population standard deviation.

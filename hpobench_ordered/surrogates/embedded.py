@@ -6,28 +6,23 @@ Notation:
     D   number of hyperparameters of the whole search space
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpobench_ordered._typing import Config, FloatArray, Value
-from hpobench_ordered.errors import ArtifactError, InvalidConfigError, InvalidSpaceError
+from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conditions import Condition, parents
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.surrogates import SurrogateType
-from hpobench_ordered.surrogates.base import Surrogate
-
-_INNER = "inner."
+from hpobench_ordered.surrogates.base import DescribedSurrogate, Surrogate, SurrogateType
 
 
 @dataclass(frozen=True, eq=False)
-class EmbeddedSurrogate:
+class EmbeddedSurrogate(DescribedSurrogate):
     """The values of a surrogate where some hyperparameters are fixed and others have other ranges.
 
     A configuration of the part becomes one of the whole space: hyperparameters are matched by
@@ -81,6 +76,24 @@ class EmbeddedSurrogate:
         return self.part.dimension
 
     @property
+    def n_tasks(self) -> int:
+        """Number of tasks."""
+        return len(self.tasks)
+
+    @property
+    def kind(self) -> SurrogateType:
+        """What kind of model the surrogate on the whole space is."""
+        return self._described.kind
+
+    def can_give(self, value: float, task: int) -> bool:
+        """Whether the surrogate on the whole space may give a value."""
+        return self._described.can_give(value, self.tasks[task])
+
+    @property
+    def _described(self) -> DescribedSurrogate:
+        return cast("DescribedSurrogate", self.inner)
+
+    @property
     def _parameters(self) -> tuple[Parameter, ...]:
         return self.whole.parameters
 
@@ -113,43 +126,6 @@ class EmbeddedSurrogate:
         if not 0 <= task < len(self.tasks):
             raise IndexError(f"task {task} is not one of 0..{len(self.tasks) - 1}")
         return self.tasks[task]
-
-    # -- content -------------------------------------------------------------------------------
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """The inner surrogate's arrays and the embedding, for an npz file without pickle.
-
-        Raises:
-            ValueError: The inner surrogate is of no kind that is stored as arrays.
-        """
-        kind = type(self.inner)
-        spaces = {"whole": self.whole.to_json(), "part": self.part.to_json()}
-        return {
-            "kind": np.array(SurrogateType(f"{kind.__module__}:{kind.__qualname__}").name),
-            "embedding": np.array(json.dumps({**spaces, "fixed": dict(self.fixed)})),
-            "tasks": np.array(self.tasks, dtype=np.int64),
-            **{f"{_INNER}{name}": array for name, array in self.inner.to_arrays().items()},
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Build the surrogate from `to_arrays`' result.
-
-        Raises:
-            ArtifactError: An array is missing or does not fit the others.
-        """
-        inner = {n.removeprefix(_INNER): a for n, a in arrays.items() if n.startswith(_INNER)}
-        try:
-            embedding = json.loads(str(arrays["embedding"]))
-            return cls(
-                SurrogateType[str(arrays["kind"])].from_arrays(inner),
-                SearchSpace.from_json(embedding["whole"]),
-                SearchSpace.from_json(embedding["part"]),
-                embedding["fixed"],
-                tuple(arrays["tasks"].tolist()),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise ArtifactError(f"the arrays are not an embedded surrogate's: {error}") from error
 
 
 def _check_names(whole: SearchSpace, part: SearchSpace, fixed: Config) -> None:

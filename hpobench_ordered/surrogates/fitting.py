@@ -13,7 +13,7 @@ reaches the leaf that scikit-learn finds; predictions differ from its own by at 
 the codes, 1/131070 of the output's range.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.surrogates.coding import Coding
+from hpobench_ordered.surrogates.cross_validation import FOLDS, grouped_folds, out_of_fold
 from hpobench_ordered.surrogates.forest import LEAF, ForestSurrogate, TaskMix
 
 if TYPE_CHECKING:
@@ -63,6 +64,14 @@ class ForestRecipe:
     min_samples_leaf: int = 2
     max_features: float = 1.0
     output_weights: tuple[float, ...] | None = None
+
+    def describe(self) -> str:
+        """Say what the forest consists of: a piecewise constant function with plateaus."""
+        kind = "extremely randomised" if self.kind is TreeKind.EXTRA else "bagged"
+        leaves = "single configurations in leaves"
+        if self.min_samples_leaf > 1:
+            leaves = f"at least {self.min_samples_leaf} configurations a leaf"
+        return f"The average of {self.trees} {kind} trees, {leaves}: constant between splits."
 
 
 def fit_forest(
@@ -123,7 +132,7 @@ def cross_validate(
     coding: Coding,
     recipe: ForestRecipe,
     seed: int,
-    folds: int = 10,
+    folds: int = FOLDS,
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> FloatArray:
@@ -144,23 +153,19 @@ def cross_validate(
     Returns:
         Out-of-fold predictions, shape (n, K).
     """
-    predictions = np.empty(targets.shape)
-    for done, held_out in enumerate(_folds(len(values), folds, seed), start=1):
-        kept = np.setdiff1d(np.arange(len(values)), held_out)
-        forest = fit_forest(
-            values[kept], targets[kept], coding=coding, recipe=recipe, seed=seed, workers=workers
+
+    def fit(rows: IntArray) -> ForestSurrogate:
+        return fit_forest(
+            values[rows], targets[rows], coding=coding, recipe=recipe, seed=seed, workers=workers
         )
-        for output in range(targets.shape[1]):
-            predictions[held_out, output] = forest.predict(values[held_out], output)
-        if progress is not None:
-            progress(done, folds)
-    return predictions
 
-
-def _folds(n: int, folds: int, seed: int) -> Iterator[IntArray]:
-    if not 2 <= folds <= n:
-        raise ValueError(f"folds must be from 2 to {n}, got {folds}")
-    yield from np.array_split(np.random.default_rng(seed).permutation(n), folds)
+    return out_of_fold(
+        fit,
+        values,
+        grouped_folds(np.arange(len(values)), folds, np.random.default_rng(seed)),
+        outputs=targets.shape[1],
+        progress=progress,
+    )
 
 
 def _weights(recipe: ForestRecipe, outputs: int) -> FloatArray:

@@ -17,7 +17,7 @@ most half a step, 1/131070 of the output's range.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,15 @@ from numpy.typing import NDArray
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates._lazy import kernels
+from hpobench_ordered.surrogates.base import StoredArray, StoredSurrogate, SurrogateType
 from hpobench_ordered.surrogates.coding import Coding
+
+if TYPE_CHECKING:
+    from hpobench_ordered.space import SearchSpace
 
 LEAF = 255
 """Stored feature of a leaf."""
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,7 @@ def interpolate(fitted: Sequence[float], wanted: Sequence[float]) -> tuple[TaskM
 
 
 @dataclass(frozen=True, eq=False)
-class ForestSurrogate:
+class ForestSurrogate(StoredSurrogate):
     """An average of regression trees.
 
     Attributes:
@@ -89,6 +94,19 @@ class ForestSurrogate:
     Raises:
         ValueError: The arrays do not fit each other.
     """
+
+    STORED_AS = SurrogateType.FOREST
+    ARRAYS = {  # noqa: RUF012  # declared a ClassVar by the base class
+        "coding": StoredArray(2, (np.float64,)),
+        "nodes": StoredArray(1, (np.int32,)),
+        "feature": StoredArray(1, (np.uint8,)),
+        "threshold": StoredArray(1, (np.float32,)),
+        "codes": StoredArray(2, (np.uint16,)),
+        "offset": StoredArray(1, (np.float64,)),
+        "step": StoredArray(1, (np.float64,)),
+        "task_outputs": StoredArray(2, (np.int32,)),
+        "task_weights": StoredArray(1, (np.float64,)),
+    }
 
     coding: Coding
     nodes: NDArray[np.int32]
@@ -148,6 +166,44 @@ class ForestSurrogate:
     def dimension(self) -> int:
         """Number of hyperparameters, d."""
         return self.coding.width
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks, T."""
+        return len(self.tasks)
+
+    def check_covers(self, space: "SearchSpace") -> None:
+        """Check that no value is beyond all floats."""
+        if not all(0 <= mix.weight <= 1 for mix in self.tasks):
+            raise ValueError("the weight of an output is not between 0 and 1")
+        highest = self.offset + self.step * np.iinfo(np.uint16).max
+        if not np.isfinite(highest).all():
+            raise ValueError("a forest's values are beyond all floats")
+
+    def can_give(self, value: float, task: int) -> bool:
+        """Whether the leaves can sum up to a value of a task, and it is such a sum at all."""
+        mix, trees = self.tasks[task], len(self.nodes)
+        outputs = [(mix.low, 1.0 - mix.weight), (mix.high, mix.weight)]
+        # Every tree has one leaf more than inner nodes.
+        ends = np.cumsum((self.nodes + 1) // 2)[:-1]
+        starts = np.concatenate(([0], ends))
+        low = high = 0.0
+        for output, weight in outputs:
+            codes = self.codes[output].astype(np.float64)
+            extremes = (np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts))
+            least, most = (float(extreme.sum()) / trees for extreme in extremes)
+            low += weight * (self.offset[output] + self.step[output] * least)
+            high += weight * (self.offset[output] + self.step[output] * most)
+        slack = _ROUNDING * max(1.0, abs(value))
+        if not low - slack <= value <= high + slack:
+            return False
+        step = self.step[mix.low] / trees
+        if mix.low != mix.high or step == 0:
+            return True
+        offset = float(self.offset[mix.low])
+        steps = (value - offset) / step
+        rounding = 4 * np.finfo(np.float64).eps * max(abs(value), abs(offset)) / abs(step)
+        return bool(abs(steps - round(steps)) <= 1e-4 + rounding)
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,).

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates._lazy import kernels
+from hpobench_ordered.surrogates.base import StoredArray, StoredSurrogate, SurrogateType
 from hpobench_ordered.surrogates.coding import Coding, space_coding
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _LANES = 4  # of `_kernels`, which takes too long to import here
 
 
 @dataclass(frozen=True, eq=False)
-class NearestSurrogate:
+class NearestSurrogate(StoredSurrogate):
     """The evaluation of the most similar stored configuration.
 
     Attributes:
@@ -42,6 +43,9 @@ class NearestSurrogate:
     Raises:
         ValueError: The shapes do not fit, there are no points, or something is not finite.
     """
+
+    STORED_AS = SurrogateType.NEAREST
+    ARRAYS = dict.fromkeys(("coding", "points", "targets"), StoredArray(2, (np.float64,)))
 
     coding: Coding
     points: FloatArray
@@ -80,6 +84,20 @@ class NearestSurrogate:
     def dimension(self) -> int:
         """Number of hyperparameters, d."""
         return self.coding.width
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks, T."""
+        return int(self.targets.shape[1])
+
+    def check_covers(self, space: "SearchSpace") -> None:
+        """Check that no configuration has a feature that is not a number."""
+        self.coding.check_finite(space)
+
+    def known_values(self, task: int, space: "SearchSpace") -> FloatArray:
+        """The stored evaluations of a task."""
+        values: FloatArray = self.targets[:, task]
+        return values
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,).

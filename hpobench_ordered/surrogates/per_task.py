@@ -7,29 +7,23 @@ Notation:
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.surrogates import Surrogate, SurrogateType
+from hpobench_ordered.surrogates.base import StoredArray, StoredSurrogate, SurrogateType
+
+if TYPE_CHECKING:
+    from hpobench_ordered.space import SearchSpace
 
 _KIND = "kind"
 
 
-class SingleTask(Surrogate, Protocol):
-    """A surrogate of one task, which is task 0, that knows its dimension."""
-
-    @property
-    def dimension(self) -> int:
-        """Number of hyperparameters, d."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
-class PerTaskSurrogate:
+class PerTaskSurrogate(StoredSurrogate):
     """Surrogates of one kind, each of one task.
 
     Attributes:
@@ -39,13 +33,16 @@ class PerTaskSurrogate:
         ValueError: There are none, they are not of one stored kind, or their dimensions differ.
     """
 
-    models: tuple[SingleTask, ...]
+    STORED_AS = SurrogateType.PER_TASK
+    ARRAYS = {_KIND: StoredArray(0, (np.str_,))}  # noqa: RUF012  # a ClassVar in the base class
+
+    models: tuple[StoredSurrogate, ...]
     _predict_one: tuple[Callable[[FloatArray, int], float], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.models:
             raise ValueError("at least one task needs a surrogate")
-        kinds, dimensions = set(map(_kind, self.models)), {m.dimension for m in self.models}
+        kinds, dimensions = {m.STORED_AS for m in self.models}, {m.dimension for m in self.models}
         if len(kinds) > 1 or SurrogateType.PER_TASK in kinds:
             names = sorted(kind.name for kind in kinds)
             raise ValueError(
@@ -56,18 +53,38 @@ class PerTaskSurrogate:
         # A look-up less in what is called most.
         object.__setattr__(self, "_predict_one", tuple(m.predict_one for m in self.models))
 
-    def __reduce__(self) -> tuple[type[Self], tuple[tuple[SingleTask, ...]]]:
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[StoredSurrogate, ...]]]:
         return type(self), (self.models,)
 
     @property
     def kind(self) -> SurrogateType:
         """Kind of every one of them."""
-        return _kind(self.models[0])
+        return self.models[0].STORED_AS
 
     @property
     def dimension(self) -> int:
         """Number of hyperparameters, d."""
         return self.models[0].dimension
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks, T."""
+        return len(self.models)
+
+    def check_covers(self, space: "SearchSpace") -> None:
+        """Check that every task's surrogate covers the space."""
+        for model in self.models:
+            if model.n_tasks != 1:
+                raise ValueError(f"a task's surrogate has {model.n_tasks} tasks")
+            model.check_covers(space)
+
+    def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
+        """All values that the task's surrogate can give."""
+        return self.models[task].known_values(0, space)
+
+    def can_give(self, value: float, task: int) -> bool:
+        """Whether the task's surrogate may give a value."""
+        return self.models[task].can_give(value, 0)
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,).
@@ -109,15 +126,6 @@ class PerTaskSurrogate:
                 task, _, name = key.partition("/")
                 parts.setdefault(int(task), {})[name] = arrays[key]
             models = [kind.from_arrays(parts[task]) for task in range(len(parts))]
-            return cls(tuple(cast("list[SingleTask]", models)))
+            return cls(tuple(models))
         except (KeyError, ValueError) as error:
             raise ArtifactError(f"the arrays are not a surrogate a task: {error}") from error
-
-
-def _kind(model: Surrogate) -> SurrogateType:
-    """The kind whose class a surrogate is of.
-
-    Raises:
-        ValueError: It is none of the kinds that are stored.
-    """
-    return SurrogateType(f"{type(model).__module__}:{type(model).__qualname__}")

@@ -7,22 +7,27 @@ Notation:
     D           divisor: objective = code / D, codes being whole numbers
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import ArtifactError, InvalidConfigError
+from hpobench_ordered.surrogates.base import StoredArray, StoredSurrogate, SurrogateType
+
+if TYPE_CHECKING:
+    from hpobench_ordered.space import SearchSpace
 
 _DIVISORS = (1, 10, 100, 1000, 10_000)
 _CODE_TYPES = (np.int8, np.int16, np.int32)
 
 
 @dataclass(frozen=True, eq=False)
-class TableSurrogate:
+class TableSurrogate(StoredSurrogate):
     """The objective itself, tabulated over an integer grid.
 
     Attributes:
@@ -34,6 +39,13 @@ class TableSurrogate:
     Raises:
         ValueError: The shapes of `lower` and `codes` do not fit, or the divisor is not positive.
     """
+
+    STORED_AS = SurrogateType.TABLE
+    ARRAYS = {  # noqa: RUF012  # declared a ClassVar by the base class
+        "lower": StoredArray(1, (np.int64,)),
+        "codes": StoredArray(None, (np.int8, np.int16, np.int32, np.float64)),
+        "divisor": StoredArray(0, (np.int64,)),
+    }
 
     lower: tuple[int, ...]
     codes: NDArray[Any]
@@ -88,6 +100,35 @@ class TableSurrogate:
     def dimension(self) -> int:
         """Number of hyperparameters, d."""
         return len(self.lower)
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks, T."""
+        return len(self.codes)
+
+    def check_covers(self, space: "SearchSpace") -> None:
+        """Check that the space is no larger than the grid."""
+        grid = [(low, low + size - 1) for low, size in zip(self.lower, self.shape, strict=True)]
+        bounds = [(p.lower, p.upper) for p in space.parameters]
+        covers = all(a <= b and c <= d for (a, d), (b, c) in zip(grid, bounds, strict=False))
+        if not covers or space.conditions or not all(p.is_discrete for p in space.parameters):
+            raise ValueError(f"the table is one of {grid}, the search space is larger")
+
+    def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
+        """The whole table of a task; None if the space is smaller than the grid."""
+        if self.shape != tuple(p.size for p in space.parameters):
+            return None
+        values: FloatArray = self._flat[task]
+        return values
+
+    def check_counts(self, evaluations: int, configurations: int) -> None:
+        """Check that a card speaks of every entry of the table."""
+        size = math.prod(self.shape)
+        if (evaluations, configurations) != (self.n_tasks * size, size):
+            raise ValueError(
+                f"{evaluations} evaluations of {configurations} configurations, the table has "
+                f"{self.n_tasks * size} of {size}"
+            )
 
     @property
     def shape(self) -> tuple[int, ...]:

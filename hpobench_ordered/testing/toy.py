@@ -105,7 +105,7 @@ def toy_benchmark(
     return Benchmark.build(
         _definition(space, tasks, direction),
         surrogate="toy",
-        model=cast("Surrogate", model or ShiftedQuadratics(space, direction.sign)),
+        model=model or ShiftedQuadratics(space, direction.sign),
         best_values=[None] * tasks,
         previous=before,
     )

@@ -1,5 +1,6 @@
-"""Benchmarks from tables of evaluations of one's own."""
+"""Benchmarks made of the user's tables of evaluations."""
 
-from hpobench_ordered.user_benchmarks.making import from_evaluations, save
+from hpobench_ordered.user_benchmarks.making import from_evaluations
+from hpobench_ordered.user_benchmarks.saving import save
 
 __all__ = ["from_evaluations", "save"]

@@ -1,13 +1,12 @@
-"""From a table of evaluations to a benchmark, and from that to an artifact."""
+"""From a table of evaluations to a benchmark."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmark import (
     Benchmark,
     Definition,
@@ -15,28 +14,31 @@ from hpobench_ordered.benchmark import (
     Provenance,
     TaskDefinition,
 )
-from hpobench_ordered.errors import EvaluationsError
+from hpobench_ordered.errors import EvaluationsError, PoorSurrogateWarning, suggestion
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates import SurrogateType
-from hpobench_ordered.user_benchmarks.fitting import Fit, Table
+from hpobench_ordered.user_benchmarks.fitting import Averages, Fit
 from hpobench_ordered.user_benchmarks.reading import Columns, TaskEvaluations, read_frame
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
     from pandas import DataFrame
 
-    from hpobench_ordered.bundle import RawEvaluations
-    from hpobench_ordered.surrogates.card import Card, Figures
+    from hpobench_ordered.surrogates.card import Figures
 
 FEWEST = {SurrogateType.NEAREST: 2, SurrogateType.FOREST: 10}
 """Different configurations that a task needs, by the kinds of surrogates to choose from."""
 FOLDS = 10
+FEWEST_TO_JUDGE = 50
+"""Different configurations of every task from which on a surrogate's quality is judged."""
+CHANCE = 0.1
+"""Top-decile overlap of a surrogate that knows nothing."""
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """The rows of a table, which `Benchmark.recorded` gives, and what was made of them.
+class MadeFrom:
+    """What a benchmark was made of; as `Benchmark.recorded` it gives the evaluations.
 
     Attributes:
         evaluations: The evaluations of every task.
@@ -57,11 +59,11 @@ def from_evaluations(
     *,
     name: str,
     objective: str,
-    direction: Direction,
+    direction: Direction | str,
     task: str = "task",
     context: Sequence[str] = (),
     ordered: str | None = None,
-    surrogate: SurrogateType = SurrogateType.NEAREST,
+    surrogate: SurrogateType | str = SurrogateType.NEAREST,
     drop_invalid: bool = False,
     version: int = 1,
     summary: str = "",
@@ -95,16 +97,16 @@ def from_evaluations(
         space: The search space.
         name: Name of the benchmark.
         objective: Column of the objective's value, and the objective's name.
-        direction: Whether it is minimised or maximised.
+        direction: Whether it is minimised or maximised: "minimize", "maximize", or a `Direction`.
         task: Column of the task's name.
         context: Columns of numbers that are known of a task beforehand, constant on each.
-        ordered: The context that tasks are sorted by, ascending; without, tasks come in the order
+        ordered: The context that tasks are sorted by, ascending; default: tasks come in the order
             in which they first appear.
-        surrogate: `SurrogateType.NEAREST` or `SurrogateType.FOREST`, which needs the extra
-            `generate`.
-        drop_invalid: Leave out evaluations whose objective is not finite, instead of refusing.
+        surrogate: "nearest" or "forest", which needs the extra `generate`; or a `SurrogateType`.
+        drop_invalid: Leave out rows whose objective is not finite, or which are outside of the
+            search space, instead of refusing them.
         version: Version of the benchmark's values.
-        summary: One line; how much of what there is without.
+        summary: One line; default: the number of evaluations.
         unit: The objective's unit.
         provenance: Paper, source and licence of the evaluations.
         seed: Seed of the forest, of the search for its best values, and of the folds of the
@@ -112,9 +114,15 @@ def from_evaluations(
         workers: Number of threads that fit the forest.
 
     Raises:
+        InvalidNameError: The name of the benchmark, a task or the objective cannot be printed, or
+            be part of a file's name.
         EvaluationsError: Something in the table, or asked of it, cannot be used; the message says
             which column, row or task.
         MissingExtraError: A forest is asked for, and scikit-learn is not installed.
+
+    Warns:
+        PoorSurrogateWarning: Nearest neighbours do not tell good configurations from others, by a
+            cross-validation.
 
     Examples:
         >>> import pandas as pd
@@ -132,116 +140,88 @@ def from_evaluations(
         ...     ConfigurationSpace({"depth": (1, 9)}),
         ...     name="mine",
         ...     objective="error",
-        ...     direction=hbo.Direction.MINIMIZE,
+        ...     direction="minimize",
         ... )
         >>> [task.name for task in bench.tasks]
         ['small', 'large']
         >>> bench.task("large").evaluate({"depth": 9})
         0.1
     """
-    _check_choices(direction, context, surrogate)
+    if isinstance(context, str):
+        raise EvaluationsError(f"contexts are given as a list, such as [{context!r}]")
+    kind = _kind(surrogate)
     described = _search_space(space)
     columns = Columns(task, objective, tuple(context), ordered)
     read = read_frame(frame, described, columns, drop_invalid=drop_invalid)
-    tables = [Table.of(one.values, one.objective) for one in read]
-    _check_enough(read, tables, surrogate)
+    averages = tuple(Averages.of(one.values, one.objective) for one in read)
+    _check_enough(read, averages, kind)
     definition = Definition(
         name=name,
         version=version,
-        summary=summary or f"{sum(len(t.objective) for t in read)} evaluations of own tasks.",
+        summary=summary
+        or f"{sum(len(t.objective) for t in read)} evaluations of {len(read)} tasks.",
         space=described,
-        objective=Objective(objective, unit, direction),
+        objective=Objective(objective, unit, _direction(direction)),
         tasks=tuple(TaskDefinition(one.name, one.context) for one in read),
-        provenance=provenance or Provenance("not stated", "own evaluations", "not stated"),
+        provenance=provenance or Provenance("not stated", "evaluations of the user", "not stated"),
     )
-    fit = Fit(surrogate, described, seed, workers)
-    model = fit.surrogate(tables)
+    fit = Fit(kind, described, averages, seed, workers)
+    model = fit.surrogate()
+    if kind is SurrogateType.NEAREST:
+        _warn_if_poor(definition, fit)
     return Benchmark.build(
         definition,
-        surrogate=surrogate.name.lower(),
+        surrogate=kind.name.lower(),
         model=model,
-        best_values=fit.best_values(model, tables, definition.objective),
-        recorded=Rows(tuple(_history(one, definition.objective) for one in read), fit),
+        best_values=fit.best_values(model, definition.objective),
+        recorded=MadeFrom(tuple(_history(one, definition.objective) for one in read), fit),
     )
 
 
-def save(benchmark: Benchmark, folder: str | Path) -> Path:
-    """Write a benchmark that `from_evaluations` made as an artifact.
+def cross_validated(fit: Fit, definition: Definition, *, folds: int) -> "tuple[Figures, ...]":
+    """Quality of the surrogate on each task, by a cross-validation by configurations."""
+    from hpobench_ordered.surrogates.cross_validation import task_figures
 
-    It holds the surrogate, the evaluations, and a quality card of a cross-validation by
-    configurations. `hpobench_ordered.load` and `run` take the artifact's path; in the folder
-    `hpobench_ordered.registry.local_folder()` it is found by name.
-
-    Args:
-        benchmark: The benchmark.
-        folder: Folder of the artifact; its last part should be the benchmark's name.
-
-    Returns:
-        The folder.
-
-    Raises:
-        EvaluationsError: The benchmark was not made by `from_evaluations`.
-        ArtifactError: The folder cannot be written.
-
-    Examples:
-        >>> import tempfile
-        >>> import pandas as pd
-        >>> import hpobench_ordered as hbo
-        >>> from ConfigSpace import ConfigurationSpace
-        >>> frame = pd.DataFrame({"task": "a", "depth": range(1, 21), "error": range(20)})
-        >>> bench = hbo.from_evaluations(
-        ...     frame,
-        ...     ConfigurationSpace({"depth": (1, 20)}),
-        ...     name="mine",
-        ...     objective="error",
-        ...     direction=hbo.Direction.MINIMIZE,
-        ... )
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = hbo.save(bench, f"{folder}/mine")
-        ...     hbo.load(path).task("a").evaluate({"depth": 3})
-        2.0
-    """
-    from hpobench_ordered.bundle import BundledSurrogate, write_bundle
-
-    rows = benchmark.recorded
-    if not isinstance(rows, Rows):
-        raise EvaluationsError(f"{benchmark.id} was not made by from_evaluations")
-    card = _card(benchmark, rows)
-    model = benchmark.tasks[0]._surrogate  # that of all tasks
-    bundled = BundledSurrogate(
-        name=benchmark.surrogate,
-        type=SurrogateType(f"{type(model).__module__}:{type(model).__qualname__}"),
-        summary=card.limits[0],
-        model=model,
-        best_values=[cast("float", t.best_value) for t in benchmark.tasks],
-    )
-    definition = Definition(
-        name=benchmark.name,
-        version=benchmark.version,
-        summary=benchmark.summary,
-        space=benchmark.space,
-        objective=benchmark.objective,
-        tasks=tuple(TaskDefinition(t.name, t.context) for t in benchmark.tasks),
-        provenance=benchmark.provenance,
-    )
-    raw = [_raw(evaluations, benchmark.objective) for evaluations in rows.evaluations]
-    write_bundle(Path(folder), definition, [bundled], card, evaluations=raw)
-    return Path(folder)
-
-
-# -- internals -------------------------------------------------------------------------------------
-
-
-def _check_choices(direction: Direction, context: Sequence[str], surrogate: SurrogateType) -> None:
-    if not isinstance(direction, Direction):
-        raise EvaluationsError(
-            f"the direction is Direction.MINIMIZE or Direction.MAXIMIZE, got {direction!r}"
+    direction = definition.objective.direction
+    return tuple(
+        task_figures(task.name, averages.objective, predicted, direction)
+        for task, averages, predicted in zip(
+            definition.tasks, fit.averages, fit.cross_validate(folds=folds), strict=True
         )
-    if surrogate not in FEWEST:
-        names = " or ".join(f"SurrogateType.{kind.name}" for kind in FEWEST)
-        raise EvaluationsError(f"the surrogate is {names}, got {surrogate!r}")
-    if isinstance(context, str):
-        raise EvaluationsError(f"contexts are given as a list, such as [{context!r}]")
+    )
+
+
+def _warn_if_poor(definition: Definition, fit: Fit) -> None:
+    if min(map(len, fit.averages)) < FEWEST_TO_JUDGE:
+        return
+    figures = cross_validated(fit, definition, folds=FOLDS)
+    overlap = float(np.mean([task.top_decile for task in figures]))
+    if overlap <= CHANCE:
+        warnings.warn(
+            f"the nearest neighbours of {definition.name} tell good configurations from others no "
+            f"better than chance: a cross-validated top-decile overlap of {overlap:.2f}, on the "
+            'average of the tasks; try from_evaluations(..., surrogate="forest"), or more '
+            "evaluations",
+            PoorSurrogateWarning,
+            stacklevel=3,
+        )
+
+
+def _direction(choice: Direction | str) -> Direction:
+    if isinstance(choice, Direction):
+        return choice
+    allowed = [direction.value for direction in Direction]
+    if choice not in allowed:
+        raise EvaluationsError(f"unknown direction {choice!r}{suggestion(str(choice), allowed)}")
+    return Direction(choice)
+
+
+def _kind(choice: SurrogateType | str) -> SurrogateType:
+    by_name = {kind.name.lower(): kind for kind in FEWEST}
+    name = choice.name.lower() if isinstance(choice, SurrogateType) else choice
+    if name not in by_name:
+        raise EvaluationsError(f"unknown surrogate {name!r}{suggestion(str(name), by_name)}")
+    return by_name[name]
 
 
 def _search_space(given: "SearchSpace | ConfigurationSpace") -> SearchSpace:
@@ -256,10 +236,10 @@ def _search_space(given: "SearchSpace | ConfigurationSpace") -> SearchSpace:
 
 
 def _check_enough(
-    tasks: Sequence[TaskEvaluations], tables: Sequence[Table], kind: SurrogateType
+    tasks: Sequence[TaskEvaluations], averages: Sequence[Averages], kind: SurrogateType
 ) -> None:
     needed = FEWEST[kind]
-    few = [(len(t), task.name) for task, t in zip(tasks, tables, strict=True) if len(t) < needed]
+    few = [(len(t), task.name) for task, t in zip(tasks, averages, strict=True) if len(t) < needed]
     if few:
         count, name = min(few)
         raise EvaluationsError(
@@ -270,58 +250,3 @@ def _check_enough(
 
 def _history(task: TaskEvaluations, objective: Objective) -> Evaluations:
     return Evaluations(task.name, task.context, task.values, objective.losses(task.objective))
-
-
-def _raw(evaluations: Evaluations, objective: Objective) -> "RawEvaluations":
-    from hpobench_ordered.bundle import RawEvaluations
-
-    n = len(evaluations)
-    return RawEvaluations(
-        values=evaluations.values,
-        objective=objective.losses(evaluations.losses),
-        spread=np.full(n, np.nan),
-        training=np.arange(n),
-    )
-
-
-def _card(benchmark: Benchmark, rows: Rows) -> "Card":
-    from hpobench_ordered.generation._forest import NOT_OPTIMAL, describe_model
-    from hpobench_ordered.surrogates.card import Card, versions_of
-    from hpobench_ordered.surrogates.fitting import ForestRecipe
-
-    fit, objective = rows.fit, benchmark.objective
-    tables = [Table.of(e.values, objective.losses(e.losses)) for e in rows.evaluations]
-    folds = min(FOLDS, *map(len, tables))
-    limits = ["The value of the nearest configuration that was evaluated on the task."]
-    if fit.kind is SurrogateType.FOREST:
-        limits = [describe_model(ForestRecipe()), NOT_OPTIMAL]
-    values = np.concatenate([table.values for table in tables])
-    return Card(
-        benchmark=benchmark.name,
-        surrogate=fit.kind,
-        source=benchmark.provenance.source,
-        licence=benchmark.provenance.licence,
-        evaluations=sum(map(len, rows.evaluations)),
-        configurations=len(Table.of(values, np.zeros(len(values)))),
-        folds=folds,
-        figures=_figures(benchmark, tables, fit.cross_validate(tables, folds=folds)),
-        limits=tuple(limits),
-        command="hpobench_ordered.save",
-        versions=versions_of("hpobench-ordered", "numpy", "scikit-learn"),
-    )
-
-
-def _figures(
-    benchmark: Benchmark, tables: Sequence[Table], predicted: Sequence[FloatArray]
-) -> "tuple[Figures, ...]":
-    from hpobench_ordered.surrogates.card import figures
-
-    found: list[Figures] = []
-    for task, table, values in zip(benchmark.tasks, tables, predicted, strict=True):
-        found += figures(
-            table.objective[:, None],
-            values[:, None],
-            names=[task.name],
-            direction=benchmark.objective.direction,
-        )
-    return tuple(found)

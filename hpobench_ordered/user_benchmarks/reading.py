@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.errors import EvaluationsError, InvalidConfigError, suggestion
@@ -52,6 +53,9 @@ class TaskEvaluations:
     values: FloatArray
     objective: FloatArray
 
+    def __len__(self) -> int:
+        return len(self.objective)
+
 
 def read_frame(
     frame: "DataFrame", space: SearchSpace, columns: Columns, *, drop_invalid: bool
@@ -62,7 +66,8 @@ def read_frame(
         frame: The table; columns that are neither named nor a hyperparameter's are ignored.
         space: The search space.
         columns: Which columns are what.
-        drop_invalid: Leave out evaluations whose objective is not finite.
+        drop_invalid: Leave out rows whose objective is not finite, or which are outside of the
+            search space.
 
     Returns:
         The evaluations of every task, in the order of the tasks.
@@ -72,27 +77,27 @@ def read_frame(
             outside of the search space; a context is not constant on a task.
     """
     _check_columns(frame, space, columns)
+    if drop_invalid:
+        frame = frame[_is_usable(frame, space, columns)]
+        if frame.empty:
+            raise EvaluationsError("no row of the table can be used")
     rows_of = _rows_of_tasks(frame, columns.task)
     contexts = _contexts(frame, columns, rows_of)
     values = _values(frame, space)
     objective = _numbers(frame, columns.objective)
     finite = np.isfinite(objective)
-    if not (finite.all() or drop_invalid):
+    if not finite.all():
         raise EvaluationsError(
             f"column {columns.objective!r} is not finite in {(~finite).sum()} of {len(frame)} "
             f"rows, the first being row {np.argmin(finite)}; drop_invalid=True leaves them out"
         )
-    kept = {name: rows[finite[rows]] for name, rows in rows_of.items()}
     tasks = [
         TaskEvaluations(name, contexts[name], values[rows], objective[rows])
-        for name, rows in kept.items()
+        for name, rows in rows_of.items()
     ]
     if columns.ordered is not None:
         tasks.sort(key=lambda t: t.context[str(columns.ordered)])
     return tuple(tasks)
-
-
-# -- internals -------------------------------------------------------------------------------------
 
 
 def _check_columns(frame: "DataFrame", space: SearchSpace, columns: Columns) -> None:
@@ -152,15 +157,30 @@ def _contexts(
     return contexts
 
 
+def _configs(frame: "DataFrame", space: SearchSpace) -> "DataFrame":
+    return frame[[name for name in (*space.names, *space.constants) if name in frame.columns]]
+
+
+def _is_usable(frame: "DataFrame", space: SearchSpace, columns: Columns) -> NDArray[np.bool_]:
+    """Whether a row has a finite objective and is a configuration of the space, (n,)."""
+    usable = np.isfinite(_numbers(frame, columns.objective))
+    configs = _configs(frame, space)
+    try:
+        space.values(configs)
+    except InvalidConfigError:
+        usable &= [_is_valid(config, space) for config in configs.to_dict("records")]
+    return usable
+
+
 def _values(frame: "DataFrame", space: SearchSpace) -> FloatArray:
-    names = [name for name in (*space.names, *space.constants) if name in frame.columns]
-    configs = frame[names]
+    configs = _configs(frame, space)
     try:
         return space.values(configs)
     except InvalidConfigError as error:
         bad = sum(not _is_valid(config, space) for config in configs.to_dict("records"))
         raise EvaluationsError(
-            f"{error}; {bad} of {len(frame)} rows are no configurations of the search space"
+            f"{error}; {bad} of {len(frame)} rows are no configurations of the search "
+            "space; drop_invalid=True leaves them out"
         ) from None
 
 

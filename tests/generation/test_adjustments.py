@@ -23,13 +23,13 @@ from hpobench_ordered.bundle import (
 )
 from hpobench_ordered.errors import ArtifactError, ExperimentError
 from hpobench_ordered.generation import adjustments
-from hpobench_ordered.generation._best import best_known
 from hpobench_ordered.generation.adjustments import GENERATORS, generate
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.specs import BenchmarkSpec
 from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.surrogates.card import Card, Figures
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
@@ -62,7 +62,7 @@ def write_flow(folder: Path, adjustment: SpaceAdjustment, *, shift: float = 0.0)
         tasks=tuple(TaskDefinition(task, {"n_rows": 10.0 * int(task)}) for task in TASKS),
         provenance=Provenance("nobody (2000)", "made up", "none"),
     )
-    surrogate = BundledSurrogate("forest", SurrogateType.FOREST, "Made up.", forest, [1.0] * 4)
+    surrogate = BundledSurrogate("forest", "Made up.", forest, [1.0] * 4)
     card = Card(
         benchmark=defined.name,
         surrogate=SurrogateType.FOREST,

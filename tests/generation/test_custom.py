@@ -27,7 +27,6 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.generation import _forest
 from hpobench_ordered.generation import _mnist as mnist
-from hpobench_ordered.generation._best import best_known
 from hpobench_ordered.generation._custom import training
 from hpobench_ordered.generation._custom.data import DataSet, read_data
 from hpobench_ordered.generation._custom.model import Model, kind_of_estimator
@@ -50,6 +49,7 @@ from hpobench_ordered.generation._xgboost_training import AS_PUBLISHED, XGBoostT
 from hpobench_ordered.generation.custom import Custom, generate_custom
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.registry import LOCAL_VARIABLE, generators
+from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.testing import check_benchmark
 
 TREE = "sklearn.tree:DecisionTreeClassifier"

@@ -25,7 +25,6 @@ from hpobench_ordered.errors import (
     UnknownNameError,
 )
 from hpobench_ordered.generation import _per_task, openml_flows
-from hpobench_ordered.generation._best import best_known
 from hpobench_ordered.generation._flows.datasets import ClassificationData
 from hpobench_ordered.generation._openml import tasks as openml_tasks
 from hpobench_ordered.generation._openml.client import Connection
@@ -37,10 +36,11 @@ from hpobench_ordered.generation._openml.tasks import (
     ranger_converters,
     svm_converters,
 )
-from hpobench_ordered.generation._per_task import grouped_folds
 from hpobench_ordered.generation._raw import About, read_raw, write_raw
 from hpobench_ordered.generation.base import Generator
 from hpobench_ordered.registry import LOCAL_VARIABLE, benchmark_spec, local_folder
+from hpobench_ordered.surrogates.best import best_known
+from hpobench_ordered.surrogates.cross_validation import grouped_folds
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.testing import check_benchmark
 

@@ -13,7 +13,7 @@ from hpobench_ordered.benchmarks.xgboost_mnist import NAME, SIZES, space
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation import _xgboost_comparison as comparison
 from hpobench_ordered.generation import xgboost_mnist
-from hpobench_ordered.generation._forest import Evaluations
+from hpobench_ordered.generation._forest import ForestSource
 
 (GENERATOR,) = xgboost_mnist.GENERATORS
 
@@ -34,11 +34,11 @@ def trained() -> list[int]:
 @pytest.fixture
 def fitted(
     published: tuple[np.ndarray, np.ndarray], trained: list[int], monkeypatch: pytest.MonkeyPatch
-) -> list[Evaluations]:
+) -> list[ForestSource]:
     """What forests would have been fitted to."""
-    seen: list[Evaluations] = []
+    seen: list[ForestSource] = []
 
-    def write_forest(request: Any, defined: Any, evaluations: Evaluations, **_: Any) -> Path:
+    def write_forest(request: Any, defined: Any, evaluations: ForestSource, **_: Any) -> Path:
         assert len(defined.tasks) == evaluations.targets.shape[1]
         seen.append(evaluations)
         return request.folder
@@ -59,7 +59,7 @@ def fitted(
 
 
 def test_published_evaluations_come_with_the_packaged_comparison(
-    fitted: list[Evaluations], tmp_path: Path
+    fitted: list[ForestSource], tmp_path: Path
 ) -> None:
     (tmp_path / "x-comparison.json").write_text("{}")  # what lies beside does not matter
     GENERATOR.generate(tmp_path / "x")
@@ -70,14 +70,14 @@ def test_published_evaluations_come_with_the_packaged_comparison(
 
 @pytest.mark.parametrize("option", [{"sizes": [56]}, {"configurations": 20}])
 def test_published_evaluations_are_taken_whole(
-    fitted: list[Evaluations], tmp_path: Path, option: dict[str, Any]
+    fitted: list[ForestSource], tmp_path: Path, option: dict[str, Any]
 ) -> None:
     with pytest.raises(ExperimentError, match="it takes --from, --seed, --workers"):
         GENERATOR.generate(tmp_path / "x", **option)
     assert not fitted
 
 
-def test_training_on_some_sizes(fitted: list[Evaluations], tmp_path: Path) -> None:
+def test_training_on_some_sizes(fitted: list[ForestSource], tmp_path: Path) -> None:
     GENERATOR.generate(
         tmp_path / "x", source="train", sizes=[155, 56, 155], configurations=12, seed=3
     )
@@ -102,7 +102,7 @@ def test_training_on_some_sizes(fitted: list[Evaluations], tmp_path: Path) -> No
     ],
 )
 def test_impossible_requests_are_refused_before_training(
-    fitted: list[Evaluations],
+    fitted: list[ForestSource],
     trained: list[int],
     tmp_path: Path,
     source: str,
@@ -116,7 +116,7 @@ def test_impossible_requests_are_refused_before_training(
 
 @pytest.mark.parametrize("count", [3, 20, 40])
 def test_comparison(
-    fitted: list[Evaluations], trained: list[int], tmp_path: Path, count: int
+    fitted: list[ForestSource], trained: list[int], tmp_path: Path, count: int
 ) -> None:
     written = GENERATOR.generate(
         tmp_path / "out" / NAME, source="compare", configurations=count, sizes=[56, 155]

@@ -13,7 +13,6 @@ from hpobench_ordered.benchmarks.yahpo import FRACTIONS, PAPER_BENCHMARKS, SPECS
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
 from hpobench_ordered.files import file_sha256
 from hpobench_ordered.generation import _forest, yahpo
-from hpobench_ordered.generation._best import best_known
 from hpobench_ordered.generation.base import Generator, Request
 from hpobench_ordered.generation.yahpo import (
     GENERATORS,
@@ -23,6 +22,7 @@ from hpobench_ordered.generation.yahpo import (
 )
 from hpobench_ordered.registry import load
 from hpobench_ordered.remote import CACHE_VARIABLE
+from hpobench_ordered.surrogates.best import best_known
 
 PUBLISHED = [(s, i) for s, i in PAPER_BENCHMARKS if s != "ranger"]
 FIVE = (0.05, 0.25, 0.5, 0.75, 1.0)

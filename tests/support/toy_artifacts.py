@@ -85,9 +85,9 @@ def write_artifact(folder: Path) -> Path:
         provenance=Provenance("none", "nowhere", "CC0"),
     )
     bundled = []
-    for name, (kind, model) in surrogates().items():
+    for name, (_, model) in surrogates().items():
         best = [float(model.predict(values(), task).min()) for task in range(2)]
-        bundled.append(BundledSurrogate(name, kind, "One.", model, best))
+        bundled.append(BundledSurrogate(name, "One.", model, best))
     card = Card(
         benchmark="toy",
         surrogate=SurrogateType.FOREST,

@@ -1,8 +1,6 @@
-import io
 import math
 import pickle
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpobench_ordered._typing import Config, Value
-from hpobench_ordered.errors import ArtifactError, InvalidConfigError, InvalidSpaceError
+from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conditions import Compare, Comparison
 from hpobench_ordered.space.parameters import Parameter
@@ -106,21 +104,13 @@ def test_a_forest_gives_the_same_alone_in_batches_and_after_copying(
     part, fixed = chosen
     embedded = EmbeddedSurrogate(forest, WHOLE, part, fixed, (2, 0))
     values = part.decode(part.sample_unit(np.random.default_rng(seed), 20))
-    for copy in (embedded, pickle.loads(pickle.dumps(embedded)), through_npz(embedded)):
+    for copy in (embedded, pickle.loads(pickle.dumps(embedded))):
         assert isinstance(copy, Surrogate)
         assert copy.dimension == part.dimension
         for task in (0, 1):
             batch = copy.predict(values, task).tolist()
             assert batch == embedded.predict(values, task).tolist()
             assert [copy.predict_one(row, task) for row in values] == batch
-
-
-def through_npz(embedded: EmbeddedSurrogate) -> EmbeddedSurrogate:
-    file = io.BytesIO()
-    np.savez(file, allow_pickle=False, **embedded.to_arrays())
-    file.seek(0)
-    with np.load(file, allow_pickle=False) as arrays:
-        return EmbeddedSurrogate.from_arrays(dict(arrays))
 
 
 REST: Config = {"coef0": 0.5, "degree": 3, "units": 32}
@@ -194,21 +184,3 @@ def test_unknown_tasks_are_refused(forest: Surrogate, task: int) -> None:
         embedded.predict(np.array([[1.0]]), task)
     with pytest.raises(IndexError, match=r"0\.\.0"):
         embedded.predict_one(np.array([1.0]), task)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"kind": np.array("GUESS")}, {"embedding": np.array("{")}, {"tasks": None}],
-)
-def test_arrays_that_do_not_fit_are_refused(forest: Surrogate, change: dict[str, Any]) -> None:
-    embedded = EmbeddedSurrogate(forest, WHOLE, part(WHOLE["cost"], kernel="linear"), REST, (2,))
-    arrays = {k: v for k, v in (embedded.to_arrays() | change).items() if v is not None}
-    with pytest.raises(ArtifactError, match="not an embedded surrogate's"):
-        EmbeddedSurrogate.from_arrays(arrays)
-
-
-def test_a_surrogate_that_is_not_stored_as_arrays_says_so() -> None:
-    space = part(WHOLE["cost"], kernel="linear")
-    embedded = EmbeddedSurrogate(Checksum(), WHOLE, space, REST, (0,))
-    with pytest.raises(ValueError, match="SurrogateType"):
-        embedded.to_arrays()

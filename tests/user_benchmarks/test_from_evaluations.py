@@ -1,6 +1,8 @@
 """Benchmarks from tables of evaluations: what they evaluate to, keep, refuse and save."""
 
 import pickle
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,18 @@ from sklearn.neighbors import KNeighborsRegressor
 
 import hpobench_ordered as hbo
 from hpobench_ordered import SearchSpace
-from hpobench_ordered.benchmark import Benchmark, Provenance
+from hpobench_ordered.benchmark import Benchmark, Evaluations, Provenance
 from hpobench_ordered.bundle import read_card
-from hpobench_ordered.errors import EvaluationsError
+from hpobench_ordered.errors import (
+    ArtifactError,
+    EvaluationsError,
+    InvalidNameError,
+    PoorSurrogateWarning,
+)
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates import SurrogateType, _stored
 from hpobench_ordered.surrogates.card import r_squared
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe, cross_validate
@@ -28,7 +35,7 @@ from hpobench_ordered.surrogates.nearest import NearestSurrogate
 from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
 from hpobench_ordered.testing import check_benchmark
 from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark
-from hpobench_ordered.user_benchmarks.making import from_evaluations, save
+from hpobench_ordered.user_benchmarks import from_evaluations, save
 
 SPACES = {"numbers": numeric_space(), "conditions": conditional_space()}
 
@@ -57,6 +64,11 @@ def make(frame: pd.DataFrame, space: SearchSpace, **options: Any) -> Benchmark:
         "ordered": "size",
     }
     return from_evaluations(frame, space, **(usual | options))
+
+
+def recorded(benchmark: Benchmark) -> Sequence[Evaluations]:
+    assert benchmark.recorded is not None
+    return benchmark.recorded()
 
 
 def model_of(benchmark: Benchmark) -> object:
@@ -228,7 +240,7 @@ def test_whatever_says_what_the_benchmark_is() -> None:
     assert (benchmark.objective.name, benchmark.objective.unit) == ("error", "%")
     assert benchmark.provenance == provenance
     assert benchmark.tasks[1].context == {"share": 0.25, "size": 100.0}
-    assert make(frame, space).summary == "90 evaluations of own tasks."
+    assert make(frame, space).summary == "90 evaluations of 3 tasks."
 
 
 def test_a_configspace_is_taken_too() -> None:
@@ -282,9 +294,10 @@ def test_every_type_a_table_may_hold() -> None:
         (lambda f: f, {"task": "kind"}, "'kind' is a hyperparameter; it cannot be the task"),
         (lambda f: f, {"task": "fixed"}, "'fixed' is a hyperparameter; it cannot be the task"),
         (lambda f: f, {"objective": "size"}, "'size' is the objective, and nothing else"),
-        (lambda f: f, {"direction": "minimise"}, "Direction.MINIMIZE or .*, got 'minimise'"),
-        (lambda f: f, {"surrogate": SurrogateType.TABLE}, "SurrogateType.NEAREST or .*TABLE"),
-        (lambda f: f, {"surrogate": "nearest"}, "got 'nearest'"),
+        (lambda f: f, {"direction": "minimise"}, "direction 'minimise'; did you mean 'minimize'"),
+        (lambda f: f, {"surrogate": SurrogateType.TABLE}, "'table'; choose from 'forest', 'near"),
+        (lambda f: f, {"surrogate": "nearset"}, "'nearset'; did you mean 'nearest'"),
+        (lambda f: f.assign(n=60), {"drop_invalid": True}, "no row of the table can be used"),
         (lambda f: f.head(0), {}, "no rows"),
         (lambda f: f.to_numpy(), {}, "a DataFrame is expected, got ndarray"),
         (lambda f: pd.concat([f, f[["x"]]], axis=1), {}, "several columns 'x'"),
@@ -322,9 +335,11 @@ def test_failed_evaluations_are_dropped_only_if_asked() -> None:
     frame.iloc[[4, 5, 50], frame.columns.get_loc("error")] = [np.nan, np.inf, -np.inf]
     with pytest.raises(EvaluationsError, match=r"not finite in 3 of 90 rows, .* row 4; drop_in"):
         make(frame, space)
+    outside = frame.copy()
+    outside.iloc[[7, 40], outside.columns.get_loc("x")] = [5.5, np.nan]
+    assert sum(map(len, recorded(make(outside, space, drop_invalid=True)))) == 85
     benchmark = make(frame, space, drop_invalid=True)
-    assert benchmark.recorded is not None
-    assert sum(map(len, benchmark.recorded())) == 87
+    assert sum(map(len, recorded(benchmark))) == 87
     without = make(frame[np.isfinite(frame["error"])], space)
     x = space.decode(space.sample_unit(np.random.default_rng(0), 50))
     for one, other in zip(benchmark.tasks, without.tasks, strict=True):
@@ -339,8 +354,7 @@ def test_tasks_need_some_evaluations(kind: str, needed: int) -> None:
     repeated = pd.concat([few, few[few["task"] == "t1"]])
     failed = frame.copy()
     failed.loc[frame[frame["task"] == "t1"].index[needed - 1 :], "error"] = np.nan
-    all_failed = frame.assign(error=frame["error"].where(frame["task"] != "t1"))
-    for table in (few, repeated, failed, all_failed):
+    for table in (few, repeated, failed):
         with pytest.raises(EvaluationsError, match=rf"{needed} .* 1 of 3 tasks .* 't1' with"):
             make(table, space, surrogate=SurrogateType[kind], drop_invalid=True)
 
@@ -416,9 +430,86 @@ def test_cross_validation_learns_nothing_from_other_tasks(tmp_path: Path, kind: 
     one = pd.DataFrame({"x": rng.random(80), "error": rng.normal(size=80)})
     frame = pd.concat([one.assign(task=t).sample(frac=1, random_state=t) for t in range(3)])
     surrogate = SurrogateType[kind]
-    made = make(frame, space, context=(), ordered=None, surrogate=surrogate)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PoorSurrogateWarning)
+        made = make(frame, space, context=(), ordered=None, surrogate=surrogate)
     card = read_card(benchmark_spec(save(made, tmp_path / "mine")).artifact)  # type: ignore[arg-type]
     assert all(figures.r2 < 0.3 and abs(figures.spearman) < 0.4 for figures in card.figures)
+
+
+def test_direction_and_surrogate_may_be_text() -> None:
+    frame = evaluations(numeric_space())
+    best = make(frame, numeric_space(), direction="maximize", surrogate="nearest").tasks[0]
+    assert best.best_value == frame[frame["task"] == "t0"]["error"].max()
+
+
+def test_nearest_neighbours_that_know_nothing_are_reported() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.random(80), "error": rng.normal(size=80), "task": "a"})
+    space = SearchSpace([Parameter.number("x", 0, 1)])
+    with pytest.warns(PoorSurrogateWarning, match=r"overlap of 0\.\d\d.*surrogate=\"forest\""):
+        make(frame, space, context=(), ordered=None)
+
+
+@pytest.mark.parametrize("name", ["a\x1b[2Jb", "x" * 300, " ", "two\nlines", 7])
+def test_names_that_cannot_be_printed_or_filed_are_refused(name: Any) -> None:
+    with pytest.raises(InvalidNameError) as error:
+        make(evaluations(numeric_space()), numeric_space(), name=name)
+    assert str(error.value).isprintable()
+    frame = evaluations(numeric_space())
+    if name != 7:
+        with pytest.raises(InvalidNameError):
+            make(frame.assign(task=frame["task"] + name.replace(" ", "\t")), numeric_space())
+
+
+def test_what_is_saved_is_not_replaced_by_other_content(tmp_path: Path) -> None:
+    space, folder = numeric_space(), tmp_path / "mine"
+    first = make(evaluations(space), space)
+    save(first, folder)
+    digest = benchmark_spec(folder).content
+    save(first, folder)  # the same content
+    other = make(evaluations(space, seed=1), space)
+    with pytest.raises(EvaluationsError, match=r"mine@1 with other .*version=2.*overwrite=True"):
+        save(other, folder)
+    renamed = make(evaluations(space, seed=1), space, name="yours", version=2)
+    with pytest.raises(EvaluationsError, match="choose another folder"):
+        save(renamed, folder)
+    assert benchmark_spec(folder).content == digest
+    save(make(evaluations(space, seed=1), space, version=2), folder)
+    assert hbo.load(folder).id == "mine@2"
+    save(first, folder, overwrite=True)
+    assert hbo.load(folder).id == "mine@1"
+
+
+def test_what_could_not_be_loaded_is_not_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_stored, "MAX_POINTS", 80)
+    made = make(evaluations(numeric_space()), numeric_space())
+    with pytest.raises(ArtifactError, match=r"not written, .* more than 80 points"):
+        save(made, tmp_path / "mine")
+    assert not (tmp_path / "mine").exists()
+
+
+@pytest.mark.slow
+def test_large_tables_are_saved_and_loaded(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random(600_000)
+    frame = pd.DataFrame({"x": x, "error": x**2, "task": "a"})
+    space = SearchSpace([Parameter.number("x", 0, 1)])
+    folder = save(make(frame, space, context=(), ordered=None), tmp_path / "mine")
+    assert hbo.load(folder).tasks[0].evaluate({"x": x[7]}) == x[7] ** 2
+
+
+def test_a_benchmark_says_what_it_was_loaded_from(tmp_path: Path) -> None:
+    made = make(evaluations(numeric_space()), numeric_space())
+    assert (made.source, made.identity) == ("", "")
+    folder = save(made, tmp_path / "mine")
+    loaded = hbo.load(folder)
+    assert loaded.identity == f"mine@1+{benchmark_spec(folder).content[:12]}"
+    again = hbo.load(loaded.source)
+    assert (again.source, again.identity) == (loaded.source, loaded.identity)
+    assert hbo.load("newsvendor").identity == hbo.load("newsvendor").source == "newsvendor@1"
 
 
 def test_other_benchmarks_are_not_saved(tmp_path: Path) -> None:

@@ -5,10 +5,11 @@ Notation:
     d   number of hyperparameters
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.generation.base import Progress, silent
 from hpobench_ordered.objective import Objective
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind
@@ -16,6 +17,10 @@ from hpobench_ordered.surrogates.base import Surrogate
 
 DRAWS = 200_000
 """Configurations drawn at random, the same for all tasks."""
+NOT_OPTIMAL = (
+    f"Best known values are the best of {DRAWS} random configurations, the fitted ones and a local "
+    "refinement, on the forest itself; a longer search may find better ones."
+)
 INCUMBENTS = 64
 """Configurations kept from round to round."""
 NEIGHBOURS = 32
@@ -31,7 +36,7 @@ def best_known(
     *,
     n_tasks: int,
     rng: np.random.Generator,
-    progress: Progress = silent,
+    progress: Callable[[str, int, int], None] | None = None,
     known: FloatArray | None = None,
     draws: int = DRAWS,
 ) -> list[float]:
@@ -68,7 +73,8 @@ def best_known(
                 np.concatenate([kept, moved]), np.concatenate([kept_losses, losses])
             )
         best.append(objective.loss(float(kept_losses[0])))
-        progress("best values", task + 1, n_tasks)
+        if progress is not None:
+            progress("best values", task + 1, n_tasks)
     return best
 
 

@@ -1,0 +1,161 @@
+"""From a benchmark that was made of a table to an artifact."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from hpobench_ordered.artifact import Artifact, is_artifact
+from hpobench_ordered.benchmark import Benchmark, Definition, Evaluations, TaskDefinition
+from hpobench_ordered.bundle import (
+    EVALUATIONS,
+    BundledSurrogate,
+    RawEvaluations,
+    read_card,
+    read_definition,
+    read_evaluations,
+    write_bundle,
+)
+from hpobench_ordered.errors import EvaluationsError
+from hpobench_ordered.objective import Objective
+from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates.best import NOT_OPTIMAL
+from hpobench_ordered.surrogates.card import Card, versions_of
+from hpobench_ordered.user_benchmarks.fitting import Averages, Fit
+from hpobench_ordered.user_benchmarks.making import FOLDS, MadeFrom, cross_validated
+
+
+def save(benchmark: Benchmark, folder: str | Path, *, overwrite: bool = False) -> Path:
+    """Write a benchmark that `from_evaluations` made as an artifact.
+
+    It holds the surrogate, the evaluations, and a quality card of a cross-validation by
+    configurations. `hpobench_ordered.load` and `run` take the artifact's path; in the folder
+    `hpobench_ordered.registry.local_folder()` it is found by name.
+
+    Args:
+        benchmark: The benchmark.
+        folder: Folder of the artifact; its last part should be the benchmark's name. An earlier
+            version of the benchmark there is replaced; a folder that holds the same benchmark is
+            left as it is.
+        overwrite: Replace whatever benchmark is there.
+
+    Returns:
+        The folder.
+
+    Raises:
+        EvaluationsError: The benchmark was not made by `from_evaluations`, or the folder holds
+            another one, such as the same version with other content.
+        ArtifactError: The folder cannot be written, or what it would hold could not be loaded: it
+            is too large.
+
+    Examples:
+        >>> import tempfile
+        >>> import pandas as pd
+        >>> import hpobench_ordered as hbo
+        >>> from ConfigSpace import ConfigurationSpace
+        >>> frame = pd.DataFrame({"task": "a", "depth": range(1, 21), "error": range(20)})
+        >>> bench = hbo.from_evaluations(
+        ...     frame,
+        ...     ConfigurationSpace({"depth": (1, 20)}),
+        ...     name="mine",
+        ...     objective="error",
+        ...     direction="minimize",
+        ... )
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = hbo.save(bench, f"{folder}/mine")
+        ...     hbo.load(path).task("a").evaluate({"depth": 3})
+        2.0
+    """
+    made_from = benchmark.recorded
+    if not isinstance(made_from, MadeFrom):
+        raise EvaluationsError(f"{benchmark.id} was not made by from_evaluations")
+    folder = Path(folder)
+    definition = _definition(benchmark)
+    raw = [_raw(evaluations, benchmark.objective) for evaluations in made_from.evaluations]
+    if is_artifact(folder) and not overwrite:
+        if _is_same(folder, definition, raw, made_from.fit):
+            return folder
+        _check_replaceable(folder, definition)
+    card = _card(definition, raw, made_from.fit)
+    bundled = BundledSurrogate(
+        name=benchmark.surrogate,
+        summary=card.limits[0],
+        model=made_from.fit.surrogate(),
+        best_values=[cast("float", task.best_value) for task in benchmark.tasks],
+    )
+    write_bundle(folder, definition, [bundled], card, evaluations=raw)
+    return folder
+
+
+def _definition(benchmark: Benchmark) -> Definition:
+    return Definition(
+        name=benchmark.name,
+        version=benchmark.version,
+        summary=benchmark.summary,
+        space=benchmark.space,
+        objective=benchmark.objective,
+        tasks=tuple(TaskDefinition(t.name, t.context) for t in benchmark.tasks),
+        provenance=benchmark.provenance,
+    )
+
+
+def _is_same(folder: Path, definition: Definition, raw: Sequence[RawEvaluations], fit: Fit) -> bool:
+    """Whether a folder holds the same evaluations with a surrogate fitted in the same way."""
+    artifact = Artifact(folder)
+    if EVALUATIONS not in artifact.sums() or read_definition(artifact) != definition:
+        return False
+    card = read_card(artifact)
+    return (card.surrogate, card.seed) == (fit.kind, fit.seed) and all(
+        np.array_equal(ours.values, theirs.values, equal_nan=True)
+        and np.array_equal(ours.objective, theirs.objective)
+        for ours, theirs in zip(raw, read_evaluations(artifact), strict=True)
+    )
+
+
+def _check_replaceable(folder: Path, definition: Definition) -> None:
+    there = read_definition(Artifact(folder))
+    if there.name == definition.name and there.version < definition.version:
+        return
+    next_one = (
+        f"give this one the next version, from_evaluations(..., version={there.version + 1})"
+        if there.name == definition.name
+        else "choose another folder"
+    )
+    raise EvaluationsError(
+        f"{folder} holds {there.name}@{there.version} with other content; {next_one}, or replace "
+        "it with save(..., overwrite=True)"
+    )
+
+
+def _raw(evaluations: Evaluations, objective: Objective) -> RawEvaluations:
+    n = len(evaluations)
+    return RawEvaluations(
+        values=evaluations.values,
+        objective=objective.losses(evaluations.losses),
+        spread=np.full(n, np.nan),
+        training=np.arange(n),
+    )
+
+
+def _card(definition: Definition, raw: Sequence[RawEvaluations], fit: Fit) -> Card:
+    from hpobench_ordered.surrogates.fitting import ForestRecipe
+
+    limits = ["The value of the nearest configuration that was evaluated on the task."]
+    if fit.kind is SurrogateType.FOREST:
+        limits = [ForestRecipe().describe(), NOT_OPTIMAL]
+    folds = min(FOLDS, *map(len, fit.averages))
+    return Card(
+        benchmark=definition.name,
+        surrogate=fit.kind,
+        source=definition.provenance.source,
+        licence=definition.provenance.licence,
+        evaluations=sum(map(len, raw)),
+        configurations=len(Averages.of(fit.everywhere, np.zeros(len(fit.everywhere)))),
+        folds=folds,
+        figures=cross_validated(fit, definition, folds=folds),
+        limits=tuple(limits),
+        command="hpobench_ordered.save",
+        versions=versions_of("hpobench-ordered", "numpy", "scikit-learn"),
+        seed=fit.seed,
+    )

@@ -1,0 +1,55 @@
+"""Modules import each other in one direction: what is imported on import forms no circle."""
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import hpobench_ordered
+
+ROOT = Path(hpobench_ordered.__file__).parent
+NAME = "hpobench_ordered"
+
+
+def modules() -> dict[str, Path]:
+    """All modules of the package by their dotted names."""
+    found = {}
+    for path in [*ROOT.rglob("*.py"), *(p for link in links() for p in link.rglob("*.py"))]:
+        parts = [NAME, *path.relative_to(ROOT).with_suffix("").parts]
+        found[".".join(parts).removesuffix(".__init__")] = path
+    return found
+
+
+def links() -> Iterator[Path]:
+    return (path for path in ROOT.iterdir() if path.is_symlink() and path.name != "artifacts")
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Names that are imported when a module is: neither in functions nor for types only."""
+    pending: list[ast.stmt] = list(ast.parse(path.read_text(encoding="utf-8")).body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.If | ast.Try | ast.ClassDef | ast.With):
+            if "TYPE_CHECKING" not in ast.unparse(getattr(node, "test", ast.Constant(""))):
+                pending += [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.stmt)]
+
+
+def test_imports_form_no_circle() -> None:
+    known = modules()
+    assert len(known) > 150
+    graph: dict[str, set[str]] = {}
+    for name, path in known.items():
+        targets = set()
+        for imported in imports(path):
+            target = imported if imported in known else imported.rpartition(".")[0]
+            if target in known and target != name:
+                targets.add(target)
+        graph[name] = targets
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise AssertionError(f"imports in a circle: {' -> '.join(error.args[1])}") from None
