@@ -58,7 +58,7 @@ class Method(ABC):
         self.prepare()
 
     def prepare(self) -> None:  # noqa: B027  methods need not
-        """Do what is to be done once, before the first suggestion; nothing without."""
+        """Set up what the first suggestion needs; called once. Default: nothing."""
 
     @abstractmethod
     def ask(self) -> Config:
@@ -120,7 +120,7 @@ class MethodSpec:
     version: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse a version that is none."""
+        """Check the version."""
         if isinstance(self.version, bool) or not isinstance(self.version, int) or self.version < 1:
             raise ValueError(
                 f"version of method {self.name!r} is {self.version!r}, not an integer from 1 on"
