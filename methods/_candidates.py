@@ -78,7 +78,7 @@ class Tried:
         return key(values) in self._keys
 
     def first_new(self, unit: FloatArray, scores: FloatArray) -> FloatArray | None:
-        """Coded values (d,) of the untried candidate with the highest score; None if none is new.
+        """Coded values (d,) of the best untried candidate; None if all were tried.
 
         Args:
             unit: Candidates, canonical unit vectors, shape (m, d).

@@ -47,11 +47,11 @@ def _carried(
     drawn = rng.random((len(values), new.dimension))
     carried = np.empty_like(drawn)
     for j, parameter in enumerate(new.parameters):
-        kept = np.full(len(values), np.nan)
+        same = np.full(len(values), np.nan)
         if parameter.name in old.names:
             column = values[:, old.names.index(parameter.name)]
-            kept = np.array([_recoded(x, old[parameter.name], parameter) for x in column.tolist()])
-        carried[:, j] = np.where(np.isnan(kept), parameter.decode(drawn[:, j]), kept)
+            same = np.array([_recoded(x, old[parameter.name], parameter) for x in column.tolist()])
+        carried[:, j] = np.where(np.isnan(same), parameter.decode(drawn[:, j]), same)
     carried[~new.active(carried)] = np.nan
     return carried
 

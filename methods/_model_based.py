@@ -27,11 +27,11 @@ class ModelError(HPOBenchOrderedError):
 
 
 class ModelBased(Method):
-    """Initial trials, then the candidate that scores best among about 2000 random ones.
+    """Initial trials, then the candidate that scores best among about 1000 random ones.
 
     No configuration is suggested twice before every other one has been tried, as far as that can
     be told (`candidate_blocks`); then the one with the highest score is repeated. Initial
-    configurations are suggested as given, repeated ones once.
+    configurations are suggested in their order, repeated ones once.
 
     Several configurations may be asked for before the first is told. A loss that is not finite
     means a failed evaluation: it counts as the largest finite loss so far.
@@ -56,7 +56,7 @@ class ModelBased(Method):
         self._losses: list[float] = []
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Configurations to evaluate first, in this order; none."""
+        """Configurations to evaluate first, in this order. Default: none."""
         return ()
 
     def search_region(self) -> Region:
@@ -119,7 +119,7 @@ class ModelBased(Method):
         return unit
 
     def _next_initial(self) -> FloatArray | None:
-        """Coded values (d,) of the next initial configuration; None when there is none left."""
+        """Coded values (d,) of the next initial configuration; None if all were suggested."""
         while self._initial:
             values = self.space.row(self._initial.popleft())
             if values not in self._tried:
@@ -172,7 +172,7 @@ class DesignOnly(ModelBased):
 
 
 def finite_losses(losses: FloatArray) -> FloatArray:
-    """Losses (n,) with the largest finite one in the place of what is not finite; 0 without any."""
+    """Replace losses (n,) that are not finite by the largest finite one; by 0 if none is finite."""
     finite = np.isfinite(losses)
     if finite.all():
         return losses
@@ -180,7 +180,7 @@ def finite_losses(losses: FloatArray) -> FloatArray:
 
 
 def finite_history(history: "Sequence[Evaluations]") -> "list[Evaluations]":
-    """The tasks of a history without evaluations that are not finite, nor tasks without any."""
+    """Remove evaluations whose loss is not finite, and tasks that have no others."""
     from dataclasses import replace
 
     cleaned = []

@@ -59,7 +59,7 @@ class Method(ABC):
         self.prepare()
 
     def prepare(self) -> None:  # noqa: B027  methods need not
-        """Do what is to be done once, before the first suggestion; nothing without."""
+        """Set up what the first suggestion needs; called once. Default: nothing."""
 
     @abstractmethod
     def ask(self) -> Config:

@@ -31,9 +31,9 @@ class BayesianOptimisation(ModelBased):
 
     The model is a Gaussian process on `SearchSpace.features` with one Matern-5/2 length scale a
     hyperparameter. Among about 1000 fresh random candidates the one with the highest log expected
-    improvement is suggested, without local refinement and without extra candidates near the best:
-    both land on plateaus already tried where the surrogate is a nearest neighbour, and neither
-    gained anything on smooth objectives. Pending evaluations are taken to give the posterior mean.
+    improvement is suggested. There is no local refinement: it lands on plateaus already tried
+    where the surrogate is a nearest neighbour. Pending evaluations are taken to give the posterior
+    mean.
 
     With more than `MAX_CONDITIONED` evaluations every suggestion uses so many of them: the best,
     which say where the optimum may be, and a random choice of the rest, drawn anew each time, so
@@ -41,7 +41,7 @@ class BayesianOptimisation(ModelBased):
     """
 
     def prepare(self) -> None:
-        """Start without a model."""
+        """Start with no model fitted."""
         super().prepare()
         self._kernel: Kernel | None = None
         self._theta: FloatArray | None = None
@@ -73,7 +73,12 @@ class BayesianOptimisation(ModelBased):
         return self.features(unit), y
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
-        """Standardised loss that is to be improved on, given the model and its losses (n,)."""
+        """Standardised loss that is to be improved on.
+
+        Args:
+            model: The model.
+            y: Standardised losses it was fitted to, shape (n,).
+        """
         return float(y.min())
 
     def features(self, unit: FloatArray) -> FloatArray:
@@ -90,7 +95,7 @@ class BayesianOptimisation(ModelBased):
         Its hyperparameters are fitted, starting from the last ones. Their posterior often has
         several modes; so that a run does not stay in the wrong one, the prior's mean is a second
         start, always with few evaluations and now and then with more. With many a fit costs much
-        and changes little: it is done now and then, and the last hyperparameters kept in between.
+        and changes little: it is done now and then, with the last hyperparameters in between.
         """
         from hpobench_ordered.methods._gp.model import (
             COMPILED_LIMIT,

@@ -19,7 +19,7 @@ from hpobench_ordered.space.parameters import Kind, Parameter
 
 
 class Box(Region):
-    """The smallest box that holds given configurations.
+    """The smallest box around some configurations.
 
     Numbers and ordinals lie between the smallest and the largest value that occurs; categoricals
     take the values that occur. What is active in none of the configurations is not restricted.
@@ -79,7 +79,7 @@ class _Side:
 
     @classmethod
     def around(cls, parameter: Parameter, values: FloatArray) -> "_Side":
-        """The smallest range that holds coded values (k,); the whole one if there are none."""
+        """The smallest range around coded values (k,); with k = 0 the whole range."""
         if not len(values):
             values = np.array([parameter.lower, parameter.upper])
             if parameter.kind is Kind.CATEGORICAL:

@@ -56,7 +56,7 @@ def normal_scores(losses: FloatArray, rng: np.random.Generator) -> FloatArray:
 class CopulaThompsonSampling(ModelBased):
     """Thompson sampling from a model of what is good on all previous tasks together.
 
-    z of `normal_scores` is modelled as normal given the configuration: its mean by boosted trees
+    z of `normal_scores` is modelled as normal at each configuration: its mean by boosted trees
     fitted to 90 % of the evaluations, its standard deviation, the same everywhere, as that of the
     residuals on the other 10 %. Every suggestion draws z independently for each of about 2000
     random configurations, the same ones throughout, and takes the smallest. Evaluations of the
@@ -99,7 +99,7 @@ class CopulaThompsonSampling(ModelBased):
         return score
 
     def _mean(self, unit: FloatArray) -> FloatArray:
-        """Mean of z (m,) at canonical unit vectors (m, d): 0, the median, without a model."""
+        """Mean of z (m,) at canonical unit vectors (m, d): 0, the median, if there is none."""
         if self._model is None:
             return np.zeros(len(unit))
         return self._model.predict(self.region.features(unit))

@@ -19,7 +19,7 @@ GAMMA = 0.25
 DRAWN = 500
 """Random configurations among which a suggestion is chosen."""
 FIRST_RESULTS = 6
-"""Results without which no classifier is fitted."""
+"""Evaluations from which on a classifier is fitted."""
 
 
 def good_ones(losses: FloatArray) -> BoolArray:

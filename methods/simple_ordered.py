@@ -30,7 +30,7 @@ def ordered_configurations(history: Sequence[Evaluations], *, count: int) -> Flo
 
     Args:
         history: Evaluations of the previous tasks, oldest first.
-        count: Number of configurations wanted, N.
+        count: Number of configurations, N.
 
     Returns:
         Configurations coded as values, shape (at most N, d); fewer only if the previous tasks
@@ -110,7 +110,7 @@ SPECS = (
     MethodSpec(
         name="simple-previous-no-bo",
         method=SimplePreviousNoBO,
-        summary="The configurations of the last task, the best first, without a model.",
+        summary="The configurations of the last task, the best first; no model.",
         source="Hellan et al. (2023), section 5.2 (ablation)",
         min_history=1,
         changed_spaces=True,
@@ -121,7 +121,7 @@ SPECS = (
 def _candidates(history: Sequence[Evaluations], count: int) -> Iterator[FloatArray]:
     """Configurations of all tasks in the order of appendix D, repeats included.
 
-    At least as many distinct ones as wanted, unless the tasks hold fewer.
+    At least `count` distinct ones, unless the tasks hold fewer.
     """
     ranked = [_ranks(evaluations, count) for evaluations in reversed(history)]
     for rank in range(max(map(len, ranked), default=0)):
@@ -133,7 +133,8 @@ def _candidates(history: Sequence[Evaluations], count: int) -> Iterator[FloatArr
 def _ranks(evaluations: Evaluations, count: int) -> list[list[FloatArray]]:
     """Distinct configurations by rank of their loss, equally good ones in order of evaluation.
 
-    The first ranks that together hold as many distinct configurations as wanted, or all.
+    The first ranks that together hold at least `count` distinct configurations; all ranks if the
+    task holds fewer.
     """
     ranks: list[dict[bytes, FloatArray]] = []
     distinct: set[bytes] = set()

@@ -23,7 +23,7 @@ class TransferBO(BayesianOptimisation):
     """Bayesian optimisation whose model also sees the previous tasks' evaluations.
 
     What is known of the tasks (`context`) becomes features of the model, beside those of the
-    configuration and under the same kernel, with length scales of their own. The losses of all
+    configuration and under the same kernel, with separate length scales. The losses of all
     tasks are standardised together: the method is for tasks whose losses are on one scale, and
     whose context tells them apart. With more than
     `MAX_OBSERVATIONS` previous and current evaluations, every suggestion uses a random
@@ -31,7 +31,7 @@ class TransferBO(BayesianOptimisation):
 
     Of a history larger than any in the paper that choice would hold hardly any evaluation of the
     current task, from which the method would then learn nothing. A random part of such a history
-    is kept instead, the same throughout, that leaves room for the current task's evaluations.
+    is used instead, the same throughout, that leaves room for the current task's evaluations.
     """
 
     def prepare(self) -> None:
@@ -47,7 +47,7 @@ class TransferBO(BayesianOptimisation):
         self._source_places = np.repeat(places[:-1], [len(task) for task in tasks], axis=0)
         self._source_losses = np.concatenate([np.empty(0), *(task.losses for task in tasks)])
         if len(self._source_losses) > LARGEST_HISTORY:
-            self._keep(max(MAX_OBSERVATIONS - self.budget, MAX_OBSERVATIONS // 2))
+            self._subsample(max(MAX_OBSERVATIONS - self.budget, MAX_OBSERVATIONS // 2))
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
         """Features (n, p) and losses (n,), standardised over all tasks, of a sample of them."""
@@ -70,11 +70,11 @@ class TransferBO(BayesianOptimisation):
         mean, _ = model.predict(self.features(self._sources[-MAX_OBSERVATIONS:]))
         return float(mean.min())
 
-    def _keep(self, count: int) -> None:
-        """Keep a random choice of the previous tasks' evaluations, in their order."""
-        kept = np.sort(self.rng.permutation(len(self._source_losses))[:count])
-        self._sources, self._source_places = self._sources[kept], self._source_places[kept]
-        self._source_losses = self._source_losses[kept]
+    def _subsample(self, count: int) -> None:
+        """Reduce the previous tasks' evaluations to a random choice, in their order."""
+        chosen = np.sort(self.rng.permutation(len(self._source_losses))[:count])
+        self._sources, self._source_places = self._sources[chosen], self._source_places[chosen]
+        self._source_losses = self._source_losses[chosen]
 
     def _all_losses(self) -> FloatArray:
         """Losses of the previous tasks and then of this one, standardised together."""

@@ -57,8 +57,8 @@ def portfolio(R: FloatArray, *, count: int) -> list[int]:
     """Choose candidates one by one, each so that the portfolio's ranks become lowest.
 
     A portfolio has on every task the rank of its best member. The next member is what makes the
-    mean of these over the tasks lowest; among equally good ones that with the lowest mean rank of
-    its own, and then the first. Where nothing makes it lower, another portfolio is begun with what
+    mean of these over the tasks lowest; among equally good ones the one whose mean rank is lowest,
+    and then the first. Where nothing makes it lower, another portfolio is begun with what
     is left, as in Syne Tune's implementation.
 
     Args:
@@ -68,20 +68,20 @@ def portfolio(R: FloatArray, *, count: int) -> list[int]:
     Returns:
         Columns of R, at most m, in the order in which they are chosen.
     """
-    own = R.mean(axis=0)
-    none = np.full((len(R), 1), np.inf)
-    reached = none
+    mean_ranks = R.mean(axis=0)
+    empty = np.full((len(R), 1), np.inf)
+    reached = empty
     chosen: list[int] = []
     for _ in range(min(count, R.shape[1])):
         means = np.minimum(R, reached).mean(axis=0)
         means[chosen] = np.inf
         if means.min() >= reached.mean():
-            reached, means = none, own
+            reached, means = empty, mean_ranks
         tied = np.flatnonzero(means == means.min())
-        best = int(tied[np.argmin(own[tied])])
+        best = int(tied[np.argmin(mean_ranks[tied])])
         chosen.append(best)
         reached = np.minimum(reached, R[:, [best]])
-        own[best] = np.inf
+        mean_ranks[best] = np.inf
     return chosen
 
 
@@ -138,11 +138,11 @@ def _losses(
         fitted = slice(None) if len(task) <= share else rng.permutation(len(task))[:share]
         X = space.features(space.encode(task.values[fitted]))
         L[i] = BoostedTrees.fitted(X, losses[fitted]).predict(features)
-        own = np.array([place.get(key(row), -1) for row in task.values])
-        own, losses = own[own >= 0], losses[own >= 0]
-        repeats = np.bincount(own, minlength=len(candidates))
+        column = np.array([place.get(key(row), -1) for row in task.values])
+        column, losses = column[column >= 0], losses[column >= 0]
+        repeats = np.bincount(column, minlength=len(candidates))
         measured[i] = repeats > 0
-        totals = np.bincount(own, weights=losses, minlength=len(candidates))
+        totals = np.bincount(column, weights=losses, minlength=len(candidates))
         L[i, measured[i]] = totals[measured[i]] / repeats[measured[i]]
     return L, measured
 

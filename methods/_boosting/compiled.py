@@ -91,7 +91,7 @@ def fit(
     leaves = np.zeros((settings.rounds, inner + 1))
     score = np.full(n, start)
     g, h = np.empty(n), np.ones(n)
-    own = np.empty_like(rows)
+    grown = np.empty_like(rows)
     side, spare = np.empty(n, np.bool_), np.empty(n, np.int64)
     for t in range(settings.rounds):
         if logistic:
@@ -99,9 +99,9 @@ def fit(
         else:
             for i in range(n):
                 g[i] = score[i] - y[i]
-        own[:] = rows
+        grown[:] = rows
         tree = (columns[t], thresholds[t], leaves[t])
-        depths[t] = _grow(X, g, h, own, (side, spare), tree, score, settings)
+        depths[t] = _grow(X, g, h, grown, (side, spare), tree, score, settings)
     return depths, columns, thresholds, leaves
 
 
@@ -240,13 +240,13 @@ def _best_split(
     if end - begin < 2 or H < 2.0 * least:  # noqa: SIM300 (no constant)
         return column, at
     for c in range(X.shape[1]):
-        own = rows[c]
-        above = X[own[end - 1], c]
+        ordered = rows[c]
+        above = X[ordered[end - 1], c]
         G_right = H_right = 0.0
         for s in range(end - 1, begin, -1):
-            G_right += g[own[s]]
-            H_right += h[own[s]]
-            below, value = X[own[s - 1], c], above
+            G_right += g[ordered[s]]
+            H_right += h[ordered[s]]
+            below, value = X[ordered[s - 1], c], above
             above = below
             H_left = H - H_right
             if below == value or min(H_left, H_right) < least:
@@ -282,13 +282,13 @@ def _divide(
     for i in rows[column, at:end]:
         goes_right[i] = True
     for c in range(rows.shape[0]):
-        own = rows[c]
+        ordered = rows[c]
         left, moved = begin, 0
         for s in range(begin, end):
-            i = own[s]
-            # Both are written, without a branch; only one is kept.
-            own[left] = i
+            i = ordered[s]
+            # Both are written, so that there is no branch; the next one overwrites one of them.
+            ordered[left] = i
             right[moved] = i
             moved += goes_right[i]
             left += not goes_right[i]
-        own[at:end] = right[:moved]
+        ordered[at:end] = right[:moved]

@@ -1,7 +1,7 @@
 """Gradient boosted trees behind one interface: Newton boosting with exact greedy splits.
 
 They are what XGBoost fits with `tree_method="exact"`, at the size of an optimiser's history: there
-a fit takes a millisecond, without another library. Notation as in `compiled`.
+a fit takes a millisecond, and no other library is needed. Notation as in `compiled`.
 """
 
 import math

@@ -136,7 +136,7 @@ class GaussianProcess:
         starts: Sequence[FloatArray],
         priors: Priors,
     ) -> "GaussianProcess":
-        """Condition on observations at the hyperparameters of highest posterior density found.
+        """Fit the hyperparameters, by their posterior density, and condition on observations.
 
         Args:
             X: Features of the observations, shape (n, p), C-contiguous.

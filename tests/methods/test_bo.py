@@ -319,6 +319,7 @@ def trajectory_digest() -> str:
 CASES = ((PLAIN, bowl), (MIXED, mixed_loss), (SMALL, lambda c: float(c["k"])))
 
 
+@pytest.mark.slow
 def test_same_seed_same_bytes_in_another_process_and_beside_other_methods():
     expected = trajectory_digest()
     a, b = make(PLAIN, seed=5), make(PLAIN, seed=6)
