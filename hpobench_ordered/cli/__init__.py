@@ -9,7 +9,7 @@ from hpobench_ordered.cli.benchmarks import evaluate, info, list_, methods
 from hpobench_ordered.cli.experiments import report, run
 from hpobench_ordered.cli.generate import generate
 from hpobench_ordered.cli.reproduce import reproduce
-from hpobench_ordered.cli.stores import check, merge, status
+from hpobench_ordered.cli.stores import check, compact, merge, status
 from hpobench_ordered.cli.trust import fetch, verify
 from hpobench_ordered.errors import (
     ExperimentError,
@@ -46,6 +46,7 @@ COMMANDS = (
     run,
     status,
     merge,
+    compact,
     report,
     reproduce,
 )
