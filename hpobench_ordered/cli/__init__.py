@@ -10,7 +10,7 @@ from hpobench_ordered.cli.experiments import report, run
 from hpobench_ordered.cli.generate import generate
 from hpobench_ordered.cli.leaderboard import leaderboard
 from hpobench_ordered.cli.reproduce import reproduce
-from hpobench_ordered.cli.stores import check, merge, status
+from hpobench_ordered.cli.stores import check, compact, merge, status
 from hpobench_ordered.cli.trust import fetch, verify
 from hpobench_ordered.errors import (
     ExperimentError,
@@ -48,6 +48,7 @@ COMMANDS = (
     status,
     merge,
     leaderboard,
+    compact,
     report,
     reproduce,
 )

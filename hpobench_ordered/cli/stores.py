@@ -1,4 +1,4 @@
-"""Commands on results: status and merge; and check, on methods that are to be run."""
+"""Commands on results: status, merge and compact; and check, on methods that are to be run."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -68,6 +68,18 @@ def merge(into: Path, results: tuple[Path, ...]) -> None:
     from hpobench_ordered.experiment.overview import overview
 
     _print_counts(overview(merge_stores(into, results)))
+
+
+@click.command(epilog="Example:  hpobench-ordered compact results")
+@click.argument("results", type=RESULTS)
+def compact(results: Path) -> None:
+    """Join the files of RESULTS into few; a run of many runs does so at its end."""
+    from hpobench_ordered.experiment.store import Store
+
+    store = Store(results)
+    if not store.is_prepared:
+        raise StoreError(f"{results} is not a result store")
+    click.echo(f"{store.compact()} files of runs were joined")
 
 
 @click.command(epilog="Example:  hpobench-ordered check mine.py:Mine")

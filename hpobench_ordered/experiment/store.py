@@ -252,7 +252,7 @@ class Store:
                 return
             names = [n for n in os.listdir(self.folder) if not n.startswith(f".{MARKER}")]  # noqa: PTH208
         except (OSError, ValueError) as error:
-            raise StoreError(f"{self.folder} cannot be read as a folder: {error}") from None
+            raise StoreError(f"{self.folder} is not a folder that can be read: {error}") from None
         if MARKER in names:
             content = read_json(marker)
             if not isinstance(content, dict) or "format" not in content:
