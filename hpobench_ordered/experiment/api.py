@@ -11,10 +11,10 @@ from hpobench_ordered._progress import watched
 from hpobench_ordered.errors import FailedRunsWarning, StoreError
 from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.overview import Overview, State, overview
-from hpobench_ordered.experiment.parallel import FOLD_AT, TIME_LIMIT, Settings, run_cells
+from hpobench_ordered.experiment.parallel import TIME_LIMIT, Settings, run_cells
 from hpobench_ordered.experiment.plan import Cell, Shard, grid, plan
 from hpobench_ordered.experiment.session import describe_session
-from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.protocols import Ordered, Protocol
 
 if TYPE_CHECKING:
@@ -151,11 +151,11 @@ def run(
     store.prepare()
     # A cell of another part is asked for all the same: it is missing until the stores are merged.
     experiment = store.records.write_experiment(grid(planned))
-    store.records.write_session(describe_session(settings, experiment=experiment, shard=part))
+    session = describe_session(settings, experiment=experiment, shard=part)
     if retry_failed:
         store.records.forget_failures(cell.key for cell in cells)
     with watched(progress, what="runs") as report_progress:
-        run_cells(cells, store, settings=settings, progress=report_progress)
+        run_cells(cells, store, settings=settings, session=session, progress=report_progress)
     results = Results(store, tuple(cells))
     _warn_of_failures(results)
     return results
@@ -169,7 +169,8 @@ def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
         others: Folders of the others, which stay as they are.
 
     Raises:
-        StoreError: One is no store, of another version or damaged; or the folder cannot be written.
+        StoreError: One is no store, of another format or damaged; two of them hold different
+            results of one run; or the folder cannot be written.
 
     Examples:
         >>> import tempfile
@@ -192,9 +193,8 @@ def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
     for source in sources:
         if not source.is_prepared:
             raise StoreError(f"{source.folder} is not a result store")
-    for source in sources:
-        store.merge(source)
-    store.fold(at_least=FOLD_AT)
+    store.merge(*sources)
+    store.compact(at_least=MANY)
     return store
 
 

@@ -28,6 +28,9 @@ SEED_LIMIT = 2**63
 CONTENT_SIZE = 256
 """Random configurations whose values, on every task, identify a benchmark in memory."""
 
+IDENTITY = ("benchmark", "surrogate", "method", "method_version", "seed", "protocol")
+"""What identifies a run, see `Cell.describe`."""
+
 PROTOCOL_STREAM = 1
 """Tells what a protocol draws from what the method draws."""
 

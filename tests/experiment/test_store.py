@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hpobench_ordered.experiment._segments import is_same
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
 from hpobench_ordered.errors import ExperimentError, StoreError
 from hpobench_ordered.experiment import _folding
-from hpobench_ordered.experiment._segments import is_same
 from hpobench_ordered.experiment.overview import State, overview
 from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import Cell, Shard, grid, grid_cells, plan

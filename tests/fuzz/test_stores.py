@@ -11,13 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
-import hpobench_ordered as hbo
-from hpobench_ordered.cli import main
-from hpobench_ordered.errors import StoreError
-from hpobench_ordered.experiment import _journal
 from hpobench_ordered.experiment._identity import MAX_RUNS
 from hpobench_ordered.experiment._segments import (
     RUN_METADATA,
@@ -25,6 +18,13 @@ from hpobench_ordered.experiment._segments import (
     folded_name,
     load_segment,
 )
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import hpobench_ordered as hbo
+from hpobench_ordered.cli import main
+from hpobench_ordered.errors import StoreError
+from hpobench_ordered.experiment import _journal
 from hpobench_ordered.experiment.failures import Failure, Reason
 from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.plan import key_of
