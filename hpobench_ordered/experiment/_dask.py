@@ -82,8 +82,9 @@ class DaskCluster:
         except Exception as error:
             raise self._explained(error) from error
         finally:
-            with suppress(Exception):
-                self.client.cancel(sent)
+            if self.client.status == "running":
+                with suppress(Exception):
+                    self.client.cancel(sent)
 
     def _explained(self, error: Exception) -> ExperimentError:
         """What to tell of an error that is no run's."""

@@ -88,7 +88,7 @@ def test_a_bad_method_fails_alone(
 
 
 def test_one_worker_with_one_thread_is_used(tmp_path: Path) -> None:
-    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(processes=True, **options) as one, pytest.warns(FailedRunsWarning):
         result = hbo.run(
             benchmarks=["newsvendor"],
@@ -155,10 +155,11 @@ def test_the_death_of_a_scheduler_is_one_message(tmp_path: Path) -> None:
             assert runner.poll() is None
             time.sleep(0.05)
         started[0].kill()
-        said, complained = runner.communicate(timeout=60)
+        said, complained = runner.communicate(timeout=120)
     finally:
-        for process in started:
+        for process in (*started, runner):
             process.kill()
+            process.wait()
     assert "the connection to the Dask scheduler was lost" in said
     assert len((said + complained).splitlines()) == 1, complained
 
