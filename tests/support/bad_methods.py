@@ -32,6 +32,11 @@ class Exits(Good):
         raise SystemExit(3)
 
 
+class SaysWhere(Good):
+    def ask(self):  # type: ignore[no-untyped-def]
+        raise RuntimeError(f"in process {os.getpid()} ")
+
+
 class Nonsense(Good):
     def ask(self):  # type: ignore[no-untyped-def]
         return "a configuration"
