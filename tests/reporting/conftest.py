@@ -1,30 +1,45 @@
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from hpobench_ordered.analysis.scoring import runs_of
 from hpobench_ordered.experiment.failures import Failure, Reason
 from hpobench_ordered.experiment.overview import Overview
 from hpobench_ordered.reporting import Report, ReportInput, write_report
-from hpobench_ordered.reporting.scoring import runs_of
 
 ORDERED = "ordered(trials=6, tasks=None)"
 OTHER = "leave-one-out(trials=4)"
-HOSTILE = 'a_b & 5% </script><img src=x onerror="alert(1)"> ü|'
+HOSTILE = 'a_b & 5% </script><img src=x onerror="alert(1)"> \u2028ü|'
 """Name of a method, as nobody should choose it."""
 
 METHODS = ("random-search", "bo", HOSTILE, "cts")
+EFFECTS = (0.4, 0.2, 0.1, 0.0)
+GROUP = ["benchmark", "surrogate", "protocol", "method", "seed"]
 
 
-def _trials(benchmark: str, protocol: str, trials: int, entropy: int) -> pd.DataFrame:
+def made_up_trials(
+    benchmark: str,
+    *,
+    protocol: str = ORDERED,
+    trials: int = 6,
+    entropy: int = 0,
+    methods: Sequence[str] = METHODS,
+    tasks: int = 3,
+    seeds: int = 4,
+) -> pd.DataFrame:
+    """Trials of random losses; a method is better by its place among the methods."""
     index = pd.MultiIndex.from_product(
-        [METHODS, range(4), range(3), range(1, trials + 1)],
+        [methods, range(seeds), range(tasks), range(1, trials + 1)],
         names=["method", "seed", "task", "trial"],
     )
     frame = pd.DataFrame(index=index).reset_index()
     loss = np.random.default_rng(entropy).random(len(frame))
-    loss += frame["method"].map(dict(zip(METHODS, (0.4, 0.2, 0.1, 0.0), strict=True)))
+    effects = np.linspace(0.4, 0.0, len(methods)) if len(methods) != len(EFFECTS) else EFFECTS
+    loss += frame["method"].map(dict(zip(methods, effects, strict=True)))
     return frame.assign(
         benchmark=benchmark,
         surrogate="forest",
@@ -37,34 +52,31 @@ def _trials(benchmark: str, protocol: str, trials: int, entropy: int) -> pd.Data
     )
 
 
+def known_runs(trials: pd.DataFrame) -> pd.DataFrame:
+    """The runs of some trials, as an overview has them."""
+    runs = runs_of(trials)
+    return runs.assign(key=[f"key-{n}" for n in range(len(runs))], method_version="1")
+
+
 @pytest.fixture(scope="session")
 def page_input() -> ReportInput:
     """Three benchmarks and two protocols; a method failed once, another everywhere on one."""
     trials = pd.concat(
         [
-            _trials("newsvendor@1", ORDERED, 6, 1),
-            _trials("xgboost-mnist@1", ORDERED, 6, 2),
-            _trials("own@1", ORDERED, 6, 3),
-            _trials("newsvendor@1", OTHER, 4, 4),
+            made_up_trials("newsvendor@1", entropy=1),
+            made_up_trials("xgboost-mnist@1", entropy=2),
+            made_up_trials("own@1", entropy=3),
+            made_up_trials("newsvendor@1", protocol=OTHER, trials=4, entropy=4),
         ],
         ignore_index=True,
     )
-    runs = runs_of(trials)
-    runs = runs.assign(key=[f"key-{n}" for n in range(len(runs))], code="")
+    runs = known_runs(trials)
     failed = (runs["method"] == HOSTILE) & (runs["seed"] == 1) & (runs["benchmark"] == "own@1")
     missing = (runs["method"] == "cts") & (runs["seed"] > 0) & (runs["benchmark"] == "own@1")
     runs.loc[failed, "state"] = "failed"
     runs.loc[missing, "state"] = "missing"
     done = runs[runs["state"] == "done"]
-    bad = runs[failed].iloc[0]
-    failure = Failure(
-        **bad.drop("state").to_dict(),
-        reason=Reason.RAISED,
-        message="<b onclick=alert(2)>bad</b>",
-        task="<u>1</u>",
-        when="trial 3",
-        traceback="Traceback\n</pre><script>alert(3)</script>",
-    )
+    bad = runs[failed].iloc[0].to_dict()
     session = {
         "started": "2026-01-02T03:04:05+00:00",
         "experiment": "0123456789abcdef0123",
@@ -78,12 +90,24 @@ def page_input() -> ReportInput:
         "memory": 8 * 2**30,
         "packages": {"numpy": "2.0"},
     }
-    group = ["benchmark", "surrogate", "protocol", "method", "seed"]
     return ReportInput(
-        trials.merge(done[group]),
-        Overview(runs, 2, (failure,), (session,)),
+        trials.merge(done[GROUP]),
+        Overview(runs, 2, (_failure(bad),), (session,)),
         done.assign(suggestions=18, seconds=1.0, method_seconds=0.5),
+        limits={"own@1 (forest)": ["<em>rough</em> near the edge"]},
     )
+
+
+def _failure(run: "dict[str, object]") -> Failure:
+    what = {
+        "reason": Reason.RAISED,
+        "message": "<b onclick=alert(2)>bad</b>",
+        "task": "<u>1</u>",
+        "when": "trial 3",
+        "traceback": "Traceback\n</pre><script>alert(3)</script>",
+    }
+    names = [field.name for field in fields(Failure) if field.name not in what]
+    return Failure(**{name: run.get(name, "") for name in names}, **what)
 
 
 @pytest.fixture(scope="session")

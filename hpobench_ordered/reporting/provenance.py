@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.reporting.labels import protocol_label
-from hpobench_ordered.reporting.page.formats import Table
-from hpobench_ordered.reporting.scoring import GROUP, ranges
-from hpobench_ordered.reporting.style import drawing_order
+from hpobench_ordered.analysis.labels import protocol_label, ranges
+from hpobench_ordered.reporting.formats import Table, duration
+from hpobench_ordered.analysis.scoring import GROUP
+from hpobench_ordered.plotting.theme import drawing_order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +28,9 @@ SESSION_FIELDS = (
 
 LONG_FIELDS = frozenset({"started", "platform", "processor"})
 """Those of many words, which are wrapped in print."""
+
+STATES = ("done", "failed", "running", "missing")
+"""What may become of a run."""
 
 GIB = 2**30
 
@@ -117,30 +120,32 @@ def timing_table(timings: "pd.DataFrame") -> Table:
     )
 
 
-def seconds_by_method(
-    timings: "pd.DataFrame",
-) -> dict[tuple[str, str], dict[str, tuple[float, int]]]:
-    """Seconds inside the methods and number of suggestions.
-
-    Returns:
-        By benchmark with its surrogate, and protocol, and by method.
-    """
-    sums = timings.groupby([*GROUP, "method"], observed=True)[["method_seconds", "suggestions"]]
-    found: dict[tuple[str, str], dict[str, tuple[float, int]]] = {}
-    for keys, seconds, suggestions in sums.sum().itertuples():
-        benchmark, surrogate, protocol, method = map(str, keys)
-        row = found.setdefault((f"{benchmark} ({surrogate})", protocol), {})
-        row[method] = (float(seconds), int(suggestions))
-    return found
-
-
-def duration(seconds: float) -> str:
-    """A duration in the unit that suits it, such as "0.41 ms" or "2.5 h"."""
-    for unit, factor in (("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0)):
-        limit = 100 if unit in ("s", "min") else 1000
-        if seconds < limit * factor:
-            return f"{seconds / factor:.3g} {unit}"
-    return f"{seconds / 3600:.3g} h"
+def unfinished_table(runs: "pd.DataFrame") -> Table | None:
+    """What became of the runs of every method and benchmark that are not all finished."""
+    labels = [*GROUP, "method"]
+    counts = runs.assign(state=runs["state"].astype(str)).groupby(labels, observed=True)["state"].value_counts()
+    table = counts.unstack("state", fill_value=0).reindex(columns=STATES, fill_value=0).reset_index().rename_axis(columns=None)
+    planned = table[list(STATES)].sum(axis=1)
+    table = table[(table["done"] < planned) & (planned > 0)]
+    if not len(table):
+        return None
+    rows = [
+        (
+            row["method"],
+            f"{row['benchmark']} ({row['surrogate']})",
+            protocol_label(row["protocol"]),
+            *(str(row[state]) for state in STATES),
+        )
+        for row in table.to_dict("records")
+    ]
+    return Table(
+        stem="unfinished",
+        caption="Runs of methods and benchmarks of which not all are finished.",
+        header=("method", "benchmark", "protocol", *STATES),
+        rows=rows,
+        text_columns=3,
+        data=table,
+    )
 
 
 def _entry(name: str, value: object) -> str:

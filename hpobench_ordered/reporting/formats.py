@@ -1,5 +1,6 @@
 """Tables of a report as Markdown, LaTeX (booktabs) and CSV, whatever characters are in them."""
 
+import io
 import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -55,7 +56,6 @@ class Table:
         note: How to read it, for the page and Markdown; a caption in print has no place for it.
         wrapped: Columns of long texts, which are set as paragraphs in print.
         best: Row and column of the cells that are in bold in print.
-        is_folded: Whether the page shows it only when asked to.
     """
 
     stem: str
@@ -67,7 +67,6 @@ class Table:
     note: str = ""
     wrapped: Sequence[int] = ()
     best: Set[tuple[int, int]] = frozenset()
-    is_folded: bool = False
 
 
 def table_files(table: Table) -> dict[str, bytes]:
@@ -75,7 +74,7 @@ def table_files(table: Table) -> dict[str, bytes]:
     return {
         f"{table.stem}.md": markdown(table).encode(),
         f"{table.stem}.tex": latex(table).encode(),
-        f"{table.stem}.csv": table.data.to_csv(index=False).encode(),
+        f"{table.stem}.csv": csv_bytes(table.data),
     }
 
 
@@ -136,3 +135,29 @@ def _latex_row(cells: Sequence[str], bold: Set[int] = frozenset()) -> str:
     texts = map(latex_text, cells)
     shown = (f"\\textbf{{{t}}}" if place in bold else t for place, t in enumerate(texts))
     return f"    {' & '.join(shown)} \\\\"
+
+
+def duration(seconds: float) -> str:
+    """A duration in the unit that suits it, such as "0.41 ms" or "2.5 h"."""
+    for unit, factor in (("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0)):
+        limit = 100 if unit in ("s", "min") else 1000
+        if seconds < limit * factor:
+            return f"{seconds / factor:.3g} {unit}"
+    return f"{seconds / 3600:.3g} h"
+
+
+def slug(text: str) -> str:
+    """Lower-case letters, digits and hyphens of a text, such as "newsvendor-1-table-ordered"."""
+    letters = (char if char.isascii() and char.isalnum() else " " for char in text.lower())
+    return "-".join("".join(letters).split())
+
+
+def csv_bytes(frame: "pd.DataFrame") -> bytes:
+    """A table as CSV; numbers as Python writes them."""
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
+
+    buffer = io.BytesIO()
+    # Ten times as fast as pandas.
+    pa_csv.write_csv(pa.Table.from_pandas(frame, preserve_index=False), buffer)
+    return buffer.getvalue()

@@ -1,0 +1,189 @@
+"""How charts look: one colour, dash pattern and marker per method, and one theme, light and dark.
+
+The methods of Hellan et al. (2023) keep the colours of its figure 5: methods that know the order of
+tasks blue, purple and pink, standard transfer methods yellow and red, methods without transfer
+green. Any two of these colours stay 20 or more apart in CIELAB for readers with any of the three
+kinds of colour blindness, on white and on dark pages; those of other methods stay 13 apart. All
+have a contrast of at least 3:1. Dashes and markers tell methods apart without colour: with up to 57
+methods no two have the same colour and the same dashes.
+
+A chart is made with the colours of a white page. `dark` exchanges each for its counterpart, so that
+one chart serves both.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+INK, FAINT, GRID, PAGE = "#1A1A1B", "#6B6B6C", "#DEDEDF", "#FFFFFE"
+"""Colours of text and axes, of minor text, of grid lines, and of the page."""
+
+ON_LIGHT, ON_DARK = "#111111", "#FFFFFF"
+"""Colours of what is drawn on light and on dark cells; the same on every page."""
+
+SEQUENCE = ("#123A63", "#1F5F8B", "#3B86A8", "#6FAFBF", "#A9D0CC", "#DCE9D5", "#F7F6E6")
+"""From good to bad: lighter at every step, so that the order shows without colour."""
+
+DIVERGING = ("#9A4A00", "#E08A2E", "#F6CFA0", "#F2F2F0", "#AFCBE3", "#4E8CC0", "#124E86")
+"""From 0 over 1/2 to 1: orange and blue, a pair that all readers tell apart."""
+
+TRIALS = ("#FFFFFF", "#FFE6CC", "#FFCC99", "#FFAE66", "#F98B36", "#E4660F", "#B84A00", "#7F3000")
+"""Of points, from the first trial to the last; they stand out from `SEQUENCE` in hue."""
+
+Dashes = tuple[float, ...]
+
+DASHES: Mapping[str, Dashes] = {
+    "solid": (1, 0),
+    "dashed": (5, 2.5),
+    "dash-dot": (6, 2, 1.5, 2),
+    "dotted": (1.5, 1.8),
+    "long": (12, 3),
+    "dash-dot-dot": (6, 2, 1.5, 2, 1.5, 2),
+    "wide gaps": (4, 5),
+    "dash-dash-dot": (6, 2, 6, 2, 1.5, 2),
+    "wide dots": (1.5, 4.5),
+    "dash-dots": (6, 2, 1.5, 2, 1.5, 2, 1.5, 2),
+    "short": (2.8, 1.4),
+    "long-dot": (12, 2, 1.5, 2),
+}
+MORE_DASHES: tuple[Dashes, ...] = ((9, 2, 3, 2), (3, 2, 1, 2))
+"""Of further methods, which have the colours of others."""
+
+CROSS = "M-.9,-.5L-.5,-.9L0,-.4L.5,-.9L.9,-.5L.4,0L.9,.5L.5,.9L0,.4L-.5,.9L-.9,.5L-.4,0Z"
+STAR = "M0,-1L.25,-.35L.95,-.3L.4,.13L.6,.8L0,.43L-.6,.8L-.4,.13L-.95,-.3L-.25,-.35Z"
+PENTAGON = "M0,-.9L.86,-.28L.53,.73L-.53,.73L-.86,-.28Z"
+HEXAGON = "M-.45,-.78L.45,-.78L.9,0L.45,.78L-.45,.78L-.9,0Z"
+THIN = "M0,-1L.55,0L0,1L-.55,0Z"
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a method is drawn.
+
+    Attributes:
+        colour: Colour on a white page.
+        dark: Colour on a dark page.
+        dashes: Lengths of dashes and gaps, in pixels.
+        marker: Marker, as Vega names or draws it.
+    """
+
+    colour: str
+    dark: str
+    dashes: Dashes
+    marker: str
+
+
+def _style(colour: str, dark: str, dashes: str, marker: str) -> Style:
+    return Style(colour, dark, DASHES[dashes], marker)
+
+
+STYLES: Mapping[str, Style] = {
+    "random-search": _style("#007553", "#37A36D", "dotted", "square"),
+    "bo": _style("#75974F", "#B6DC8C", "solid", "triangle-left"),
+    "bounding-box": _style("#7C1006", "#C4412F", "dash-dot", "triangle-up"),
+    "zero-shot": _style("#B53F0C", "#E98335", "dash-dot", "triangle-down"),
+    "cts": _style("#D77B05", "#FEC53A", "dash-dot", "cross"),
+    "transfer-bo": _style("#7819AD", "#924A9F", "dashed", "diamond"),
+    "simple-ordered-shuffled": _style("#1C99CD", "#58C6F9", "dashed", CROSS),
+    "simple-ordered": _style("#141B52", "#8668DB", "dashed", "circle"),
+    "simple-previous": _style("#B63390", "#BE5C93", "dashed", PENTAGON),
+    "simple-previous-no-bo": _style("#C18199", "#E8C9E1", "dashed", CROSS),
+    "dre-ordered": _style("#0134F7", "#195AF2", "dashed", HEXAGON),
+}
+"""Styles of the methods of Hellan et al. (2023), in the order of its figures."""
+
+OTHERS = (
+    _style("#8680F6", "#EEEF08", "long", "triangle-right"),
+    _style("#610A30", "#9DFF7D", "dash-dot-dot", "triangle-up"),
+    _style("#FF37C6", "#F397AA", "wide gaps", "circle"),
+    _style("#240B04", "#EAFDCA", "dash-dash-dot", STAR),
+    _style("#4F00C2", "#B48CC7", "short", HEXAGON),
+    _style("#475529", "#FE055F", "dash-dots", THIN),
+    _style("#214D5C", "#A794FE", "long-dot", "triangle-down"),
+    _style("#56966C", "#06CB4E", "wide dots", PENTAGON),
+)
+"""Styles of other methods, in the order of their names."""
+
+DARK_COLOURS: Mapping[str, str] = {
+    **{style.colour: style.dark for style in (*STYLES.values(), *OTHERS)},
+    INK: "#EBEBEC",
+    FAINT: "#A9A9AA",
+    GRID: "#3C3F45",
+    PAGE: "#1B1D22",
+}
+"""What each colour of a chart becomes on a dark page; a page's script may exchange them itself."""
+
+
+def drawing_order(methods: Iterable[str]) -> list[str]:
+    """Sort methods as they are drawn: those of `STYLES` first, then the others by name."""
+    ranks = {method: rank for rank, method in enumerate(STYLES)}
+    return sorted(set(methods), key=lambda method: (ranks.get(method, len(ranks)), method))
+
+
+def styles(methods: Iterable[str]) -> dict[str, Style]:
+    """The style of each method, in drawing order.
+
+    Args:
+        methods: All methods of an experiment: those that are not in `STYLES` get theirs in the
+            order of their names, so that the same set has the same styles in every chart.
+    """
+    ordered = drawing_order(methods)
+    others = [method for method in ordered if method not in STYLES]
+    extra = {method: _other(number) for number, method in enumerate(others)}
+    return {method: STYLES.get(method) or extra[method] for method in ordered}
+
+
+def _other(number: int) -> Style:
+    if number < len(OTHERS):
+        return OTHERS[number]
+    every = (*OTHERS, *STYLES.values())
+    number -= len(OTHERS)
+    base = every[number % len(every)]
+    dashes = MORE_DASHES[number // len(every) % len(MORE_DASHES)]
+    marker = every[(number + 5) % len(every)].marker
+    return Style(base.colour, base.dark, dashes, marker)
+
+
+def scales(methods: Iterable[str]) -> dict[str, alt.Scale]:
+    """Scales of the channels color, strokeDash and shape by method."""
+    looks = styles(methods)
+    names = list(looks)
+    return {
+        "color": alt.Scale(domain=names, range=[look.colour for look in looks.values()]),
+        "strokeDash": alt.Scale(domain=names, range=[list(look.dashes) for look in looks.values()]),
+        "shape": alt.Scale(domain=names, range=[look.marker for look in looks.values()]),
+    }
+
+
+def configured(chart: Any, *, title: str, description: str) -> Any:
+    """Give a finished chart the theme, a title, and a description for screen readers."""
+    axis = {"labelColor": INK, "titleColor": INK, "tickColor": FAINT, "domainColor": FAINT}
+    text = {"labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal"}
+    return (
+        chart.properties(title=title, description=description)
+        .configure(background=PAGE, padding=8, font="sans-serif")
+        .configure_view(stroke=None)
+        .configure_axis(**axis, **text, gridColor=GRID, labelLimit=200)
+        .configure_legend(
+            labelColor=INK, titleColor=INK, **text, labelLimit=0, symbolStrokeWidth=1.8
+        )
+        .configure_header(
+            labelColor=INK, titleColor=INK, labelFontSize=12, titleFontSize=12, labelLimit=400
+        )
+        .configure_title(
+            color=INK, fontSize=14, fontWeight="normal", anchor="start", subtitleColor=FAINT
+        )
+        .configure_text(color=INK)
+    )
+
+
+def dark(specification: Mapping[str, Any]) -> dict[str, Any]:
+    """Exchange the colours of a chart's specification for those of a dark page."""
+    text = json.dumps(specification)
+    for colour, counterpart in DARK_COLOURS.items():
+        text = text.replace(f'"{colour}"', f'"{counterpart}"')
+    exchanged: dict[str, Any] = json.loads(text)
+    return exchanged

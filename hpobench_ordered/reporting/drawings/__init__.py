@@ -1,1 +1,0 @@
-"""Drawings of a report: each takes finished statistics, and draws them."""

@@ -1,0 +1,97 @@
+"""Puts the page together: text from the template; numbers, style and scripts inline.
+
+Whatever comes from results (names, messages, tracebacks) is text that nobody has checked. The
+template escapes it; the script's data are in base64; and the page's content security policy forbids
+every request and every script but the page's.
+"""
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from hpobench_ordered.files import write_atomically
+from hpobench_ordered.plotting.saving import javascript
+from hpobench_ordered.remote import cache_folder
+from hpobench_ordered.reporting.chart import colour_properties
+
+DARK = (
+    "color-scheme: dark; --paper: #1b1d22; --ink: #ebebec; --soft: #a9a9aa; --line: #3c3f45; "
+    "--strong: #74767c; --faint: #4a4d54; --shade: #e7e6e140; --fill: #25282e; --link: #9cc3f2; "
+    "--warn: #f0b27f; --warn-fill: #33251a;"
+)
+
+
+def render(
+    values: Mapping[str, Any], data: Mapping[str, Any] | None, tasks: Sequence[Any] = ()
+) -> str:
+    """Make the page.
+
+    Args:
+        values: What the template shows.
+        data: What the script shows; None where there is nothing to compare.
+        tasks: Curves of tasks, which the script unpacks when they are first asked for.
+    """
+    import jinja2
+    from markupsafe import Markup
+
+    script = _resource("script.js")
+    library = "" if data is None else _library()
+    allowed = " ".join(_digest(text) for text in (script, library) if text)
+    # Styles may stand inline, as attributes in figures do.
+    policy = (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    style = _resource("style.css").replace("LIGHT", colour_properties(dark=False), 1)
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_resource("template.html.j2")).render(
+        {
+            **values,
+            "policy": policy,
+            "style": Markup(style.replace("DARK", DARK + colour_properties(dark=True))),
+            "script": Markup(script),
+            "library": Markup(library),
+            "data": "" if data is None else packed(data),
+            "tasks": packed(tasks),
+        }
+    )
+
+
+def packed(data: Any) -> str:
+    """Data as the script reads them: JSON, compressed by gzip, in base64."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+@cache
+def _library() -> str:
+    """Vega and what embeds it; bundling takes seconds, so that a copy stays in the cache."""
+    import vl_convert
+
+    versions = (vl_convert.__version__, vl_convert.get_vega_version())
+    path = cache_folder() / f"vega-{'-'.join(versions)}.js"
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        text = javascript()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text.encode())
+    except OSError:
+        pass  # The next report bundles it again.
+    return text
+
+
+def _resource(name: str) -> str:
+    return files("hpobench_ordered.reporting").joinpath(name).read_text(encoding="utf-8")
