@@ -94,21 +94,17 @@ def attained(
 
     frames = []
     for item in scores:
-        for method, values in zip(item.methods, _runs(item), strict=True):
-            if not values.size:
-                continue
-            levels = attained_levels(values[None, :, None], fractions)[:, 0, 0]
-            index = pd.MultiIndex.from_product(
-                [fractions, range(1, item.last_trial + 1)], names=["fraction", "trial"]
-            )
-            frame = pd.DataFrame({"level": levels.ravel()}, index=index).reset_index()
-            names = {
-                "protocol": item.protocol,
-                "benchmark": item.benchmark,
-                "surrogate": item.surrogate,
-                "method": method,
-            }
-            frames.append(frame.assign(**names))
+        levels = [attained_levels(runs[None, :, None], fractions)[:, 0, 0] for runs in _runs(item)]
+        names = {
+            "protocol": [item.protocol],
+            "benchmark": [item.benchmark],
+            "surrogate": [item.surrogate],
+            "method": item.methods[: len(levels)],
+            "fraction": fractions,
+            "trial": range(1, item.last_trial + 1),
+        }
+        index = pd.MultiIndex.from_product(names.values(), names=list(names))
+        frames.append(pd.DataFrame({"level": np.ravel(levels)}, index=index).reset_index())
     columns = ["protocol", "benchmark", "surrogate", "method", "trial", "fraction", "level"]
     if not frames:
         return pd.DataFrame(columns=columns)
@@ -116,7 +112,12 @@ def attained(
 
 
 def _runs(item: BenchmarkScores) -> Iterator[FloatArray]:
-    """Of each method the normalised regret of its runs on tasks that count, shape (n, M)."""
+    """Of each method the normalised regret of its runs on tasks that count, shape (n, M).
+
+    None at all where there are no regrets.
+    """
+    if not item.is_defined("regret"):
+        return
     values = item.measures["regret"].values[:, :, item.first_task :]
     values = values[:, :, defined_tasks(values)]
     for one in values:
@@ -128,7 +129,7 @@ def _of_benchmark(
     item: BenchmarkScores, measures: Sequence[str], over: Resampling, *, tasks: bool
 ) -> Iterator["pd.DataFrame"]:
     labels = (item.protocol, item.benchmark, item.surrogate)
-    intervals = benchmark_intervals(item)
+    intervals = benchmark_intervals(item, overs=[over])
     for measure in filter(item.is_defined, measures):
         if measure in MEASURES:
             found = intervals[measure, over]
