@@ -16,9 +16,10 @@ import numpy as np
 
 from hpobench_ordered._typing import IntArray
 from hpobench_ordered.benchmark import Definition
-from hpobench_ordered.bundle import BundledSurrogate, RawEvaluations, write_bundle
+from hpobench_ordered.bundle import BundledSurrogate, write_bundle
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation.base import Request
+from hpobench_ordered.raw_evaluations import RawEvaluations
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.best import NOT_OPTIMAL, best_known
 from hpobench_ordered.surrogates.card import Card, Figures, versions_of

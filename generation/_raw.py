@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray
-from hpobench_ordered.bundle import RawEvaluations
 from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
 from hpobench_ordered.files import write_atomically
+from hpobench_ordered.raw_evaluations import RawEvaluations
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 
@@ -167,9 +167,6 @@ def coded_tasks(frame: "pd.DataFrame", space: SearchSpace) -> dict[str, RawEvalu
         rows = (names == name).to_numpy()
         found[name] = RawEvaluations(values[rows], objective[rows], spread[rows], training[rows])
     return found
-
-
-# -- internals -------------------------------------------------------------------------------------
 
 
 def _check_columns(columns: Sequence[str], space: SearchSpace) -> None:

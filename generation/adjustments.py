@@ -19,7 +19,8 @@ from hpobench_ordered.benchmarks._adjustment import (
     surrogate_hash,
 )
 from hpobench_ordered.benchmarks.adjustments import SEARCHED, SURROGATE
-from hpobench_ordered.bundle import BENCHMARK, CARD, definition_to_json, read_card
+from hpobench_ordered.bundle import BENCHMARK, CARD, read_card
+from hpobench_ordered.definition_json import definition_to_json
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.surrogates.base import Surrogate

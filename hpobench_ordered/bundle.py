@@ -9,24 +9,22 @@ Notation:
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.artifact import Artifact, ArtifactWriter, is_artifact
-from hpobench_ordered.benchmark import Definition, Evaluations, Provenance, TaskDefinition
+from hpobench_ordered.benchmark import Definition, Evaluations
+from hpobench_ordered.definition_json import definition_from_json, definition_to_json
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.objective import Direction, Objective
-from hpobench_ordered.space.reading import MALFORMED, numbers, read_space, text_of, whole_number_of
+from hpobench_ordered.raw_evaluations import RAW_ARRAYS, STORED_ARRAYS, RawEvaluations
+from hpobench_ordered.space.reading import MALFORMED, numbers, text_of, whole_number_of
 from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.surrogates._stored import check_arrays, load_stored
 from hpobench_ordered.surrogates.base import (
-    StoredArray,
     StoredSurrogate,
     Surrogate,
     SurrogateType,
@@ -53,55 +51,6 @@ class BundledSurrogate:
     summary: str
     model: StoredSurrogate
     best_values: Sequence[float]
-
-
-@dataclass(frozen=True, eq=False)
-class RawEvaluations:
-    """Evaluations of one task as they were made, before any surrogate; its arrays are read-only.
-
-    Attributes:
-        values: Configurations as coded by `SearchSpace.values`, (n, d).
-        objective: Objective values in the objective's own units, (n,).
-        spread: Standard deviation over what each objective value is the mean of, such as folds;
-            NaN where unknown, (n,).
-        training: Number of the training that each evaluation was read from: several may share one,
-            read after different numbers of rounds, (n,).
-
-    Raises:
-        ValueError: The shapes do not fit, there is no evaluation, or an objective value is not
-            finite.
-    """
-
-    values: FloatArray = field(repr=False)
-    objective: FloatArray = field(repr=False)
-    spread: FloatArray = field(repr=False)
-    training: IntArray = field(repr=False)
-
-    def __post_init__(self) -> None:
-        for name, kind in _RAW_ARRAYS.items():
-            array = np.array(getattr(self, name), dtype=kind, order="C")
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
-        n = len(self.values)
-        shapes = {self.objective.shape, self.spread.shape, self.training.shape}
-        if self.values.ndim != 2 or n == 0 or shapes != {(n,)}:
-            raise ValueError(f"shapes of evaluations do not fit: {self.values.shape}, {shapes}")
-        if not np.isfinite(self.objective).all():
-            raise ValueError("objective values must be finite")
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-
-_RAW_ARRAYS: Mapping[str, type[np.generic]] = {
-    "values": np.float64,
-    "objective": np.float64,
-    "spread": np.float64,
-    "training": np.int64,
-}
-_STORED_RAW = {
-    name: StoredArray(None, (kind,), may_be_nan=True) for name, kind in _RAW_ARRAYS.items()
-}
 
 
 def write_bundle(
@@ -334,9 +283,9 @@ def read_evaluations(artifact: Artifact) -> tuple[RawEvaluations, ...]:
     defined = read_definition(artifact)
     arrays = artifact.read_arrays(EVALUATIONS)
     with _reading(f"{EVALUATIONS} of {artifact}"):
-        check_arrays(arrays, _STORED_RAW)
+        check_arrays(arrays, STORED_ARRAYS)
         found = tuple(
-            RawEvaluations(**{name: arrays[f"{task}/{name}"] for name in _RAW_ARRAYS})
+            RawEvaluations(**{name: arrays[f"{task}/{name}"] for name in RAW_ARRAYS})
             for task in range(len(defined.tasks))
         )
         for raw in found:
@@ -352,61 +301,8 @@ def _raw_to_arrays(
     return {
         f"{task}/{name}": getattr(raw, name)
         for task, raw in enumerate(evaluations)
-        for name in _RAW_ARRAYS
+        for name in RAW_ARRAYS
     }
-
-
-def definition_to_json(definition: Definition) -> dict[str, Any]:
-    """Describe a definition as JSON."""
-    objective, provenance = definition.objective, definition.provenance
-    return {
-        "name": definition.name,
-        "version": definition.version,
-        "summary": definition.summary,
-        "objective": {
-            "name": objective.name,
-            "unit": objective.unit,
-            "direction": objective.direction.value,
-        },
-        "provenance": {
-            "paper": provenance.paper,
-            "source": provenance.source,
-            "licence": provenance.licence,
-        },
-        "tasks": [{"name": t.name, "context": dict(t.context)} for t in definition.tasks],
-        "space": definition.space.to_json(),
-    }
-
-
-def definition_from_json(content: Mapping[str, Any]) -> Definition:
-    """Read a definition from JSON.
-
-    Raises:
-        InvalidSpaceError: The space is none.
-        ArithmeticError, LookupError, TypeError, ValueError: Something is missing or of another
-            type.
-    """
-    objective, provenance = content["objective"], content["provenance"]
-    return Definition(
-        name=text_of(content, "name"),
-        version=whole_number_of(content, "version"),
-        summary=text_of(content, "summary"),
-        space=read_space(content["space"]),
-        objective=Objective(
-            text_of(objective, "name"),
-            text_of(objective, "unit"),
-            Direction(objective["direction"]),
-        ),
-        tasks=_tasks(content["tasks"]),
-        provenance=Provenance(**{name: text_of(provenance, name) for name in provenance}),
-    )
-
-
-def _tasks(content: Sequence[Mapping[str, Any]]) -> tuple[TaskDefinition, ...]:
-    tasks = tuple(TaskDefinition(text_of(t, "name"), numbers(t["context"])) for t in content)
-    if len({task.name for task in tasks}) < len(tasks) or not tasks:
-        raise ValueError("there are no tasks, or two of one name")
-    return tasks
 
 
 def _load_surrogate(artifact: Artifact, name: str) -> tuple[Surrogate, Sequence[float]]:

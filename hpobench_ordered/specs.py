@@ -243,7 +243,7 @@ class BenchmarkSpec:
         )
 
     def option(self, name: str | None = None) -> SurrogateOption:
-        """Find a surrogate by name; the default one without.
+        """Find a surrogate by name; if omitted, the default one.
 
         Raises:
             UnknownNameError: The benchmark has no such surrogate.
@@ -257,7 +257,7 @@ class BenchmarkSpec:
         raise UnknownNameError(f"surrogate of {self.name}", name, names)
 
     def ready_option(self, name: str | None = None) -> SurrogateOption:
-        """Find a surrogate by name that can be loaded at once; the default one without.
+        """Find a surrogate by name that can be loaded at once; if omitted, the default one.
 
         Raises:
             UnknownNameError: The benchmark has no such surrogate.

@@ -17,14 +17,9 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.artifact import Artifact
 from hpobench_ordered.benchmark import Benchmark, Task
-from hpobench_ordered.bundle import (
-    EVALUATIONS,
-    RawEvaluations,
-    read_card,
-    read_definition,
-    read_evaluations,
-)
+from hpobench_ordered.bundle import EVALUATIONS, read_card, read_definition, read_evaluations
 from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.raw_evaluations import RawEvaluations
 from hpobench_ordered.specs import BenchmarkSpec
 from hpobench_ordered.surrogates import DescribedSurrogate, Surrogate
 from hpobench_ordered.surrogates.card import Card

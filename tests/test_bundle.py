@@ -20,7 +20,6 @@ from hpobench_ordered.bundle import (
     BENCHMARK,
     EVALUATIONS,
     BundledSurrogate,
-    RawEvaluations,
     bundled_spec,
     folder_spec,
     generated_spec,
@@ -30,6 +29,7 @@ from hpobench_ordered.bundle import (
     write_bundle,
 )
 from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
+from hpobench_ordered.raw_evaluations import RawEvaluations
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.specs import BenchmarkSpec
 from hpobench_ordered.surrogates.table import TableSurrogate

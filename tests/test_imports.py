@@ -33,9 +33,10 @@ def imports(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.If | ast.Try | ast.ClassDef | ast.With):
-            if "TYPE_CHECKING" not in ast.unparse(getattr(node, "test", ast.Constant(""))):
-                pending += [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.stmt)]
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not (
+            isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        ):
+            pending += [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.stmt)]
 
 
 def test_imports_form_no_circle() -> None:

@@ -31,7 +31,7 @@ Outcome = tuple[list[str], list[str]]
     epilog="Example:  hpobench-ordered fetch xgboost-mnist --from aggregated_experiments.json"
 )
 @click.argument("name")
-@click.option("--surrogate", help="Fetch what this surrogate needs; all of them without.")
+@click.option("--surrogate", help="Fetch what this surrogate needs.  [default: what any needs]")
 @click.option(
     "--from",
     "source",
@@ -72,7 +72,7 @@ def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 def verify(names: tuple[str, ...]) -> None:
-    """Check benchmarks: their files, their values, and what their cards claim; all of them without.
+    """Check benchmarks: their files, their values, and what their cards claim.  [default: all benchmarks]
 
     Every file, packaged or fetched, must have its recorded hash. Every surrogate that comes with a
     package must give the golden values recorded when it was released. Definition, best known

@@ -96,8 +96,6 @@ class Parameter:
         kind = Kind.ORDINAL if ordered else Kind.CATEGORICAL
         return cls(name, kind, 0.0, float(len(choices) - 1), False, tuple(choices), default)
 
-    # -- description ---------------------------------------------------------------------------
-
     @property
     def is_discrete(self) -> bool:
         """Whether the hyperparameter has finitely many values."""
@@ -133,8 +131,6 @@ class Parameter:
             return head | body | {"meta": None}
         bounds = {"lower": self.value(self.lower), "upper": self.value(self.upper)}
         return head | bounds | {"default_value": self.default, "log": self.log, "meta": None}
-
-    # -- native value <-> coded value ----------------------------------------------------------
 
     def code(self, value: Value) -> float:
         """Check one native value and code it as a float.
@@ -207,8 +203,6 @@ class Parameter:
         if self.is_discrete:
             allowed &= coded == np.floor(coded)
         return allowed
-
-    # -- coded value <-> unit interval ---------------------------------------------------------
 
     def encode(self, coded: FloatArray) -> FloatArray:
         """Map coded values to [0, 1], shape as given; NaN stays NaN."""

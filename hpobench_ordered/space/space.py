@@ -27,14 +27,15 @@ import numpy as np
 from hpobench_ordered._html import table
 from hpobench_ordered._typing import BoolArray, Config, ConfigLike, FloatArray, Value
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError, suggestion
-from hpobench_ordered.space.conditions import (
-    Condition,
-    condition_from_json,
-    condition_to_json,
-    describe,
-    parents,
+from hpobench_ordered.space.coded import (
+    activation_order,
+    check_allowed,
+    check_coded,
+    frame_values,
 )
-from hpobench_ordered.space.parameters import Kind, Parameter, parameter_from_json
+from hpobench_ordered.space.conditions import Condition, describe
+from hpobench_ordered.space.configspace_json import space_from_json, space_to_json
+from hpobench_ordered.space.parameters import Kind, Parameter
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
@@ -99,9 +100,7 @@ class SearchSpace:
             raise InvalidSpaceError(f"hyperparameters defined twice: {sorted(duplicates)}")
         if not self.parameters:
             raise InvalidSpaceError("a search space needs at least one tunable hyperparameter")
-        self._order = self._topological_order()
-
-    # -- description ---------------------------------------------------------------------------
+        self._order = activation_order(self.names, self._conditions, self.constants)
 
     @property
     def dimension(self) -> int:
@@ -157,8 +156,6 @@ class SearchSpace:
         """Number of distinct configurations, an upper bound under conditions; inf if continuous."""
         return float(math.prod(p.size for p in self.parameters))
 
-    # -- from and to ConfigSpace ---------------------------------------------------------------
-
     @classmethod
     def from_json(cls, description: Mapping[str, Any]) -> Self:
         """Read ConfigSpace's JSON (any format since 0.4).
@@ -167,41 +164,12 @@ class SearchSpace:
             InvalidSpaceError: The space uses what is not supported, such as forbidden clauses,
                 weights of choices or conditions on constants.
         """
-        if description.get("forbiddens"):
-            raise InvalidSpaceError("forbidden clauses are not supported; use conditions")
-        constants: Config = {}
-        parameters: list[Parameter] = []
-        for item in description["hyperparameters"]:
-            if item["type"] == "constant":
-                constants[item["name"]] = item["value"]
-            else:
-                parameters.append(parameter_from_json(item))
-        by_name = {p.name: p for p in parameters}
-        conditions: dict[str, Condition] = {}
-        for item in description.get("conditions", ()):
-            if item["child"] in conditions:
-                raise InvalidSpaceError(f"two conditions on {item['child']!r}; join them by AND")
-            conditions[item["child"]] = condition_from_json(item, by_name, constants)
+        parameters, conditions, constants = space_from_json(description)
         return cls(parameters, conditions=conditions, constants=constants)
 
     def to_json(self) -> dict[str, Any]:
         """Describe the space in ConfigSpace's JSON, readable by `ConfigurationSpace.from_json`."""
-        constants = [
-            {"type": "constant", "name": name, "value": value, "meta": None}
-            for name, value in self.constants.items()
-        ]
-        by_name = {p.name: p for p in self.parameters}
-        conditions = [
-            condition_to_json(condition, child, by_name)
-            for child, condition in self._conditions.items()
-        ]
-        return {
-            "name": None,
-            "hyperparameters": [p.to_json() for p in self.parameters] + constants,
-            "conditions": conditions,
-            "forbiddens": [],
-            "format_version": 0.4,
-        }
+        return space_to_json(self.parameters, self._conditions, self.constants)
 
     @classmethod
     def from_configspace(cls, space: "ConfigurationSpace") -> Self:
@@ -214,8 +182,6 @@ class SearchSpace:
 
         return ConfigurationSpace.from_serialized_dict(self.to_json())
 
-    # -- sampling ------------------------------------------------------------------------------
-
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n configurations uniformly from the unit cube, canonical, shape (n, d)."""
         return self.canonical(rng.random((n, self.dimension)))
@@ -223,8 +189,6 @@ class SearchSpace:
     def sample(self, rng: np.random.Generator) -> Config:
         """Draw one configuration uniformly (log-uniformly on log scales)."""
         return self.configs(self.decode(self.sample_unit(rng, 1)))[0]
-
-    # -- unit cube -----------------------------------------------------------------------------
 
     def canonical(self, unit: FloatArray) -> FloatArray:
         """Snap discrete hyperparameters to the middle of their bins, set inactive ones to NaN."""
@@ -286,8 +250,6 @@ class SearchSpace:
                 columns.append(np.where(np.isnan(column), INACTIVE_FEATURE, column))
         return np.stack(columns, axis=1)
 
-    # -- configurations ------------------------------------------------------------------------
-
     def validate(self, config: ConfigLike) -> None:
         """Raise `InvalidConfigError` unless the configuration fits this space."""
         self.row(config)
@@ -337,9 +299,16 @@ class SearchSpace:
                 configurations, such as a single dict.
         """
         if isinstance(configs, np.ndarray):
-            return self._checked_values(configs)
+            return self._checked(configs)
         if hasattr(configs, "columns"):  # a DataFrame, told apart without importing pandas
-            return self._frame_values(cast("DataFrame", configs))
+            frame = cast("DataFrame", configs)
+            for name in frame.columns:
+                if name in self.constants:
+                    for value in frame[name].unique():
+                        self._check_constant(name, value)
+                else:
+                    self._check_name(name)
+            return self._checked(frame_values(frame, self.parameters, self._ordered_conditions))
         given = list(cast("Iterable[ConfigLike]", configs))
         if isinstance(configs, Mapping) or not all(isinstance(c, Mapping) for c in given):
             raise InvalidConfigError(
@@ -365,34 +334,12 @@ class SearchSpace:
             configs.append(config | self.constants)
         return configs
 
-    # -- internals -----------------------------------------------------------------------------
-
     @cached_property
     def _has_categoricals(self) -> bool:
         return any(p.kind is Kind.CATEGORICAL for p in self.parameters)
 
     def _decode_columns(self, unit: FloatArray) -> FloatArray:
         return np.stack([p.decode(unit[:, j]) for j, p in enumerate(self.parameters)], axis=1)
-
-    def _topological_order(self) -> tuple[int, ...]:
-        """Indices of the parameters, every parent before its children."""
-        for child in self._conditions.keys() - self._index.keys():
-            what = "constant" if child in self.constants else "unknown hyperparameter"
-            raise InvalidSpaceError(f"unsupported condition of {what} {child!r}")
-        order: list[int] = []
-        remaining = list(range(len(self.parameters)))
-        while remaining:
-            ready = [j for j in remaining if self._parents(j) <= set(order)]
-            if not ready:
-                names = [self.names[j] for j in remaining]
-                raise InvalidSpaceError(f"the conditions of {names} depend on each other")
-            order += ready
-            remaining = [j for j in remaining if j not in ready]
-        return tuple(order)
-
-    def _parents(self, j: int) -> set[int]:
-        condition = self._conditions.get(self.names[j])
-        return set() if condition is None else parents(condition)
 
     @cached_property
     def _all_parents(self) -> frozenset[int]:
@@ -418,50 +365,16 @@ class SearchSpace:
                 f"hyperparameter {name!r} is always {self.constants[name]!r}, got {value!r}"
             )
 
-    def _checked_values(self, values: FloatArray) -> FloatArray:
-        if values.ndim != 2 or values.shape[1] != self.dimension:
-            raise InvalidConfigError(
-                f"an array of configurations has shape (n, {self.dimension}), one column for each "
-                f"of {list(self.names)}; got {values.shape}"
-            )
-        if values.dtype.kind not in "fiu":
-            raise InvalidConfigError(f"an array of configurations is numeric, got {values.dtype}")
+    @property
+    def _ordered_conditions(self) -> dict[int, Condition | None]:
+        """Condition of each column, parents before their children."""
+        return {j: self._conditions.get(self.names[j]) for j in self._order}
+
+    def _checked(self, values: FloatArray) -> FloatArray:
+        check_coded(values, self.parameters)
         values = np.array(values, dtype=np.float64)
         active = self.active(values) if self._conditions else None
-        for j, parameter in enumerate(self.parameters):
-            column = values[:, j]
-            bad = ~parameter.allows(column)
-            if active is not None:
-                bad &= active[:, j]
-            if bad.any():
-                i = int(np.argmax(bad))
-                raise InvalidConfigError(
-                    f"configuration {i}: {parameter.name} must be {parameter.describe_coded()}, "
-                    f"got {column[i]!r}"
-                )
+        check_allowed(values, active, self.parameters)
         if active is not None:
             values[~active] = np.nan
         return values
-
-    def _frame_values(self, frame: "DataFrame") -> FloatArray:
-        for name in frame.columns:
-            if name not in self.constants:
-                self._check_name(name)
-        coded = np.full((len(frame), self.dimension), np.nan)
-        active = np.ones(coded.shape, dtype=np.bool_)
-        for j in self._order:
-            parameter = self.parameters[j]
-            condition = self._conditions.get(parameter.name)
-            if condition is not None:
-                active[:, j] = condition.holds(coded, active)
-            if parameter.name in frame.columns:
-                column = frame[parameter.name].to_numpy()
-                coded[:, j] = parameter.code_column(column, active[:, j])
-            elif active[:, j].any():
-                raise InvalidConfigError(
-                    f"column {parameter.name!r} is missing: {parameter.describe()}"
-                )
-        for name in self.constants.keys() & set(frame.columns):
-            for value in frame[name].unique():
-                self._check_constant(name, value)
-        return self._checked_values(coded)

@@ -153,6 +153,8 @@ def cross_validate(
     Returns:
         Out-of-fold predictions, shape (n, K).
     """
+    if not 2 <= folds <= len(values):
+        raise ValueError(f"folds must be from 2 to {len(values)}, got {folds}")
 
     def fit(rows: IntArray) -> ForestSurrogate:
         return fit_forest(

@@ -145,8 +145,6 @@ class OnnxSurrogate:
             cont_fixed=np.array([per_task[name] for name in layout.continuous], np.float32).T,
         )
 
-    # -- predictions ---------------------------------------------------------------------------
-
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations; see `Surrogate.predict`."""
         self._check_task(task)
@@ -225,8 +223,6 @@ class OnnxSurrogate:
             raise ArtifactError(f"the network cannot be read: {error}") from None
         self._session = _start(network, len(self._cat_source), len(self._cont_source))
         return self._session
-
-    # -- content -------------------------------------------------------------------------------
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Network and columns, as arrays for an npz file without pickle."""

@@ -11,7 +11,6 @@ from hpobench_ordered.benchmark import Benchmark, Definition, Evaluations, TaskD
 from hpobench_ordered.bundle import (
     EVALUATIONS,
     BundledSurrogate,
-    RawEvaluations,
     read_card,
     read_definition,
     read_evaluations,
@@ -19,6 +18,7 @@ from hpobench_ordered.bundle import (
 )
 from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.objective import Objective
+from hpobench_ordered.raw_evaluations import RawEvaluations
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.best import NOT_OPTIMAL
 from hpobench_ordered.surrogates.card import Card, versions_of

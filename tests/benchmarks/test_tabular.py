@@ -285,6 +285,7 @@ def test_conforms_on_every_surrogate(spec: registry.BenchmarkSpec) -> None:
 
 
 @needs_tables
+@pytest.mark.slow
 def test_values_do_not_depend_on_what_was_loaded_before() -> None:
     code = (
         "import hpobench_ordered as hbo, numpy as np\n"

@@ -147,6 +147,7 @@ def test_names_that_lead_elsewhere(damaged: Path, name: str) -> None:
 
 @given(st.text(max_size=80))
 @fuzzed
+@pytest.mark.slow
 def test_any_list_of_hashes(whole: Path, folder: Path, text: str) -> None:
     damaged = copy(whole, folder)
     (damaged / SUMS).write_text(text, encoding="utf-8", errors="surrogateescape", newline="")
@@ -311,6 +312,7 @@ def other_shape(array: NDArray[Any], which: int) -> NDArray[Any]:
 
 @settings(parent=fuzzed, max_examples=80)
 @given(st.sampled_from(ARRAY_FILES), st.data())
+@pytest.mark.slow
 def test_any_array(whole: Path, folder: Path, name: str, data: st.DataObject) -> None:
     damaged = copy(whole, folder)
     with np.load(damaged / name) as stored:

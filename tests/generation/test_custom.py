@@ -607,6 +607,7 @@ class TestGeneration:
             "--seed 0 --sizes 20,60,120 --configs 12"
         )
 
+    @pytest.mark.slow
     def test_interruptions_and_workers_do_not_matter(self, own: Path, tmp_path: Path) -> None:
         def interrupt(step: str, done: int, total: int) -> None:
             if (step, done) == ("training", 7):
@@ -635,6 +636,7 @@ class TestGeneration:
         assert all(after[path] == written for path, written in before.items())
         assert [task.name for task in hbo.load("wine-tree").tasks] == ["20", "60", "90"]
 
+    @pytest.mark.slow
     def test_everything_follows_from_the_seed(self, tmp_path: Path, quick: None) -> None:
         sums = [
             Artifact(generate_custom(replace(CUSTOM, seed=seed), output=tmp_path / str(k))).sums()

@@ -342,6 +342,7 @@ class TestFlow:
         frame.to_parquet(tmp_path / "x.parquet")
         pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "x.parquet"), frame)
 
+    @pytest.mark.slow
     def test_continues_after_trainings_were_lost(self, tmp_path: Path) -> None:
         whole = svm_frame(tmp_path)
         files = sorted(tmp_path.rglob("*.json"))
@@ -361,6 +362,7 @@ class TestFlow:
         assert seen[0] == ("task 3492", 3, 6)
         assert seen[-1] == ("task 37", 6, 6)
 
+    @pytest.mark.slow
     def test_workers_do_not_matter(self, tmp_path: Path) -> None:
         one = svm_frame(tmp_path / "one").drop(columns="seconds")
         two = svm_frame(tmp_path / "two", workers=2).drop(columns="seconds")

@@ -170,6 +170,7 @@ def test_the_same_evaluations_make_the_same_artifact(generated: Path, tmp_path: 
 
 
 @given(st.lists(st.integers(0, 30), min_size=12, max_size=80), st.integers(2, 10))
+@pytest.mark.slow
 def test_a_training_is_never_on_both_sides(groups: list[int], folds: int) -> None:
     numbers: IntArray = np.array(groups)
     parts = list(grouped_folds(numbers, folds, np.random.default_rng(0)))

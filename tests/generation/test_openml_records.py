@@ -261,6 +261,7 @@ class TestResume:
         done = before[: before.index(server.requests[0])]  # all but the page in flight
         assert done + server.requests == undisturbed.requests
 
+    @pytest.mark.slow
     def test_killed(self, server: Any, undisturbed: Undisturbed, tmp_path: Path) -> None:
         """Another process downloads, and is killed while a page is on its way."""
         program = KILLED.format(

@@ -176,6 +176,7 @@ def test_a_place_that_is_no_plain_name_is_refused(where: str) -> None:
 
 
 @given(st.sets(st.integers(0, 5)))
+@pytest.mark.slow
 def test_any_trainings_may_be_missing(
     tmp_path_factory: pytest.TempPathFactory, lost: set[int]
 ) -> None:
@@ -202,6 +203,7 @@ def test_folders_of_two_machines_merge_by_copying(stub: StubTrainer, tmp_path: P
     assert stub.calls() == 6
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is POSIX")
 def test_killing_the_process_loses_only_what_is_in_flight(tmp_path: Path) -> None:
     script = textwrap.dedent("""

@@ -396,6 +396,7 @@ def test_saved_forests_are_cross_validated(forest: Benchmark, tmp_path: Path) ->
     check_benchmark(hbo.load(folder))
 
 
+@pytest.mark.slow
 def test_one_forest_for_all_is_cross_validated_as_one(tmp_path: Path) -> None:
     space = numeric_space()
     frame = evaluations(space, n=40, shared=True).sort_values(list(space.names))

@@ -1,0 +1,61 @@
+"""Definitions of benchmarks as JSON: what an artifact's `benchmark.json` says beside surrogates."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.objective import Direction, Objective
+from hpobench_ordered.space.reading import numbers, read_space, text_of, whole_number_of
+
+
+def definition_to_json(definition: Definition) -> dict[str, Any]:
+    """Describe a definition as JSON."""
+    objective, provenance = definition.objective, definition.provenance
+    return {
+        "name": definition.name,
+        "version": definition.version,
+        "summary": definition.summary,
+        "objective": {
+            "name": objective.name,
+            "unit": objective.unit,
+            "direction": objective.direction.value,
+        },
+        "provenance": {
+            "paper": provenance.paper,
+            "source": provenance.source,
+            "licence": provenance.licence,
+        },
+        "tasks": [{"name": t.name, "context": dict(t.context)} for t in definition.tasks],
+        "space": definition.space.to_json(),
+    }
+
+
+def definition_from_json(content: Mapping[str, Any]) -> Definition:
+    """Read a definition from JSON.
+
+    Raises:
+        InvalidSpaceError: The space is none.
+        ArithmeticError, LookupError, TypeError, ValueError: Something is missing or of another
+            type.
+    """
+    objective, provenance = content["objective"], content["provenance"]
+    return Definition(
+        name=text_of(content, "name"),
+        version=whole_number_of(content, "version"),
+        summary=text_of(content, "summary"),
+        space=read_space(content["space"]),
+        objective=Objective(
+            text_of(objective, "name"),
+            text_of(objective, "unit"),
+            Direction(objective["direction"]),
+        ),
+        tasks=_tasks(content["tasks"]),
+        provenance=Provenance(**{name: text_of(provenance, name) for name in provenance}),
+    )
+
+
+def _tasks(content: Sequence[Mapping[str, Any]]) -> tuple[TaskDefinition, ...]:
+    tasks = tuple(TaskDefinition(text_of(t, "name"), numbers(t["context"])) for t in content)
+    if len({task.name for task in tasks}) < len(tasks) or not tasks:
+        raise ValueError("there are no tasks, or two of one name")
+    return tasks

@@ -1,0 +1,110 @@
+"""Checks of configurations as arrays and tables, and the order in which conditions are decided.
+
+Notation:
+    n   number of configurations
+    d   number of tunable hyperparameters
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import BoolArray, Config, FloatArray
+from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
+from hpobench_ordered.space.conditions import Condition, parents
+from hpobench_ordered.space.parameters import Parameter
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def activation_order(
+    names: Sequence[str], conditions: Mapping[str, Condition], constants: Config
+) -> tuple[int, ...]:
+    """Indices of the hyperparameters, every parent before its children.
+
+    Raises:
+        InvalidSpaceError: A condition is of what is unknown or constant, or they form a circle.
+    """
+    for child in conditions.keys() - set(names):
+        what = "constant" if child in constants else "unknown hyperparameter"
+        raise InvalidSpaceError(f"unsupported condition of {what} {child!r}")
+    order: list[int] = []
+    remaining = list(range(len(names)))
+    while remaining:
+        ready = [
+            j
+            for j in remaining
+            if names[j] not in conditions or parents(conditions[names[j]]) <= set(order)
+        ]
+        if not ready:
+            circle = [names[j] for j in remaining]
+            raise InvalidSpaceError(f"the conditions of {circle} depend on each other")
+        order += ready
+        remaining = [j for j in remaining if j not in ready]
+    return tuple(order)
+
+
+def check_coded(values: FloatArray, parameters: Sequence[Parameter]) -> None:
+    """Check that an array has the shape and type of coded configurations, (n, d).
+
+    Raises:
+        InvalidConfigError: It has not.
+    """
+    if values.ndim != 2 or values.shape[1] != len(parameters):
+        raise InvalidConfigError(
+            f"an array of configurations has shape (n, {len(parameters)}), one column for each "
+            f"of {[p.name for p in parameters]}; got {values.shape}"
+        )
+    if values.dtype.kind not in "fiu":
+        raise InvalidConfigError(f"an array of configurations is numeric, got {values.dtype}")
+
+
+def check_allowed(
+    values: FloatArray, active: BoolArray | None, parameters: Sequence[Parameter]
+) -> None:
+    """Check that what is active is allowed; all is if `active` is None.
+
+    Raises:
+        InvalidConfigError: A value is not; the message names the first row.
+    """
+    for j, parameter in enumerate(parameters):
+        column = values[:, j]
+        bad = ~parameter.allows(column)
+        if active is not None:
+            bad &= active[:, j]
+        if bad.any():
+            i = int(np.argmax(bad))
+            raise InvalidConfigError(
+                f"configuration {i}: {parameter.name} must be {parameter.describe_coded()}, "
+                f"got {column[i]!r}"
+            )
+
+
+def frame_values(
+    frame: "DataFrame", parameters: Sequence[Parameter], conditions: Mapping[int, Condition | None]
+) -> FloatArray:
+    """Code the rows of a table, (n, d).
+
+    Args:
+        frame: A column a hyperparameter.
+        parameters: The hyperparameters.
+        conditions: Condition of each by its index, parents before their children.
+
+    Raises:
+        InvalidConfigError: A column is missing or holds what is not allowed.
+    """
+    coded = np.full((len(frame), len(parameters)), np.nan)
+    active = np.ones(coded.shape, dtype=np.bool_)
+    for j, condition in conditions.items():
+        parameter = parameters[j]
+        if condition is not None:
+            active[:, j] = condition.holds(coded, active)
+        if parameter.name in frame.columns:
+            coded[:, j] = parameter.code_column(frame[parameter.name].to_numpy(), active[:, j])
+        elif active[:, j].any():
+            raise InvalidConfigError(
+                f"column {parameter.name!r} is missing: {parameter.describe()}"
+            )
+    return coded

@@ -1,0 +1,55 @@
+"""Search spaces in ConfigSpace's JSON."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hpobench_ordered._typing import Config
+from hpobench_ordered.errors import InvalidSpaceError
+from hpobench_ordered.space.conditions import Condition, condition_from_json, condition_to_json
+from hpobench_ordered.space.parameters import Parameter, parameter_from_json
+
+
+def space_from_json(
+    description: Mapping[str, Any],
+) -> tuple[list[Parameter], dict[str, Condition], Config]:
+    """Hyperparameters, conditions by name, and constants of ConfigSpace's JSON (since 0.4).
+
+    Raises:
+        InvalidSpaceError: The space uses what is not supported.
+    """
+    if description.get("forbiddens"):
+        raise InvalidSpaceError("forbidden clauses are not supported; use conditions")
+    constants: Config = {}
+    parameters: list[Parameter] = []
+    for item in description["hyperparameters"]:
+        if item["type"] == "constant":
+            constants[item["name"]] = item["value"]
+        else:
+            parameters.append(parameter_from_json(item))
+    by_name = {p.name: p for p in parameters}
+    conditions: dict[str, Condition] = {}
+    for item in description.get("conditions", ()):
+        if item["child"] in conditions:
+            raise InvalidSpaceError(f"two conditions on {item['child']!r}; join them by AND")
+        conditions[item["child"]] = condition_from_json(item, by_name, constants)
+    return parameters, conditions, constants
+
+
+def space_to_json(
+    parameters: Sequence[Parameter], conditions: Mapping[str, Condition], constants: Config
+) -> dict[str, Any]:
+    """Describe a space in ConfigSpace's JSON."""
+    by_name = {p.name: p for p in parameters}
+    return {
+        "name": None,
+        "hyperparameters": [p.to_json() for p in parameters]
+        + [
+            {"type": "constant", "name": name, "value": value, "meta": None}
+            for name, value in constants.items()
+        ],
+        "conditions": [
+            condition_to_json(condition, child, by_name) for child, condition in conditions.items()
+        ],
+        "forbiddens": [],
+        "format_version": 0.4,
+    }
