@@ -7,7 +7,6 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Kind
 
 CANDIDATES = 1000  # suggestions get no better with more
 RANDOM_BLOCKS = 10  # drawn before a region is suspected to be exhausted
@@ -20,43 +19,15 @@ class Region:
     Attributes:
         space: The search space.
         size: Number of distinct configurations, an upper bound under conditions; inf if continuous.
-        lower: Lower ends in the unit cube, shape (d,).
-        width: Widths in the unit cube, shape (d,).
     """
 
     def __init__(self, space: SearchSpace) -> None:
         self.space = space
         self.size = space.size
-        self.lower = np.zeros(space.dimension)
-        self.width = np.ones(space.dimension)
-        self._categorical = np.array([p.kind is Kind.CATEGORICAL for p in space.parameters])
 
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n configurations uniformly, canonical unit vectors of the space, shape (n, d)."""
         return self.space.sample_unit(rng, n)
-
-    def sample_near(
-        self, rng: np.random.Generator, centres: FloatArray, *, n: int, scale: float
-    ) -> FloatArray:
-        """Draw n configurations near others, canonical, shape (n, d).
-
-        Each is a centre with about every second hyperparameter moved: numbers by a normal step,
-        categoricals to any choice.
-
-        Args:
-            rng: Source of randomness.
-            centres: Canonical unit vectors in the region, shape (k, d).
-            n: Number of configurations.
-            scale: Standard deviation of the steps, as a share of the region's width.
-        """
-        centre = centres[rng.integers(len(centres), size=n)]
-        anywhere = self.sample_unit(rng, n)
-        step = scale * rng.standard_normal(centre.shape) * self.width
-        stepped = np.clip(centre + step, self.lower, self.lower + self.width)
-        moved = np.where(self._categorical | np.isnan(centre), anywhere, stepped)
-        kept = (rng.random(centre.shape) < 0.5) & ~np.isnan(centre)
-        mixed = np.where(kept, centre, moved)
-        return self.space.canonical(np.where(np.isnan(mixed), self.lower, mixed))
 
     def features(self, unit: FloatArray) -> FloatArray:
         """Features for a model, numbers in [0, 1], shape (n, p), of canonical unit vectors."""

@@ -113,14 +113,6 @@ class ModelBased(Method):
         """Blocks of candidates, canonical unit vectors (m, d), until one holds what is untried."""
         return candidate_blocks(self.region, self.rng)
 
-    def refined(
-        self, unit: FloatArray, scores: FloatArray, scorer: Scorer
-    ) -> tuple[FloatArray, FloatArray]:
-        """A block of candidates (m, d) with scores (m,) and what else may be worth trying."""
-        return unit, scores
-
-    # -- internals -----------------------------------------------------------------------------
-
     def _code(self, values: FloatArray) -> FloatArray:
         """Unit vector (d,) of coded values (d,)."""
         unit: FloatArray = self.space.encode(values[None])[0]
@@ -158,13 +150,13 @@ class ModelBased(Method):
         """
         best, exhausted = -math.inf, np.empty(0)
         for block in self.candidates():
-            unit, scores = self.refined(block, scorer(block), scorer)
-            values = self._tried.first_new(unit, scores)
+            scores = scorer(block)
+            values = self._tried.first_new(block, scores)
             if values is not None:
                 return values
             top = int(np.argmax(scores))
             if not len(exhausted) or scores[top] > best:
-                best, exhausted = float(scores[top]), unit[top]
+                best, exhausted = float(scores[top]), block[top]
         repeated: FloatArray = self.space.decode(exhausted[None])[0]
         return repeated
 

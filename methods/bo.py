@@ -19,8 +19,11 @@ FEW = 8
 EVERY = 5
 """Suggestions from one fit with a second start to the next; with many evaluations, of any fit."""
 
-REFINED, REFINEMENTS, REFINEMENT_SCALE = 5, 200, 0.3
-"""Local refinement: best candidates, draws near them, and how much nearer each round draws."""
+MAX_CONDITIONED = 300
+"""Evaluations that the model is conditioned on at most; the time of a suggestion grows with n^2."""
+
+BEST_CONDITIONED = MAX_CONDITIONED // 4
+"""How many of these are the best ones; the others are drawn at random (as in Syne Tune)."""
 
 
 class BayesianOptimisation(ModelBased):
@@ -32,14 +35,10 @@ class BayesianOptimisation(ModelBased):
     both land on plateaus already tried where the surrogate is a nearest neighbour, and neither
     gained anything on smooth objectives. Pending evaluations are taken to give the posterior mean.
 
-    Attributes:
-        warped: Whether the model warps the features of numeric hyperparameters.
-        refinements: Rounds of local refinement, in which candidates are drawn ever closer to the
-            best ones.
+    With more than `MAX_CONDITIONED` evaluations every suggestion uses so many of them: the best,
+    which say where the optimum may be, and a random choice of the rest, drawn anew each time, so
+    that no region that was searched in vain is forgotten for long.
     """
-
-    warped = False
-    refinements = 0
 
     def prepare(self) -> None:
         """Start without a model."""
@@ -67,7 +66,11 @@ class BayesianOptimisation(ModelBased):
         """What the model is fitted to: features (n, p) and standardised losses (n,)."""
         from hpobench_ordered.methods._gp.model import standardise
 
-        return self.features(self.told()), standardise(self.losses())
+        unit, y = self.told(), standardise(self.losses())
+        if len(y) > MAX_CONDITIONED:
+            chosen = best_and_random(y, self.rng)
+            unit, y = unit[chosen], y[chosen]
+        return self.features(unit), y
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
         """Standardised loss that is to be improved on, given the model and its losses (n,)."""
@@ -80,19 +83,6 @@ class BayesianOptimisation(ModelBased):
     def feature_groups(self) -> IntArray:
         """Length scale of each feature column, (p,): the columns of a categorical share one."""
         return np.repeat(np.arange(self.space.dimension), _widths(self.space))
-
-    def refined(
-        self, unit: FloatArray, scores: FloatArray, scorer: Scorer
-    ) -> tuple[FloatArray, FloatArray]:
-        """The candidates (m, d) with scores (m,), and more of them near the best."""
-        for scale in REFINEMENT_SCALE ** np.arange(1, self.refinements + 1):
-            best = unit[np.argsort(-scores, kind="stable")[:REFINED]]
-            near = self.region.sample_near(self.rng, best, n=REFINEMENTS, scale=scale)
-            unit = np.concatenate([unit, near])
-            scores = np.concatenate([scores, scorer(near)])
-        return unit, scores
-
-    # -- internals -----------------------------------------------------------------------------
 
     def _fit(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
         """Condition the model on features (n, p) and standardised losses (n,).
@@ -111,10 +101,7 @@ class BayesianOptimisation(ModelBased):
         )
 
         if self._kernel is None:
-            groups = self.feature_groups()
-            numeric = np.flatnonzero(np.repeat(_widths(self.space) == 1, _widths(self.space)))
-            warped = numeric if self.warped else np.empty(0, dtype=np.int64)
-            self._kernel = Kernel(groups, warped=warped)
+            self._kernel = Kernel(self.feature_groups())
         kernel, priors = self._kernel, Priors()
         n, due = len(y), self._fits % EVERY == 0
         self._fits += 1
@@ -122,8 +109,15 @@ class BayesianOptimisation(ModelBased):
             return GaussianProcess(X, y, kernel=kernel, theta=self._theta)
         starts = [] if self._theta is None else [self._theta]
         if not starts or n <= FEW or (n <= COMPILED_LIMIT and due):
-            starts.append(prior_arrays(priors, kernel.length_scales, len(kernel.warped)).mean)
+            starts.append(prior_arrays(priors, kernel.length_scales).mean)
         return GaussianProcess.fitted(X, y, kernel=kernel, starts=starts, priors=priors)
+
+
+def best_and_random(losses: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Choose `MAX_CONDITIONED` of more losses (n,): indices of the best and of random others."""
+    order = np.argsort(losses, kind="stable")
+    others = rng.permutation(order[BEST_CONDITIONED:])
+    return np.sort(np.concatenate([order[:BEST_CONDITIONED], others])[:MAX_CONDITIONED])
 
 
 def _widths(space: SearchSpace) -> IntArray:
@@ -138,7 +132,7 @@ SPECS = (
         summary="Bayesian optimisation: Gaussian process, expected improvement.",
         source=(
             "Hellan et al. (2023), section 5.1 and appendix E: Matern-5/2 kernel, expected "
-            "improvement (Jones et al. 1998), three random initial trials; no input warping"
+            "improvement (Jones et al. 1998), three random initial trials"
         ),
         changed_spaces=True,
     ),

@@ -36,13 +36,13 @@ class Box(Region):
             for parameter, column in zip(space.parameters, values.T, strict=True)
         ]
         self._sides = sides
-        self.lower = np.array([side.lower for side in sides])
-        self.width = np.array([side.width for side in sides])
+        self._lower = np.array([side.lower for side in sides])
+        self._width = np.array([side.width for side in sides])
         self.size = math.prod(side.size for side in sides)
 
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n configurations uniformly from the box, canonical, shape (n, d)."""
-        unit = self.lower + rng.random((n, self.space.dimension)) * self.width
+        unit = self._lower + rng.random((n, self.space.dimension)) * self._width
         for j, side in enumerate(self._sides):
             if side.choices is not None:
                 unit[:, j] = side.choices[(unit[:, j] * len(side.choices)).astype(np.int64)]
@@ -50,8 +50,8 @@ class Box(Region):
 
     def features(self, unit: FloatArray) -> FloatArray:
         """Features, numbers in [0, 1] within the box, shape (n, p)."""
-        flat = self.width == 0.0
-        scaled = np.where(flat, 0.5, (unit - self.lower) / np.where(flat, 1.0, self.width))
+        flat = self._width == 0.0
+        scaled = np.where(flat, 0.5, (unit - self._lower) / np.where(flat, 1.0, self._width))
         return super().features(scaled)
 
     def levels(self) -> Sequence[FloatArray]:

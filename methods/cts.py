@@ -98,8 +98,6 @@ class CopulaThompsonSampling(ModelBased):
 
         return score
 
-    # -- internals -----------------------------------------------------------------------------
-
     def _mean(self, unit: FloatArray) -> FloatArray:
         """Mean of z (m,) at canonical unit vectors (m, d): 0, the median, without a model."""
         if self._model is None:

@@ -94,9 +94,6 @@ def ranks(L: FloatArray) -> FloatArray:
     return np.array(rows)
 
 
-# -- internals -------------------------------------------------------------------------------------
-
-
 def _chosen(
     tasks: "Sequence[Evaluations]", space: SearchSpace, rng: np.random.Generator, *, count: int
 ) -> FloatArray:

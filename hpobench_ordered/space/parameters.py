@@ -213,16 +213,16 @@ class Parameter:
     def encode(self, coded: FloatArray) -> FloatArray:
         """Map coded values to [0, 1], shape as given; NaN stays NaN."""
         low, high = self._span
-        return ((np.log(coded) if self.log else coded) - low) / (high - low)
+        return ((_log(coded) if self.log else coded) - low) / (high - low)
 
     def decode(self, unit: FloatArray) -> FloatArray:
         """Map [0, 1] to coded values, shape as given; NaN stays NaN."""
         low, high = self._span
         scaled = low + unit * (high - low)
-        if self.log:
-            scaled = np.exp(scaled)
         if self.is_discrete:
-            scaled = np.rint(scaled)
+            scaled = np.rint(np.exp(scaled) if self.log else scaled)
+        elif self.log:
+            scaled = _exp(scaled)
         return np.minimum(np.maximum(scaled, self.lower), self.upper)  # faster than clip
 
     def _middle(self) -> Value:
@@ -232,7 +232,24 @@ class Parameter:
         """Ends of the unit interval on the (log) scale: half a step beyond discrete values."""
         margin = 0.5 if self.is_discrete else 0.0
         low, high = self.lower - margin, self.upper + margin
-        return (math.log(low), math.log(high)) if self.log else (low, high)
+        if not self.log:
+            return low, high
+        log_low, log_high = _log(np.array([low, high])).tolist()
+        return log_low, log_high
+
+
+def _exp(x: FloatArray) -> FloatArray:
+    """exp(x), shape as x, with the same bits on every processor.
+
+    In double precision the last bit depends on the instructions a processor has; rounded from
+    extended precision it does not, and is almost always that of the exact value.
+    """
+    return np.exp(x, dtype=np.longdouble).astype(np.float64)
+
+
+def _log(x: FloatArray) -> FloatArray:
+    """log(x), shape as x, with the same bits on every processor, as `_exp`."""
+    return np.log(x, dtype=np.longdouble).astype(np.float64)
 
 
 def parameter_from_json(item: Mapping[str, Any]) -> Parameter:

@@ -222,7 +222,10 @@ class SearchSpace:
             if parameter.is_discrete:
                 unit[:, j] = parameter.encode(parameter.decode(unit[:, j]))
         if self._conditions:
-            unit[~self.active(self._decode_columns(unit))] = np.nan
+            values = np.zeros_like(unit)
+            for j in self._all_parents:
+                values[:, j] = self.parameters[j].decode(unit[:, j])
+            unit[~self.active(values)] = np.nan
         return unit
 
     def encode(self, values: FloatArray) -> FloatArray:
@@ -379,6 +382,11 @@ class SearchSpace:
     def _parents(self, j: int) -> set[int]:
         condition = self._conditions.get(self.names[j])
         return set() if condition is None else parents(condition)
+
+    @cached_property
+    def _all_parents(self) -> frozenset[int]:
+        """Indices of the parameters that conditions depend on."""
+        return frozenset().union(*map(parents, self._conditions.values()))
 
     def _check_name(self, name: str) -> None:
         if name not in self._index:

@@ -10,14 +10,10 @@ symbol      shape           meaning
 ==========  ==============  =======================================================================
 n, m        scalars         observations, candidates
 p, g        scalars         feature columns, length scales (one for each hyperparameter)
-c           scalar          feature columns whose input is warped
 X           (n, p)          features of the observations
-Z           (n, p)          the same with c columns warped, z = 1 - (1 - x^a)^b
 y           (n,)            standardised losses
-S           (g, n, n)       squared differences of Z, summed over a length scale's columns
-theta       (g + 2 + 2c,)   log length scales l, log signal variance s2, log noise variance v,
-                            log a and log b of the warped columns
-nu2         scalar          twice the kernel's smoothness: 3 (Matern-3/2) or 5 (Matern-5/2)
+S           (g, n, n)       squared differences of X, summed over a length scale's columns
+theta       (g + 2,)        log length scales l, log signal variance s2, log noise variance v
 r           (n, n)          scaled distance, r^2 = sum_k S_k / l_k^2
 K           (n, n)          s2 * matern(r) + v * I; upper triangle only
 F           (n, n)          -2 dK / d(r^2); upper triangle only
@@ -29,8 +25,6 @@ mu, w       as theta        mean and precision of the normal priors on theta (w 
 
 Formulas: Rasmussen and Williams (2006), Gaussian Processes for Machine Learning: equation 4.17
 (Matern), algorithm 2.1 (prediction, log marginal likelihood), equation 5.9 (its gradient).
-Input warping: Snoek, Swersky, Zemel and Adams (2014), section 4, with Kumaraswamy's distribution
-function in the place of the beta distribution's.
 """
 
 import math
@@ -40,14 +34,12 @@ import numpy as np
 from hpobench_ordered._compile import compiled
 from hpobench_ordered._typing import FloatArray, IntArray
 
-SQRT3 = math.sqrt(3.0)
 SQRT5 = math.sqrt(5.0)
 LOG_2PI = math.log(2.0 * math.pi)
 ARMIJO = 1e-4
 CURVATURE = 6.0  # of minus the log likelihood along a coordinate of theta, roughly: first guess
 MAX_STEP = 2.0  # per coordinate of theta and iteration: a factor of e^2
 BLOCK = 64  # candidates predicted together: a block of n rows stays in the first-level cache
-WARP_MARGIN = 1e-6  # keeps warped features off 0 and 1, where the warping's slope may be infinite
 
 LOG2_E = 1.4426950408889634
 ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest integer in the low bits
@@ -77,49 +69,27 @@ def exp_in_place(x: FloatArray, scratch: FloatArray) -> None:
 
 
 @compiled
-def _decay(row: FloatArray, decay: FloatArray, scratch: FloatArray, nu2: int) -> None:
-    """Replace r^2 in row (m,) by a = sqrt(nu2) r, and write exp(-a) to decay (m,)."""
-    root = SQRT5 if nu2 == 5 else SQRT3
+def _decay(row: FloatArray, decay: FloatArray, scratch: FloatArray) -> None:
+    """Replace r^2 in row (m,) by a = sqrt(5) r, and write exp(-a) to decay (m,)."""
     for j in range(row.shape[0]):
-        a = root * math.sqrt(row[j])
+        a = SQRT5 * math.sqrt(row[j])
         row[j] = a
         decay[j] = -a
     exp_in_place(decay, scratch)
 
 
 @compiled
-def _correlation(row: FloatArray, decay: FloatArray, nu2: int) -> None:
-    """Replace a in row (m,) by the Matern correlation, given decay = exp(-a) (m,)."""
-    if nu2 == 5:
-        for j in range(row.shape[0]):
-            row[j] = (1.0 + row[j] + row[j] * row[j] / 3.0) * decay[j]
-    else:
-        for j in range(row.shape[0]):
-            row[j] = (1.0 + row[j]) * decay[j]
+def _correlation(row: FloatArray, decay: FloatArray) -> None:
+    """Replace a in row (m,) by the Matern-5/2 correlation; decay (m,) is exp(-a)."""
+    for j in range(row.shape[0]):
+        row[j] = (1.0 + row[j] + row[j] * row[j] / 3.0) * decay[j]
 
 
 @compiled
-def _slope(row: FloatArray, decay: FloatArray, slopes: FloatArray, nu2: int) -> None:
-    """Write -2 d correlation / d(r^2) to slopes (m,), given a in row (m,) and decay = exp(-a)."""
-    if nu2 == 5:
-        for j in range(row.shape[0]):
-            slopes[j] = (5.0 / 3.0) * (1.0 + row[j]) * decay[j]
-    else:
-        for j in range(row.shape[0]):
-            slopes[j] = 3.0 * decay[j]
-
-
-@compiled
-def warp(X: FloatArray, columns: IntArray, theta: FloatArray, g: int) -> FloatArray:
-    """Z (n, p): the features X (n, p) with `columns` (c,) warped."""
-    Z = X.copy()
-    c = columns.shape[0]
-    for k in range(c):
-        a, b = math.exp(theta[g + 2 + k]), math.exp(theta[g + 2 + c + k])
-        for i in range(X.shape[0]):
-            x = WARP_MARGIN + (1.0 - 2.0 * WARP_MARGIN) * X[i, columns[k]]
-            Z[i, columns[k]] = 1.0 - (1.0 - x**a) ** b
-    return Z
+def _slope(row: FloatArray, decay: FloatArray, slopes: FloatArray) -> None:
+    """Write -2 d correlation / d(r^2) to slopes (m,); row (m,) is a, decay (m,) exp(-a)."""
+    for j in range(row.shape[0]):
+        slopes[j] = (5.0 / 3.0) * (1.0 + row[j]) * decay[j]
 
 
 @compiled
@@ -155,7 +125,7 @@ def squared_differences(X: FloatArray, groups: IntArray, g: int) -> FloatArray:
 
 
 @compiled
-def covariance(S: FloatArray, theta: FloatArray, nu2: int) -> tuple[FloatArray, FloatArray]:
+def covariance(S: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """K and F, upper triangles (n, n), with dK / d log l_k = F * S_k / l_k^2 elementwise."""
     g, n, _ = S.shape
     variance = math.exp(theta[g])
@@ -171,9 +141,9 @@ def covariance(S: FloatArray, theta: FloatArray, nu2: int) -> tuple[FloatArray, 
             squared = S[k, i, i:]
             for j in range(width):
                 row[j] += inverses[k] * squared[j]
-        _decay(row, decay[:width], scratch[:width], nu2)
-        _slope(row, decay[:width], slopes, nu2)
-        _correlation(row, decay[:width], nu2)
+        _decay(row, decay[:width], scratch[:width])
+        _slope(row, decay[:width], slopes)
+        _correlation(row, decay[:width])
         for j in range(width):
             row[j] *= variance
             slopes[j] *= variance
@@ -260,7 +230,7 @@ def likelihood_gradient(
 ) -> FloatArray:
     """Gradient of the log marginal likelihood: 1/2 tr((alpha alpha^T - K^-1) dK/dtheta).
 
-    `inverse` is K^-1; only its upper triangle is read. Shaped as theta, with 0 for the warping.
+    `inverse` is K^-1; only its upper triangle is read. Shaped as theta.
     """
     g, n, _ = S.shape
     noise = math.exp(theta[g + 1])
@@ -288,45 +258,6 @@ def likelihood_gradient(
 
 
 @compiled
-def warping_gradient(
-    X: FloatArray,
-    F: FloatArray,
-    inverse: FloatArray,
-    alpha: FloatArray,
-    groups: IntArray,
-    columns: IntArray,
-    theta: FloatArray,
-    g: int,
-) -> FloatArray:
-    """Gradient (2c,) of the log marginal likelihood in log a and log b of the warped columns.
-
-    With G = alpha alpha^T - K^-1, the slope in one warped feature is
-    dL/dz_i = -sum_j G_ij F_ij (z_i - z_j) / l^2.
-    """
-    n, c = X.shape[0], columns.shape[0]
-    Z = warp(X, columns, theta, g)
-    gradient = np.zeros(2 * c)
-    for k in range(c):
-        column = columns[k]
-        scale = math.exp(-2.0 * theta[groups[column]])
-        a, b = math.exp(theta[g + 2 + k]), math.exp(theta[g + 2 + c + k])
-        slopes = np.zeros(n)
-        for i in range(n):
-            for j in range(i + 1, n):
-                weight = alpha[i] * alpha[j] - inverse[i, j]
-                slope = weight * F[i, j] * (Z[i, column] - Z[j, column]) * scale
-                slopes[i] -= slope
-                slopes[j] += slope
-        for i in range(n):
-            x = WARP_MARGIN + (1.0 - 2.0 * WARP_MARGIN) * X[i, column]
-            powered = x**a
-            rest = 1.0 - powered
-            gradient[k] += slopes[i] * a * b * rest ** (b - 1.0) * powered * math.log(x)
-            gradient[c + k] -= slopes[i] * b * rest**b * math.log(rest)
-    return gradient
-
-
-@compiled
 def negative_log_posterior_from(
     y: FloatArray,
     R: FloatArray,
@@ -346,25 +277,13 @@ def negative_log_posterior_from(
 
 @compiled
 def negative_log_posterior(
-    X: FloatArray,
-    S: FloatArray,
-    y: FloatArray,
-    groups: IntArray,
-    columns: IntArray,
-    theta: FloatArray,
-    mu: FloatArray,
-    w: FloatArray,
-    nu2: int,
+    S: FloatArray, y: FloatArray, theta: FloatArray, mu: FloatArray, w: FloatArray
 ) -> tuple[float, FloatArray]:
     """Minus log posterior of theta, up to a constant, and its gradient, shaped as theta.
 
-    S is that of X; where columns are warped it is computed anew. The value is infinite where K has
-    no Cholesky factor.
+    The value is infinite where K has no Cholesky factor.
     """
-    g, c = S.shape[0], columns.shape[0]
-    if c > 0:
-        S = squared_differences(warp(X, columns, theta, g), groups, g)
-    K, F = covariance(S, theta, nu2)
+    K, F = covariance(S, theta)
     positive, R = cholesky(K)
     if not positive:
         return math.inf, np.zeros(theta.shape[0])
@@ -372,8 +291,6 @@ def negative_log_posterior(
     value = negative_log_posterior_from(y, R, alpha, theta, mu, w)
     inverse = inverse_from_factor(R)
     gradient = -likelihood_gradient(S, K, F, inverse, alpha, theta)
-    if c > 0:
-        gradient[g + 2 :] = -warping_gradient(X, F, inverse, alpha, groups, columns, theta, g)
     return value, gradient + w * (theta - mu)
 
 
@@ -424,17 +341,13 @@ def _update_inverse_hessian(H: FloatArray, step: FloatArray, change: FloatArray)
 
 @compiled
 def fit(
-    X: FloatArray,
     S: FloatArray,
     y: FloatArray,
-    groups: IntArray,
-    columns: IntArray,
     start: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
     mu: FloatArray,
     w: FloatArray,
-    nu2: int,
     max_iterations: int,
     tolerance: float,
 ) -> tuple[FloatArray, float]:
@@ -444,7 +357,7 @@ def fit(
     itself has no Cholesky factor.
     """
     x = np.minimum(np.maximum(start, lower), upper)
-    value, gradient = negative_log_posterior(X, S, y, groups, columns, x, mu, w, nu2)
+    value, gradient = negative_log_posterior(S, y, x, mu, w)
     H = np.diag(1.0 / (w + CURVATURE))
     for _ in range(max_iterations):
         direction, slope = _descent_direction(H, x, gradient, lower, upper)
@@ -456,9 +369,7 @@ def fit(
         length = 1.0
         while True:
             trial = np.minimum(np.maximum(x + length * direction, lower), upper)
-            new_value, new_gradient = negative_log_posterior(
-                X, S, y, groups, columns, trial, mu, w, nu2
-            )
+            new_value, new_gradient = negative_log_posterior(S, y, trial, mu, w)
             if new_value <= value + ARMIJO * length * slope or length < 1e-6:
                 break
             length *= 0.3
@@ -498,19 +409,19 @@ def _squared_distances(row: FloatArray, x: FloatArray, scaled: FloatArray, begin
 
 @compiled
 def cross_covariance(
-    Z: FloatArray, candidates: FloatArray, groups: IntArray, theta: FloatArray, g: int, nu2: int
+    X: FloatArray, candidates: FloatArray, groups: IntArray, theta: FloatArray, g: int
 ) -> FloatArray:
-    """Covariance (n, m) between the observations Z (n, p) and candidates (m, p), both warped."""
+    """Covariance (n, m) between the observations X (n, p) and candidates (m, p)."""
     variance = math.exp(theta[g])
     scaled = _scaled(candidates, groups, theta)
-    points = _scaled(Z, groups, theta).T.copy()
+    points = _scaled(X, groups, theta).T.copy()
     m = candidates.shape[0]
-    cross = np.empty((Z.shape[0], m))
+    cross = np.empty((X.shape[0], m))
     decay, scratch = np.empty(m), np.empty(m)
-    for i in range(Z.shape[0]):
+    for i in range(X.shape[0]):
         _squared_distances(cross[i], points[i], scaled, 0)
-        _decay(cross[i], decay, scratch, nu2)
-        _correlation(cross[i], decay, nu2)
+        _decay(cross[i], decay, scratch)
+        _correlation(cross[i], decay)
         for j in range(m):
             cross[i, j] *= variance
     return cross
@@ -518,23 +429,19 @@ def cross_covariance(
 
 @compiled
 def predict(
-    Z: FloatArray,
+    X: FloatArray,
     R: FloatArray,
     alpha: FloatArray,
     candidates: FloatArray,
     groups: IntArray,
     theta: FloatArray,
     g: int,
-    nu2: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Posterior mean (m,) and variance (m,) of the noise-free function at the candidates (m, p).
-
-    Observations Z (n, p) and candidates are warped already.
-    """
-    n, m = Z.shape[0], candidates.shape[0]
+    """Posterior mean (m,) and variance (m,) of the noise-free function at the candidates (m, p)."""
+    n, m = X.shape[0], candidates.shape[0]
     variance = math.exp(theta[g])
     scaled = _scaled(candidates, groups, theta)
-    points = _scaled(Z, groups, theta).T.copy()
+    points = _scaled(X, groups, theta).T.copy()
     mean = np.zeros(m)
     remaining = np.full(m, variance)
     block = np.empty((n, BLOCK))
@@ -546,8 +453,8 @@ def predict(
         for i in range(n):
             row = block[i, :width]
             _squared_distances(row, points[i], scaled, begin)
-            _decay(row, decay[:width], scratch[:width], nu2)
-            _correlation(row, decay[:width], nu2)
+            _decay(row, decay[:width], scratch[:width])
+            _correlation(row, decay[:width])
             for j in range(width):
                 row[j] *= variance
                 block_mean[j] += alpha[i] * row[j]

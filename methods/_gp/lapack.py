@@ -30,21 +30,10 @@ def cholesky(K: FloatArray) -> tuple[bool, FloatArray]:
 
 
 def negative_log_posterior(
-    X: FloatArray,
-    S: FloatArray,
-    y: FloatArray,
-    groups: IntArray,
-    columns: IntArray,
-    theta: FloatArray,
-    mu: FloatArray,
-    w: FloatArray,
-    nu2: int,
+    S: FloatArray, y: FloatArray, theta: FloatArray, mu: FloatArray, w: FloatArray
 ) -> tuple[float, FloatArray]:
     """Minus log posterior of theta, up to a constant, and its gradient, shaped as theta."""
-    g, warped = len(S), len(columns) > 0
-    if warped:
-        S = compiled.squared_differences(compiled.warp(X, columns, theta, g), groups, g)
-    K, F = compiled.covariance(S, theta, nu2)
+    K, F = compiled.covariance(S, theta)
     positive, R = cholesky(K)
     if not positive:
         return math.inf, np.zeros(len(theta))
@@ -52,31 +41,24 @@ def negative_log_posterior(
     value = compiled.negative_log_posterior_from(y, R, alpha, theta, mu, w)
     inverse = dpotri(R.T, lower=1)[0].T
     gradient = -compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
-    if warped:
-        slopes = compiled.warping_gradient(X, F, inverse, alpha, groups, columns, theta, g)
-        gradient[g + 2 :] = -slopes
     return value, gradient + w * (theta - mu)
 
 
 def fit(
-    X: FloatArray,
     S: FloatArray,
     y: FloatArray,
-    groups: IntArray,
-    columns: IntArray,
     start: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
     mu: FloatArray,
     w: FloatArray,
-    nu2: int,
     max_iterations: int,
     tolerance: float,
 ) -> tuple[FloatArray, float]:
     """Minimise the negative log posterior in the box by L-BFGS-B; theta and its value."""
 
     def objective(theta: FloatArray) -> tuple[float, FloatArray]:
-        return negative_log_posterior(X, S, y, groups, columns, theta, mu, w, nu2)
+        return negative_log_posterior(S, y, theta, mu, w)
 
     options = {
         "maxiter": max_iterations,
@@ -95,17 +77,16 @@ def fit(
 
 
 def predict(
-    Z: FloatArray,
+    X: FloatArray,
     R: FloatArray,
     alpha: FloatArray,
     candidates: FloatArray,
     groups: IntArray,
     theta: FloatArray,
     g: int,
-    nu2: int,
 ) -> tuple[FloatArray, FloatArray]:
     """Posterior mean (m,) and variance (m,) of the noise-free function at the candidates (m, p)."""
-    cross = compiled.cross_covariance(Z, candidates, groups, theta, g, nu2)
+    cross = compiled.cross_covariance(X, candidates, groups, theta, g)
     mean = alpha @ cross
     solved = dtrsm(1.0, R.T, cross.T, side=1, lower=1, trans_a=1, overwrite_b=1)
     return mean, math.exp(theta[g]) - np.einsum("ji,ji->j", solved, solved)

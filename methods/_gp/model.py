@@ -3,14 +3,13 @@
 Up to `COMPILED_LIMIT` observations everything runs in `compiled`; above, LAPACK's blocked
 factorisations are faster and `lapack` takes over. Both give the same numbers up to rounding.
 
-Notation as in `compiled`: features X (n, p), standardised losses y (n,), theta (g + 2 + 2c,) the
-log length scales, log signal variance, log noise variance, and log a and log b of warped columns.
+Notation as in `compiled`: features X (n, p), standardised losses y (n,), theta (g + 2,) the log
+length scales, log signal variance and log noise variance.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import dataclass
 from functools import cache, cached_property
 from types import ModuleType
 
@@ -42,26 +41,15 @@ class LogPrior:
     upper: float
 
 
-class Smoothness(Enum):
-    """Smoothness of a Matern kernel, by twice its parameter nu."""
-
-    THREE_HALVES = 3
-    FIVE_HALVES = 5
-
-
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A Matern kernel with one length scale a hyperparameter.
+    """A Matern-5/2 kernel with one length scale a hyperparameter.
 
     Attributes:
         groups: Length scale that each feature column belongs to, shape (p,), values 0 to g - 1.
-        warped: Columns, with features in [0, 1], whose input is warped, shape (c,); none without.
-        smoothness: Smoothness of the sample paths.
     """
 
     groups: IntArray
-    warped: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    smoothness: Smoothness = Smoothness.FIVE_HALVES
 
     @cached_property
     def length_scales(self) -> int:
@@ -84,14 +72,11 @@ class Priors:
         length_scale: Prior of every length scale.
         signal: Prior of the signal variance.
         noise: Prior of the noise variance.
-        warping: Prior of the warping's a and b: 1, which does not warp, is the likeliest; the
-            variance of the logarithm is 0.75, as in Snoek et al. (2014), section 5.
     """
 
     length_scale: LogPrior = LogPrior(mean=-0.35, sd=1.0, lower=-5.0, upper=5.0)
     signal: LogPrior = LogPrior(mean=0.0, sd=1.0, lower=-5.0, upper=5.0)
     noise: LogPrior = LogPrior(mean=-6.0, sd=2.0, lower=-14.0, upper=0.0)
-    warping: LogPrior = LogPrior(mean=0.0, sd=0.87, lower=-3.0, upper=3.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +90,9 @@ class PriorArrays:
 
 
 @cache
-def prior_arrays(priors: Priors, length_scales: int, warped: int = 0) -> PriorArrays:
-    """The priors of theta as arrays, for g length scales and c warped columns."""
+def prior_arrays(priors: Priors, length_scales: int) -> PriorArrays:
+    """The priors of theta as arrays, for g length scales."""
     each = [priors.length_scale] * length_scales + [priors.signal, priors.noise]
-    each += [priors.warping] * (2 * warped)
     return PriorArrays(
         mean=np.array([prior.mean for prior in each]),
         precision=np.array([1.0 / prior.sd**2 for prior in each]),
@@ -118,13 +102,13 @@ def prior_arrays(priors: Priors, length_scales: int, warped: int = 0) -> PriorAr
 
 
 class GaussianProcess:
-    """A zero-mean Gaussian process with a Matern kernel, conditioned on observations.
+    """A zero-mean Gaussian process with a Matern-5/2 kernel, conditioned on observations.
 
     Args:
         X: Features of the observations, shape (n, p), C-contiguous.
         y: Their losses, standardised, shape (n,).
         kernel: The kernel.
-        theta: Its hyperparameters and the noise, shape (g + 2 + 2c,).
+        theta: Its hyperparameters and the noise, shape (g + 2,).
 
     Raises:
         ModelError: The covariance matrix has no Cholesky factor.
@@ -135,9 +119,7 @@ class GaussianProcess:
         self._kernel = kernel
         self._g = kernel.length_scales
         self._X, self._y = X, y
-        self._Z = self._warped(X)
-        nu2 = kernel.smoothness.value
-        K = compiled.cross_covariance(self._Z, self._Z, kernel.groups, theta, self._g, nu2)
+        K = compiled.cross_covariance(X, X, kernel.groups, theta, self._g)
         K.flat[:: len(y) + 1] += math.exp(theta[self._g + 1])
         positive, self._R = _route(len(y)).cholesky(K)
         if not positive:
@@ -167,22 +149,18 @@ class GaussianProcess:
             ModelError: No start leads to a finite log posterior.
         """
         g = kernel.length_scales
-        prior = prior_arrays(priors, g, len(kernel.warped))
+        prior = prior_arrays(priors, g)
         S = compiled.squared_differences(X, kernel.groups, g)
         fit = _route(len(y)).fit
         ends = [
             fit(
-                X,
                 S,
                 y,
-                kernel.groups,
-                kernel.warped,
                 start,
                 prior.lower,
                 prior.upper,
                 prior.mean,
                 prior.precision,
-                kernel.smoothness.value,
                 MAX_ITERATIONS,
                 TOLERANCE,
             )
@@ -210,14 +188,13 @@ class GaussianProcess:
             Mean (m,) and standard deviation (m,); 0 where the variance is lost in rounding.
         """
         mean, variance = _route(len(self._y)).predict(
-            self._Z,
+            self._X,
             self._R,
             self._alpha,
-            self._warped(X),
+            X,
             self._kernel.groups,
             self.theta,
             self._g,
-            self._kernel.smoothness.value,
         )
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
@@ -239,11 +216,6 @@ class GaussianProcess:
         mean, _ = self.predict(pending)
         X, y = np.concatenate([self._X, pending]), np.concatenate([self._y, mean])
         return GaussianProcess(X, y, kernel=self._kernel, theta=self.theta), mean
-
-    def _warped(self, X: FloatArray) -> FloatArray:
-        if not len(self._kernel.warped):
-            return X
-        return compiled.warp(X, self._kernel.warped, self.theta, self._g)
 
 
 def standardise(losses: FloatArray) -> FloatArray:

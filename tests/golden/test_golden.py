@@ -12,11 +12,15 @@ import pytest
 import hpobench_ordered as hbo
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.golden import check_golden, read_golden
-from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.registry import benchmark_spec, method_spec
 
 FOLDER = Path(__file__).parent
 BENCHMARKS = read_golden()
 METHODS = json.loads((FOLDER / "methods.json").read_text(encoding="utf-8"))
+REMEDY = (
+    "If that is meant to be, raise the version in the method's MethodSpec and write the goldens "
+    "again by `python tests/golden/write.py`"
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +41,7 @@ def assert_same_config(config: dict[str, object], golden: dict[str, object], rel
 
 def test_nothing_is_without_golden_values() -> None:
     names = hbo.list_benchmarks(ready=True)
-    assert set(BENCHMARKS) == {hbo.load(name).id for name in names}
+    assert set(BENCHMARKS) == {benchmark_spec(name).id for name in names}
     for name in names:
         spec = benchmark_spec(name)
         options = [o.name for o in spec.surrogates if not o.files and o.generated is None]
@@ -74,8 +78,27 @@ def test_another_value_is_noticed() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_suggestions(method: str, write: ModuleType) -> None:
+    golden = METHODS[method]
+    assert method_spec(method).version == golden["version"], REMEDY
     runs = write.trajectories(method)
-    assert runs.keys() == METHODS[method].keys()
-    for name, rows in runs.items():
-        golden = np.array(METHODS[method][name], dtype=float)
-        np.testing.assert_allclose(np.array(rows, dtype=float), golden, rtol=1e-6, atol=1e-9)
+    assert runs.keys() == golden["runs"].keys()
+    for task, rows in runs.items():
+        expected = np.array(golden["runs"][task], dtype=float)
+        actual = np.array(rows, dtype=float)
+        message = f"{method} suggests something else on {task!r}. {REMEDY}"
+        np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-9, err_msg=message)
+    assert write.is_same(runs, golden["runs"])
+
+
+def test_a_changed_trajectory_needs_a_new_version(write: ModuleType) -> None:
+    golden = {"version": 2, "runs": {"a task": [[0.5, None, 1.0], [0.25, 3.0, 0.5]]}}
+    rounded = {"a task": [[0.5 + 1e-12, None, 1.0], [0.25, 3.0, 0.5]]}
+    changed = {"a task": [[0.5, None, 1.0], [0.2500003, 3.0, 0.5]]}
+    assert write.next_golden("mine", 2, rounded, golden) == golden
+    assert write.next_golden("mine", 3, changed, golden) == {"version": 3, "runs": changed}
+    assert write.next_golden("mine", 1, changed, None) == {"version": 1, "runs": changed}
+    for version in (1, 2):
+        with pytest.raises(SystemExit, match="mine: suggestions changed, so raise `version`"):
+            write.next_golden("mine", version, changed, golden)
+    with pytest.raises(SystemExit, match="it is 1, the goldens are of 2"):
+        write.next_golden("mine", 1, rounded, golden)

@@ -1,12 +1,14 @@
-"""Writes the golden values: `python tests/golden/write.py`, when a benchmark gets a new version.
+"""Writes the golden values: `python tests/golden/write.py`, when a version was raised.
 
 The test run only reads them. They are values of random configurations on three tasks of every
 surrogate that comes with a package, which are shipped (`artifacts/golden.json`), and what each
-method suggests on a few short runs.
+method suggests on a few short runs, with the version of the method. A trajectory that changed is
+not written under the version that it had before.
 """
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,39 +30,79 @@ from hpobench_ordered.testing.toy import (
 
 FOLDER = Path(__file__).parent
 ARTIFACTS = FOLDER.parents[1] / "artifacts"
+METHODS = "methods.json"
 SEED = 0
 PROTOCOL = hbo.Ordered(trials=12, tasks=3)
 
+Runs = dict[str, list[list[float | None]]]
+"""By name of the task one row a trial: the configuration, coded as values, and its loss."""
 
-def trajectories(name: str) -> dict[str, list[list[float | None]]]:
+
+def outcomes(name: str) -> Iterator[tuple[str, Outcome]]:
     """What a method does on a toy task of each kind, and on newsvendor in the ordered protocol.
 
-    Returns:
-        By name of the task one row a trial: the configuration, coded as values, and its loss.
+    Yields:
+        Name of the task, and the outcome.
     """
     spec = method_spec(name)
-    runs = {}
     for space in (numeric_space(), conditional_space()):
         *earlier, task = toy_benchmark(space, tasks=spec.min_history + 1).tasks
         history = random_history(earlier, seed=SEED)
         played = play(spec, task, history, np.random.default_rng(SEED))
-        runs[f"toy: {', '.join(space.names)}"] = _rows(played)
+        yield f"toy: {', '.join(space.names)}", played
     (cell,) = plan(benchmarks=["newsvendor"], methods=[name], seeds=[SEED], protocol=PROTOCOL)
     with one_thread():  # as in an experiment
         for outcome in follow(
             PROTOCOL, hbo.load("newsvendor"), spec, rng=cell.rng, protocol_rng=cell.protocol_rng
         ):
-            runs[f"newsvendor: {outcome.task_name}"] = _rows(outcome)
-    return runs
+            yield f"newsvendor: {outcome.task_name}", outcome
+
+
+def trajectories(name: str) -> Runs:
+    """The configurations and losses of `outcomes`, to nine digits."""
+    return {task: _rows(outcome) for task, outcome in outcomes(name)}
+
+
+def is_same(runs: Runs, golden: Runs) -> bool:
+    """Whether two methods' trajectories are equal up to rounding."""
+    if runs.keys() != golden.keys():
+        return False
+    pairs = [(np.array(runs[k], dtype=float), np.array(golden[k], dtype=float)) for k in runs]
+    return all(
+        a.shape == b.shape and np.allclose(a, b, rtol=1e-6, atol=1e-9, equal_nan=True)
+        for a, b in pairs
+    )
+
+
+def next_golden(name: str, version: int, runs: Runs, golden: dict[str, Any] | None) -> Any:
+    """What to record of a method.
+
+    Raises:
+        SystemExit: Its trajectories changed and its version was not raised, or was lowered.
+    """
+    if golden is not None:
+        same = is_same(runs, golden["runs"])
+        if version < golden["version"] or (not same and version == golden["version"]):
+            raise SystemExit(
+                f"{name}: suggestions changed, so raise `version` in its MethodSpec: it is "
+                f"{version}, the goldens are of {golden['version']}"
+            )
+        if same:
+            runs = golden["runs"]  # without differences in rounding
+    return {"version": version, "runs": runs}
 
 
 def main(benchmarks: Path, methods: Path) -> None:
     """Write one file to each folder."""
+    known = json.loads((FOLDER / METHODS).read_text(encoding="utf-8"))
+    trajectory = {
+        name: next_golden(name, method_spec(name).version, trajectories(name), known.get(name))
+        for name in hbo.list_methods()
+    }
     specs = [benchmark_spec(name) for name in hbo.list_benchmarks(ready=True)]
     values = {spec.id: golden_values(spec) for spec in specs}
-    trajectory = {name: trajectories(name) for name in hbo.list_methods()}
     (benchmarks / FILE).write_text(json.dumps(values, indent=1) + "\n")
-    (methods / "methods.json").write_text(_one_line_a_run(trajectory))
+    (methods / METHODS).write_text(_one_line_a_run(trajectory))
 
 
 def _rows(outcome: Outcome) -> list[list[float | None]]:
@@ -72,14 +114,18 @@ def _rows(outcome: Outcome) -> list[list[float | None]]:
 def _one_line_a_run(methods: dict[str, Any]) -> str:
     """JSON that is short, and still shows in a diff what changed."""
     texts = []
-    for name, runs in methods.items():
-        lines = [f"  {json.dumps(task)}: {json.dumps(rows)}" for task, rows in runs.items()]
-        texts.append(f" {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n }")
+    for name, golden in methods.items():
+        lines = [f"   {json.dumps(k)}: {json.dumps(rows)}" for k, rows in golden["runs"].items()]
+        runs = ",\n".join(lines)
+        version = json.dumps(golden["version"])
+        texts.append(
+            f' {json.dumps(name)}: {{\n  "version": {version},\n  "runs": {{\n{runs}\n  }}\n }}'
+        )
     return "{\n" + ",\n".join(texts) + "\n}\n"
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path, help="for both, instead of their own")
-    given = parser.parse_args().folder
-    main(given or ARTIFACTS, given or FOLDER)
+    parser.add_argument("folder", nargs="?", type=Path, help="for both files; default: their own")
+    folder = parser.parse_args().folder
+    main(folder or ARTIFACTS, folder or FOLDER)

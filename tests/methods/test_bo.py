@@ -4,6 +4,7 @@ import hashlib
 import math
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -12,9 +13,15 @@ import pytest
 from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.methods._candidates import CANDIDATES, Region, Tried, candidate_blocks
-from hpobench_ordered.methods._gp.model import COMPILED_LIMIT
+from hpobench_ordered.methods._gp.model import COMPILED_LIMIT, standardise
 from hpobench_ordered.methods.base import Method
-from hpobench_ordered.methods.bo import BayesianOptimisation
+from hpobench_ordered.methods.bo import (
+    BEST_CONDITIONED,
+    EVERY,
+    MAX_CONDITIONED,
+    BayesianOptimisation,
+    best_and_random,
+)
 from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conditions import Compare, Comparison
@@ -182,39 +189,6 @@ def test_pending_configurations_repel_the_next_ones():
     assert apart > 1.5 * sum(spread(seed, told=False) for seed in range(5))
 
 
-def test_refinement_comes_nearer_to_the_optimum_of_a_smooth_objective():
-    def final(refinements: int) -> float:
-        runs = (make(PLAIN, seed=seed, refinements=refinements) for seed in range(6))
-        return float(np.median([min(map(bowl, optimise(m, bowl, trials=20))) for m in runs]))
-
-    assert final(3) < 0.3 * final(0)
-
-
-def test_warping_helps_where_the_scale_is_wrong():
-    def loss(config: Config) -> float:
-        return math.sin(14 * (1 - config["x"]) ** 5) + config["x"]
-
-    def final(*, warped: bool) -> float:
-        runs = (make(PLAIN, seed=seed, warped=warped) for seed in range(10))
-        return float(np.mean([min(map(loss, optimise(m, loss, trials=15))) for m in runs]))
-
-    assert final(warped=True) < final(warped=False)
-
-
-@pytest.mark.parametrize("space", [PLAIN, MIXED, SMALL])
-def test_neighbours_are_configurations_near_the_centres(space):
-    region, rng = Region(space), np.random.default_rng(0)
-    centres = space.sample_unit(rng, 4)
-    near = region.sample_near(rng, centres, n=500, scale=0.01)
-    np.testing.assert_array_equal(near, space.canonical(near))
-    space.values(space.configs(space.decode(near)))
-    smooth = [j for j, p in enumerate(space.parameters) if not p.is_discrete]
-    for j in smooth:
-        known = near[~np.isnan(near[:, j]), j]
-        apart = np.abs(known[:, None] - centres[~np.isnan(centres[:, j]), j]).min(axis=1)
-        assert np.median(apart) < 0.02
-
-
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
 def test_a_loss_that_is_not_finite_counts_as_the_worst(loss):
     def broken(config: Config) -> float:
@@ -295,6 +269,46 @@ def test_more_observations_than_the_compiled_route_takes():
     best = min(bowl(config) for config in optimise(method, bowl, trials=5))
     assert method.fallbacks == 0
     assert best < 1e-3
+
+
+def test_above_the_limit_the_best_and_random_others_are_conditioned_on():
+    losses = np.random.default_rng(0).permutation(3 * MAX_CONDITIONED).astype(float)
+    rng = np.random.default_rng(1)
+    first, second = (best_and_random(losses, rng) for _ in range(2))
+    for chosen in (first, second):
+        assert len(set(chosen.tolist())) == MAX_CONDITIONED
+        assert set(np.flatnonzero(losses < BEST_CONDITIONED)) <= set(chosen.tolist())
+    shared = len(np.intersect1d(first, second)) - BEST_CONDITIONED
+    assert 0.2 < shared / (MAX_CONDITIONED - BEST_CONDITIONED) < 0.6
+    in_order_of_evaluation = np.diff(first) > 0
+    assert in_order_of_evaluation.all()
+
+
+@pytest.mark.parametrize("extra", [0, 1, 900])
+def test_observations_are_at_most_so_many(extra):
+    method = make(PLAIN)
+    values = PLAIN.decode(PLAIN.sample_unit(np.random.default_rng(2), MAX_CONDITIONED + extra))
+    for config in PLAIN.configs(values):
+        method.tell(config, bowl(config))
+    X, y = method.observations()
+    assert X.shape == (MAX_CONDITIONED, 2)
+    assert y.shape == (MAX_CONDITIONED,)
+    np.testing.assert_allclose(y.min(), standardise(method.losses()).min())
+
+
+@pytest.mark.slow
+def test_a_suggestion_costs_no_more_with_many_more_evaluations():
+    def seconds(evaluations: int) -> float:
+        method = make(PLAIN)
+        values = PLAIN.decode(PLAIN.sample_unit(np.random.default_rng(2), evaluations))
+        for config in PLAIN.configs(values):
+            method.tell(config, bowl(config))
+        optimise(method, bowl, trials=1)  # with the first fit
+        begun = time.process_time()
+        optimise(method, bowl, trials=2 * EVERY)
+        return time.process_time() - begun
+
+    assert seconds(5 * MAX_CONDITIONED) < 3 * seconds(MAX_CONDITIONED)
 
 
 def trajectory_digest() -> str:

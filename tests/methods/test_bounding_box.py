@@ -64,8 +64,8 @@ def test_every_suggestion_lies_between_the_optima() -> None:
 
 def test_what_is_inactive_in_all_optima_is_not_restricted() -> None:
     box = Box(SPACE, rows((2, 0.1, NAN, 3), (0, 10.0, NAN, 9)))
-    np.testing.assert_array_equal(box.lower[2], 0.0)
-    np.testing.assert_array_equal(box.width[2], 1.0)
+    np.testing.assert_array_equal(box._lower[2], 0.0)
+    np.testing.assert_array_equal(box._width[2], 1.0)
     assert not len(set(box.sample_unit(np.random.default_rng(0), 200)[:, 0]) - {0.125, 0.625})
 
 
