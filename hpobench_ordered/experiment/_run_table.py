@@ -7,7 +7,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmark import Benchmark, Task
-from hpobench_ordered.experiment._segments import run_metadata
+from hpobench_ordered.experiment._run_file import run_metadata
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.store import CONFIG_PREFIX
 from hpobench_ordered.space.parameters import Kind, Parameter
@@ -44,9 +44,6 @@ def run_table(cell: Cell, benchmark: Benchmark, outcomes: "Sequence[Outcome]") -
     for parameter, coded in zip(benchmark.space.parameters, values.T, strict=True):
         columns[CONFIG_PREFIX + parameter.name] = _native(parameter, coded)
     return pa.table(columns).replace_schema_metadata(run_metadata(cell.describe()))
-
-
-# -- internals -------------------------------------------------------------------------------------
 
 
 def _regret(task: Task, objective: FloatArray) -> FloatArray:

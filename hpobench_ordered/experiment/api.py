@@ -11,11 +11,11 @@ from hpobench_ordered._progress import watched
 from hpobench_ordered.errors import FailedRunsWarning, StoreError
 from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.overview import Overview, State, overview
-from hpobench_ordered.experiment.parallel import FOLD_AT, TIME_LIMIT, Settings, run_cells
+from hpobench_ordered.experiment.parallel import TIME_LIMIT, Settings, run_cells
 from hpobench_ordered.experiment.plan import Cell, Shard, grid, plan
 from hpobench_ordered.experiment.scored import scored
 from hpobench_ordered.experiment.session import describe_session
-from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.protocols import Ordered, Protocol
 
 if TYPE_CHECKING:
@@ -190,7 +190,8 @@ def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
         others: Folders of the others, which stay as they are.
 
     Raises:
-        StoreError: One is no store, of another version or damaged; or the folder cannot be written.
+        StoreError: One is no store, of another format or damaged; two of them hold different
+            results of one run; or the folder cannot be written.
 
     Examples:
         >>> import tempfile
@@ -213,9 +214,8 @@ def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
     for source in sources:
         if not source.is_prepared:
             raise StoreError(f"{source.folder} is not a result store")
-    for source in sources:
-        store.merge(source)
-    store.fold(at_least=FOLD_AT)
+    store.merge(*sources)
+    store.compact(at_least=MANY)
     return store
 
 

@@ -12,7 +12,7 @@ from hpobench_ordered.errors import (
     StoreError,
     SuggestionTimeoutError,
 )
-from hpobench_ordered.experiment._identity import cell_of, check_key
+from hpobench_ordered.experiment.plan import IDENTITY
 
 if TYPE_CHECKING:
     from hpobench_ordered.experiment.plan import Cell
@@ -122,8 +122,7 @@ class Failure:
             StoreError: It is something else, or of another run than its key says.
         """
         try:
-            cell: dict[str, Any] = cell_of(record)
-            check_key(record["key"], cell)
+            cell: dict[str, Any] = {name: record[name] for name in IDENTITY}
             reason = Reason(record["reason"])
             told: dict[str, Any] = {name: _shown(record.get(name, "")) for name in _TOLD}
         except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from hpobench_ordered.experiment._run_folder import Cells
 from hpobench_ordered.experiment.failures import Failure
-from hpobench_ordered.experiment.plan import Cell, grid_cells
+from hpobench_ordered.experiment.plan import IDENTITY, Cell
 from hpobench_ordered.experiment.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ("key", "benchmark", "surrogate", "protocol", "method", "method_version", "seed", "state")
+COLUMNS = ("key", *IDENTITY, "state")
 GROUP = ("benchmark", "surrogate", "protocol", "method")
-"""What a method is known by; runs of another version of the same are superseded."""
+"""What a method is known by; runs of its other versions are superseded."""
 
 
 class State(Enum):
@@ -31,10 +32,9 @@ class Overview:
     """What has become of every run that was asked for or is there.
 
     Attributes:
-        runs: One row a run: key, benchmark, surrogate, protocol, method, method_version, seed,
-            and its state (the value of a `State`).
-        superseded: Number of runs of an older version of a method of the same name, which count
-            nowhere.
+        runs: One row a run: key, benchmark, surrogate, method, method_version, seed, protocol, and
+            its state (the value of a `State`).
+        superseded: Number of runs of an older version of a method, which count nowhere.
         failures: The failed runs.
         sessions: Each start of the runner: when, where, with what versions.
     """
@@ -63,8 +63,8 @@ def overview(store: Store, cells: Iterable[Cell] | None = None) -> Overview:
 
     Args:
         store: The store.
-        cells: The runs that count; all that are in the store or were asked for without. Of these
-            the ones whose method was asked for later in another version are superseded.
+        cells: The runs that count. Default: all that are in the store or were asked for, but for
+            those of a version of a method of which another version was asked for later.
 
     Raises:
         StoreError: A file of the store is damaged.
@@ -72,10 +72,15 @@ def overview(store: Store, cells: Iterable[Cell] | None = None) -> Overview:
     import pandas as pd
 
     sessions = store.records.sessions()
-    failures = store.failures()
-    finished = store.cells()
+    asked = store.records.experiments()
+    planned = {key: cell for grid in asked.values() for key, cell in grid.items()}
+    finished = store.cells(planned)
+    failures = {k: f for k, f in store.records.failures().items() if k not in finished}
     if cells is None:
-        known, superseded = _all_known(store, finished, failures, sessions)
+        failed = {key: _identity(failure) for key, failure in failures.items()}
+        everything = {**finished, **failed, **planned}
+        known = _latest_versions(everything, asked, sessions)
+        superseded = len(everything) - len(known)
     else:
         known, superseded = {cell.key: cell.describe() for cell in cells}, 0
     running = store.records.in_progress(alive=True)
@@ -96,32 +101,19 @@ def overview(store: Store, cells: Iterable[Cell] | None = None) -> Overview:
     )
 
 
-# -- internals -------------------------------------------------------------------------------------
-
-
-def _all_known(
-    store: Store,
-    finished: Mapping[str, Mapping[str, Any]],
-    failures: Mapping[str, Failure],
-    sessions: Iterable[Mapping[str, Any]],
-) -> tuple[dict[str, Mapping[str, Any]], int]:
-    """Every run that is there or was asked for, by key, without the superseded; their number."""
-    asked = store.records.experiments()
-    latest = {str(s.get("experiment")): i for i, s in enumerate(sessions)}
-    known: dict[str, Mapping[str, Any]] = dict(finished)
-    known |= {key: _identity(failure) for key, failure in failures.items()}
+def _latest_versions(
+    cells: Cells, asked: Mapping[str, Cells], sessions: Iterable[Mapping[str, Any]]
+) -> Cells:
+    """Runs of the versions of methods that were asked for last; by place, clocks go wrong."""
+    latest = {str(session.get("experiment")): i for i, session in enumerate(sessions)}
     version: dict[tuple[Any, ...], Any] = {}
-    # The last version that was asked for counts.
-    for name in sorted(asked, key=lambda name: latest.get(name, -1)):
-        planned = grid_cells(asked[name])
-        known |= planned
-        version |= {_group(cell): cell["method_version"] for cell in planned.values()}
-    kept = {
-        k: cell
-        for k, cell in known.items()
-        if version.get(_group(cell), cell["method_version"]) == cell["method_version"]
+    for name in sorted(asked, key=lambda name: (latest.get(name, -1), name)):
+        version |= {_group(cell): cell["method_version"] for cell in asked[name].values()}
+    return {
+        key: cell
+        for key, cell in cells.items()
+        if version.get(_group(cell)) in (None, cell["method_version"])
     }
-    return kept, len(known) - len(kept)
 
 
 def _group(cell: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -129,4 +121,4 @@ def _group(cell: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _identity(failure: Failure) -> dict[str, Any]:
-    return {name: getattr(failure, name) for name in COLUMNS if name not in ("key", "state")}
+    return {name: getattr(failure, name) for name in IDENTITY}

@@ -22,11 +22,11 @@ from hpobench_ordered.errors import (
     StoreError,
     SuggestionTimeoutError,
 )
-from hpobench_ordered.experiment._segments import package_version
+from hpobench_ordered.experiment._run_file import package_version
 from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.runner import one_thread, run_cell
-from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.experiment.watchdog import Overdue, Watchdog
 
 if TYPE_CHECKING:
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 TIME_LIMIT = 300.0
 """Seconds that one call into a method may take."""
-FOLD_AT = 1000
-"""Runs with a file of their own, at which they are folded."""
 CONNECT_SECONDS = 10
 """Time to reach a Dask cluster."""
 ORPHAN_SECONDS = 1.0
@@ -105,8 +103,6 @@ def run_cells(
             try:
                 for over, _ in enumerate(pool.run(left), start=1):
                     report(total - before + over, total)
-                    if over % FOLD_AT == 0:
-                        store.fold(at_least=FOLD_AT)
             except _deaths():
                 _run_suspects(left, pool)
                 report(total - len(_unfinished(cells, store)), total)
@@ -117,7 +113,7 @@ def run_cells(
                     f"processes ended {FRUITLESS} times in a row before a run was finished: is "
                     "there enough memory?"
                 )
-    store.fold(at_least=FOLD_AT // 10)
+    store.compact(at_least=MANY)
 
 
 # -- internals -------------------------------------------------------------------------------------

@@ -27,6 +27,9 @@ CONTENT_MARK = "+"
 SEED_LIMIT = 2**63
 """Seeds are kept as 64-bit integers."""
 
+IDENTITY = ("benchmark", "surrogate", "method", "method_version", "seed", "protocol")
+"""What identifies a run, see `Cell.describe`."""
+
 PROTOCOL_STREAM = 1
 """Tells what a protocol draws from what the method draws."""
 

@@ -1,40 +1,36 @@
 """What a store knows of its runs beside their results: see `Store` for the files."""
 
 import hashlib
+import heapq
 import json
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.errors import StoreError
-from hpobench_ordered.experiment import _journal
+from hpobench_ordered.errors import ExperimentError, StoreError
 from hpobench_ordered.experiment._files import (
     DamagedFileError,
     listed,
-    printable,
+    one_line,
     read_bytes,
     read_json,
 )
-from hpobench_ordered.experiment._identity import (
-    MAX_RUNS,
-    grid_size,
-    is_duration,
-    is_text,
-    is_whole,
-)
-from hpobench_ordered.experiment._sessions import checked_session
 from hpobench_ordered.experiment.failures import Failure
+from hpobench_ordered.experiment.plan import grid_cells
 from hpobench_ordered.files import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SESSIONS, TIMINGS = "sessions.jsonl", "timings.jsonl"
+JSON = ".json"
+
+Record = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +61,10 @@ class Timing:
 
 
 class Records:
-    """Failures, runs in progress, what was asked for, sessions and timings of a store.
+    """Failures, runs in progress, planned experiments, sessions and timings of a store.
+
+    Methods that write raise a `StoreError` where the folder cannot be written, methods that read
+    where a record is damaged or cannot be read.
 
     Args:
         folder: The store's folder.
@@ -74,73 +73,44 @@ class Records:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    # -- failed runs ---------------------------------------------------------------------------
-
     def write_failure(self, failure: Failure) -> None:
-        """Record a failed run, atomically.
-
-        Raises:
-            StoreError: The folder cannot be written.
-        """
+        """Record a failed run, atomically."""
         with writing(self.folder):
-            write_atomically(
-                self._failure(failure.key), json.dumps(failure.to_json(), indent=1).encode()
-            )
+            write_atomically(self._failure(failure.key), _failure_text(failure).encode())
 
     def has_failed(self, key: str) -> bool:
         """Whether a run is recorded as failed."""
         return self._failure(key).exists()
 
     def failures(self) -> dict[str, Failure]:
-        """The runs that are recorded as failed, by key.
-
-        Raises:
-            StoreError: A record is damaged.
-        """
-        paths = listed(self.folder / "failures", ".json")
-        return {path.stem: read_failure(path) for path in paths}
+        """The runs that are recorded as failed, by key."""
+        return {p.stem: read_failure(p) for p in listed(self.folder / "failures", JSON)}
 
     def forget_failures(self, keys: Iterable[str]) -> None:
-        """Remove the records of failed runs, so that they are run again.
-
-        Raises:
-            StoreError: The folder cannot be written.
-        """
+        """Remove the records of failed runs, so that they are run again."""
         with writing(self.folder):
             for key in keys:
                 self._failure(key).unlink(missing_ok=True)
 
-    # -- runs in progress ----------------------------------------------------------------------
-
     @contextmanager
     def running(self, key: str) -> Iterator[None]:
-        """Say, while inside, that this process is at a run.
-
-        Raises:
-            StoreError: The folder cannot be written.
-        """
+        """Say, while inside, that this process is at a run."""
         path = self.folder / "running" / f"{key}.json"
-        me = {"host": socket.gethostname(), "pid": os.getpid(), "started": now()}
         with writing(self.folder):
-            path.unlink(missing_ok=True)  # nothing is written through a link
-            path.write_text(json.dumps(me))
+            path.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}))
         try:
             yield
         finally:
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
+            self.forget_progress([key])
 
     def in_progress(self, *, alive: bool) -> frozenset[str]:
         """Keys of the runs that a process is at, or was at when it ended.
 
         Args:
-            alive: Whether to give the former or the latter. Of a process on another machine
-                nobody can say, it is taken for alive.
-
-        Raises:
-            StoreError: The folder cannot be read.
+            alive: True for the former, False for the latter. Processes on other machines cannot
+                be asked: they count as alive.
         """
-        paths = listed(self.folder / "running", ".json")
+        paths = listed(self.folder / "running", JSON)
         return frozenset(path.stem for path in paths if _is_alive(path) is alive)
 
     def forget_progress(self, keys: Iterable[str]) -> None:
@@ -154,7 +124,7 @@ class Records:
         return self.folder / "running" / f"{key}.crash"
 
     def crash_text(self, key: str) -> str:
-        """What it said, which is then removed."""
+        """Read what it said, and remove it."""
         path = self.crash_file(key)
         with suppress(OSError, StoreError):
             text = read_bytes(path).decode(errors="replace")
@@ -162,101 +132,70 @@ class Records:
             return text
         return ""
 
-    # -- experiments, sessions and timings -----------------------------------------------------
-
     def write_experiment(self, grid: Mapping[str, Any]) -> str:
-        """Record what was asked for; returns its name, the same for the same.
-
-        Raises:
-            StoreError: The folder cannot be written, or these are too many runs for one store.
-        """
-        if grid_size(grid) > MAX_RUNS:
-            raise StoreError(f"a store is asked for at most {MAX_RUNS} runs; use several folders")
-        text, name = _named(grid)
-        path = self.folder / "experiments" / f"{name}.json"
+        """Record what is asked for; returns its name, the same for the same."""
+        content = json.dumps(grid, sort_keys=True, indent=1).encode()
+        path = self.folder / "experiments" / f"{_hash(content)}.json"
         with writing(self.folder):
             if not path.exists():
-                write_atomically(path, text.encode())
-        return name
+                write_atomically(path, content)
+        return path.stem
 
-    def experiments(self) -> dict[str, dict[str, Any]]:
-        """What was asked for, by name.
-
-        Raises:
-            StoreError: A record is damaged.
-        """
-        paths = listed(self.folder / "experiments", ".json")
-        found = {path.stem: read_experiment(path) for path in paths}
-        if sum(map(grid_size, found.values())) > MAX_RUNS:
-            raise StoreError(
-                f"{printable(self.folder / 'experiments')} asks for more than {MAX_RUNS} runs; "
-                "remove what is not needed any more"
-            )
-        return found
+    def experiments(self) -> dict[str, dict[str, Record]]:
+        """What identifies each run that was asked for, by key, by the name of the experiment."""
+        paths = listed(self.folder / "experiments", JSON)
+        return {path.stem: read_experiment(path) for path in paths}
 
     def write_session(self, session: Mapping[str, Any]) -> None:
-        """Record a start of the runner.
-
-        Raises:
-            StoreError: The folder cannot be written.
-        """
+        """Add a start of the runner, any JSON object."""
         with writing(self.folder):
-            _journal.append(self.folder / "sessions.jsonl", session)
+            _append(self.folder / SESSIONS, session)
 
-    def sessions(self) -> tuple[dict[str, Any], ...]:
-        """The starts of the runner, earliest first.
+    def sessions(self) -> tuple[Record, ...]:
+        """The starts of the runner in the order they were added; damaged lines are left out.
 
-        Of a session, what is not as the runner writes it is left out.
-
-        Raises:
-            StoreError: The file cannot be read.
+        Their times do not count: a clock may have been set back.
         """
-        found = map(checked_session, _journal.records(self.folder / SESSIONS))
-        return tuple(sorted(found, key=lambda session: str(session.get("started"))))
+        return tuple(_lines(self.folder / SESSIONS))
 
     def write_timing(self, timing: Timing) -> None:
-        """Add how long a run took.
-
-        Raises:
-            StoreError: The folder cannot be written.
-        """
+        """Add how long a run took."""
         with writing(self.folder):
-            _journal.append(self.folder / "timings.jsonl", asdict(timing))
+            _append(self.folder / TIMINGS, asdict(timing))
 
     def timings(self) -> "pd.DataFrame":
         """Read how long the runs took.
 
         Returns:
-            One row a run, with the attributes of `Timing` as columns. Damaged lines are left out;
-            of several with the same key the last counts. A run may be without, if its process was
-            killed between writing the two.
-
-        Raises:
-            StoreError: The file cannot be read.
+            One row a run, with the attributes of `Timing` as columns; of a run that was made more
+            than once the shortest time. Damaged lines are left out, and a run may lack its line if
+            its process was killed between writing the two.
         """
         import pandas as pd
 
-        latest = {record["key"]: record for record in self._timings()}
-        return pd.DataFrame(list(latest.values()), columns=[f.name for f in fields(Timing)])
+        lines = list(filter(_is_timing, _lines(self.folder / TIMINGS)))
+        frame = pd.DataFrame(lines, columns=[field.name for field in fields(Timing)])
+        return frame.sort_values(["key", "seconds"]).drop_duplicates("key", ignore_index=True)
 
     def merge(self, other: "Records") -> None:
         """Take over the records of another store, but for runs in progress.
 
-        Raises:
-            StoreError: A record is damaged, or this folder cannot be written.
+        The sessions of each store stay in their order; between the two, their times decide.
         """
-        for failure in other.failures().values():
-            self.write_failure(failure)
-        for grid in other.experiments().values():
-            self.write_experiment(grid)
-        with writing(self.folder):
-            _journal.append_new(self.folder / SESSIONS, other.sessions())
-            _journal.append_new(self.folder / TIMINGS, other._timings())
-
-    # -- internals -----------------------------------------------------------------------------
-
-    def _timings(self) -> Iterator[dict[str, Any]]:
-        return filter(_is_timing, _journal.records(self.folder / TIMINGS))
+        failures = self.failures()
+        for key, failure in other.failures().items():
+            self.write_failure(min(failure, failures.get(key, failure), key=_failure_text))
+        for path in listed(other.folder / "experiments", JSON):
+            read_experiment(path)
+            with writing(self.folder):
+                write_atomically(self.folder / "experiments" / path.name, read_bytes(path))
+        for name in (SESSIONS, TIMINGS):
+            mine, theirs = list(_lines(self.folder / name)), list(_lines(other.folder / name))
+            known = set(map(_text, mine))
+            if new := [record for record in theirs if _text(record) not in known]:
+                joined = heapq.merge(mine, new, key=lambda r: (str(r.get("started")), _text(r)))
+                with writing(self.folder):
+                    write_atomically(self.folder / name, "\n".join(map(_text, joined)).encode())
 
     def _failure(self, key: str) -> Path:
         return self.folder / "failures" / f"{key}.json"
@@ -264,11 +203,7 @@ class Records:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Say that a store cannot be written where that is so.
-
-    Raises:
-        StoreError: It cannot.
-    """
+    """Say that a store cannot be written where that is so."""
     try:
         yield
     except OSError as error:
@@ -281,12 +216,7 @@ def now() -> str:
 
 
 def read_failure(path: Path) -> Failure:
-    """Read the record of a failed run.
-
-    Raises:
-        FileNotFoundError: The file is not there any more.
-        StoreError: It is damaged, or of another run than its name says.
-    """
+    """Read the record of a failed run."""
     record = read_json(path)
     try:
         failure = Failure.from_json(record)
@@ -297,62 +227,72 @@ def read_failure(path: Path) -> Failure:
     return failure
 
 
-def read_experiment(path: Path) -> dict[str, Any]:
-    """Read what was asked for.
-
-    Raises:
-        FileNotFoundError: The file is not there any more.
-        StoreError: It is damaged, or something else than its name says.
-    """
-    grid = read_json(path)
+def read_experiment(path: Path) -> dict[str, Record]:
+    """Read what identifies each run that was asked for, by key."""
+    if _hash(read_bytes(path)) != path.stem:
+        raise DamagedFileError(path, "its content does not have the hash in its name")
     try:
-        grid_size(grid)
-    except ValueError as error:
-        raise DamagedFileError(path, error) from None
-    if _named(grid)[1] != path.stem:
-        raise DamagedFileError(path, "it is another experiment than its name says")
-    return dict(grid)
+        return grid_cells(read_json(path))
+    except ExperimentError as error:
+        raise DamagedFileError(path, one_line(error)) from None
 
 
-# -- internals -------------------------------------------------------------------------------------
+_TYPES: dict[Any, tuple[type, ...]] = {str: (str,), int: (int,), float: (float, int)}
 
 
-def _named(grid: Mapping[str, Any]) -> tuple[str, str]:
-    """The text of an experiment, and the name that goes with it."""
-    text = json.dumps(grid, sort_keys=True, indent=1)
-    return text, hashlib.sha256(text.encode()).hexdigest()[:20]
-
-
-def _is_timing(record: Mapping[str, Any]) -> bool:
+def _is_timing(record: Record) -> bool:
     """Whether a line says what `Timing` does."""
-    return record.keys() == _TIMING.keys() and all(
-        is_right(record[name]) for name, is_right in _TIMING.items()
+    return record.keys() == {field.name for field in fields(Timing)} and all(
+        type(record[field.name]) in _TYPES[field.type] for field in fields(Timing)
     )
 
 
-_CHECKS: dict[Any, Callable[[object], bool]] = {str: is_text, int: is_whole, float: is_duration}
-_TIMING = {field.name: _CHECKS[field.type] for field in fields(Timing)}
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:20]
+
+
+def _text(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, sort_keys=True)
+
+
+def _failure_text(failure: Failure) -> str:
+    return json.dumps(failure.to_json(), indent=1)
+
+
+def _append(path: Path, record: Mapping[str, Any]) -> None:
+    """Append a line of JSON in one piece: several processes may do so at the same time.
+
+    It begins with a line break of its own: a line that a crash broke off ends there.
+    """
+    line = f"\n{json.dumps(record)}\n".encode()
+    with path.open("ab", buffering=0) as file:
+        if file.write(line) != len(line):
+            raise OSError(f"{path} could be written in part only: is the disk full?")
+
+
+def _lines(path: Path) -> Iterator[Record]:
+    """The objects in a file of JSON lines; damaged lines are left out."""
+    try:
+        lines = read_bytes(path).splitlines()
+    except FileNotFoundError:
+        return
+    for line in lines:
+        with suppress(ValueError, RecursionError):
+            if isinstance(record := json.loads(line), dict):
+                yield record
 
 
 def _is_alive(path: Path) -> bool | None:
     """Whether the process that wrote the file lives; None if the file is not there any more."""
     try:
-        me = read_json(path)
-        host, pid = me["host"], me["pid"]
+        record = read_json(path)
+        host, pid = record["host"], int(record["pid"])
+        if host == socket.gethostname():
+            os.kill(pid, 0)
     except FileNotFoundError:
         return None
-    except (StoreError, KeyError, TypeError):
-        return False  # half written when its process ended
-    if host != socket.gethostname():
-        return True
-    return is_whole(pid) and pid > 0 and _is_process(pid)
-
-
-def _is_process(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True
+    except PermissionError:
+        return True  # it lives, and is somebody else's
+    except (OSError, OverflowError, StoreError, KeyError, TypeError, ValueError):
+        return False  # it has ended, or did so while it wrote the file
     return True

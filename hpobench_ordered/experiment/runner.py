@@ -19,10 +19,10 @@ from hpobench_ordered.errors import (
     SuggestionTimeoutError,
 )
 from hpobench_ordered.experiment._run_table import run_table
-from hpobench_ordered.experiment._segments import CELL_COLUMNS
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Timing
+from hpobench_ordered.experiment.store import CELL_COLUMNS
 from hpobench_ordered.experiment.watchdog import UNWATCHED, Overdue, Watchdog
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Assignment, Protocol

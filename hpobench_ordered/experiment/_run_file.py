@@ -1,0 +1,192 @@
+"""Files of finished runs: Parquet, one row a trial, under a name that tells their content.
+
+    runs/KEY-HASH.parquet   one run
+    packed/HASH.parquet     many runs with the same columns, one after the other
+
+HASH is the beginning of the SHA-256 of the file. It is checked before anything is parsed: what was
+changed by a failing disk or an interrupted copy is noticed, whichever bit it is. The metadata of
+the schema say which runs a file holds, and the format.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpobench_ordered.errors import StoreError
+from hpobench_ordered.experiment._files import DamagedFileError, read_bytes
+from hpobench_ordered.experiment.plan import IDENTITY, key_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+FORMAT = 4
+METADATA = b"hpobench_ordered"
+SUFFIX = ".parquet"
+NAME = re.compile(r"(?:(?P<key>[0-9a-f]{20})-)?(?P<hash>[0-9a-f]{16})\.parquet")
+
+
+@cache
+def package_version() -> str:
+    """Version of this package."""
+    return version("hpobench-ordered")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Run:
+    """A finished run.
+
+    Attributes:
+        key: Its key.
+        cell: What identifies it, as `Cell.describe` gives it.
+        version: Version of the package that made it.
+        trials: One row a trial, without metadata.
+    """
+
+    key: str
+    cell: Mapping[str, Any]
+    version: str
+    trials: "pa.Table"
+
+    def digest(self) -> str:
+        """Hash of all values: the same wherever the run was made, and in whatever file it is."""
+        total = hashlib.sha256(f"{self.key} {self.trials.schema}".encode())
+        for column in self.trials.columns:
+            total.update(np.asarray(column.is_valid()).tobytes())
+            if str(column.type) == "string":
+                total.update(json.dumps(column.to_pylist()).encode())
+            else:
+                total.update(np.asarray(column.fill_null(0)).tobytes())
+        return total.hexdigest()
+
+
+def run_metadata(cell: Mapping[str, Any]) -> dict[bytes, bytes]:
+    """Metadata of the table of one run, from what `Cell.describe` gives."""
+    content = {**cell, "format": FORMAT, "version": package_version()}
+    return {METADATA: json.dumps(content, sort_keys=True).encode()}
+
+
+def encode_run(key: str, table: "pa.Table") -> tuple[str, bytes]:
+    """Name and content of the file of one run; the same run gives the same bytes."""
+    data = _encode(table, compression="lz4")
+    return f"{key}-{_hash(data)}.parquet", data
+
+
+def encode_packed(runs: Sequence[Run]) -> tuple[str, bytes]:
+    """Name and content of a file of many runs with the same columns."""
+    import pyarrow as pa
+
+    described = [
+        {**run.cell, "key": run.key, "version": run.version, "rows": run.trials.num_rows}
+        for run in runs
+    ]
+    content = json.dumps({"format": FORMAT, "runs": described}).encode()
+    joined = pa.concat_tables(run.trials for run in runs)
+    data = _encode(joined.replace_schema_metadata({METADATA: content}), compression="zstd")
+    return f"{_hash(data)}.parquet", data
+
+
+def key_in_name(path: Path) -> str:
+    """Key of the run that a file of one run says in its name."""
+    match = NAME.fullmatch(path.name)
+    if match is None or match["key"] is None:
+        raise DamagedFileError(path, "its name is not that of a run, KEY-HASH.parquet")
+    return match["key"]
+
+
+def read_checked(path: Path) -> bytes:
+    """Read a file of runs, and check that its content is what its name says."""
+    data = read_bytes(path)
+    match = NAME.fullmatch(path.name)
+    if match is None or match["hash"] != _hash(data):
+        raise DamagedFileError(path, "its content does not have the hash in its name")
+    return data
+
+
+def described_runs(path: Path) -> dict[str, dict[str, Any]]:
+    """Read what identifies the runs in a file, by key."""
+    return {key: cell for key, cell, _, _ in _described(path, _open(path))}
+
+
+def load_runs(path: Path, columns: Iterable[str] | None = None) -> Iterator[Run]:
+    """Read the runs in a file.
+
+    Args:
+        path: The file.
+        columns: Columns to read. Default: all.
+    """
+    import pyarrow as pa
+
+    file, start = _open(path), 0
+    described = _described(path, file)
+    try:
+        table = file.read(None if columns is None else list(columns), use_threads=False)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise DamagedFileError(path, error) from None
+    table = table.replace_schema_metadata()
+    for key, cell, made_by, rows in described:
+        yield Run(key, cell, made_by, table.slice(start, rows))
+        start += rows
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def _encode(table: "pa.Table", *, compression: str) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    buffer = pa.BufferOutputStream()
+    pq.write_table(table, buffer, compression=compression)
+    return bytes(buffer.getvalue())
+
+
+def _open(path: Path) -> "pq.ParquetFile":
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    data = read_checked(path)
+    try:
+        # For small files this is several times faster than `read_table`.
+        return pq.ParquetFile(pa.BufferReader(data), thrift_string_size_limit=2**31 - 1)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise DamagedFileError(path, error) from None
+
+
+def _described(path: Path, file: "pq.ParquetFile") -> list[tuple[str, dict[str, Any], str, int]]:
+    """Key, identity, version of the package and number of rows of each run in a file."""
+    try:
+        content = json.loads(file.schema_arrow.metadata[METADATA])
+        if content["format"] != FORMAT:
+            raise other_format(path, content["format"])
+        runs = content.get("runs")
+        if runs is None:
+            runs = [{**content, "key": key_in_name(path), "rows": file.metadata.num_rows}]
+        cells = [{name: run[name] for name in IDENTITY} for run in runs]
+        described = [
+            (run["key"], cell, run["version"], run["rows"])
+            for run, cell in zip(runs, cells, strict=True)
+        ]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise DamagedFileError(path, f"it does not say what it holds ({error!r})") from None
+    if any(key_of(cell) != key for key, cell, _, _ in described):
+        raise DamagedFileError(path, "it holds another run than it says")
+    return described
+
+
+def other_format(path: Path, written: object) -> StoreError:
+    """The error for what is in another format than this version reads."""
+    return StoreError(
+        f"{path} is in store format {written!r}, this is version {package_version()} of "
+        f"hpobench-ordered with format {FORMAT}: choose another folder, or use the version that "
+        "wrote it"
+    )
