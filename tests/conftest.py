@@ -3,13 +3,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from hpobench_ordered.registry import LOCAL_VARIABLE
-
-# How long an example takes says more of the machine than of the code.
-settings.register_profile("project", deadline=None)
-settings.load_profile("project")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -28,3 +23,11 @@ def shared() -> Path:
     if not (folder / "data").is_dir():
         pytest.skip(f"no shared data at {folder}; set HPOBENCH_ORDERED_SHARED to its folder")
     return folder
+
+
+def pytest_configure() -> None:
+    """Let examples of property tests take any time: it says more of the machine than of the code."""
+    from hypothesis import settings
+
+    settings.register_profile("project", deadline=None)
+    settings.load_profile("project")
