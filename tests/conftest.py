@@ -3,7 +3,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("project", deadline=None)
@@ -24,3 +23,11 @@ def shared() -> Path:
     if not (folder / "data").is_dir():
         pytest.skip(f"no shared data at {folder}; set HPOBENCH_ORDERED_SHARED to its folder")
     return folder
+
+
+def pytest_configure() -> None:
+    """Let examples of property tests take any time: it says more of the machine than of the code."""
+    from hypothesis import settings
+
+    settings.register_profile("project", deadline=None)
+    settings.load_profile("project")

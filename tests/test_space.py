@@ -159,7 +159,7 @@ class TestValidation:
         with pytest.raises(InvalidConfigError, match="configuration 1"):
             space.values([self.config, wrong])  # type: ignore[list-item]
         with pytest.raises(InvalidConfigError):
-            space.values(pd.DataFrame([self.config, wrong]))
+            space.values(pd.DataFrame([self.config, wrong], dtype=object))
         assert all(word in str(one.value) for word in words), str(one.value)
 
     @pytest.mark.parametrize("given", [None, 3, [0.1, 5], "kernel"])

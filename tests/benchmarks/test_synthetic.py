@@ -238,7 +238,7 @@ def test_benchmarks_of_a_seed_are_unrelated() -> None:
 
 @settings(max_examples=30)
 @given(
-    seed=SEEDS,
+    seed=st.integers(0, 10**18 - 1),  # a name has at most 18 digits
     tasks=st.integers(1, 40),
     function=st.sampled_from(["forrester", "quadratic"]),
     ordered=st.booleans(),
