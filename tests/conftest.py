@@ -4,10 +4,6 @@ from pathlib import Path
 
 import pytest
 
-# How long an example takes says more of the machine than of the code.
-settings.register_profile("project", deadline=None)
-settings.load_profile("project")
-
 # Before any test module is imported: some benchmarks ask for the folder when they are. The tests
 # neither see the user's benchmarks nor touch them.
 os.environ["HPOBENCH_ORDERED_BENCHMARKS"] = str(
@@ -26,7 +22,7 @@ def shared() -> Path:
 
 
 def pytest_configure() -> None:
-    """Let examples of property tests take any time: it says more of the machine than of the code."""
+    """Let examples of property tests take any time, which depends on the machine."""
     from hypothesis import settings
 
     settings.register_profile("project", deadline=None)

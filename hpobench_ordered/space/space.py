@@ -33,7 +33,7 @@ from hpobench_ordered.space.coded import (
     check_coded,
     frame_values,
 )
-from hpobench_ordered.space.conditions import Condition, describe
+from hpobench_ordered.space.conditions import Condition, describe, parents
 from hpobench_ordered.space.configspace_json import space_from_json, space_to_json
 from hpobench_ordered.space.parameters import Kind, Parameter
 

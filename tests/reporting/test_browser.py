@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hpobench_ordered.reporting.page.coverage import coverage
+from hpobench_ordered.reporting.page.leaderboard import leaderboard
 from selenium import webdriver
 from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.ui import WebDriverWait
 
-from hpobench_ordered.reporting import Report
-from hpobench_ordered.reporting.page.coverage import coverage
-from hpobench_ordered.reporting.page.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import score_benchmarks
+from hpobench_ordered.reporting import Report
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
