@@ -10,7 +10,7 @@ from hpobench_ordered.cli.check import check
 from hpobench_ordered.cli.experiments import report, run
 from hpobench_ordered.cli.generate import generate
 from hpobench_ordered.cli.reproduce import reproduce
-from hpobench_ordered.cli.stores import merge, status
+from hpobench_ordered.cli.stores import compact, merge, status
 from hpobench_ordered.cli.trust import fetch, verify
 from hpobench_ordered.errors import (
     ExperimentError,
@@ -47,6 +47,7 @@ COMMANDS = (
     run,
     status,
     merge,
+    compact,
     report,
     reproduce,
 )

@@ -1,4 +1,4 @@
-"""Commands on results: status and merge."""
+"""Commands on results: status, merge and compact."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -66,6 +66,18 @@ def merge(into: Path, results: tuple[Path, ...]) -> None:
     from hpobench_ordered.experiment.overview import overview
 
     _print_counts(overview(merge_stores(into, results)))
+
+
+@click.command(epilog="Example:  hpobench-ordered compact results")
+@click.argument("results", type=RESULTS)
+def compact(results: Path) -> None:
+    """Join the files of RESULTS into few; a run of many runs does so at its end."""
+    from hpobench_ordered.experiment.store import Store
+
+    store = Store(results)
+    if not store.is_prepared:
+        raise StoreError(f"{results} is not a result store")
+    click.echo(f"{store.compact()} files of runs were joined")
 
 
 def _print_counts(found: "Overview") -> None:

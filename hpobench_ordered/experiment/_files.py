@@ -33,11 +33,7 @@ def one_line(message: object) -> str:
 
 
 def listed(folder: Path, suffix: str) -> list[Path]:
-    """The files of a folder by their ending, sorted by name; hidden ones are left out.
-
-    Raises:
-        StoreError: The folder cannot be read.
-    """
+    """The files of a folder by their ending, sorted by name; hidden ones are left out."""
     try:
         names = sorted(os.listdir(folder))  # noqa: PTH208 - ten times faster for many files
     except FileNotFoundError:
@@ -48,12 +44,7 @@ def listed(folder: Path, suffix: str) -> list[Path]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file.
-
-    Raises:
-        FileNotFoundError: It is not there any more.
-        StoreError: It cannot be read.
-    """
+    """Read a file."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -63,13 +54,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        FileNotFoundError: It is not there any more.
-        DamagedFileError: It is no such file.
-        StoreError: It cannot be read.
-    """
+    """Read a JSON file."""
     try:
         return json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:

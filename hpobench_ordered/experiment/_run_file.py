@@ -95,11 +95,7 @@ def encode_packed(runs: Sequence[Run]) -> tuple[str, bytes]:
 
 
 def key_in_name(path: Path) -> str:
-    """Key of the run that a file of one run says in its name.
-
-    Raises:
-        DamagedFileError: It says none.
-    """
+    """Key of the run that a file of one run says in its name."""
     match = NAME.fullmatch(path.name)
     if match is None or match["key"] is None:
         raise DamagedFileError(path, "its name is not that of a run, KEY-HASH.parquet")
@@ -107,13 +103,7 @@ def key_in_name(path: Path) -> str:
 
 
 def read_checked(path: Path) -> bytes:
-    """Read a file of runs, and check that its content is what its name says.
-
-    Raises:
-        FileNotFoundError: The file is not there any more.
-        DamagedFileError: It has another content.
-        StoreError: It cannot be read.
-    """
+    """Read a file of runs, and check that its content is what its name says."""
     data = read_bytes(path)
     match = NAME.fullmatch(path.name)
     if match is None or match["hash"] != _hash(data):
@@ -122,12 +112,7 @@ def read_checked(path: Path) -> bytes:
 
 
 def described_runs(path: Path) -> dict[str, dict[str, Any]]:
-    """Read what identifies the runs in a file, by key.
-
-    Raises:
-        FileNotFoundError: The file is not there any more.
-        StoreError: It is damaged, or of another format.
-    """
+    """Read what identifies the runs in a file, by key."""
     return {key: cell for key, cell, _, _ in _described(path, _open(path))}
 
 
@@ -137,10 +122,6 @@ def load_runs(path: Path, columns: Iterable[str] | None = None) -> Iterator[Run]
     Args:
         path: The file.
         columns: Columns to read. Default: all.
-
-    Raises:
-        FileNotFoundError: The file is not there any more.
-        StoreError: It is damaged, or of another format.
     """
     import pyarrow as pa
 

@@ -83,9 +83,6 @@ class RunFolder:
         Args:
             keys: The runs. Default: all.
             columns: Columns of the trials. Default: all.
-
-        Raises:
-            StoreError: A file is damaged, or two files hold different results of one run.
         """
         places = self.places()
         if keys is not None:
@@ -143,22 +140,14 @@ class RunFolder:
 
 
 def refuse_conflicts(folders: Sequence[RunFolder]) -> None:
-    """Check that stores which hold the same runs hold the same results of them.
-
-    Raises:
-        StoreError: They do not.
-    """
+    """Check that stores which hold the same runs hold the same results of them."""
     stores_of = Counter(key for folder in folders for key in folder.places())
     shared = {key for key, stores in stores_of.items() if stores > 1}
     _refuse_different(run for folder in folders for run in folder.load(shared))
 
 
 def _refuse_different(runs: Iterable[Run]) -> None:
-    """Check that runs of the same key are the same.
-
-    Raises:
-        StoreError: They are not.
-    """
+    """Check that runs of the same key are the same."""
     digests: dict[str, str] = {}
     different = {}
     for run in runs:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("key", *IDENTITY, "state")
 GROUP = ("benchmark", "surrogate", "protocol", "method")
-"""What a method is known by; runs of another source of the same are superseded."""
+"""What a method is known by; runs of its other versions are superseded."""
 
 
 class State(Enum):
@@ -32,10 +32,9 @@ class Overview:
     """What has become of every run that was asked for or is there.
 
     Attributes:
-        runs: One row a run: key, benchmark, surrogate, protocol, method, method_version, seed,
-            and its state (the value of a `State`).
-        superseded: Number of runs of an older source of a method of the same name, which count
-            nowhere.
+        runs: One row a run: key, benchmark, surrogate, method, method_version, seed, protocol, and
+            its state (the value of a `State`).
+        superseded: Number of runs of an older version of a method, which count nowhere.
         failures: The failed runs.
         sessions: Each start of the runner: when, where, with what versions.
     """
@@ -111,9 +110,9 @@ def _latest_versions(
     for name in sorted(asked, key=lambda name: (latest.get(name, -1), name)):
         version |= {_group(cell): cell["method_version"] for cell in asked[name].values()}
     return {
-        k: c
-        for k, c in cells.items()
-        if version.get(_group(c), c["method_version"]) == c["method_version"]
+        key: cell
+        for key, cell in cells.items()
+        if version.get(_group(cell)) in (None, cell["method_version"])
     }
 
 

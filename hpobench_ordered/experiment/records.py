@@ -203,11 +203,7 @@ class Records:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Say that a store cannot be written where that is so.
-
-    Raises:
-        StoreError: It cannot.
-    """
+    """Say that a store cannot be written where that is so."""
     try:
         yield
     except OSError as error:
@@ -220,12 +216,7 @@ def now() -> str:
 
 
 def read_failure(path: Path) -> Failure:
-    """Read the record of a failed run.
-
-    Raises:
-        FileNotFoundError: The file is not there any more.
-        StoreError: It is damaged, or of another run than its name says.
-    """
+    """Read the record of a failed run."""
     record = read_json(path)
     try:
         failure = Failure.from_json(record)
@@ -237,12 +228,7 @@ def read_failure(path: Path) -> Failure:
 
 
 def read_experiment(path: Path) -> dict[str, Record]:
-    """Read what identifies each run that was asked for, by key.
-
-    Raises:
-        FileNotFoundError: The file is not there any more.
-        StoreError: It is damaged.
-    """
+    """Read what identifies each run that was asked for, by key."""
     if _hash(read_bytes(path)) != path.stem:
         raise DamagedFileError(path, "its content does not have the hash in its name")
     try:
@@ -277,9 +263,6 @@ def _append(path: Path, record: Mapping[str, Any]) -> None:
     """Append a line of JSON in one piece: several processes may do so at the same time.
 
     It begins with a line break of its own: a line that a crash broke off ends there.
-
-    Raises:
-        OSError: The file cannot be written.
     """
     line = f"\n{json.dumps(record)}\n".encode()
     with path.open("ab", buffering=0) as file:

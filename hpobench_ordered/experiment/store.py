@@ -76,9 +76,6 @@ class Store:
     Attributes:
         folder: The folder; made when something is first written.
         records: What there is to know of the runs beside their results.
-
-    Raises:
-        StoreError: The folder holds something else, or a store of another format.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -93,11 +90,7 @@ class Store:
         return (self.folder / MARKER).exists() or self._has_runs_or_plans()
 
     def prepare(self) -> None:
-        """Make the folders, and mark them as a store.
-
-        Raises:
-            StoreError: The folder cannot be written.
-        """
+        """Make the folders, and mark them as a store."""
         marker = self.folder / MARKER
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -108,11 +101,7 @@ class Store:
                 (self.folder / name).mkdir(exist_ok=True)
 
     def keys(self) -> frozenset[str]:
-        """Keys of the finished runs; files of one run are not opened.
-
-        Raises:
-            StoreError: A file of many runs is damaged.
-        """
+        """Keys of the finished runs; files of one run are not opened."""
         return frozenset(self._patiently(self._files.places))
 
     def has(self, key: str) -> bool:
@@ -126,9 +115,6 @@ class Store:
         Args:
             key: The cell's key.
             table: One row a trial, and what identifies the run in its metadata.
-
-        Raises:
-            StoreError: The folder cannot be written.
         """
         with writing(self.folder):
             self._files.write(key, table)
@@ -144,9 +130,6 @@ class Store:
             Columns key, benchmark, surrogate, method, seed, protocol (with its settings), task,
             task_name, trial, value, loss, regret (NaN where no best value is known), fallbacks and
             optimiser. Configurations are read by `configurations`.
-
-        Raises:
-            StoreError: There is no run, a file is damaged, or results of one run differ.
         """
         return self._table(keys, TRIAL_COLUMNS).to_pandas()
 
@@ -166,9 +149,6 @@ class Store:
         Returns:
             Columns key, task, trial, value, loss, and one a hyperparameter: empty where it is
             inactive.
-
-        Raises:
-            StoreError: As `read`, or the runs have different hyperparameters.
         """
         table = self._table(keys, None)
         names = [name for name in table.column_names if name.startswith(CONFIG_PREFIX)]
@@ -181,9 +161,6 @@ class Store:
         Args:
             known: What identifies runs that were asked for, by key: of these files of one run are
                 not opened. Default: read from the experiments of the store.
-
-        Raises:
-            StoreError: A file is damaged.
         """
         planned = self._planned() if known is None else known
         return self._patiently(lambda: self._files.cells(planned))
@@ -193,28 +170,17 @@ class Store:
 
         Args:
             keys: The runs. Default: all.
-
-        Raises:
-            StoreError: A file is damaged, or results of one run differ.
         """
         requested = None if keys is None else frozenset(keys)
         runs = self._files.load
         return self._patiently(lambda: {run.key: run.digest() for run in runs(requested)})
 
     def digest(self) -> str:
-        """Hash of all values of all finished runs: the same wherever and however they were made.
-
-        Raises:
-            StoreError: A file is damaged, or results of one run differ.
-        """
+        """Hash of all values of all finished runs: the same wherever and however they were made."""
         return hashlib.sha256(json.dumps(sorted(self.digests().items())).encode()).hexdigest()
 
     def failures(self) -> dict[str, Failure]:
-        """The runs that failed, by key; not those that were finished after all.
-
-        Raises:
-            StoreError: A record is damaged.
-        """
+        """The runs that failed, by key; not those that were finished after all."""
         finished = self.keys()
         return {k: failure for k, failure in self.records.failures().items() if k not in finished}
 
@@ -223,9 +189,6 @@ class Store:
 
         Returns:
             Where the files are now.
-
-        Raises:
-            StoreError: The folder cannot be written.
         """
         readers: Sequence[tuple[str, str, Callable[[Path], object]]] = (
             (RUNS, SUFFIX, read_checked),
@@ -248,7 +211,7 @@ class Store:
                         moved.append(target)
         return moved
 
-    def compact(self, *, at_least: int = 1) -> int:
+    def compact(self, *, at_least: int = 0) -> int:
         """Join the runs of each benchmark into files of many runs.
 
         What is joined are files of one run and files of many that are not full. They are removed
@@ -260,10 +223,6 @@ class Store:
 
         Returns:
             The number of files that were removed.
-
-        Raises:
-            StoreError: A file is damaged, results of one run differ, or the folder cannot be
-                written.
         """
         self.prepare()
         planned = self._planned()
@@ -271,11 +230,10 @@ class Store:
             return self._patiently(lambda: self._files.compact(planned, at_least=at_least))
 
     def merge(self, *others: "Store") -> None:
-        """Take over what other stores hold; what several hold must be the same.
+        """Take over what other stores hold.
 
         Raises:
-            StoreError: Results of one run differ, before anything was taken over; a file of the
-                others is damaged; or this folder cannot be written.
+            StoreError: As elsewhere; results that differ are found before anything is taken over.
         """
         folders = [store._files for store in (self, *others)]
         self._patiently(lambda: refuse_conflicts(folders))
@@ -294,7 +252,7 @@ class Store:
                 return
             names = [n for n in os.listdir(self.folder) if not n.startswith(f".{MARKER}")]  # noqa: PTH208
         except (OSError, ValueError) as error:
-            raise StoreError(f"{self.folder} cannot be read as a folder: {error}") from None
+            raise StoreError(f"{self.folder} is not a folder that can be read: {error}") from None
         if MARKER in names:
             content = read_json(marker)
             if not isinstance(content, dict) or "format" not in content:
@@ -308,11 +266,7 @@ class Store:
             )
 
     def _has_runs_or_plans(self) -> bool:
-        """Whether there are files as only a store has them: it is one whose marker was lost.
-
-        Raises:
-            StoreError: They are of another format.
-        """
+        """Whether there are files as only a store has them: it is one whose marker was lost."""
         runs, plans = self._files.files(), listed(self.folder / EXPERIMENTS, JSON)
         if any(NAME.fullmatch(path.name) is None for path in runs):
             return False

@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 import subprocess
@@ -5,19 +6,19 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
-from hpobench_ordered.experiment._segments import is_same
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
-from hpobench_ordered.errors import ExperimentError, StoreError
-from hpobench_ordered.experiment import _folding
+from hpobench_ordered.errors import DamagedFilesWarning, ExperimentError, StoreError
+from hpobench_ordered.experiment import _run_folder
 from hpobench_ordered.experiment.overview import State, overview
 from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import Cell, Shard, grid, grid_cells, plan
 from hpobench_ordered.experiment.store import Store
+
+STORE = "from hpobench_ordered.experiment.store import Store\n"
 
 
 @pytest.fixture(scope="module")
@@ -32,188 +33,205 @@ def cells() -> list[Cell]:
 
 
 @pytest.fixture(scope="module")
-def loose(cells: Sequence[Cell], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def original(cells: Sequence[Cell], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with a file a run."""
-    folder = tmp_path_factory.mktemp("stores") / "loose"
-    run_cells(cells, Store(folder))
+    folder = tmp_path_factory.mktemp("stores") / "original"
+    store = Store(folder)
+    run_cells(cells, store)
+    store.records.write_experiment(grid(cells))
     return folder
 
 
+@pytest.fixture
+def store(original: Path, tmp_path: Path) -> Store:
+    """A copy of it."""
+    return Store(shutil.copytree(original, tmp_path / "store"))
+
+
 def files(store: Store) -> tuple[int, int]:
-    """Number of files of single runs, and of folded ones."""
-    return len(list(store.runs.iterdir())), len(list(store.folded.iterdir()))
+    """Number of files of one run, and of many."""
+    return len(single(store)), len(list((store.folder / "packed").iterdir()))
 
 
-def test_folding_changes_nothing_but_the_files(cells, loose, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    store = Store(shutil.copytree(loose, tmp_path / "store"))
+def single(store: Store) -> list[Path]:
+    return sorted((store.folder / "runs").iterdir())
+
+
+def write_other_result(store: Store, path: Path) -> None:
+    """Write, for the run in a file, a result that is a little different."""
+    table = pq.read_table(path)
+    place = table.column_names.index("loss")
+    changed = table.set_column(place, "loss", pc.add(table["loss"], 1e-9))
+    store.write(path.name[:20], changed)
+
+
+def test_compacting_changes_nothing_but_the_files(cells, store: Store) -> None:  # type: ignore[no-untyped-def]
     frame, digest, described = store.read(), store.digest(), store.cells()
     one = [cells[0].key]
     configurations = store.configurations(one)
     assert files(store) == (16, 0)
-    assert store.fold(at_least=17) == 0
-    assert store.fold() == 16
+    assert store.compact(at_least=17) == 0
+    assert store.compact() == 16
     assert files(store) == (0, 2)  # one a benchmark
     assert store.read().equals(frame)
     assert store.read(one).equals(frame[frame["key"] == one[0]].reset_index(drop=True))
     assert store.configurations(one).equals(configurations)
     assert (store.digest(), store.cells()) == (digest, described)
     assert store.keys() == {cell.key for cell in cells}
-    assert store.fold() == 0
+    assert store.compact() == 0
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
-@given(order=st.permutations(range(16)), steps=st.lists(st.integers(1, 9), max_size=6))
-def test_folding_in_any_steps_loses_nothing(cells, loose, tmp_path_factory, order, steps) -> None:  # type: ignore[no-untyped-def]
-    store = Store(tmp_path_factory.mktemp("folded"))
+def test_compacting_again_joins_what_is_not_full(original, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(_run_folder, "PACK", 3)
+    store = Store(tmp_path / "store")
     store.prepare()
-    left = [sorted(Store(loose).runs.iterdir())[i] for i in order]
-    for step in [*steps, 16]:
-        for path in left[:step]:
-            shutil.copy(path, store.runs)
-        left = left[step:]
-        store.fold()
-    assert files(store)[0] == 0
-    assert store.digest() == Store(loose).digest()
+    for path in single(Store(original)):
+        shutil.copy(path, store.folder / "runs")
+        store.compact()
+    assert files(store) == (0, 6)  # 8 runs on each of two benchmarks
+    assert store.digest() == Store(original).digest()
 
 
-def test_folding_while_others_fold(loose: Path, tmp_path: Path) -> None:
-    store = Store(shutil.copytree(loose, tmp_path / "store"))
+@pytest.mark.slow
+def test_compacting_while_others_do(original: Path, store: Store) -> None:
     code = (
-        "import sys; from pathlib import Path\n"
-        "from hpobench_ordered.experiment.store import Store\n"
-        "store = Store(Path(sys.argv[1])); store.fold(); print(len(store.read()))"
+        f"import sys; from pathlib import Path\n{STORE}"
+        "store = Store(Path(sys.argv[1])); store.compact(); print(len(store.read()))"
     )
     command = [sys.executable, "-c", code, str(store.folder)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     outputs = [process.communicate(timeout=120)[0] for process in processes]
-    assert outputs == [f"{len(Store(loose).read())}\n"] * 3
-    assert store.digest() == Store(loose).digest()
+    assert outputs == [f"{len(Store(original).read())}\n"] * 3
+    assert store.digest() == Store(original).digest()
 
 
-def test_nothing_is_lost_where_folding_stops(loose, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    """After any number of files were removed, and before the folded one is there."""
-    expected = Store(loose).digest()
-    for removed in range(4):
-        store = Store(shutil.copytree(loose, tmp_path / str(removed)))
-        left = [removed]
+@pytest.mark.parametrize("removed", range(4))
+def test_nothing_is_lost_where_compacting_stops(original, store, monkeypatch, removed) -> None:  # type: ignore[no-untyped-def]
+    left = [removed]
 
-        def unlink(path, missing_ok=False, left=left):  # type: ignore[no-untyped-def]
-            if path.parent.name == "runs":
-                left[0] -= 1
-                if left[0] < 0:
-                    raise KeyboardInterrupt
-            os.unlink(path)  # noqa: PTH108 - that of Path is replaced
+    def unlink(path, missing_ok=False):  # type: ignore[no-untyped-def]
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        os.unlink(path)  # noqa: PTH108 - that of Path is replaced
 
-        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-            patched.setattr(Path, "unlink", unlink)
-            store.fold()
-        assert store.digest() == expected
-        store.fold()
-        assert store.digest() == expected
-        assert files(store)[0] == 0
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Path, "unlink", unlink)
+        store.compact()
+    assert files(store) == (16 - removed, 2)
+    assert store.digest() == Store(original).digest()
+    assert len(store.read()) == len(Store(original).read())
+    store.compact()
+    assert files(store) == (0, 2)
+    assert store.digest() == Store(original).digest()
 
 
-def test_a_folded_file_that_is_not_what_was_written_removes_nothing(
-    loose, tmp_path, monkeypatch
-) -> None:  # type: ignore[no-untyped-def]
-    store = Store(shutil.copytree(loose, tmp_path / "store"))
-    encode = _folding.encode_folded
-    monkeypatch.setattr(
-        _folding, "encode_folded", lambda tables, cells: encode(tables, cells)[:-100]
-    )
+def test_a_packed_file_that_is_not_what_was_written_removes_nothing(store, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    write = _run_folder.write_atomically
+    monkeypatch.setattr(_run_folder, "write_atomically", lambda path, data: write(path, data[:-9]))
     with pytest.raises(StoreError, match="damaged"):
-        store.fold()
+        store.compact()
     assert files(store)[0] == 16
 
 
-def test_small_files_are_folded_again(cells, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    """Each run is written again only when its file doubles."""
-    store = Store(tmp_path)
-    mine = [cell for cell in cells if cell.benchmark.startswith("newsvendor")]
-    for cell in mine:
-        run_cells([cell], store)
-        store.fold()
-    assert files(store)[1] <= 4
-    assert store.keys() == {cell.key for cell in mine}
+def test_every_changed_byte_is_noticed_and_the_run_made_again(cells, original, store) -> None:  # type: ignore[no-untyped-def]
+    path = single(store)[0]
+    data = path.read_bytes()
+    for place in range(len(data)):
+        changed = bytearray(data)
+        changed[place] ^= 1 << place % 8
+        path.write_bytes(changed)
+        with pytest.raises(StoreError, match=f"{path.name} is damaged"):
+            store.read([path.name[:20]])
+    with pytest.warns(DamagedFilesWarning, match=path.name):
+        run_cells(cells, store)
+    assert store.digest() == Store(original).digest()
+    assert (store.folder / "damaged" / path.name).read_bytes() == changed
 
 
-def test_what_is_damaged_is_set_aside_and_made_again(cells, loose, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    store = Store(shutil.copytree(loose, tmp_path / "store"))
-    cut, swapped, linked, *_, other = sorted(store.runs.iterdir())
-    cut.write_bytes(cut.read_bytes()[:-1])
-    swapped.write_bytes(other.read_bytes())
-    linked.unlink()
-    linked.symlink_to(other)
+def test_what_is_damaged_is_set_aside(cells, original, store: Store) -> None:  # type: ignore[no-untyped-def]
+    store.compact()
+    packed = next((store.folder / "packed").iterdir())
+    packed.write_bytes(packed.read_bytes()[:-1])
     failure = store.folder / "failures" / "0.json"
-    failure.write_text("{")
-    with pytest.raises(StoreError, match=r"0\.json is damaged"):
-        store.failures()
-    with pytest.raises(StoreError, match=f"{cut.name} is damaged"):
-        store.read()
-    moved = store.set_aside_damaged()
-    assert moved == [
-        store.folder / "damaged" / path.name for path in (cut, swapped, linked, failure)
-    ]
+    failure.write_text("{\x1b[2J")
+    experiment = next((store.folder / "experiments").iterdir())
+    experiment.write_text(experiment.read_text().replace("random-search", "random-zearch"))
+    for use, path in ((store.keys, packed), (store.records.failures, failure)):
+        with pytest.raises(StoreError, match=f"{path.name} is damaged") as caught:
+            use()
+        assert str(caught.value).isprintable()
+    assert {path.name for path in store.set_aside_damaged()} == {
+        path.name for path in (packed, failure, experiment)
+    }
     assert store.set_aside_damaged() == []
-    assert len(store.keys()) == 13
+    assert len(store.keys()) == 8
     run_cells(cells, store)
-    assert store.digest() == Store(loose).digest()
+    assert store.digest() == Store(original).digest()
 
 
-def test_a_damaged_file_of_many_runs_is_not_set_aside(loose: Path, tmp_path: Path) -> None:
-    store = Store(shutil.copytree(loose, tmp_path / "store"))
-    store.fold()
-    path = next(store.folded.iterdir())
-    path.write_bytes(path.read_bytes()[:-1])
-    assert store.set_aside_damaged() == []
-    with pytest.raises(StoreError, match=f"{path.name} is damaged"):
-        store.keys()
+def test_looking_opens_no_file_of_one_run(store: Store) -> None:
+    for path in single(store):
+        path.write_bytes(b"")
+    assert len(overview(store).keys(State.DONE)) == 16
+    with pytest.raises(StoreError, match="is damaged"):
+        store.read()
 
 
-def test_a_run_of_another_version_is_not_set_aside(cells, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    store = Store(tmp_path)
-    with monkeypatch.context() as patched:
-        patched.setattr("hpobench_ordered.experiment._segments.package_version", lambda: "9.9")
-        run_cells(cells[:1], store)
-    with pytest.raises(StoreError, match=r"by version 9\.9"):
-        store.set_aside_damaged()
-    assert len(store.keys()) == 1
+def test_two_results_of_one_run_are_named(store: Store) -> None:
+    path = single(store)[0]
+    (cell,) = (cell for key, cell in store.cells().items() if path.name.startswith(key))
+    write_other_result(store, path)
+    assert len(store.keys()) == 16
+    for use in (store.read, store.digest, store.compact):
+        with pytest.raises(
+            StoreError, match=f"{cell['benchmark']}, {cell['method']}, seed {cell['seed']}"
+        ):
+            use()
+    assert files(store) == (17, 0)
 
 
-def test_damaged_runs_are_not_merged(loose: Path, tmp_path: Path) -> None:
-    store = Store(shutil.copytree(loose, tmp_path / "store"))
-    path = sorted(store.runs.iterdir())[7]
-    content = bytearray(path.read_bytes())
-    content[len(content) // 3] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(StoreError, match=f"{path.name} is damaged"):
-        hbo.merge_stores(tmp_path / "all", [store.folder])
-    assert len(Store(tmp_path / "all").keys()) == 7
-    Store(tmp_path / "all").read()
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_stores_with_different_results_are_not_merged(store, tmp_path, is_swapped) -> None:  # type: ignore[no-untyped-def]
+    other = Store(tmp_path / "other")
+    other.prepare()
+    path = single(store)[0]
+    (cell,) = (cell for key, cell in store.cells().items() if path.name.startswith(key))
+    write_other_result(other, path)
+    folders = [store.folder, other.folder]
+    with pytest.raises(
+        StoreError, match=f"{cell['benchmark']}, {cell['method']}, seed {cell['seed']} "
+    ):
+        hbo.merge_stores(tmp_path / "all", folders[::-1] if is_swapped else folders)
+    assert not (tmp_path / "all").exists()
 
 
-@pytest.mark.parametrize("number", [float("nan"), 1.0])
-def test_same_runs(number: float) -> None:
-    one = pa.table({"loss": [0.0, number, None], "optimiser": ["a", "b", "a"]})
-    assert is_same(one, pa.concat_tables([one.slice(0, 1), one.slice(1)]))
-    for loss in ([0.0, 2.0, None], [0.0, number, 0.0], [0.0, number]):
-        other = pa.table({"loss": loss, "optimiser": ["a", "b", "a"][: len(loss)]})
-        assert not is_same(one, other)
-
-
-def test_shards_are_all_of_the_plan_once(cells, loose, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_merging_does_not_depend_on_the_order(cells, original, tmp_path) -> None:  # type: ignore[no-untyped-def]
     parts = [Shard(i, 3).of(cells) for i in range(3)]
     assert sorted(map(len, parts)) == [5, 5, 6]
     assert sorted(c.key for part in parts for c in part) == sorted(c.key for c in cells)
     stores = [Store(tmp_path / str(i)) for i in range(3)]
-    for part, store in zip(parts, stores, strict=True):
-        run_cells(part, store)
-    stores[1].fold()
-    merged = hbo.merge_stores(tmp_path / "all", [store.folder for store in stores])
-    assert merged.digest() == Store(loose).digest()
-    again = hbo.merge_stores(tmp_path / "all", [stores[0].folder])
-    assert again.digest() == merged.digest()
+    for i, (part, store) in enumerate(zip(parts, stores, strict=True)):
+        run_cells([*part, cells[0]], store)
+        store.records.write_session({"started": f"2026-01-0{3 - i}", "experiment": str(i)})
+    stores[1].compact()
+    folders = [store.folder for store in stores]
+    merged = hbo.merge_stores(tmp_path / "all", folders)
+    swapped = hbo.merge_stores(tmp_path / "swapped", reversed(folders))
+    hbo.merge_stores(swapped.folder, [folders[1]])
+    assert merged.digest() == swapped.digest() == Store(original).digest()
+    assert merged.records.timings().equals(swapped.records.timings())
     assert len(merged.records.timings()) == 16
+    assert merged.records.sessions() == swapped.records.sessions()
+    assert [session["experiment"] for session in merged.records.sessions()] == ["2", "1", "0"]
+
+
+def test_damaged_runs_are_not_merged(store: Store, tmp_path: Path) -> None:
+    path = single(store)[7]
+    path.write_bytes(path.read_bytes()[::-1])
+    with pytest.raises(StoreError, match=f"{path.name} is damaged"):
+        hbo.merge_stores(tmp_path / "all", [store.folder])
+    Store(tmp_path / "all").read()
 
 
 @pytest.mark.parametrize(("index", "count"), [(2, 2), (-1, 2), (0, 0)])
@@ -222,11 +240,53 @@ def test_no_such_shard(index: int, count: int) -> None:
         Shard(index, count)
 
 
-def test_merging_what_is_no_store(tmp_path: Path) -> None:
-    (tmp_path / "other").mkdir()
+@pytest.mark.parametrize("left", ["runs", "packed", "experiments"])
+def test_a_store_whose_marker_was_lost_goes_on(cells, original, store, left) -> None:  # type: ignore[no-untyped-def]
+    if left == "packed":
+        store.compact()
+    for path in store.folder.iterdir():
+        if path.name != left:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    again = Store(store.folder)
+    assert again.is_prepared
+    assert len(overview(again).runs) == 16
+    run_cells(cells, again)
+    assert (store.folder / "store.json").exists()
+    assert again.digest() == Store(original).digest()
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "runs/Jan01/events", "experiments/mine.json"])
+def test_a_folder_of_other_things_is_no_store(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "other" / name
+    path.parent.mkdir(parents=True)
+    path.write_text("{}")
     with pytest.raises(StoreError, match="is not a result store"):
         hbo.merge_stores(tmp_path / "all", [tmp_path / "other"])
     assert not (tmp_path / "all").exists()
+
+
+def test_another_version_of_the_package_goes_on(cells, original, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    store = Store(tmp_path / "store")
+    with monkeypatch.context() as patched:
+        for module in ("store", "_run_file"):
+            patched.setattr(f"hpobench_ordered.experiment.{module}.package_version", lambda: "9.9")
+        run_cells(cells[:5], store)
+    assert json.loads((store.folder / "store.json").read_text())["version"] == "9.9"
+    run_cells(cells, Store(store.folder))
+    assert Store(store.folder).digest() == Store(original).digest()
+    assert hbo.merge_stores(store.folder, [original]).digest() == Store(original).digest()
+
+
+def test_another_format_is_refused(cells, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    with monkeypatch.context() as patched:
+        for module in ("store", "_run_file"):
+            patched.setattr(f"hpobench_ordered.experiment.{module}.FORMAT", 5)
+        run_cells(cells[:1], Store(tmp_path))
+    with pytest.raises(StoreError, match=r"store format 5, .* with format 4"):
+        Store(tmp_path)
+    (tmp_path / "store.json").unlink()
+    with pytest.raises(StoreError, match=r"store format 5, .* with format 4"):
+        Store(tmp_path)
 
 
 def test_a_grid_is_its_cells(cells: Sequence[Cell]) -> None:
@@ -241,59 +301,73 @@ def test_what_is_done_and_missing(tmp_path: Path) -> None:
         "folder": tmp_path,
     }
     hbo.run(seeds=range(4), shard=(0, 2), **settings)
-    found = overview(Store(tmp_path))
-    assert len(found.keys(State.DONE)) == len(found.keys(State.MISSING)) == 2
-    with found_running(Store(tmp_path), found.keys(State.MISSING)[0]):
-        now = overview(Store(tmp_path))
-        (row,) = now.counts().to_dict("records")
+    store = Store(tmp_path)
+    seen = overview(store)
+    assert len(seen.keys(State.DONE)) == len(seen.keys(State.MISSING)) == 2
+    with store.records.running(seen.keys(State.MISSING)[0]):
+        (row,) = overview(store).counts().to_dict("records")
         assert [row[state.value] for state in State] == [2, 1, 0, 1]
     hbo.run(seeds=range(4), shard=(1, 2), **settings)
-    found = overview(Store(tmp_path))
-    assert len(found.keys(State.DONE)) == 4
-    assert [session["shard"] for session in found.sessions] == ["0/2", "1/2"]
-    assert found.superseded == 0
-
-
-def found_running(store: Store, key: str):  # type: ignore[no-untyped-def]
-    return store.records.running(key)
+    seen = overview(store)
+    assert len(seen.keys(State.DONE)) == 4
+    assert [session["shard"] for session in seen.sessions] == ["0/2", "1/2"]
+    assert seen.superseded == 0
 
 
 def test_a_run_of_a_process_that_ended_is_not_running(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.prepare()
-    code = (
-        "import os, sys; from pathlib import Path\n"
-        "from hpobench_ordered.experiment.store import Store\n"
-        "with Store(Path(sys.argv[1])).records.running('a'): os._exit(1)"
-    )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False, timeout=60)
-    assert store.records.in_progress(alive=True) == frozenset()
-    assert store.records.in_progress(alive=False) == {"a"}
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    with store.records.running("a"):
+        assert store.records.in_progress(alive=True) == {"a"}
+        path = tmp_path / "running" / "a.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"pid": ended.pid}))
+        assert store.records.in_progress(alive=True) == frozenset()
+        assert store.records.in_progress(alive=False) == {"a"}
 
 
-def test_runs_of_older_source_count_no_more(tmp_path: Path) -> None:
+def test_the_version_asked_for_last_counts_whatever_the_clock_says(tmp_path: Path) -> None:
     settings = {
         "benchmarks": ["newsvendor"],
         "seeds": [0],
         "protocol": hbo.Ordered(trials=2, tasks=1),
         "folder": tmp_path,
     }
-    for code in ("older", "newer"):
-        method = hbo.MethodSpec("mine", _Source(code), "", "")
-        hbo.run(methods=["random-search", method], **settings)
-    found = overview(Store(tmp_path))
-    assert len(found.runs) == 2
-    assert found.superseded == 1
-    assert len(Store(tmp_path).keys()) == 3
+    for version in ("older", "newer"):
+        method = hbo.MethodSpec("mine", _Versioned(version), "", "")
+        newest = hbo.run(methods=["random-search", method], **settings)
+    store = Store(tmp_path)
+    expected = {cell.key for cell in newest.cells}
+    assert set(overview(store).runs["key"]) == expected
+    path = tmp_path / "sessions.jsonl"
+    first, second = store.records.sessions()
+    lines = [first | {"started": "2026-02-02"}, second | {"started": "2026-01-01"}]
+    path.write_text("\n\n".join(map(json.dumps, lines)))
+    seen = overview(store)
+    assert set(seen.runs["key"]) == expected
+    assert seen.superseded == 1
+    assert len(store.keys()) == 3
 
 
-class _Source:
-    """Random search that says what its source is."""
+def test_sessions_are_any_objects_and_broken_lines_are_left_out(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.prepare()
+    sessions = [{"started": "b", "workers": [{"host": "x"}]}, {"anything": None}]
+    for session in sessions:
+        store.records.write_session(session)
+        with (tmp_path / "sessions.jsonl").open("a") as file:
+            file.write('{"started": "cut o')
+    assert list(store.records.sessions()) == sessions
+
+
+class _Versioned:
+    """Random search that says what its version is."""
 
     def __init__(self, identity: str) -> None:
         self.identity = identity
 
-    def __call__(self, **given):  # type: ignore[no-untyped-def]
+    def __call__(self, **arguments):  # type: ignore[no-untyped-def]
         from hpobench_ordered.methods.random_search import RandomSearch
 
-        return RandomSearch(**given)
+        return RandomSearch(**arguments)

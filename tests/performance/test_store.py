@@ -1,4 +1,4 @@
-"""How long results of many runs take to read, in a file each and folded."""
+"""How long results of many runs take to read, in a file each and packed."""
 
 import shutil
 from pathlib import Path
@@ -11,7 +11,7 @@ from hpobench_ordered.experiment.store import Store
 
 RUNS = 1000
 FASTER = 5
-"""How many times faster folded runs are read, at least."""
+"""How many times faster packed runs are read, at least."""
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def loose(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """A file a run."""
     folder = tmp_path_factory.mktemp("loose")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("hpobench_ordered.experiment.parallel.FOLD_AT", 100 * RUNS)
+        patched.setattr("hpobench_ordered.experiment.parallel.MANY", 100 * RUNS)
         protocol = hbo.Ordered(trials=10, tasks=5)
         hbo.run(
             benchmarks=["newsvendor"],
@@ -32,20 +32,20 @@ def loose(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.fixture(scope="module")
-def folded(loose: Store, tmp_path_factory: pytest.TempPathFactory) -> Store:
+def packed(loose: Store, tmp_path_factory: pytest.TempPathFactory) -> Store:
     """All runs in one file."""
-    store = Store(Path(shutil.copytree(loose.folder, tmp_path_factory.mktemp("folded") / "store")))
-    assert store.fold() == RUNS
+    store = Store(Path(shutil.copytree(loose.folder, tmp_path_factory.mktemp("packed") / "store")))
+    assert store.compact() == RUNS
     return store
 
 
 def size(store: Store) -> int:
-    files = [*store.runs.iterdir(), *store.folded.iterdir()]
+    files = [*(store.folder / "runs").iterdir(), *(store.folder / "packed").iterdir()]
     return sum(path.stat().st_size for path in files)
 
 
-def test_folding_makes_it_smaller(loose: Store, folded: Store) -> None:
-    assert size(folded) < size(loose) / 3
+def test_packing_makes_it_smaller(loose: Store, packed: Store) -> None:
+    assert size(packed) < size(loose) / 3
 
 
 def test_reading_a_file_a_run(benchmark, loose: Store) -> None:  # type: ignore[no-untyped-def]
@@ -53,11 +53,11 @@ def test_reading_a_file_a_run(benchmark, loose: Store) -> None:  # type: ignore[
     test_reading_a_file_a_run.median = benchmark.stats.stats.median  # type: ignore[attr-defined]
 
 
-def test_reading_folded_runs(benchmark, folded: Store) -> None:  # type: ignore[no-untyped-def]
-    assert len(benchmark.pedantic(folded.read, rounds=5)) == RUNS * 50
+def test_reading_packed_runs(benchmark, packed: Store) -> None:  # type: ignore[no-untyped-def]
+    assert len(benchmark.pedantic(packed.read, rounds=5)) == RUNS * 50
     slower = test_reading_a_file_a_run.median  # type: ignore[attr-defined]
     assert benchmark.stats.stats.median < slower / FASTER
 
 
-def test_status(benchmark, folded: Store) -> None:  # type: ignore[no-untyped-def]
-    assert len(benchmark.pedantic(overview, args=(folded,), rounds=5).runs) == RUNS
+def test_status(benchmark, packed: Store) -> None:  # type: ignore[no-untyped-def]
+    assert len(benchmark.pedantic(overview, args=(packed,), rounds=5).runs) == RUNS
