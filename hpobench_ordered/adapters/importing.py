@@ -50,9 +50,6 @@ def import_object(text: str) -> object:
     return found
 
 
-# -- internals -------------------------------------------------------------------------------------
-
-
 def _from_name(name: str) -> ModuleType:
     folder = Path.cwd()
     _search_first(folder)

@@ -359,9 +359,6 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         self._method.tell(config, math.nan if values is None else sign * values[0])
 
 
-# -- internals -------------------------------------------------------------------------------------
-
-
 def _name(sampler: type[BaseSampler] | Callable[[int], BaseSampler]) -> str:
     """Optuna's own samplers by the name they are imported by."""
     name = getattr(sampler, "__name__", "")

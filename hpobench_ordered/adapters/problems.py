@@ -102,9 +102,6 @@ class OptunaHubProblem:
         return self.evaluate(suggest_config(trial, self.task.space))
 
 
-# -- internals -------------------------------------------------------------------------------------
-
-
 def _evaluate(task: Task, own_units: bool, config: ConfigLike) -> float:
     value = task.evaluate(config)
     return value if own_units else task.objective.loss(value)

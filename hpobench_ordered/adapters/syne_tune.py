@@ -93,9 +93,6 @@ def transfer_learning_evaluations(
     return {e.task: _laid_out(e, space, objective) for e in history}
 
 
-# -- internals -------------------------------------------------------------------------------------
-
-
 def _laid_out(
     evaluations: Evaluations, space: SearchSpace, objective: str
 ) -> TransferLearningTaskEvaluations:

@@ -87,10 +87,11 @@ def _verdict_of_another_process(
 
 
 def _print_verdict(method: str, lines: list[str], error: str) -> None:
-    for line in filter(None, lines):
+    for line in lines:
+        if line and not line.startswith("ok "):
+            say(line)
+    for line in lines:
         if line.startswith("ok "):
             click.echo(line)
-        else:
-            say(line)
     if error:
         raise ConformanceError(f"{method} does not hold to the contract: {error}")

@@ -136,7 +136,7 @@ def run(
         folder: Where results are kept; running again with the same folder continues. A temporary
             folder without.
         workers: Number of processes.
-        time_limit: Seconds that one call into a method may take; None for ever. With one worker, a
+        time_limit: Seconds that one call into a method may take; None: no limit. With one worker, a
             call into compiled code that never returns cannot be ended.
         dask: A Dask client or the address of a scheduler: its workers run the cells. All of them
             must see the folder.
@@ -270,9 +270,6 @@ def report(results: Results | str | Path, folder: str | Path | None = None) -> "
         configurations=store.configurations,
     )
     return write_report(given, Path(folder or store.folder / "report"))
-
-
-# -- internals -------------------------------------------------------------------------------------
 
 
 def _warn_of_failures(results: Results) -> None:

@@ -130,8 +130,6 @@ class Failure:
         return cls(key=record["key"], **cell, reason=reason, **told)
 
 
-# -- internals -------------------------------------------------------------------------------------
-
 _TOLD = ("message", "task", "when", "traceback")
 
 

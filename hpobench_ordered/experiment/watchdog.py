@@ -36,7 +36,7 @@ class Watchdog:
     """Watches the calls of one run from a thread of its own.
 
     Args:
-        limit: Seconds that a call may take; None for ever.
+        limit: Seconds that a call may take; None: no limit.
         give_up: Called with the stack of a call that goes on all the same; the process ends right
             after. None where it must not be ended.
     """
@@ -82,8 +82,6 @@ class Watchdog:
     def end(self) -> None:
         """The call is over."""
         self.since = None
-
-    # -- internals -----------------------------------------------------------------------------
 
     @property
     def _has_signals(self) -> bool:

@@ -60,9 +60,6 @@ def check_benchmark(
     _same(elsewhere(executor, _evaluate, last, configs), here, "values in another process")
 
 
-# -- internals -------------------------------------------------------------------------------------
-
-
 def _check_tasks(benchmark: Benchmark) -> None:
     names = [task.name for task in benchmark.tasks]
     require(len(set(names)) == len(names), f"{benchmark.id} has tasks of the same name")

@@ -68,9 +68,6 @@ def check_degenerate_input(method: object, *, seed: int = 0) -> None:
                 raise ConformanceError(f"with {case.what}: {error}") from error
 
 
-# -- internals -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Case:
     """A task with too little to learn from.

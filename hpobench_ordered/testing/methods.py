@@ -84,7 +84,7 @@ def check_method(
     Args:
         method: A method as `hpobench_ordered.run` takes it.
         seed: Seed of the runs.
-        time_limit: Seconds that one call into the method may take; None for ever.
+        time_limit: Seconds that one call into the method may take; None: no limit.
         executor: Runs the check in another process; one is started for it without.
 
     Raises:
@@ -140,9 +140,6 @@ def check_beats_random_search(method: object) -> None:
             maximised = _ordered(spec, space, first + TASKS, seed, Direction.MAXIMIZE)
             same = all(map(_same_configurations, minimised, maximised))
             require(same, f"{spec.name} gives other suggestions where the objective is maximised")
-
-
-# -- internals -------------------------------------------------------------------------------------
 
 
 def _toy_task(space: SearchSpace, earlier: int, seed: int) -> tuple[Task, tuple[Evaluations, ...]]:

@@ -1,7 +1,9 @@
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -69,6 +71,29 @@ def test_a_process_that_dies_takes_its_run_alone(tmp_path: Path, undisturbed: st
     assert all("bad_methods.py" in f.traceback for f in result.failures())
     assert result.store.digest() == undisturbed
     assert not any((tmp_path / "running").iterdir())
+
+
+@pytest.mark.slow
+def test_runs_whose_processes_are_killed_from_outside_do_not_fail(tmp_path: Path) -> None:
+    killed: set[int] = set()
+
+    def kill_three() -> None:
+        deadline = time.monotonic() + 60
+        while len(killed) < 3 and time.monotonic() < deadline:
+            for pid in map(_pid, (tmp_path / "running").glob("*.json")):
+                if pid and pid not in killed and len(killed) < 3:
+                    killed.add(pid)
+                    os.kill(pid, signal.SIGKILL)
+                    break
+            time.sleep(0.02)
+
+    killer = threading.Thread(target=kill_three)
+    killer.start()
+    result = hbo.run(methods=[bad.Slow], folder=tmp_path, workers=2, **SMALL | {"seeds": range(4)})
+    killer.join()
+    assert len(killed) == 3
+    assert not result.failures()
+    assert len(result.store.keys()) == 4
 
 
 @pytest.mark.slow

@@ -54,6 +54,12 @@ class Sleeps(Good):
         time.sleep(1000)
 
 
+class Slow(Good):
+    def ask(self):  # type: ignore[no-untyped-def]
+        time.sleep(0.1)
+        return super().ask()
+
+
 class Loops(Good):
     """Goes on for ever, whatever is raised."""
 

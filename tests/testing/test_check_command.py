@@ -26,7 +26,7 @@ class Ends(Noisy):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("Noisy", "survives degenerate input"), ("Ends", "exit code 0 and no verd")]
+    ("name", "said"), [("Noisy", "holds to the contract"), ("Ends", "exit code 0 and no verd")]
 )
 def test_the_verdict_comes_last(tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "mine.py").write_text(SOURCE)
