@@ -243,7 +243,7 @@ def _panel(panel: Panel, *, size: tuple[float, float], has_bar: bool, has_title:
     y = alt.Y("y:Q", scale=panel.y.scale(margin), axis=y_axis)
     layers: list[Any] = []
     if panel.values is not None:
-        layers.append(_background(panel, x, y, has_bar=has_bar))
+        layers.append(_background(panel, panel.values, x, y, has_bar=has_bar))
     if panel.points is not None and len(panel.points):
         layers.append(_points(panel.points, x, y, panel.colour))
     if panel.crosses is not None and len(panel.crosses):
@@ -257,21 +257,21 @@ def _panel(panel: Panel, *, size: tuple[float, float], has_bar: bool, has_title:
     )
 
 
-def _background(panel: Panel, x: alt.X, y: alt.Y, *, has_bar: bool) -> Any:
+def _background(panel: Panel, values: "pd.DataFrame", x: alt.X, y: alt.Y, *, has_bar: bool) -> Any:
     low, high = panel.domain
-    is_log = low > 0 and low * WIDE_VALUES < high
+    # What is beyond the ends looks like them; values of 0 and less have no logarithm.
+    is_log = low > 0 and low * WIDE_VALUES < high and values["value"].min() > 0
     scale = alt.Scale(
         type="log" if is_log else "linear",
         domain=[low, high],
         scheme="viridis",
         reverse=not panel.maximised,
-        clamp=True,
         nice=False,
     )
     bar = alt.Legend(title=panel.value, gradientLength=110, format="~r", tickCount=4)
-    colour = alt.Color("value:Q", scale=scale, legend=bar if has_bar else None)
-    chart = alt.Chart(panel.values)
-    if panel.values is not None and "x2" in panel.values.columns:
+    colour = alt.Color("shown:Q", scale=scale, legend=bar if has_bar else None)
+    chart = alt.Chart(values.assign(shown=values["value"].clip(low, high)))
+    if "x2" in values.columns:
         tips = [alt.Tooltip("value:Q", title=panel.value, format=".4~g")]
         cells = chart.mark_rect(stroke=None, aria=False)
         return cells.encode(x=x, x2="x2", y=y, y2="y2", color=colour, tooltip=tips)
