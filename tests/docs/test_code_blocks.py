@@ -92,7 +92,7 @@ def with_marks(page: Path):
     return pytest.param(page, id=name_of(page), marks=marks)
 
 
-@pytest.mark.parametrize("page", map(with_marks, WITH_PYTHON))
+@pytest.mark.parametrize("page", [with_marks(page) for page in WITH_PYTHON])
 def test_python_runs(page, own_folder):
     rng = np.random.default_rng(0)
     evaluations = {"task": ["a", "b"] * 10, "depth": rng.integers(1, 10, 20)}
