@@ -42,12 +42,14 @@ def in_checkout() -> set[str]:
     return files
 
 
+@pytest.mark.slow
 def test_every_module_and_artifact_is_in_the_wheel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         files = {name for name in archive.namelist() if ".dist-info/" not in name}
     assert files == in_checkout()
 
 
+@pytest.mark.slow
 def test_it_works_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
     environment = tmp_path / "venv"
     venv.create(environment, system_site_packages=False, with_pip=False)
@@ -76,6 +78,7 @@ def test_it_works_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["methods", "generation"])
 def test_linked_packages_refuse_to_be_a_second_copy(name: str) -> None:
     result = subprocess.run(
