@@ -72,7 +72,9 @@ def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 def verify(names: tuple[str, ...]) -> None:
-    """Check benchmarks (default: all): their files, their values, and what their cards claim.
+    """Check the files of benchmarks, their values, and what their cards claim.
+
+    If no NAME is given, all benchmarks are checked.
 
     Every file, packaged or fetched, must have its recorded hash. Every surrogate that comes with a
     package must give the golden values recorded when it was released. Definition, best known
