@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from hpobench_ordered._typing import Config
+from hpobench_ordered.names import check_name
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
@@ -104,6 +105,9 @@ class MethodSpec:
     Raises:
         ValueError: The version is below 1.
 
+    Raises:
+        InvalidNameError: The name cannot be printed, or not be part of a file's name.
+
     Examples:
         >>> import hpobench_ordered as hbo
         >>> from hpobench_ordered.methods.random_search import RandomSearch
@@ -120,7 +124,7 @@ class MethodSpec:
     version: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse a version that is none."""
+        check_name("method", self.name)
         if isinstance(self.version, bool) or not isinstance(self.version, int) or self.version < 1:
             raise ValueError(
                 f"version of method {self.name!r} is {self.version!r}, not an integer from 1 on"

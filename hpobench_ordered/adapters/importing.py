@@ -131,10 +131,10 @@ def _send_with_their_code(names: Iterable[str], folder: Path) -> None:
         module = sys.modules[name]
         file = Path(getattr(module, "__file__", None) or "")
         if file.is_relative_to(folder) and not is_installed(module):
-            _cloudpickle().register_pickle_by_value(module)
+            cloudpickle().register_pickle_by_value(module)
 
 
-def _cloudpickle() -> Any:
+def cloudpickle() -> Any:
     """The cloudpickle that joblib uses: before 1.6 a copy of its own."""
     try:
         return importlib.import_module("joblib.externals.cloudpickle")

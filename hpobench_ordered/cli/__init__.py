@@ -6,10 +6,11 @@ import sys
 import click
 
 from hpobench_ordered.cli.benchmarks import evaluate, info, list_, methods
+from hpobench_ordered.cli.check import check
 from hpobench_ordered.cli.experiments import report, run
 from hpobench_ordered.cli.generate import generate
 from hpobench_ordered.cli.reproduce import reproduce
-from hpobench_ordered.cli.stores import check, compact, merge, status
+from hpobench_ordered.cli.stores import compact, merge, status
 from hpobench_ordered.cli.trust import fetch, verify
 from hpobench_ordered.errors import (
     ExperimentError,

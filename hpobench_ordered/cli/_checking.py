@@ -14,9 +14,9 @@ FRAMES = 4
 """Calls that are shown where a method raised, the innermost ones."""
 
 
-def check_limit(given: float | None) -> float | None:
-    """The limit of a check: what was asked for, 0 being none."""
-    return CHECK_LIMIT if given is None else given or None
+def check_limit(requested: float | None) -> float | None:
+    """The limit of a check: what was asked for; 0: no limit."""
+    return CHECK_LIMIT if requested is None else requested or None
 
 
 def check_own(methods: Iterable[MethodSpec], *, time_limit: float | None) -> None:
@@ -47,9 +47,15 @@ def checked(spec: MethodSpec, *, limit: float | None) -> None:
     try:
         check_method(spec, time_limit=limit)
     except ConformanceError as error:
-        deepest: BaseException = error
-        while deepest.__cause__ is not None:
-            deepest = deepest.__cause__
-        if deepest is not error and not isinstance(deepest, InvalidConfigError):
-            say("".join(traceback.format_tb(deepest.__traceback__)[-FRAMES:]).rstrip())
+        say(explained(error))
         raise
+
+
+def explained(error: BaseException) -> str:
+    """Where a method raised; "" where it did not."""
+    deepest: BaseException = error
+    while deepest.__cause__ is not None:
+        deepest = deepest.__cause__
+    if deepest is error or isinstance(deepest, InvalidConfigError):
+        return ""
+    return "".join(traceback.format_tb(deepest.__traceback__)[-FRAMES:]).rstrip()

@@ -1,4 +1,4 @@
-"""Commands on results: status, merge and compact; and check, on methods that are to be run."""
+"""Commands on results: status, merge and compact."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpobench_ordered.adapters import as_method_spec
-from hpobench_ordered.cli._checking import check_limit, checked
-from hpobench_ordered.cli._options import json_option, time_limit_option
-from hpobench_ordered.cli._show import print_json, print_table, say
+from hpobench_ordered.cli._options import json_option
+from hpobench_ordered.cli._show import print_json, print_table
 from hpobench_ordered.errors import StoreError
 
 if TYPE_CHECKING:
@@ -80,37 +78,6 @@ def compact(results: Path) -> None:
     if not store.is_prepared:
         raise StoreError(f"{results} is not a result store")
     click.echo(f"{store.compact()} files of runs were joined")
-
-
-@click.command(epilog="Example:  hpobench-ordered check mine.py:Mine")
-@click.argument("method")
-@click.option("--learns", is_flag=True, help="Require that it beats random search, too.")
-@time_limit_option
-def check(method: str, learns: bool, time_limit: float | None) -> None:
-    """Check a METHOD before anything long starts: a name, package.module:Class or file.py:Class.
-
-    On small problems, with and without conditions, it must suggest valid configurations, as many
-    as asked for and in time; the same for the same seed; and share nothing between runs or with the
-    global random state.
-    """
-    from hpobench_ordered.testing import (
-        ConformanceError,
-        check_beats_random_search,
-        check_degenerate_input,
-    )
-
-    spec = as_method_spec(method)
-    checked(spec, limit=check_limit(time_limit))
-    click.echo(f"ok       {spec.name}: holds to the contract")
-    try:
-        check_degenerate_input(spec)
-        click.echo(f"ok       {spec.name}: survives degenerate input")
-    except ConformanceError as error:
-        say(f"note: {error}")
-        say("that matters only where evaluations fail or tell nothing")
-    if learns:
-        check_beats_random_search(spec)
-        click.echo(f"ok       {spec.name}: beats random search with twice the trials")
 
 
 def _print_counts(found: "Overview") -> None:

@@ -151,11 +151,11 @@ def run(
     store.prepare()
     # A cell of another part is asked for all the same: it is missing until the stores are merged.
     experiment = store.records.write_experiment(grid(planned))
-    store.records.write_session(describe_session(settings, experiment=experiment, shard=part))
+    session = describe_session(settings, experiment=experiment, shard=part)
     if retry_failed:
         store.records.forget_failures(cell.key for cell in cells)
     with watched(progress, what="runs") as report_progress:
-        run_cells(cells, store, settings=settings, progress=report_progress)
+        run_cells(cells, store, settings=settings, session=session, progress=report_progress)
     results = Results(store, tuple(cells))
     _warn_of_failures(results)
     return results

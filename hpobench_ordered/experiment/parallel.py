@@ -6,9 +6,9 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,11 +18,9 @@ from hpobench_ordered.errors import (
     DamagedFilesWarning,
     ExperimentError,
     MethodError,
-    MissingExtraError,
-    StoreError,
     SuggestionTimeoutError,
 )
-from hpobench_ordered.experiment._run_file import package_version
+from hpobench_ordered.experiment._dask import DaskCluster, connected
 from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.runner import one_thread, run_cell
@@ -34,10 +32,10 @@ if TYPE_CHECKING:
 
 TIME_LIMIT = 300.0
 """Seconds that one call into a method may take."""
-CONNECT_SECONDS = 10
-"""Time to reach a Dask cluster."""
 ORPHAN_SECONDS = 1.0
 """Time after which a process notices that the one that started it is gone."""
+DEATHS_ALONE = 3
+"""How often a process must die, with one run alone, for that to be the run's failure."""
 FRUITLESS = 3
 """How often in a row all workers may die without a run being finished."""
 
@@ -50,7 +48,7 @@ class Settings:
 
     Attributes:
         workers: Number of processes.
-        time_limit: Seconds that a call into a method may take; None for ever.
+        time_limit: Seconds that a call into a method may take; None: no limit.
         dask: A Dask client, or the address of a scheduler, whose workers run the cells; all of
             them must see the store's folder.
     """
@@ -71,6 +69,7 @@ def run_cells(
     store: Store,
     *,
     settings: Settings = Settings(),
+    session: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> None:
     """Run what the store has neither finished nor recorded as failed.
@@ -83,11 +82,13 @@ def run_cells(
         cells: The runs.
         store: Where results go.
         settings: How to run them.
+        session: What to record of this start, to which the versions of Dask's workers are added;
+            default: nothing.
         progress: Called with the number of runs that are over and of all runs.
 
     Raises:
         StoreError: The store cannot be written.
-        ExperimentError: The Dask cluster cannot be reached.
+        ExperimentError: The Dask cluster cannot be reached, or is lost.
     """
     # A relative path means something else in a worker of another machine or folder.
     store = Store(Path(store.folder).absolute())
@@ -97,7 +98,11 @@ def run_cells(
     total, left, fruitless = len(cells), _unfinished(cells, store), 0
     report = progress or (lambda done, total: None)
     report(total - len(left), total)
-    with _cluster(settings, store) as pool:
+    with nullcontext() if settings.dask is None else connected(settings.dask, store) as cluster:
+        pool = _Pool(store, settings, cluster)
+        if session is not None:
+            machines = {} if cluster is None else {"machines": cluster.machines}
+            store.records.write_session({**session, **machines})
         while left:
             before = len(left)
             try:
@@ -116,9 +121,6 @@ def run_cells(
     store.compact(at_least=MANY)
 
 
-# -- internals -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Pool:
     """Where runs are made: here, in processes of this machine, or on a Dask cluster.
@@ -126,43 +128,42 @@ class _Pool:
     Attributes:
         store: Where results go.
         settings: How to run.
-        client: The Dask cluster.
+        cluster: The Dask cluster.
     """
 
     store: Store
     settings: Settings
-    client: "Client | None" = None
+    cluster: DaskCluster | None = None
 
     def run(self, cells: Sequence[Cell], *, trace: bool = False) -> Iterator[None]:
         """Make runs; yields each time one is over.
 
         Args:
             cells: The runs.
-            trace: Whether to keep what a process says when it crashes.
+            trace: Whether to record what a process says when it crashes.
         """
-        from joblib import Parallel, delayed, parallel_config
-
-        # Even a single run of several workers is made in a process that may be given up.
-        is_apart = self.client is not None or self.settings.workers > 1
-        runner = os.getpid() if is_apart and self.client is None else None
+        # Even a single run of several workers is made in a process that may be ended.
+        is_apart = self.cluster is not None or self.settings.workers > 1
+        runner = os.getpid() if is_apart and self.cluster is None else None
         job = _Job(self.store, self.settings.time_limit, is_apart, trace, runner)
-        with self._backend(parallel_config):
-            parallel = Parallel(
-                n_jobs=-1 if self.client else self.settings.workers,
-                return_as="generator_unordered",
-            )
-            try:
-                yield from parallel(delayed(job)(cell) for cell in cells)
-            except BrokenProcessPool as error:
-                if isinstance(error, _deaths()):
-                    raise
-                raise ExperimentError(
-                    "a method cannot be sent to another process: define it in a module that can be "
-                    f"imported there, or use one worker ({error.__cause__ or error})"
-                ) from error
+        if self.cluster is not None:
+            yield from self.cluster.run(job, cells)
+        else:
+            yield from self._run_here(job, cells)
 
-    def _backend(self, parallel_config: Any) -> AbstractContextManager[Any]:
-        return nullcontext() if self.client is None else parallel_config(backend="dask")
+    def _run_here(self, job: "_Job", cells: Sequence[Cell]) -> Iterator[None]:
+        from joblib import Parallel, delayed
+
+        parallel = Parallel(n_jobs=self.settings.workers, return_as="generator_unordered")
+        try:
+            yield from parallel(delayed(job)(cell) for cell in cells)
+        except BrokenProcessPool as error:
+            if isinstance(error, _deaths()):
+                raise
+            raise ExperimentError(
+                "a method cannot be sent to another process: define it in a module that can be "
+                f"imported there, or use one worker ({error.__cause__ or error})"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,22 +243,30 @@ def _end_with(runner: int) -> None:
 
 
 def _run_suspects(cells: Sequence[Cell], pool: _Pool) -> None:
-    """Find out which of the runs that were being made ends its process, one by one."""
+    """Find out which of the runs that were being made end their process, one by one.
+
+    A process may have been killed from outside: a run fails if it dies alone, several times. Dask
+    itself tries several times.
+    """
     store = pool.store
     was_running = store.records.in_progress(alive=False)
-    if pool.client is not None:  # nobody knows of processes on other machines
+    if pool.cluster is not None:  # nobody knows of processes on other machines
         was_running |= store.records.in_progress(alive=True)
+    attempts = 1 if pool.cluster is not None else DEATHS_ALONE
     for cell in cells:
         if cell.key not in was_running or store.has(cell.key):
             continue
-        store.records.forget_progress([cell.key])
-        try:
-            for _ in pool.run([cell], trace=True):
-                pass
-        except _deaths():
-            if not store.has(cell.key):
-                store.records.write_failure(Failure.died(cell, store.records.crash_text(cell.key)))
+        for attempt in range(1, attempts + 1):
             store.records.forget_progress([cell.key])
+            try:
+                for _ in pool.run([cell], trace=True):
+                    pass
+                break
+            except _deaths():
+                said = store.records.crash_text(cell.key)
+                if attempt == attempts and not store.has(cell.key):
+                    store.records.write_failure(Failure.died(cell, said))
+        store.records.forget_progress([cell.key])
 
 
 def _set_aside(store: Store) -> None:
@@ -298,64 +307,3 @@ def _is_replaced() -> bool:
         return get_worker().nanny is not None
     except ValueError:  # no Dask worker
         return True
-
-
-@contextmanager
-def _cluster(settings: Settings, store: Store) -> Iterator[_Pool]:
-    """The pool of the settings; a Dask cluster is looked at first.
-
-    Raises:
-        MissingExtraError: Dask is not installed.
-        ExperimentError: The cluster cannot be reached, or lacks this package.
-        StoreError: A worker does not see the store.
-    """
-    if settings.dask is None:
-        yield _Pool(store, settings)
-        return
-    try:
-        from distributed import Client
-    except ImportError:
-        raise MissingExtraError(
-            "distributed", extra="dask", purpose="running on a Dask cluster"
-        ) from None
-    if isinstance(settings.dask, Client):
-        with settings.dask.as_current():
-            _check_cluster(settings.dask, store)
-            yield _Pool(store, settings, settings.dask)
-        return
-    try:
-        client = Client(settings.dask, timeout=CONNECT_SECONDS)
-    except (OSError, ValueError) as error:
-        raise ExperimentError(
-            f"no Dask scheduler at {settings.dask!r}: {error or type(error).__name__}; expected an "
-            "address such as tcp://host:8786"
-        ) from None
-    with client:
-        _check_cluster(client, store)
-        yield _Pool(store, settings, client)
-
-
-def _check_cluster(client: "Client", store: Store) -> None:
-    try:
-        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
-        found = client.run(_look, str(store.folder))
-    except TimeoutError:
-        raise ExperimentError("the Dask cluster has no workers") from None
-    except ModuleNotFoundError as error:
-        raise ExperimentError(f"the Dask workers lack a package: {error}") from None
-    for worker, (version, sees_store) in found.items():
-        if version != package_version():
-            raise ExperimentError(
-                f"the Dask worker {worker} has version {version} of this package, here it is "
-                f"{package_version()}"
-            )
-        if not sees_store:
-            raise StoreError(
-                f"the Dask worker {worker} does not see {store.folder}: the folder of the results "
-                "must be on a file system that all of them share"
-            )
-
-
-def _look(folder: str) -> tuple[str, bool]:
-    """What a worker has: the version of this package, and the store."""
-    return package_version(), Store(Path(folder)).is_prepared

@@ -13,19 +13,20 @@ import numpy as np
 
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.adapters.identity import method_version
+from hpobench_ordered.benchmark import Benchmark, Definition, TaskDefinition
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Protocol
 from hpobench_ordered.registry import benchmark_spec
-from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.specs import CONTENT_MARK, BenchmarkSpec
 
 T = TypeVar("T")
 
-CONTENT_MARK = "+"
-"""Stands between a benchmark's version and the hash of its content."""
-
 SEED_LIMIT = 2**63
-"""Seeds are kept as 64-bit integers."""
+"""Seeds are stored as 64-bit integers."""
+
+CONTENT_SIZE = 256
+"""Random configurations whose values, on every task, identify a benchmark in memory."""
 
 IDENTITY = ("benchmark", "surrogate", "method", "method_version", "seed", "protocol")
 """What identifies a run, see `Cell.describe`."""
@@ -39,9 +40,9 @@ class Cell:
     """One run: one method on one benchmark with one seed under one protocol.
 
     Attributes:
-        source: What the benchmark is loaded by: its name and version, or an artifact's path.
-        benchmark: What the benchmark is, wherever it is: its name and version, and for a user's
-            own artifact the hash of its content.
+        source: What the benchmark is loaded by: its name and version, or an artifact's path; or a
+            benchmark in memory.
+        benchmark: What the benchmark is, wherever it is (`BenchmarkSpec.identity`).
         surrogate: Name of the surrogate.
         method: The method.
         method_version: What tells one version of the method from another: of a registered method
@@ -50,7 +51,7 @@ class Cell:
         protocol: The protocol.
     """
 
-    source: str
+    source: str | Benchmark = field(hash=False, compare=False, repr=False)
     benchmark: str
     surrogate: str
     method: MethodSpec
@@ -100,7 +101,7 @@ class Cell:
 
 def plan(
     *,
-    benchmarks: Iterable[str],
+    benchmarks: Iterable[str | os.PathLike[str] | Benchmark],
     methods: Iterable[object],
     seeds: Iterable[int],
     protocol: Protocol,
@@ -109,8 +110,8 @@ def plan(
     """List the runs of an experiment, in a fixed order.
 
     Args:
-        benchmarks: Names of benchmarks.
-        methods: Names of methods, or methods of your own, see `as_method_spec`.
+        benchmarks: Names or paths of benchmarks, or loaded benchmarks.
+        methods: Names of methods, or other methods, see `adapters.as_method_spec`.
         seeds: Seeds, 0 or larger.
         protocol: The protocol.
         surrogates: Surrogate by name of benchmark, where it is not the default one.
@@ -124,36 +125,30 @@ def plan(
         ExperimentError: Nothing to run, a negative seed, two methods of the same name, or a method
             that cannot run on a benchmark under the protocol.
     """
-    specs = list(
-        {spec.id: spec for spec in map(_spec, _several(benchmarks, "benchmarks"))}.values()
-    )
-    options = _options(specs, surrogates or {})
-    chosen = [as_method_spec(method) for method in _several(methods, "methods")]
-    names = [m.name for m in chosen]
-    for name in names:
-        if not name or not name.isprintable():
-            raise ExperimentError(f"a method's name is one line of text, got {name!r}")
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ExperimentError(f"methods of the same name: {', '.join(twice)}")
+    sources = _sources(_several(benchmarks, "benchmarks"), surrogates or {})
+    specs = [as_method_spec(method) for method in _several(methods, "methods")]
+    names = [spec.name for spec in specs]
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
+        raise ExperimentError(f"methods of the same name: {', '.join(duplicates)}")
     numbers = _seeds(seeds)
-    for given, what in ((specs, "benchmark"), (chosen, "method"), (numbers, "seed")):
-        if not given:
+    for values, what in ((sources, "benchmark"), (specs, "method"), (numbers, "seed")):
+        if not values:
             raise ExperimentError(f"an experiment needs a {what}, none is given")
     if isinstance(protocol, type) or not hasattr(protocol, "check"):
         raise ExperimentError(
             "a protocol is an object such as hpobench_ordered.Ordered(trials=25), LeaveOneOut() or "
             f"Adjustment(); got {protocol!r}"
         )
-    for spec in specs:
-        for method in chosen:
-            protocol.check(spec, method)
-    versions = [method_version(method) for method in chosen]
+    for source in sources:
+        for spec in specs:
+            protocol.check(source.spec, spec)
+    versions = [method_version(spec) for spec in specs]
     return [
-        Cell(spec.id, _identity(spec), option.name, method, version, seed, protocol)
-        for spec, option in zip(specs, options, strict=True)
+        Cell(source.source, source.identity, source.surrogate, spec, version, seed, protocol)
+        for source in sources
         for seed in numbers
-        for method, version in zip(chosen, versions, strict=True)
+        for spec, version in zip(specs, versions, strict=True)
     ]
 
 
@@ -235,51 +230,102 @@ def key_of(described: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-def _spec(name: object) -> BenchmarkSpec:
-    if not isinstance(name, str | os.PathLike):
-        raise ExperimentError(
-            f"a benchmark is given by its name or path, got {type(name).__name__}"
-        )
-    return benchmark_spec(name)
-
-
-def _several(given: "Iterable[T]", what: str) -> "Iterable[T]":
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        example = f"range({given})" if isinstance(given, int) else f"[{given!r}]"
+def _several(values: "Iterable[T]", what: str) -> "Iterable[T]":
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        example = f"range({values})" if isinstance(values, int) else f"[{values!r}]"
         raise ExperimentError(f"{what} are given as a list, such as {example}")
-    return given
+    return values
 
 
-def _options(
-    specs: Sequence[BenchmarkSpec], surrogates: Mapping[str, str]
-) -> list[SurrogateOption]:
-    """The surrogate of each benchmark.
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A benchmark of an experiment: what is known of it, loads it and identifies it."""
+
+    spec: BenchmarkSpec
+    source: str | Benchmark
+    identity: str
+    surrogate: str
+
+
+def _sources(
+    benchmarks: Iterable[str | os.PathLike[str] | Benchmark], surrogates: Mapping[str, str]
+) -> list[_Source]:
+    """The benchmarks, each once.
 
     Raises:
-        NotFetchedError: Its files must be fetched first.
+        NotFetchedError: A surrogate's files must be fetched first.
         ExperimentError: A surrogate is chosen for a benchmark that is not in the experiment.
     """
     by_id = {benchmark_spec(name).id: surrogate for name, surrogate in surrogates.items()}
-    for identity in by_id.keys() - {spec.id for spec in specs}:
+    sources = [_source(benchmark, by_id) for benchmark in benchmarks]
+    for identity in by_id.keys() - {source.spec.id for source in sources}:
         raise ExperimentError(f"a surrogate is chosen for {identity}, not in the experiment")
-    return [spec.ready_option(by_id.get(spec.id)) for spec in specs]
+    return list({(source.identity, source.surrogate): source for source in sources}.values())
 
 
-def _seeds(given: Iterable[int]) -> list[int]:
+def _source(benchmark: object, surrogates: Mapping[str, str]) -> _Source:
+    surrogate = None
+    if isinstance(benchmark, Benchmark):
+        if not benchmark.source:
+            spec = _spec_in_memory(benchmark)
+            identity = f"{spec.id}{CONTENT_MARK}{_content(benchmark)[:12]}"
+            return _Source(spec, benchmark, identity, benchmark.surrogate)
+        surrogate, benchmark = benchmark.surrogate, benchmark.source
+    if not isinstance(benchmark, str | os.PathLike):
+        raise ExperimentError(
+            "a benchmark is a name, a path or what hpobench_ordered.load returns; got "
+            f"{type(benchmark).__name__}"
+        )
+    spec = benchmark_spec(benchmark)
+    option = spec.ready_option(surrogate or surrogates.get(spec.id))
+    return _Source(spec, spec.id, spec.identity(option.name), option.name)
+
+
+def _spec_in_memory(benchmark: Benchmark) -> BenchmarkSpec:
+    definition = Definition(
+        benchmark.name,
+        benchmark.version,
+        benchmark.summary,
+        benchmark.space,
+        benchmark.objective,
+        tuple(TaskDefinition(task.name, task.context) for task in benchmark.tasks),
+        benchmark.provenance,
+    )
+    previous = benchmark.previous
+    return BenchmarkSpec(
+        name=benchmark.name,
+        version=benchmark.version,
+        summary=benchmark.summary,
+        define=lambda: definition,
+        surrogates=(),
+        previous=None if previous is None else _spec_in_memory(previous),
+    )
+
+
+def _content(benchmark: Benchmark) -> str:
+    """Hash of what a benchmark in memory gives: its tasks, recorded evaluations and values."""
+    tasks = [(t.name, dict(t.context), t.best_value) for t in benchmark.tasks]
+    objective = benchmark.objective
+    described = [benchmark.space.to_json(), objective.name, objective.direction.value, tasks]
+    content = hashlib.sha256(json.dumps(described, default=float).encode())
+    unit = benchmark.space.sample_unit(np.random.default_rng(0), CONTENT_SIZE)
+    values = benchmark.space.decode(unit)
+    for task in benchmark.tasks:
+        content.update(task.evaluate_many(values).tobytes())
+    for recorded in benchmark.recorded() if benchmark.recorded is not None else ():
+        content.update(recorded.values.tobytes() + recorded.losses.tobytes())
+    if benchmark.previous is not None:
+        content.update(_content(benchmark.previous).encode())
+    return content.hexdigest()
+
+
+def _seeds(seeds: Iterable[int]) -> list[int]:
     try:
-        seeds = list(dict.fromkeys(operator.index(seed) for seed in _several(given, "seeds")))
+        numbers = list(dict.fromkeys(operator.index(seed) for seed in _several(seeds, "seeds")))
     except TypeError:
-        raise ExperimentError(f"seeds are whole numbers, got {given!r}") from None
-    if any(seed < 0 for seed in seeds):
-        raise ExperimentError(f"seeds are 0 or larger, got {min(seeds)}")
-    if any(seed >= SEED_LIMIT for seed in seeds):
-        raise ExperimentError(f"seeds are smaller than 2**63, got {max(seeds)}")
-    return seeds
-
-
-def _identity(spec: BenchmarkSpec) -> str:
-    """Name and version; of a user's own artifact those in it, and the hash of its content."""
-    if not spec.is_local:
-        return spec.id
-    defined = spec.define()
-    return f"{defined.name}@{defined.version}{CONTENT_MARK}{spec.content[:12]}"
+        raise ExperimentError(f"seeds are whole numbers, got {seeds!r}") from None
+    if any(seed < 0 for seed in numbers):
+        raise ExperimentError(f"seeds are 0 or larger, got {min(numbers)}")
+    if any(seed >= SEED_LIMIT for seed in numbers):
+        raise ExperimentError(f"seeds are smaller than 2**63, got {max(numbers)}")
+    return numbers

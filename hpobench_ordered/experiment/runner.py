@@ -1,12 +1,17 @@
-"""The runner: lets a method do what its protocol gives it to do; asks, evaluates, tells."""
+"""The runner: lets a method do what its protocol gives it to do; asks, evaluates, tells.
 
+What a method gets is its own copy, so that nothing it does to that reaches another run.
+"""
+
+import operator
+import pickle
 import reprlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 import numpy as np
 
@@ -24,12 +29,18 @@ from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Timing
 from hpobench_ordered.experiment.store import CELL_COLUMNS
 from hpobench_ordered.experiment.watchdog import UNWATCHED, Overdue, Watchdog
-from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Assignment, Protocol
 from hpobench_ordered.registry import load
+from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+T = TypeVar("T")
+
+MAX_FALLBACKS = 2**31 - 1
+"""Counts are stored as 32-bit integers."""
 
 
 def run_cell(cell: Cell, *, watchdog: Watchdog = UNWATCHED) -> "tuple[pa.Table, Timing]":
@@ -47,7 +58,11 @@ def run_cell(cell: Cell, *, watchdog: Watchdog = UNWATCHED) -> "tuple[pa.Table, 
         MethodError: As `optimise`.
     """
     start = time.perf_counter()
-    benchmark = _loaded(cell.source, cell.benchmark, cell.surrogate)
+    source = cell.source
+    if isinstance(source, str):
+        benchmark = _loaded(source, cell.benchmark, cell.surrogate)
+    else:
+        benchmark = source
     outcomes = list(
         follow(
             cell.protocol,
@@ -115,11 +130,12 @@ def optimise(
     asked for, and the next one after every further one; results come in the order of asking.
 
     Raises:
-        MethodError: The method raised, took too long, or suggested something that is no
-            configuration.
+        MethodError: The method raised anything but KeyboardInterrupt, took too long, or suggested
+            something that is no configuration.
     """
     spec, task, budget = assignment.method, assignment.task, assignment.budget
     ahead = assignment.workers_simulated - 1
+    space, history = _copies(assignment)
     configs: list[Config] = []
     values = np.empty((budget, task.space.dimension))
     measured = np.empty(budget)
@@ -127,9 +143,9 @@ def optimise(
     inside = _Inside(spec, task, watchdog)
     with inside.during("when it was made"):
         method = spec.method(
-            space=task.space,
+            space=space,
             rng=rng,
-            history=assignment.history,
+            history=history,
             context=dict(task.context),
             budget=budget,
         )
@@ -139,8 +155,9 @@ def optimise(
                 configs.append(method.ask())
                 inside.suggested = configs[turn]
                 values[turn] = task.space.row(configs[turn])
-            measured[turn] = task.evaluate(configs[turn])
-            fallbacks[turn] = method.fallbacks
+                fallbacks[turn] = _fallbacks(method)
+                config = dict(configs[turn])
+            measured[turn] = task.evaluate(config)
         finished = turn - ahead
         if finished >= 0:
             with inside.during(f"trial {finished + 1}"):
@@ -173,7 +190,46 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-# -- internals -------------------------------------------------------------------------------------
+def _copies(assignment: Assignment) -> tuple[SearchSpace, tuple[Evaluations, ...]]:
+    """Search space and history for one method alone, down to the last array and dictionary."""
+
+    def copied(space: T) -> T:
+        return cast("T", pickle.loads(pickle.dumps(space)))  # faster than deepcopy
+
+    history = (
+        Evaluations(e.task, dict(e.context), e.values, e.losses, copied(e.space))
+        for e in assignment.history
+    )
+    return copied(assignment.task.space), tuple(history)
+
+
+def _fallbacks(method: Method) -> int:
+    """The suggestions that a method says it made at random so far.
+
+    Raises:
+        MethodError: It says something else.
+    """
+    try:
+        count = operator.index(method.fallbacks)
+    except AttributeError:
+        raise MethodError(
+            "it has no attribute `fallbacks`: its __init__ must call super().__init__(...)"
+        ) from None
+    except TypeError:
+        raise MethodError(f"`fallbacks` is a count, got {method.fallbacks!r}") from None
+    if not 0 <= count <= MAX_FALLBACKS:
+        raise MethodError(f"`fallbacks` is a count, got {count}")
+    return count
+
+
+def _said(error: BaseException) -> str:
+    """What an exception says; its own way of saying it may raise, too."""
+    if isinstance(error, MethodError):
+        return str(error)
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__
 
 
 class _Inside:
@@ -213,8 +269,8 @@ class _Inside:
             raise InvalidSuggestionError(
                 f"{who}: {error}; it suggested {reprlib.repr(self.suggested)}", **where
             ) from error
-        if isinstance(error, Exception | SystemExit):
-            raise MethodError(f"{who}: {type(error).__name__}: {error}", **where) from error
+        if not isinstance(error, KeyboardInterrupt):
+            raise MethodError(f"{who}: {_said(error)}", **where) from error
 
 
 @lru_cache(maxsize=1)
@@ -223,7 +279,7 @@ def _loaded(source: str, identity: str, surrogate: str) -> Benchmark:
 
     Args:
         source: What it is loaded by.
-        identity: What it is, so that nothing else is given in its place.
+        identity: What it is, so that nothing else takes its place.
         surrogate: Name of the surrogate.
     """
     return load(source, surrogate=surrogate)

@@ -2,19 +2,24 @@
 
 import os
 import platform
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.experiment.parallel import Settings
-from hpobench_ordered.experiment.plan import Shard
 from hpobench_ordered.experiment.records import now
+
+if TYPE_CHECKING:
+    from hpobench_ordered.experiment.parallel import Settings
+    from hpobench_ordered.experiment.plan import Shard
 
 PACKAGES = ("hpobench-ordered", "numpy", "scipy", "numba", "scikit-learn", "onnxruntime", "optuna")
 """Those that results may depend on."""
 
 
-def describe_session(settings: Settings, *, experiment: str, shard: Shard | None) -> dict[str, Any]:
+def describe_session(
+    settings: "Settings", *, experiment: str, shard: "Shard | None"
+) -> dict[str, Any]:
     """Describe a start of the runner, as JSON.
 
     Args:
@@ -34,18 +39,21 @@ def describe_session(settings: Settings, *, experiment: str, shard: Shard | None
         "processor": _processor(),
         "cores": os.cpu_count(),
         "memory": _memory(),
-        "packages": {name: found for name in PACKAGES if (found := _version(name))},
+        "packages": package_versions(),
     }
 
 
-# -- internals -------------------------------------------------------------------------------------
+def package_versions() -> dict[str, str]:
+    """Versions of the packages, as installed here, that results may depend on."""
+    return {name: found for name in PACKAGES if (found := _version(name))}
 
 
-def _version(package: str) -> str | None:
+@cache
+def _version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        return None
+        return ""
 
 
 def _processor() -> str:

@@ -16,11 +16,11 @@ from hpobench_ordered.benchmark import (
     TaskDefinition,
 )
 from hpobench_ordered.errors import EvaluationsError
-from hpobench_ordered.user_benchmarks.fitting import Fit, Table
-from hpobench_ordered.user_benchmarks.reading import Columns, TaskEvaluations, read_frame
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.user_benchmarks.fitting import Fit, Table
+from hpobench_ordered.user_benchmarks.reading import Columns, TaskEvaluations, read_frame
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace

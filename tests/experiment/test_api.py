@@ -1,13 +1,18 @@
 """The public functions `run` and `report`, as in a notebook: more than once in a process."""
 
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
+from ConfigSpace import ConfigurationSpace
 
 import hpobench_ordered as hbo
+from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.cli import app
-from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.errors import ExperimentError, InvalidNameError
+from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.store import Store
 
 
@@ -22,7 +27,7 @@ class Own(hbo.Method):
 
 
 def test_run_and_report_twice(tmp_path: Path) -> None:
-    for name in ("first", "second"):
+    for _ in range(2):
         result = hbo.run(
             benchmarks=["newsvendor"],
             methods=["random-search", "bo"],
@@ -30,9 +35,8 @@ def test_run_and_report_twice(tmp_path: Path) -> None:
             protocol=hbo.Ordered(trials=6, tasks=2),
             folder=tmp_path / "results",
         )
-        report = hbo.report(result, tmp_path / name)
-        assert all(path.exists() for path in report.files)
-    assert hbo.report(tmp_path / "results", tmp_path / "third").files
+    report = hbo.report(tmp_path / "results", tmp_path / "report")
+    assert all(path.exists() for path in report.files)
     assert len(result.frame()) == 2 * 2 * 2 * 6
     assert repr(result).startswith("Results(4 runs in ")
 
@@ -55,6 +59,48 @@ def test_methods_of_a_script_are_called_by_their_class(monkeypatch: pytest.Monke
     assert set(result.frame()["method"]) == {"Own"}
 
 
-def test_a_loaded_benchmark_is_no_name() -> None:
-    with pytest.raises(ExperimentError, match="by its name or path, got Benchmark"):
-        hbo.run(benchmarks=[hbo.load("newsvendor")], methods=["bo"])  # type: ignore[list-item]
+def test_a_loaded_benchmark_is_the_same_as_its_name() -> None:
+    options: dict[str, Any] = {"methods": ["bo"], "seeds": [0], "protocol": hbo.Ordered(3, tasks=2)}
+    by_name = hbo.run(benchmarks=["newsvendor"], **options)
+    loaded = hbo.load("newsvendor")
+    assert hbo.run(benchmarks=[loaded, "newsvendor"], **options).cells == by_name.cells
+    (cell,) = plan(benchmarks=[loaded], **options)
+    assert (cell.source, cell.surrogate) == ("newsvendor@1", "table")
+    with pytest.raises(ExperimentError, match=r"a name, a path or what .* got int"):
+        hbo.run(benchmarks=[3], methods=["bo"])  # type: ignore[list-item]
+
+
+def in_memory(error: float) -> hbo.Benchmark:
+    """A benchmark made of a table, with this error in its last row."""
+    frame = pd.DataFrame({"task": list("aabb"), "depth": [1, 5, 1, 5], "error": [3, 2, 1, error]})
+    return hbo.from_evaluations(
+        frame,
+        ConfigurationSpace({"depth": (1, 9)}),
+        name="mine",
+        objective="error",
+        direction=hbo.Direction.MINIMIZE,
+    )
+
+
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_benchmark_in_memory_is_what_is_in_it(tmp_path: Path, workers: int) -> None:
+    for error, runs in ((0.5, 1), (0.5, 1), (0.6, 2)):
+        result = hbo.run(
+            benchmarks=[in_memory(error)],
+            methods=["simple-previous"],
+            seeds=[0],
+            protocol=hbo.Ordered(trials=4),
+            folder=tmp_path,
+            workers=workers,
+        )
+        assert len(Store(tmp_path).keys()) == runs
+        assert result.frame()["value"].min() <= 1
+    assert result.cells[0].benchmark.startswith("mine@1+")
+
+
+def test_names_that_cannot_be_printed_or_stored_are_refused() -> None:
+    for name in ("red \x1b[31m", "a" * 300, "", "two\nlines"):
+        with pytest.raises(InvalidNameError, match="the name of a method"):
+            as_method_spec(Own, name=name or " ")
+        with pytest.raises(InvalidNameError):
+            hbo.MethodSpec(name, Own, "", "")

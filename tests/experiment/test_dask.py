@@ -1,5 +1,8 @@
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -7,12 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import bad_methods as bad
+import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
 import hpobench_ordered as hbo
 from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, StoreError
+from hpobench_ordered.experiment._run_file import package_version
 from hpobench_ordered.experiment.failures import Reason
+
+pytestmark = pytest.mark.slow
 
 SMALL: dict[str, Any] = {
     "benchmarks": ["newsvendor"],
@@ -43,6 +50,7 @@ def test_a_cluster_gives_what_one_process_does(cluster: LocalCluster, tmp_path: 
     assert there.store.digest() == client_given.store.digest() == alone.store.digest()
     (session,) = there.store.records.sessions()
     assert session["backend"] == "dask"
+    assert [m["hpobench-ordered"] for m in session["machines"].values()] == [package_version()] * 2
 
 
 def test_a_worker_that_is_killed_loses_nothing(cluster: LocalCluster, tmp_path: Path) -> None:
@@ -79,8 +87,85 @@ def test_a_bad_method_fails_alone(
     assert len(result.frame()) == 3 * 4
 
 
+def test_one_worker_with_one_thread_is_used(tmp_path: Path) -> None:
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(processes=True, **options) as one, pytest.warns(FailedRunsWarning):
+        result = hbo.run(
+            benchmarks=["newsvendor"],
+            methods=[bad.SaysWhere, bad.HoldsTheLock],
+            seeds=[0],
+            folder=tmp_path,
+            dask=one.scheduler_address,
+            time_limit=0.2,
+        )
+    failures = {failure.method: failure for failure in result.failures()}
+    assert f"process {os.getpid()} " not in failures["bad_methods.SaysWhere"].message
+    assert failures["bad_methods.HoldsTheLock"].reason in (Reason.TIMED_OUT, Reason.DIED)
+
+
+def test_a_worker_of_other_versions_that_joins_late_is_refused(
+    cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = {"tcp://there": {"hpobench-ordered": "0.0.1", "numpy": np.__version__}}
+    monkeypatch.setattr("hpobench_ordered.experiment._dask._checked", lambda *_: other)
+    with pytest.raises(ExperimentError, match=r"joined that has hpobench-ordered .* not mixed"):
+        hbo.run(**SMALL, seeds=[0], folder=tmp_path, dask=cluster.scheduler_address)
+    assert not list((tmp_path / "runs").iterdir())
+
+
+SLOW = """
+import sys, time
+import hpobench_ordered as hbo
+
+
+class Slow(hbo.Method):
+    def ask(self):
+        time.sleep(0.1)
+        return self.space.sample(self.rng)
+
+    def tell(self, config, loss): ...
+
+
+try:
+    hbo.run(benchmarks=["newsvendor"], methods=[Slow], seeds=range(50),
+            protocol=hbo.Ordered(trials=3, tasks=2), folder=sys.argv[1], dask=sys.argv[2])
+except hbo.HPOBenchOrderedError as error:
+    print(error)
+"""
+
+
+def test_the_death_of_a_scheduler_is_one_message(tmp_path: Path) -> None:
+    file = tmp_path / "scheduler.json"
+    dask = [sys.executable, "-m", "dask"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    parts = [
+        ["scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)],
+        ["worker", "--nworkers", "1", "--no-dashboard", "--scheduler-file", str(file)],
+    ]
+    started = [subprocess.Popen([*dask, *words], **quiet) for words in parts]  # type: ignore[call-overload]
+    try:
+        while not file.exists():
+            time.sleep(0.05)
+        address = json.loads(file.read_text())["address"]
+        command = [sys.executable, "-c", SLOW, str(tmp_path / "results"), address]
+        runner = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        while not list((tmp_path / "results").glob("runs/*")):
+            assert runner.poll() is None
+            time.sleep(0.05)
+        started[0].kill()
+        said, complained = runner.communicate(timeout=120)
+    finally:
+        for process in (*started, runner):
+            process.kill()
+            process.wait()
+    assert "the connection to the Dask scheduler was lost" in said
+    assert len((said + complained).splitlines()) == 1, complained
+
+
 def test_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hpobench_ordered.experiment.parallel.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("hpobench_ordered.experiment._dask.CONNECT_SECONDS", 1)
     settings = SMALL | {"seeds": [0], "folder": tmp_path}
     with pytest.raises(ExperimentError, match=r"no Dask scheduler at 'tcp://127.0.0.1:9'"):
         hbo.run(**settings, dask="tcp://127.0.0.1:9")
@@ -96,5 +181,5 @@ def test_a_folder_that_workers_do_not_see(cluster, tmp_path, monkeypatch) -> Non
         hbo.run(**SMALL, seeds=[0], folder=tmp_path / "mine", dask=cluster.scheduler_address)
 
 
-def _nothing(self: object, given: object) -> str:
+def _nothing(self: object, content: object) -> str:
     return ""

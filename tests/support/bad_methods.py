@@ -1,9 +1,15 @@
 """Optimisers that break their contract, each in its own way."""
 
+import contextlib
 import ctypes
 import os
 import random
 import time
+import types
+from collections.abc import Mapping
+from enum import Enum
+
+import numpy as np
 
 from hpobench_ordered import Method
 
@@ -26,6 +32,11 @@ class Exits(Good):
         raise SystemExit(3)
 
 
+class SaysWhere(Good):
+    def ask(self):  # type: ignore[no-untyped-def]
+        raise RuntimeError(f"in process {os.getpid()} ")
+
+
 class Nonsense(Good):
     def ask(self):  # type: ignore[no-untyped-def]
         return "a configuration"
@@ -41,6 +52,12 @@ class OutOfBounds(Good):
 class Sleeps(Good):
     def ask(self):  # type: ignore[no-untyped-def]
         time.sleep(1000)
+
+
+class Slow(Good):
+    def ask(self):  # type: ignore[no-untyped-def]
+        time.sleep(0.1)
+        return super().ask()
 
 
 class Loops(Good):
@@ -69,6 +86,89 @@ class Dies(Good):
 class Crashes(Good):
     def ask(self):  # type: ignore[no-untyped-def]
         ctypes.string_at(0)
+
+
+class NoSuper(Good):
+    def __init__(self, *, space, rng, **settings):  # type: ignore[no-untyped-def]
+        self.space, self.rng = space, rng
+
+
+class WrongFallbacks(Good):
+    def prepare(self):  # type: ignore[no-untyped-def]
+        self.fallbacks = "many"
+
+
+class TooManyFallbacks(Good):
+    def prepare(self):  # type: ignore[no-untyped-def]
+        self.fallbacks = 2**40
+
+
+class Closes(Good):
+    def ask(self):  # type: ignore[no-untyped-def]
+        raise GeneratorExit
+
+
+class OwnError(BaseException):
+    def __str__(self) -> str:
+        raise RuntimeError("nothing to say")
+
+
+class RaisesOwn(Good):
+    def ask(self):  # type: ignore[no-untyped-def]
+        raise OwnError
+
+
+class Vandal(Good):
+    """Changes everything that can be reached from what it was handed."""
+
+    def prepare(self):  # type: ignore[no-untyped-def]
+        self.number = 0
+
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        self.number += 1
+        if self.number == 3:  # its own last suggestions are of no interest
+            vandalise([self.space, self.history, self.context, config, self.rng])
+
+
+def vandalise(things) -> None:  # type: ignore[no-untyped-def]
+    """Change all that is reached through attributes, items and arrays."""
+    stack, seen = list(things), {}
+    while stack:
+        thing = stack.pop()
+        if id(thing) in seen or isinstance(thing, type | types.ModuleType | str | bytes | Enum):
+            continue
+        seen[id(thing)] = thing
+        stack += _parts(thing)
+        for change in (_spoil_array, _spoil_container, _spoil_attributes):
+            with contextlib.suppress(Exception):
+                change(thing)
+
+
+def _parts(thing):  # type: ignore[no-untyped-def]
+    if isinstance(thing, Mapping):
+        return [*thing.keys(), *thing.values()]
+    if isinstance(thing, list | tuple | set | frozenset):
+        return list(thing)
+    slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
+    names = [*getattr(thing, "__dict__", ()), *slots, "base", "bit_generator", "conditions"]
+    return [getattr(thing, name) for name in names if getattr(thing, name, None) is not None]
+
+
+def _spoil_array(thing) -> None:  # type: ignore[no-untyped-def]
+    if isinstance(thing, np.ndarray):
+        thing.setflags(write=True)
+        thing[...] = 0
+
+
+def _spoil_container(thing) -> None:  # type: ignore[no-untyped-def]
+    if isinstance(thing, dict | list | set):
+        thing.clear()
+
+
+def _spoil_attributes(thing) -> None:  # type: ignore[no-untyped-def]
+    if not isinstance(thing, dict | list | set | np.ndarray | np.random.Generator):
+        for name in (*getattr(thing, "__dict__", ()), *getattr(type(thing), "__slots__", ())):
+            object.__setattr__(thing, name, None)
 
 
 class LeaksState(Good):

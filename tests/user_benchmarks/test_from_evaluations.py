@@ -16,7 +16,6 @@ from hpobench_ordered import SearchSpace
 from hpobench_ordered.benchmark import Benchmark, Provenance
 from hpobench_ordered.bundle import read_card
 from hpobench_ordered.errors import EvaluationsError
-from hpobench_ordered.user_benchmarks.making import from_evaluations, save
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space.parameters import Parameter
@@ -29,6 +28,7 @@ from hpobench_ordered.surrogates.nearest import NearestSurrogate
 from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
 from hpobench_ordered.testing import check_benchmark
 from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark
+from hpobench_ordered.user_benchmarks.making import from_evaluations, save
 
 SPACES = {"numbers": numeric_space(), "conditions": conditional_space()}
 

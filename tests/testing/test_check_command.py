@@ -1,0 +1,36 @@
+"""The command `check`: its verdict is said, and last, whatever the method does."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hpobench_ordered.cli import app
+
+pytestmark = pytest.mark.slow
+
+SOURCE = """
+import os, warnings
+import hpobench_ordered as hbo
+
+class Noisy(hbo.Method):
+    def ask(self):
+        warnings.warn("noise")
+        return self.space.sample(self.rng)
+    def tell(self, config, loss): ...
+
+class Ends(Noisy):
+    def ask(self):
+        os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("Noisy", "holds to the contract"), ("Ends", "exit code 0 and no verd")]
+)
+def test_the_verdict_comes_last(tmp_path: Path, name: str, said: str) -> None:
+    (tmp_path / "mine.py").write_text(SOURCE)
+    result = CliRunner().invoke(app, ["check", f"{tmp_path / 'mine.py'}:{name}"])
+    last = str(result.exception) if result.exception else result.output.splitlines()[-1]
+    assert said in last
+    assert (result.exit_code == 0) is (name == "Noisy")
