@@ -38,12 +38,7 @@ class Timing:
     """How long a run took.
 
     Attributes:
-        key: The cell's key.
-        benchmark: As in the results.
-        surrogate: As in the results.
-        method: As in the results.
-        seed: As in the results.
-        protocol: As in the results.
+        key: The cell's key; the next five are as in the results.
         suggestions: Number of trials, those included that only make a history.
         seconds: Time of the whole run.
         method_seconds: Time spent inside the methods: when they were made, asked and told.
@@ -65,9 +60,6 @@ class Records:
 
     Methods that write raise a `StoreError` where the folder cannot be written, methods that read
     where a record is damaged or cannot be read.
-
-    Args:
-        folder: The store's folder.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -207,7 +199,8 @@ def writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreError(f"cannot write results to {folder}: {error}") from None
+        why = error.strerror or error
+        raise StoreError(f"cannot write results to {folder}: {why}") from None
 
 
 def now() -> str:

@@ -53,16 +53,7 @@ MARKER, RUNS, PACKED, EXPERIMENTS = "store.json", "runs", "packed", "experiments
 JSON = ".json"
 KEY = "key"
 CELL_COLUMNS = ("benchmark", "surrogate", "method", "seed", "protocol")
-TRIAL_COLUMNS = (
-    "task",
-    "task_name",
-    "trial",
-    "value",
-    "loss",
-    "regret",
-    "fallbacks",
-    "optimiser",
-)
+TRIAL_COLUMNS = ("task", "task_name", "trial", "value", "loss", "regret", "fallbacks", "optimiser")
 CONFIG_PREFIX = "config."
 MANY = 1000
 """Files of single runs that are packed without being asked for."""
@@ -110,12 +101,7 @@ class Store:
         return is_finished or self.records.has_failed(key)
 
     def write(self, key: str, table: "pa.Table") -> None:
-        """Write a finished run, atomically.
-
-        Args:
-            key: The cell's key.
-            table: One row a trial, and what identifies the run in its metadata.
-        """
+        """Write a finished run, atomically: a table as `run_table` makes it, and its key."""
         with writing(self.folder):
             self._files.write(key, table)
         self.records.forget_failures([key])
@@ -165,19 +151,10 @@ class Store:
         planned = self._planned() if known is None else known
         return self._patiently(lambda: self._files.cells(planned))
 
-    def digests(self, keys: Iterable[str] | None = None) -> dict[str, str]:
-        """Hash of all values of each finished run, by key.
-
-        Args:
-            keys: The runs. Default: all.
-        """
-        requested = None if keys is None else frozenset(keys)
-        runs = self._files.load
-        return self._patiently(lambda: {run.key: run.digest() for run in runs(requested)})
-
     def digest(self) -> str:
         """Hash of all values of all finished runs: the same wherever and however they were made."""
-        return hashlib.sha256(json.dumps(sorted(self.digests().items())).encode()).hexdigest()
+        digests = self._patiently(lambda: {run.key: run.digest() for run in self._files.load()})
+        return hashlib.sha256(json.dumps(sorted(digests.items())).encode()).hexdigest()
 
     def failures(self) -> dict[str, Failure]:
         """The runs that failed, by key; not those that were finished after all."""
@@ -185,11 +162,7 @@ class Store:
         return {k: failure for k, failure in self.records.failures().items() if k not in finished}
 
     def set_aside_damaged(self) -> list[Path]:
-        """Move what is damaged to the folder "damaged", so that it is made again.
-
-        Returns:
-            Where the files are now.
-        """
+        """Move what is damaged to the folder "damaged", so that it is made again; says where to."""
         readers: Sequence[tuple[str, str, Callable[[Path], object]]] = (
             (RUNS, SUFFIX, read_checked),
             (PACKED, SUFFIX, read_checked),
