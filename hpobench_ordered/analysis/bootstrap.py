@@ -146,6 +146,13 @@ def mean_intervals(
     return Intervals(mean, lower, upper, count, confidence)
 
 
+def draw_weights(count: int, *, rng: np.random.Generator, resamples: int = 1999) -> FloatArray:
+    """Share of every sample in every resample, shape (B, n); no resamples of too few or many."""
+    if not FEWEST <= count <= MOST:
+        resamples = 0
+    return rng.multinomial(count, np.full(count, 1 / count), size=resamples) / count
+
+
 def _ends(
     flat: FloatArray, rng: np.random.Generator, confidence: float, resamples: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -162,7 +169,7 @@ def _ends(
         mean, error = flat.mean(axis=0), flat.std(axis=0, ddof=1) / np.sqrt(count)
         above = -below
         if FEWEST <= count <= MOST:
-            weights = rng.multinomial(count, np.full(count, 1 / count), size=resamples) / count
+            weights = draw_weights(count, rng=rng, resamples=resamples)
             below, above = _studentised_quantiles(flat, weights, confidence, limit=LIMIT * student)
         return mean, mean - above * error, mean - below * error
 

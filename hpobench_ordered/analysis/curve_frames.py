@@ -15,8 +15,18 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.curves import QUARTILES, attained_levels
-from hpobench_ordered.analysis.leaderboard import ALL, benchmark_intervals, overall_intervals
-from hpobench_ordered.analysis.samples import Resampling, defined_tasks
+from hpobench_ordered.analysis.leaderboard import (
+    ALL,
+    MEASURES,
+    benchmark_intervals,
+    overall_intervals,
+)
+from hpobench_ordered.analysis.samples import (
+    Resampling,
+    defined_tasks,
+    mean_over_seeds,
+    samples_of,
+)
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.together import Together
 
@@ -25,9 +35,6 @@ if TYPE_CHECKING:
 
 CURVES = ("score", "regret", "rank", "value")
 """Measures of curves, unless others are named."""
-
-SCALED = ("score", "regret", "rank", "regret_over_trials")
-"""Measures on one scale everywhere, which may be averaged over benchmarks."""
 
 LABELS = ("protocol", "benchmark", "surrogate", "task", "method", "measure")
 
@@ -53,21 +60,21 @@ def curves(
         Columns `protocol`, `benchmark` ("all" for all benchmarks together, each counting once),
         `surrogate`, `task` ("" for the mean over the tasks that count), `method`, `measure`,
         `trial`, `mean`, and the ends of the 95 % interval, `low` and `high`, NaN where there are
-        none. All but numbers are categories.
+        none: of single tasks, and in the objective's own units. All but numbers are categories.
+        Measures in the objective's own units have no curve of all benchmarks.
     """
     frames = []
     for items in by_protocol(scores).values():
         together = Together.of(items)
         for measure in measures:
-            if measure in SCALED and together.methods:
+            if measure in MEASURES and together.methods:
                 found = overall_intervals(together, measure, over)
                 if found.samples:
                     ends = np.stack([found.mean, found.lower, found.upper])
                     labels = (together.protocol, ALL, "")
                     frames.append(_frame(labels, [""], together.methods, measure, ends[:, None]))
-            for item in items:
-                if item.is_defined(measure):
-                    frames += _of_benchmark(item, measure, over, tasks=tasks)
+        for item in items:
+            frames += _of_benchmark(item, measures, over, tasks=tasks)
     return _joined(frames)
 
 
@@ -87,21 +94,17 @@ def attained(
 
     frames = []
     for item in scores:
-        for method, values in zip(item.methods, _runs(item), strict=True):
-            if not values.size:
-                continue
-            levels = attained_levels(values[None, :, None], fractions)[:, 0, 0]
-            index = pd.MultiIndex.from_product(
-                [fractions, range(1, item.last_trial + 1)], names=["fraction", "trial"]
-            )
-            frame = pd.DataFrame({"level": levels.ravel()}, index=index).reset_index()
-            names = {
-                "protocol": item.protocol,
-                "benchmark": item.benchmark,
-                "surrogate": item.surrogate,
-                "method": method,
-            }
-            frames.append(frame.assign(**names))
+        levels = [attained_levels(runs[None, :, None], fractions)[:, 0, 0] for runs in _runs(item)]
+        names = {
+            "protocol": [item.protocol],
+            "benchmark": [item.benchmark],
+            "surrogate": [item.surrogate],
+            "method": item.methods[: len(levels)],
+            "fraction": fractions,
+            "trial": range(1, item.last_trial + 1),
+        }
+        index = pd.MultiIndex.from_product(names.values(), names=list(names))
+        frames.append(pd.DataFrame({"level": np.ravel(levels)}, index=index).reset_index())
     columns = ["protocol", "benchmark", "surrogate", "method", "trial", "fraction", "level"]
     if not frames:
         return pd.DataFrame(columns=columns)
@@ -109,7 +112,12 @@ def attained(
 
 
 def _runs(item: BenchmarkScores) -> Iterator[FloatArray]:
-    """Of each method the normalised regret of its runs on tasks that count, shape (n, M)."""
+    """Of each method the normalised regret of its runs on tasks that count, shape (n, M).
+
+    None at all where there are no regrets.
+    """
+    if not item.is_defined("regret"):
+        return
     values = item.measures["regret"].values[:, :, item.first_task :]
     values = values[:, :, defined_tasks(values)]
     for one in values:
@@ -118,17 +126,31 @@ def _runs(item: BenchmarkScores) -> Iterator[FloatArray]:
 
 
 def _of_benchmark(
-    item: BenchmarkScores, measure: str, over: Resampling, *, tasks: bool
+    item: BenchmarkScores, measures: Sequence[str], over: Resampling, *, tasks: bool
 ) -> Iterator["pd.DataFrame"]:
     labels = (item.protocol, item.benchmark, item.surrogate)
-    found = benchmark_intervals(item, measure, over)
-    ends = np.stack([found.mean, found.lower, found.upper])
-    yield _frame(labels, [""], item.methods, measure, ends[:, None])
-    if tasks:
-        mean = np.moveaxis(item.measures[measure].mean, 1, 0)  # (T, A, M)
-        nothing = np.full(mean.shape, np.nan)
-        ends = np.stack([mean, nothing, nothing])
-        yield _frame(labels, item.task_names, item.methods, measure, ends)
+    intervals = benchmark_intervals(item, overs=[over])
+    for measure in filter(item.is_defined, measures):
+        if measure in MEASURES:
+            found = intervals[measure, over]
+            ends = np.stack([found.mean, found.lower, found.upper])
+        else:
+            ends = _without_ends(_over_tasks(item, measure))
+        yield _frame(labels, [""], item.methods, measure, ends[:, None])
+        if tasks:
+            ends = _without_ends(np.moveaxis(item.measures[measure].mean, 1, 0))
+            yield _frame(labels, item.task_names, item.methods, measure, ends)
+
+
+def _over_tasks(item: BenchmarkScores, measure: str) -> FloatArray:
+    """Mean over seeds and the tasks that count, shape (A, M)."""
+    values = item.measures[measure].values
+    return mean_over_seeds(samples_of(values, Resampling.SEEDS, first_task=item.first_task), axis=0)
+
+
+def _without_ends(mean: FloatArray) -> FloatArray:
+    """Means, and ends that are not known, shape (3, ...)."""
+    return np.stack([mean, *2 * [np.full(mean.shape, np.nan)]])
 
 
 def _frame(

@@ -13,5 +13,8 @@ def fallback_counts(results: "pd.DataFrame") -> dict[str, int]:
         results: One row a trial, as `Store.read` gives, of one benchmark, surrogate and protocol.
     """
     # The count goes on over the trials of a task.
-    by_task = results.groupby(["method", "seed", "task"])["fallbacks"].max()
-    return {str(method): int(count) for method, count in by_task.groupby("method").sum().items()}
+    by_task = results.groupby(["method", "seed", "task"], observed=True)["fallbacks"].max()
+    return {
+        str(method): int(count)
+        for method, count in by_task.groupby("method", observed=True).sum().items()
+    }

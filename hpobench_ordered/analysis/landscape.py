@@ -78,6 +78,19 @@ def lowest_in_cells(
     return np.asarray(lowest[tuple(nearest)])
 
 
+WORST_ALIKE = 0.05
+"""Share of the worst values that all get the same colour, which leaves more for the others."""
+
+
+def colour_ends(losses: FloatArray) -> tuple[float, float]:
+    """Losses at the ends of a scale of colours: the lowest, and one that few are above.
+
+    Args:
+        losses: Losses of any shape; NaN where there are none.
+    """
+    return float(np.nanmin(losses)), float(np.nanquantile(losses, 1 - WORST_ALIKE))
+
+
 def _ranks(losses: FloatArray) -> FloatArray:
     from scipy.stats import rankdata
 

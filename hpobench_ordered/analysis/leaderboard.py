@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.bootstrap import Intervals, interval_over, mean_intervals
+from hpobench_ordered.analysis.bootstrap import Intervals, draw_weights, mean_intervals
 from hpobench_ordered.analysis.samples import Resampling, mean_over_seeds, samples_of
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.analysis.scoring import BenchmarkScores, MethodRuns, by_protocol
@@ -89,26 +89,32 @@ def leaderboard(scores: Sequence[BenchmarkScores], *, trial: int | None = None) 
 
 
 def benchmark_intervals(
-    item: BenchmarkScores, measure: str, over: Resampling, *, trials: slice = slice(None)
-) -> Intervals:
-    """Mean of a measure over the tasks that count and the seeds, with its interval.
+    item: BenchmarkScores,
+    *,
+    trials: slice = slice(None),
+    overs: Sequence[Resampling] = tuple(Resampling),
+) -> dict[tuple[str, Resampling], Intervals]:
+    """Means over the tasks that count and the seeds, with their intervals.
 
     Args:
         item: Scores of the benchmark.
-        measure: Name of the measure.
-        over: Whether seeds or tasks are the samples.
         trials: The trials, from 0.
+        overs: What intervals are over.
 
     Returns:
-        Intervals of shape (A, M).
+        By measure of `MEASURES`, and by what the interval is over: intervals of shape (A, M).
     """
-    return interval_over(
-        item.measures[measure].values[..., trials],
-        over,
-        rng=_rng(),
-        first_task=item.first_task,
-        resamples=RESAMPLES,
-    )
+    rng = _rng()
+    found = {}
+    for measure in MEASURES:
+        values = item.measures[measure].values[..., trials]
+        for over in Resampling:
+            samples = samples_of(values, over, first_task=item.first_task)
+            if over in overs:
+                found[measure, over] = mean_intervals(samples, rng=rng, resamples=RESAMPLES)
+            elif len(samples):  # so that an interval does not depend on which others are asked for
+                draw_weights(len(samples), rng=rng, resamples=RESAMPLES)
+    return found
 
 
 def overall_intervals(
@@ -187,12 +193,7 @@ def _measured(intervals: dict[tuple[str, Resampling], Intervals], a: int) -> Row
 
 def _benchmark_rows(item: BenchmarkScores, trial: int) -> Iterator[Row]:
     """Rows of one benchmark: of all methods that were planned, compared or not."""
-    at = slice(trial - 1, trial)
-    intervals = {
-        (measure, over): benchmark_intervals(item, measure, over, trials=at)
-        for measure in MEASURES
-        for over in Resampling
-    }
+    intervals = benchmark_intervals(item, trials=slice(trial - 1, trial))
     contests = _contests(item, trial)
     for method, runs in item.runs.items():
         row = {

@@ -189,7 +189,8 @@ def trial_arrays(
     levels, places = [], []
     for key in ("method", "seed", "task", "trial"):
         codes, names = pd.factorize(results[key])
-        levels.append(pd.Index(methods if key == "method" else sorted(names)))
+        names = pd.Index(list(names))
+        levels.append(pd.Index(methods) if key == "method" else names.sort_values())
         places.append(levels[-1].get_indexer(names)[codes])
     shape = tuple(map(len, levels))
     chosen = places[0] >= 0  # other methods are left out

@@ -51,6 +51,10 @@ SHARE_NEEDED = 0.5
 GROUP = ("benchmark", "surrogate", "protocol")
 """What is scored by itself."""
 
+NAMES = ("method", "task_name")
+NEEDED = (*NAMES, "seed", "task", "trial", "loss", "value", "regret", "fallbacks")
+"""Columns of trials that scores are made from; names as categories, which are fast."""
+
 NO_BEST_VALUE = "no best value is known"
 UNDEFINED = {
     "score": "no method ends better than random search",
@@ -239,8 +243,9 @@ def score_benchmarks(
     Returns:
         Scores by benchmark, surrogate and protocol; and why others could not be scored.
     """
-    planned = runs_of(results) if runs is None else runs
-    by_group = dict(iter(results.groupby(list(GROUP), observed=True)))
+    slim = results[[*GROUP, *NEEDED]].astype(dict.fromkeys((*GROUP, *NAMES), "category"))
+    planned = runs_of(slim) if runs is None else runs
+    by_group = dict(iter(slim.groupby(list(GROUP), observed=True)[list(NEEDED)]))
     timed = {} if timings is None else dict(iter(timings.groupby(list(GROUP), observed=True)))
     scored, unscored = [], []
     for keys, group in planned.groupby(list(GROUP), observed=True):

@@ -11,6 +11,7 @@ from hpobench_ordered.analysis.labels import counted, protocol_label
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.leaderboard import leaderboard as make_leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores
+from hpobench_ordered.analysis.surrogate_agreement import surrogate_agreement
 from hpobench_ordered.analysis.verdict import verdicts
 from hpobench_ordered.cli._options import json_option
 from hpobench_ordered.cli._show import PIPE_WIDTH, print_json, print_table, say
@@ -83,6 +84,7 @@ def show_scores(
     for item in scores:
         for note in item.notes():
             click.echo(click.wrap_text(f"{item.label}: {note}", PIPE_WIDTH))
+    _print_agreement(scores)
     for verdict in verdicts(scores):
         click.echo(click.wrap_text(verdict.sentence, PIPE_WIDTH))
     if scores:
@@ -90,6 +92,18 @@ def show_scores(
         say(f"after other trials, and as JSON: hpobench-ordered leaderboard {folder}")
     for note in unscored:
         say(f"not compared: {note}")
+
+
+def _print_agreement(scores: Sequence[BenchmarkScores]) -> None:
+    """Print the mean ranks on each surrogate of benchmarks that were run on several."""
+    table = surrogate_agreement(scores)
+    for (_, benchmark), group in table.groupby(["protocol", "benchmark"], sort=False):
+        ranks = group.pivot_table(index="method", columns="surrogate", values="rank", sort=False)
+        order = "the same" if group["is_same"].all() else "NOT the same"
+        rows = [(str(method), *(f"{rank:.2f}" for rank in row)) for method, row in ranks.iterrows()]
+        title = f"{benchmark}: mean ranks by surrogate; the order of methods is {order} on all"
+        print_table(("method", *map(str, ranks.columns)), rows, title=title)
+        click.echo()
 
 
 def _has_overall(table: "pd.DataFrame") -> "pd.Series[bool]":

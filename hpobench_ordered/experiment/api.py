@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
+    from hpobench_ordered.plotting.accessor import Plots
     from hpobench_ordered.reporting import Report
 
 
@@ -78,6 +79,13 @@ class Results:
 
         scores, _ = scored(self.store, self.overview(), measured_only=measured_only)
         return leaderboard(scores, trial=trial)
+
+    @property
+    def plot(self) -> "Plots":
+        """Charts: `plot.curves()`, `.ranks()`, `.heatmap()`, `.landscape(...)` and others."""
+        from hpobench_ordered.plotting.accessor import Plots
+
+        return Plots(self)
 
     def timings(self) -> "pd.DataFrame":
         """One row a run: key, benchmark, method, seed, ..., suggestions and seconds.

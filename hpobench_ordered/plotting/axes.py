@@ -53,19 +53,21 @@ def shown_trials(last: int, most: int = 60) -> list[int]:
     return marked_trials(last, most)
 
 
-def measure_scale(measure: str, numbers: Iterable[float]) -> alt.Scale:
+def measure_scale(measure: str, numbers: Iterable[float], *, top: float | None = None) -> alt.Scale:
     """The vertical scale of a measure that shows some numbers.
 
     Args:
         measure: Name of the measure.
         numbers: What must be seen, such as the means of all curves; what is not finite is ignored.
+        top: Upper end of the plotted range; default: of scores 300, of others none.
     """
     known = np.array([number for number in numbers if math.isfinite(number)])
     if not len(known):
         return alt.Scale()
     low, high = float(known.min()), float(known.max())
     if measure == "score":
-        low, high = min(low, 0.0), min(high, HIGHEST_SCORE)
+        low, top = min(low, 0.0), HIGHEST_SCORE if top is None else top
+    high = high if top is None else min(high, top)
     if measure not in LINEAR and low >= 0 and high > 0:
         positive = float(known[known > 0].min())
         options: dict[str, Any] = {"nice": False, "clamp": True}

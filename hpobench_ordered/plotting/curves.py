@@ -41,6 +41,7 @@ def curves(
     columns: int = 4,
     methods: Sequence[str] | None = None,
     bands: bool = True,
+    top: float | None = None,
     title: str | None = None,
 ) -> alt.TopLevelMixin:
     """Draw the mean of a measure over trials with its interval, one panel a benchmark or task.
@@ -55,6 +56,7 @@ def curves(
         methods: All methods of the experiment, for the same colours in every chart; default: those
             in the frame.
         bands: Whether to draw the intervals.
+        top: Upper end of the plotted range, where lower than the largest mean.
         title: Title of the chart; default: the measure.
 
     Raises:
@@ -91,6 +93,7 @@ def curves(
             measure=measure,
             methods=methods or shown,
             bands=bands,
+            top=top,
         ),
         title=title or f"{title_of(measure)} over trials",
         description=f"Curves of the {title_of(measure)} of {', '.join(shown)} over {last} trials "
@@ -173,6 +176,7 @@ def panels_of(
     methods: Sequence[str],
     bands: bool = True,
     legend: bool = True,
+    top: float | None = None,
 ) -> alt.TopLevelMixin:
     """Panels of curves, each with its band, line and markers, without the theme.
 
@@ -186,6 +190,7 @@ def panels_of(
         methods: Methods that the colours are given out to.
         bands: Whether to draw intervals.
         legend: Whether to draw a legend.
+        top: Upper end of the plotted range.
 
     Raises:
         ExperimentError: No mean is finite.
@@ -195,7 +200,7 @@ def panels_of(
     last = int(frame["trial"].max())
     data = frame.loc[frame["trial"].isin(shown_trials(last)), ["method", "trial", *MEANS, facet]]
     is_shared = measure in SAME_SCALE
-    scale = measure_scale(measure, data["mean"])
+    scale = measure_scale(measure, data["mean"], top=top)
     y = alt.Y("mean:Q", scale=scale, axis=measure_axis(scale, y_title))
     if not is_shared and len(panels) > 1:
         y = alt.Y("mean:Q", title=y_title, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=4))

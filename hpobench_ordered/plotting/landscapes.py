@@ -25,6 +25,9 @@ CROSS_SIZE, POINT_SIZE = 70, 24
 MARGIN = 0.04
 """Margin around the range of a hyperparameter, relative to its width."""
 
+OVERLAP = 0.12
+"""Share of its width by which a cell reaches below the next one, so that there are no seams."""
+
 MOST_NAME = 14
 """Characters of a choice's name beside an axis."""
 
@@ -54,7 +57,8 @@ class Dimension:
     def of_parameter(cls, parameter: Parameter) -> "Dimension":
         """The axis of a hyperparameter over its whole range."""
         p = parameter
-        return cls(p.name, p.lower, p.upper, p.log, tuple(p.choices))
+        half = 0.5 if p.is_discrete and not p.log and not p.choices else 0.0
+        return cls(p.name, p.lower - half, p.upper + half, p.log, tuple(p.choices))
 
     @classmethod
     def of_column(cls, name: str, column: "pd.Series") -> "Dimension":
@@ -89,10 +93,10 @@ class Dimension:
             return np.asarray(low * (high / low) ** unit)
         return np.asarray(low + (high - low) * unit)
 
-    def scale(self) -> alt.Scale:
-        """Its scale."""
+    def scale(self, margin: float = MARGIN) -> alt.Scale:
+        """Its scale, with a margin relative to its width."""
         kind: Any = "log" if self.log else "linear"
-        return alt.Scale(type=kind, domain=list(self._ends(MARGIN)), nice=False, zero=False)
+        return alt.Scale(type=kind, domain=list(self._ends(margin)), nice=False, zero=False)
 
     def axis(self, *, horizontal: bool) -> alt.Axis:
         """Its axis, with the names of choices."""
@@ -191,8 +195,11 @@ def _panel(panel: Panel, *, size: tuple[float, float], has_bar: bool, has_title:
     x_axis, y_axis = panel.x.axis(horizontal=True), panel.y.axis(horizontal=False)
     if not has_title:
         y_axis.title = None
-    x = alt.X("x:Q", scale=panel.x.scale(), axis=x_axis)
-    y = alt.Y("y:Q", scale=panel.y.scale(), axis=y_axis)
+        y_axis.labels = False
+    has_cells = panel.values is not None and "x2" in panel.values.columns
+    margin = 0.0 if has_cells else MARGIN
+    x = alt.X("x:Q", scale=panel.x.scale(margin), axis=x_axis)
+    y = alt.Y("y:Q", scale=panel.y.scale(margin), axis=y_axis)
     layers: list[Any] = []
     if panel.values is not None:
         layers.append(_background(panel, x, y, has_bar=has_bar))
@@ -208,7 +215,7 @@ def _panel(panel: Panel, *, size: tuple[float, float], has_bar: bool, has_title:
         width=size[0],
         height=size[1],
         title=alt.TitleParams(panel.title, fontSize=12, anchor="start"),
-        view=alt.ViewBackground(fill=INACTIVE if panel.values is not None else None),
+        view=alt.ViewBackground(fill=INACTIVE if has_cells else None),
     )
 
 
@@ -223,7 +230,7 @@ def _background(panel: Panel, x: alt.X, y: alt.Y, *, has_bar: bool) -> Any:
         clamp=True,
         nice=False,
     )
-    bar = alt.Legend(title=panel.value, gradientLength=110, format="~g", tickCount=4)
+    bar = alt.Legend(title=panel.value, gradientLength=110, format="~r", tickCount=4)
     colour = alt.Color("value:Q", scale=scale, legend=bar if has_bar else None)
     chart = alt.Chart(panel.values)
     if panel.values is not None and "x2" in panel.values.columns:
@@ -258,15 +265,16 @@ def cells(means: FloatArray, x: Dimension, y: Dimension) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    edges_x = x.from_unit(np.linspace(0, 1, means.shape[1] + 1))
-    edges_y = y.from_unit(np.linspace(0, 1, means.shape[0] + 1))
+    rows, columns = means.shape
     row, column = np.nonzero(~np.isnan(means))
+    right = np.minimum((column + 1 + OVERLAP) / columns, 1)
+    upper = np.minimum((row + 1 + OVERLAP) / rows, 1)
     return pd.DataFrame(
         {
-            "x": edges_x[column],
-            "x2": edges_x[column + 1],
-            "y": edges_y[row],
-            "y2": edges_y[row + 1],
+            "x": x.from_unit(column / columns),
+            "x2": x.from_unit(right),
+            "y": y.from_unit(row / rows),
+            "y2": y.from_unit(upper),
             "value": means[row, column],
         }
     )

@@ -7,6 +7,7 @@ instead of compiling them, so that a content policy need not allow `unsafe-eval`
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import cache
@@ -52,6 +53,9 @@ class Format(Enum):
     JSON = "json"
     HTML = "html"
 
+
+IDENTIFIER = re.compile(r'(id="|#)(clip|gradient_)(\d+)')
+"""Where an SVG names or uses what it defines."""
 
 FIGURE_FORMATS = (Format.PNG, Format.SVG, Format.PDF)
 
@@ -135,7 +139,14 @@ def _svg(spec: dict[str, Any]) -> bytes:
     import vl_convert
 
     image: str = vl_convert.vegalite_to_svg(spec)
-    return image.encode()
+    # Vega numbers these in the order of all charts of a process.
+    numbers: dict[str, int] = {}
+
+    def renumbered(match: re.Match[str]) -> str:
+        number = numbers.setdefault(match[2] + match[3], len(numbers))
+        return f"{match[1]}{match[2]}{number}"
+
+    return IDENTIFIER.sub(renumbered, image).encode()
 
 
 def _pdf(spec: dict[str, Any]) -> bytes:

@@ -14,8 +14,8 @@ from hpobench_ordered.analysis import Estimate
 from hpobench_ordered.errors import ExperimentError
 
 if TYPE_CHECKING:
+    import altair as alt
     import pandas as pd
-    from matplotlib.figure import Figure as Canvas
 
     from hpobench_ordered.reproduction.evidence import Evidence
 
@@ -74,11 +74,11 @@ class Drawing:
     """A figure and the numbers in it.
 
     Attributes:
-        figure: The figure.
+        figure: The chart.
         data: The numbers.
     """
 
-    figure: "Canvas"
+    figure: "alt.TopLevelMixin"
     data: "pd.DataFrame"
 
 

@@ -8,9 +8,9 @@ from hpobench_ordered.experiment.parallel import Settings, run_cells
 from hpobench_ordered.experiment.plan import Cell, plan
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files import write_atomically
+from hpobench_ordered.plotting import Format, encoded
 from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.registry import benchmark_spec
-from hpobench_ordered.reporting.style import figure_files
 from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.paper import (
     Entry,
@@ -160,7 +160,9 @@ def _make(setup: Setup, cells: Sequence[Cell], report: Progress) -> Reproduction
 def _draw(figure: Figure, evidence: Evidence) -> dict[str, bytes]:
     drawing = figure.draw(evidence, figure.needs)
     table = drawing.data.to_csv(index=False).encode()
-    return {**figure_files(drawing.figure, figure.name), f"{figure.name}.csv": table}
+    files = encoded(drawing.figure, [Format.PNG, Format.SVG])
+    images = {f"{figure.name}.{name.value}": content for name, content in files.items()}
+    return {**images, f"{figure.name}.csv": table}
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -7,8 +7,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.analysis import Estimate
+from hpobench_ordered.plotting.theme import drawing_order
 from hpobench_ordered.registry import benchmark_spec
-from hpobench_ordered.reporting.style import drawing_order
 from hpobench_ordered.reproduction.paper import Entry, Table
 from hpobench_ordered.reproduction.result import CheckedClaim, Reproduction, Setup
 

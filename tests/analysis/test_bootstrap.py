@@ -154,7 +154,7 @@ def test_higher_confidence_is_wider_and_skewed_samples_reach_further_up() -> Non
 
 
 def test_what_does_not_vary_has_no_width_and_what_is_undefined_no_interval() -> None:
-    samples = np.stack([np.full(6, 0.1), np.r_[np.nan, np.ones(5)], np.r_[np.inf, np.ones(5)]])
+    samples = np.stack([np.full(6, 0.1), np.full(6, np.nan), np.r_[np.inf, np.ones(5)]])
     found = mean_intervals(samples.T, rng=_rng())
     np.testing.assert_allclose([found.lower[0], found.upper[0]], 0.1)
     assert np.isnan([found.lower[1:], found.upper[1:]]).all()
@@ -233,3 +233,14 @@ def test_the_coverage_script_measures() -> None:
         assert drawn.mean() == pytest.approx(distribution.mean, abs=0.02)
         if distribution.skewness < 3:
             assert stats.skew(drawn[:, 0]) == pytest.approx(distribution.skewness, abs=0.15)
+
+
+def test_samples_that_one_mean_lacks_change_nothing_of_the_others() -> None:
+    samples = _rng().normal(size=(8, 3))
+    lacking = samples.copy()
+    lacking[[1, 4], 1] = np.nan
+    whole, part = mean_intervals(samples, rng=_rng()), mean_intervals(lacking, rng=_rng())
+    alone = mean_intervals(np.delete(samples[:, 1], [1, 4]), rng=_rng())
+    for end in ("mean", "lower", "upper"):
+        one, other = getattr(part, end), getattr(whole, end)
+        assert (one[0], one[1], one[2]) == (other[0], getattr(alone, end), other[2])

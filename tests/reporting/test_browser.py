@@ -14,7 +14,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from hpobench_ordered.reporting import Report
 from hpobench_ordered.reporting.page.coverage import coverage
 from hpobench_ordered.reporting.page.leaderboard import leaderboard
-from hpobench_ordered.reporting.scoring import score_benchmarks
+from hpobench_ordered.analysis.scoring import score_benchmarks
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

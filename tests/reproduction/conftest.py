@@ -8,8 +8,16 @@ import pytest
 from hpobench_ordered.analysis import Estimate
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.reproduction.checks import ahead, ahead_on_tasks
-from hpobench_ordered.reproduction.drawing.landscapes import Slice, View, landscapes, locations
-from hpobench_ordered.reproduction.drawing.scores import bars, curves, points, rank_curves
+from hpobench_ordered.reproduction.figures import (
+    Slice,
+    View,
+    bars,
+    curves,
+    landscapes,
+    locations,
+    points,
+    rank_curves,
+)
 from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Paper, Table
 from hpobench_ordered.reproduction.tables import IMPROVEMENT, REDUCTION, downstream

@@ -22,8 +22,16 @@ from hpobench_ordered.reproduction.checks import (
     similar,
     stays_ahead,
 )
-from hpobench_ordered.reproduction.drawing.landscapes import Slice, View, landscapes, locations
-from hpobench_ordered.reproduction.drawing.scores import bars, curves, points, rank_curves
+from hpobench_ordered.reproduction.figures import (
+    Slice,
+    View,
+    bars,
+    curves,
+    landscapes,
+    locations,
+    points,
+    rank_curves,
+)
 from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Paper, Table
 from hpobench_ordered.reproduction.tables import IMPROVEMENT, REDUCTION, downstream
 

@@ -1,0 +1,195 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpobench_ordered.analysis.curve_frames import attained, curves
+from hpobench_ordered.analysis.leaderboard import ALL, MEASURES, leaderboard
+from hpobench_ordered.analysis.samples import Resampling
+from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of, score_benchmarks
+from hpobench_ordered.analysis.significance import pairwise_wilcoxon
+from hpobench_ordered.analysis.surrogate_agreement import surrogate_agreement
+from hpobench_ordered.analysis.together import (
+    Together,
+    Unit,
+    differences_of,
+    significance_of,
+    wins_of,
+)
+from hpobench_ordered.analysis.verdict import verdicts
+from hpobench_ordered.errors import ExperimentError
+
+BETTER = {"random-search": 0.0, "bo": 0.2, "cts": 0.3}
+
+
+def frame(
+    name: str, *, tasks: int = 3, seeds: int = 4, surrogate: str = "forest", entropy: int = 0
+) -> pd.DataFrame:
+    index = pd.MultiIndex.from_product(
+        [BETTER, range(seeds), range(tasks), range(1, 7)], names=["method", "seed", "task", "trial"]
+    )
+    table = pd.DataFrame(index=index).reset_index()
+    rng = np.random.default_rng([entropy, *name.encode()])
+    loss = rng.random(len(table)) - table["method"].map(BETTER)
+    return table.assign(
+        benchmark=name,
+        surrogate=surrogate,
+        protocol="leave-one-out(trials=6)",
+        task_name=table["task"].map(str),
+        loss=loss,
+        value=loss,
+        regret=loss + 1,
+        fallbacks=0,
+    )
+
+
+def scores_of(*frames: pd.DataFrame) -> list[BenchmarkScores]:
+    return score_benchmarks(pd.concat(frames))[0]
+
+
+@pytest.fixture(scope="module")
+def several() -> list[BenchmarkScores]:
+    """Eight benchmarks of different numbers of tasks."""
+    return scores_of(*(frame(f"b{place}@1", tasks=1 + place) for place in range(8)))
+
+
+def test_all_benchmarks_come_first_and_each_counts_once(several: list[BenchmarkScores]) -> None:
+    table = leaderboard(several)
+    assert list(table["benchmark"].drop_duplicates()) == [ALL, *(f"b{k}@1" for k in range(8))]
+    for _, group in table.groupby(["benchmark"]):
+        assert group["rank"].is_monotonic_increasing
+    by_benchmark = table[table["benchmark"] != ALL].groupby("method")
+    overall = table[table["benchmark"] == ALL].set_index("method").loc[sorted(BETTER)]
+    for measure in MEASURES:
+        np.testing.assert_allclose(overall[measure], by_benchmark[measure].mean())
+        inside = (overall[f"{measure}_low"] <= overall[measure]) & (
+            overall[measure] <= overall[f"{measure}_high"]
+        )
+        assert inside.all()
+    assert overall["wins"].sum() == overall["losses"].sum() == by_benchmark["wins"].sum().sum()
+    assert (overall["benchmarks"] == 8).all()
+
+
+def test_surrogates_of_one_benchmark_count_once_together() -> None:
+    one, other = frame("a@1"), frame("a@1", surrogate="nearest", entropy=1)
+    table = leaderboard(scores_of(one, other, frame("b@1")))
+    means = table.pivot_table(index="method", columns=["benchmark", "surrogate"], values="rank")
+    expected = ((means["a@1", "forest"] + means["a@1", "nearest"]) / 2 + means["b@1", "forest"]) / 2
+    np.testing.assert_allclose(means[ALL, ""], expected)
+
+
+def test_of_a_trial(several: list[BenchmarkScores]) -> None:
+    table = leaderboard(several, trial=2).set_index(["benchmark", "method"])
+    item = several[3]
+    for method in BETTER:
+        place = item.place(method)
+        assert table.loc[(item.benchmark, method), "rank"] == item.over_tasks("rank", 2).mean[place]
+    assert (table["trial"] == 2).all()
+    for trial in (0, 7):
+        with pytest.raises(ExperimentError, match="1 to 6"):
+            leaderboard(several, trial=trial)
+
+
+def test_the_same_figures_everywhere(several: list[BenchmarkScores]) -> None:
+    """One mean rank: in the table, in curves, and in the critical differences."""
+    table = leaderboard(several, trial=5).set_index(["benchmark", "method"]).sort_index()
+    for over, suffix in ((Resampling.SEEDS, ""), (Resampling.TASKS, "_tasks")):
+        shown = curves(several, over=over, measures=MEASURES)
+        at = shown[(shown["task"] == "") & (shown["trial"] == 5)]
+        at = at.astype({"benchmark": str, "method": str}).set_index(["benchmark", "method"])
+        for measure in MEASURES:
+            mine = at[at["measure"] == measure].sort_index()
+            names = [measure, f"{measure}_low{suffix}", f"{measure}_high{suffix}"]
+            np.testing.assert_allclose(mine[["mean", "low", "high"]], table[names])
+    found = differences_of(Together.of(several), trial=5)
+    assert found is not None
+    ranks = table.loc[ALL, "rank"].loc[list(found.methods)]
+    np.testing.assert_allclose(found.mean_ranks, ranks)
+
+
+def test_tests_are_over_benchmarks_or_over_tasks(several: list[BenchmarkScores]) -> None:
+    together = Together.of(several)
+    over = significance_of(together)
+    means = np.stack([item.over_tasks("regret", 6).mean for item in several])
+    assert over is not None
+    np.testing.assert_array_equal(over.adjusted, pairwise_wilcoxon(means, over.methods).adjusted)
+    by_task = significance_of(together, unit=Unit.TASKS)
+    assert by_task is not None
+    assert (over.samples, by_task.samples) == (8, 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8)
+
+
+def test_pairs_are_compared_on_common_seeds() -> None:
+    """A method's failed runs do not touch the tests and contests of two others."""
+    frames = [frame(f"b{place}@1") for place in range(8)]
+    lacking = pd.concat(frames)
+    lacking = lacking[(lacking["method"] != "cts") | (lacking["seed"] != 1)]
+    whole, part = (Together.of(scores_of(table)) for table in (pd.concat(frames), lacking))
+    one, other = significance_of(whole), significance_of(part)
+    assert one is not None and other is not None
+    assert one.p_values[0, 1] == other.p_values[0, 1]
+    rest = Together.of(scores_of(pd.concat(frames).query("seed != 1")))
+    common = significance_of(rest)
+    assert common is not None
+    # The worst loss met, which regrets are relative to, may be one of the left out seed.
+    assert other.p_values[0, 2] == pytest.approx(common.p_values[0, 2], abs=0.1)
+    np.testing.assert_array_equal(wins_of(part).wins[2], wins_of(rest).wins[2])
+    assert wins_of(part).wins[0, 1] == wins_of(whole).wins[0, 1]
+
+
+def test_methods_that_are_not_compared_everywhere_have_runs_but_no_figures() -> None:
+    whole = pd.concat([frame("a@1"), frame("b@1")])
+    bad = (whole["method"] == "bo") & (whole["benchmark"] == "b@1") & (whole["seed"] > 0)
+    planned = runs_of(whole)
+    failed = (planned["method"] == "bo") & (planned["benchmark"] == "b@1") & (planned["seed"] > 0)
+    planned.loc[failed, "state"] = "failed"
+    times = planned.assign(suggestions=10, method_seconds=1.0)
+    scores, _ = score_benchmarks(whole[~bad], planned, times[~failed])
+    table = leaderboard(scores).set_index(["benchmark", "method"])
+    last = table.loc[ALL].iloc[-1]
+    assert last.name == "bo"
+    assert np.isnan(last["rank"]) and last["wins"] is pd.NA
+    assert (last["runs"], last["failed"], last["benchmarks"]) == (8, 3, 1)
+    assert last["seconds"] == pytest.approx(0.1)
+    assert table.loc[("a@1", "bo"), "rank"] > 0
+
+
+def test_verdicts(several: list[BenchmarkScores]) -> None:
+    first, last = verdicts(several)
+    assert (first.trial, last.trial, last.benchmarks) == (1, 6, 8)
+    assert last.leaders == ("cts",)
+    assert "random-search" in last.better_than
+    assert last.sentence.startswith("After 6 trials cts leads, with a mean rank of ")
+    assert "significant over 8 benchmarks" in last.sentence
+    few = verdicts(several[:3])[-1]
+    assert few.test is None
+    assert few.sentence.endswith("So few benchmarks are too few to test.")
+    equal = pd.concat([frame(f"b{k}@1").assign(loss=1.0, value=1.0, regret=1.0) for k in range(6)])
+    (*_, tied) = verdicts(scores_of(equal))
+    assert tied.sentence == "After 6 trials all 3 methods share the mean rank."
+
+
+def test_surrogates_that_order_methods_otherwise() -> None:
+    table = frame("a@1", seeds=8)
+    turned = table.assign(surrogate="nearest", loss=-table["loss"], regret=2 - table["loss"])
+    found = surrogate_agreement(scores_of(table, turned, frame("b@1")))
+    assert set(found["benchmark"]) == {"a@1"}
+    assert not found["is_same"].any()
+    places = found.pivot_table(index="method", columns="surrogate", values="place")
+    assert places.loc["cts"].to_dict() == {"forest": 1, "nearest": 3}
+    same = surrogate_agreement(scores_of(table, table.assign(surrogate="nearest")))
+    assert same["is_same"].all()
+
+
+def test_levels_that_runs_attain() -> None:
+    (item,) = scores_of(frame("a@1"))
+    found = attained([item], fractions=(0.5, 1.0))
+    regret = item.measures["regret"].values
+    last = found[(found["trial"] == 6) & (found["fraction"] == 1.0)].set_index("method")["level"]
+    for a, method in enumerate(item.methods):
+        assert last[method] == regret[a, ..., 5].max()
+
+
+def test_nothing_to_compare() -> None:
+    assert len(leaderboard([])) == len(curves([])) == len(attained([])) == len(verdicts([])) == 0
+    (alone,) = scores_of(frame("a@1").query("method == 'bo'"))
+    assert len(leaderboard([alone])) == 2
+    assert differences_of(Together.of([alone])) is None

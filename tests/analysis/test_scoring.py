@@ -1,0 +1,179 @@
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of, score_benchmarks
+
+METHODS = ("simple-ordered", "bo", "random-search")
+
+
+def results(seeds: int = 3, **changes: object) -> pd.DataFrame:
+    """Random losses of three methods, as a store gives them."""
+    rng = np.random.default_rng(0)
+    index = pd.MultiIndex.from_product(
+        [METHODS, range(seeds), range(4), range(1, 13)], names=["method", "seed", "task", "trial"]
+    )
+    frame = pd.DataFrame(index=index).reset_index()
+    offset = frame["method"].map({"simple-ordered": 0.0, "bo": 0.1, "random-search": 0.3})
+    frame = frame.assign(
+        benchmark="x@1",
+        surrogate="forest",
+        protocol="ordered(trials=12, tasks=None)",
+        task_name=frame["task"].map("task {}".format),
+        loss=rng.random(len(frame)) + offset,
+        fallbacks=0,
+    )
+    frame = frame.assign(value=frame["loss"], regret=frame["loss"] + 0.5)
+    return frame.assign(**changes)
+
+
+def scored(frame: pd.DataFrame, planned: pd.DataFrame | None = None) -> BenchmarkScores:
+    (item,), unscored = score_benchmarks(frame, planned)
+    assert unscored == []
+    return item
+
+
+def without(frame: pd.DataFrame, method: str, seeds: Sequence[int]) -> pd.DataFrame:
+    """The results as if these runs had failed."""
+    return frame[(frame["method"] != method) | ~frame["seed"].isin(seeds)]
+
+
+def test_random_search_comes_first() -> None:
+    assert scored(results()).methods == ("random-search", "bo", "simple-ordered")
+
+
+def test_benchmarks_and_protocols_are_scored_apart() -> None:
+    frame = results()
+    both = [frame, results(benchmark="y@1", loss=5 * frame["loss"]), results(protocol="other()")]
+    items, _ = score_benchmarks(pd.concat(both))
+    assert [item.title for item in items] == [
+        "x@1 (forest), ordered, 12 trials: 3 seeds, 4 tasks, 12 trials",
+        "x@1 (forest), other: 3 seeds, 4 tasks, 12 trials",
+        "y@1 (forest), ordered, 12 trials: 3 seeds, 4 tasks, 12 trials",
+    ]
+    np.testing.assert_allclose(items[0].scores.values, items[2].scores.values)
+
+
+def test_the_benchmarks_first_task_does_not_count_if_tasks_are_ordered() -> None:
+    """It has no history in ordered runs."""
+    frame = results()
+    assert scored(frame).over_tasks("value", 12).tasks == 3
+    assert scored(results(protocol="leave-one-out()")).over_tasks("value", 12).tasks == 4
+    assert scored(frame[frame["task"] == 0]).over_tasks("value", 12).tasks == 1
+    later = scored(frame[frame["task"] > 0])  # such as the measured ones alone
+    assert later.over_tasks("value", 12).tasks == 3
+    np.testing.assert_allclose(
+        later.over_tasks("value", 12).mean, scored(frame).over_tasks("value", 12).mean
+    )
+
+
+def test_measures_are_those_of_the_best_trial_so_far() -> None:
+    frame = results(protocol="adjustment()", value=lambda f: -2 * f["loss"])
+    item = scored(frame)
+    assert item.is_maximised
+    runs = frame[frame["trial"] <= 10].groupby(["method", "seed", "task"])
+    best = frame.loc[runs["loss"].idxmin()]
+    for measure, column in (("value", "value"), ("simple_regret", "regret")):
+        per_seed = best.groupby(["method", "seed"])[column].mean().unstack()
+        found = item.over_tasks(measure, 10)
+        expected = per_seed.loc[list(item.methods)]
+        np.testing.assert_allclose(found.mean, expected.mean(axis=1))
+        np.testing.assert_allclose(found.two_standard_errors, 2 * expected.sem(axis=1))
+    ranks = best.set_index(["method", "seed", "task"])["loss"].groupby(["seed", "task"]).rank()
+    expected = ranks.groupby("method").mean()[list(item.methods)]
+    np.testing.assert_allclose(item.over_tasks("rank", 10).mean, expected)
+
+
+def test_the_regret_is_relative_to_the_worst_loss_met() -> None:
+    frame = results()
+    one = frame[(frame["method"] == "bo") & (frame["seed"] == 1) & (frame["task"] == 2)]
+    best, worst = -0.5, frame.loc[frame["task"] == 2, "loss"].max()  # the regret is the loss + 0.5
+    expected = (np.minimum.accumulate(one["loss"].to_numpy()) - best) / (worst - best)
+    item = scored(frame)
+    np.testing.assert_allclose(item.measures["regret"].values[1, 1, 2], expected)
+    running = item.measures["regret_over_trials"].values[1, 1, 2]
+    np.testing.assert_allclose(running, np.cumsum(expected) / np.arange(1, 13))
+
+
+def test_a_failed_run_changes_no_mean_of_another_method() -> None:
+    """Means are over all seeds that a method has, not over those that every method has."""
+    frame = results(seeds=20)
+    all_there, lacking = scored(frame), scored(without(frame, "bo", [3, 8, 11]))
+    assert lacking.seeds == 20
+    others = [all_there.place(method) for method in ("random-search", "simple-ordered")]
+    for measure in ("value", "simple_regret", "regret"):
+        for kind in ("mean", "two_standard_errors"):
+            one, other = (getattr(x.over_tasks(measure, 12), kind) for x in (all_there, lacking))
+            np.testing.assert_array_equal(one[others], other[others])
+    alone = scored(frame[(frame["method"] == "bo") & ~frame["seed"].isin([3, 8, 11])])
+    bo = lacking.over_tasks("value", 12).mean[1]
+    assert bo == pytest.approx(alone.over_tasks("value", 12).mean[0])
+    assert lacking.notes() == ["bo has not finished seeds 3, 8, 11."]
+
+
+def test_ranks_compare_two_methods_on_the_seeds_that_both_have() -> None:
+    frame = results(seeds=8)
+    item = scored(without(frame, "bo", [0, 5]))
+    best = frame.groupby(["method", "seed", "task"])["loss"].min().unstack("method")
+    best = best[best.index.get_level_values("task") > 0]
+    common = best[~best.index.get_level_values("seed").isin([0, 5])]
+    expected = 1 + (best["random-search"] < best["simple-ordered"]).mean()
+    expected += (common["bo"] < common["simple-ordered"]).mean()
+    assert item.over_tasks("rank", 12).mean[2] == pytest.approx(expected)
+    assert item.over_tasks("rank", 12).mean.sum() == pytest.approx(1 + 2 + 3)
+
+
+def test_a_method_with_fewer_than_half_of_the_seeds_is_not_compared() -> None:
+    frame = results()
+    item = scored(without(frame, "bo", [0, 2]), runs_of(frame))
+    assert item.methods == ("random-search", "simple-ordered")
+    assert item.notes() == [
+        "Not compared, with fewer than half of their runs finished: bo (1 of 3)."
+    ]
+    assert scored(without(frame, "bo", [2]), runs_of(frame)).methods[1] == "bo"
+
+
+@pytest.mark.parametrize("finished", [0, 1])
+def test_a_method_that_is_not_compared_changes_nothing(finished: int) -> None:
+    frame = results()
+    others, bad = frame[frame["method"] != "bo"], frame[frame["method"] == "bo"]
+    never = runs_of(bad).assign(method="worse", state="failed")
+    more = [never.assign(seed=seed) for seed in range(20)]  # of more seeds than the others
+    item = scored(
+        pd.concat([others, bad[bad["seed"] < finished]]), pd.concat([runs_of(frame), *more])
+    )
+    alone = scored(others)
+    assert item.left_out == ("bo", "worse")
+    assert item.runs["worse"].failed == item.runs["worse"].planned > 0
+    for name, scores in alone.measures.items():
+        np.testing.assert_array_equal(item.measures[name].values, scores.values)
+
+
+def test_what_is_not_defined_is_said() -> None:
+    frame = results()
+    item = scored(frame[frame["method"] != "random-search"])
+    (note,) = item.notes()
+    assert note.startswith("The score is not available: the normalised score compares with")
+    assert not item.is_defined("score")
+    assert item.is_defined("regret")
+    item = scored(results(regret=np.nan))
+    assert set(item.undefined()) == {"regret", "regret_over_trials", "simple_regret"}
+    frame.loc[frame["task"] == 2, "regret"] = np.nan
+    item = scored(frame)
+    assert item.notes() == ["1 task without a regret: no best value is known."]
+    assert item.over_tasks("regret", 12).defined == 2
+    where = (frame["method"] == "bo") & (frame["seed"] == 1) & (frame["task"] == 2)
+    frame.loc[where & (frame["trial"] >= 5), "fallbacks"] = 2
+    assert "bo fell back to 2 random suggestions." in scored(frame).notes()
+
+
+def test_a_benchmark_of_which_nothing_is_finished_is_named() -> None:
+    frame = results()
+    other = runs_of(results(benchmark="y@1")).assign(state="failed")
+    _, unscored = score_benchmarks(frame, pd.concat([runs_of(frame), other]))
+    assert unscored == ["y@1 (forest), ordered, 12 trials: no run is finished."]
+    apart = (frame["method"] == "bo") ^ (frame["seed"] == 1)
+    item = scored(frame[apart & (frame["seed"] < 2)])  # no seed in common
+    assert set(item.over_tasks("rank", 12).mean) == {1.5, 2.0} or item.seeds == 2
