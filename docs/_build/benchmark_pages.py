@@ -9,13 +9,13 @@ import numpy as np
 from markdown_text import code, facts, plain, table
 
 import hpobench_ordered as hbo
-from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.benchmark import Benchmark, Definition, Task
-from hpobench_ordered.objective import Direction
 from hpobench_ordered.bundle import read_card
+from hpobench_ordered.objective import Direction
 from hpobench_ordered.registry import benchmark_families, benchmark_spec
-from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind, Parameter
+from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.suites import SUITES
 from hpobench_ordered.surrogates.card import Card, Figures
 

@@ -7,22 +7,22 @@ Notation:
     gx, gy  number of cells along the axes
 """
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import altair as alt
 import numpy as np
+import pandas as pd
 
-from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered import plotting
 from hpobench_ordered._typing import BoolArray, FloatArray
+from hpobench_ordered.analysis.landscape import colour_ends
 from hpobench_ordered.benchmark import Benchmark, Task
 from hpobench_ordered.objective import Direction
+from hpobench_ordered.plotting import Dimension, Format, Panel
+from hpobench_ordered.plotting.landscapes import cells
 from hpobench_ordered.reproduction.papers.othpo import AXES
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from hpobench_ordered.space.parameters import Parameter
 
 SEED = 0
 SAMPLES = 4000
@@ -35,14 +35,6 @@ DRAWS = 48
 """Draws of the other hyperparameters that every cell averages over, K."""
 CROSSES = 10
 """Best random configurations that are marked."""
-WORST_ALIKE = 0.05
-"""Share of the worst cells that all get the darkest colour."""
-WIDE_RANGE = 10.0
-"""Objectives whose largest value is so many times the smallest are coloured on a log scale."""
-LABELS = 6
-"""Tick labels on an axis at most; all of them for up to `CHOICES` choices."""
-CHOICES = 8
-
 PAPER_AXES = {
     "newsvendor": ("price_0", "price_1"),
     "xgboost-mnist": ("max_depth", "n_estimators"),
@@ -165,9 +157,6 @@ def _centres(parameter: Parameter) -> FloatArray:
     return (np.arange(cells) + 0.5) / cells
 
 
-# -- drawing ---------------------------------------------------------------------------------------
-
-
 def draw(sample: Sample, names: Sequence[str]) -> bytes:
     """Draw the landscape as SVG; the same benchmark gives the same bytes.
 
@@ -175,118 +164,56 @@ def draw(sample: Sample, names: Sequence[str]) -> bytes:
         sample: Random configurations of the benchmark.
         names: One or two hyperparameters.
     """
-    from matplotlib.figure import Figure
-
     tasks = shown_tasks(sample.benchmark)
-    figure = Figure(figsize=(0.9 + 2.9 * len(tasks), 2.7), layout="constrained", dpi=100)
-    panels = figure.subplots(1, len(tasks), squeeze=False)[0]
-    for axes, task in zip(panels, tasks, strict=True):
-        if len(names) == 1:
-            _draw_line(axes, sample, task)
-        else:
-            _draw_map(figure, axes, sample, task, (names[0], names[1]))
-        context = ", ".join(f"{k.replace('_', ' ')} {v:.6g}" for k, v in task.context.items())
-        label = (
-            task.name if task.name in context or len(context) > 24 else f"{task.name}: {context}"
-        )
-        axes.set_title(f"task {label if context else task.name}"[:44], fontsize=9)
-    panels[0].set_ylabel(names[1] if len(names) > 1 else sample.benchmark.objective.name)
-    return _svg(figure)
+    chart = _profiles(sample, tasks) if len(names) == 1 else _maps(sample, tasks, names)
+    return plotting.encoded(chart, [Format.SVG])[Format.SVG]
 
 
-def _draw_line(axes: "Axes", sample: Sample, task: Task) -> None:
+def _title(task: Task) -> str:
+    context = ", ".join(f"{k.replace('_', ' ')} {v:.6g}" for k, v in task.context.items())
+    if not context or task.name in context or len(context) > 24:
+        return f"task {task.name}"[:44]
+    return f"task {task.name}: {context}"[:44]
+
+
+def _profiles(sample: Sample, tasks: Sequence[Task]) -> alt.TopLevelMixin:
     """The objective of a single number."""
-    parameter = sample.benchmark.space.parameters[0]
-    unit = np.linspace(0.0, 1.0, 401)
-    values = task.evaluate_many(parameter.decode(unit)[:, None])
-    axes.plot(unit, values, c="#141B52", lw=1.5)
-    best = int(np.argmin(sample.benchmark.objective.losses(values)))
-    axes.plot(unit[best], values[best], "X", c="black", mec="white", ms=8)
-    _label(axes, parameter, vertical=False)
-    axes.set_xlabel(parameter.name)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=8)
+    objective, parameter = sample.benchmark.objective, sample.benchmark.space.parameters[0]
+    coded = parameter.decode(np.linspace(0.0, 1.0, 401))
+    frames = []
+    for task in tasks:
+        values = task.evaluate_many(coded[:, None])
+        best = np.arange(len(coded)) == np.argmin(objective.losses(values))
+        columns = {"panel": _title(task), "x": coded, "value": values, "best": best}
+        frames.append(pd.DataFrame(columns))
+    x = Dimension.of_parameter(parameter)
+    return plotting.profiles(pd.concat(frames, ignore_index=True), x, value=objective.name)
 
 
-def _draw_map(
-    figure: "Figure", axes: "Axes", sample: Sample, task: Task, names: tuple[str, str]
-) -> None:
+def _maps(sample: Sample, tasks: Sequence[Task], names: Sequence[str]) -> alt.TopLevelMixin:
     """Mean objective in every cell, and the best configurations."""
-    from matplotlib.colors import LogNorm, Normalize
-
     benchmark = sample.benchmark
-    maximised = benchmark.objective.direction is Direction.MAXIMIZE
-    xs, ys, means = table(benchmark, task, names)
-    losses = benchmark.objective.losses(means)
-    ends = benchmark.objective.losses(np.nanquantile(losses, [0.0, 1.0 - WORST_ALIKE]))
-    low, high = float(ends.min()), float(ends.max())
-    positive = float(np.nanmin(means)) > 0
-    scale = LogNorm if positive and low * WIDE_RANGE < high else Normalize
-    drawn = axes.pcolormesh(
-        np.linspace(0, 1, len(xs) + 1),
-        np.linspace(0, 1, len(ys) + 1),
-        means,
-        norm=scale(low, high),
-        cmap="viridis" if maximised else "viridis_r",
-        rasterized=True,
-    )
-    best = np.argsort(sample.losses(task), kind="stable")[:CROSSES]
-    jx, jy = (benchmark.space.names.index(name) for name in names)
-    axes.plot(
-        sample.unit[best, jx], sample.unit[best, jy], "X", c="black", mec="white", ms=7, mew=0.8
-    )
-    axes.set_facecolor("#dddddd")
-    for j, vertical in ((jx, False), (jy, True)):
-        _label(axes, benchmark.space.parameters[j], vertical=vertical)
-    axes.set_xlabel(names[0])
-    bar = figure.colorbar(drawn, ax=axes, extend="min" if maximised else "max", aspect=16, pad=0.02)
-    bar.ax.tick_params(labelsize=7)
-    bar.ax.tick_params(which="minor", labelsize=0, labelright=False)
-    bar.ax.set_title(benchmark.objective.name.replace("_", "\n"), fontsize=7)
-
-
-def _label(axes: "Axes", parameter: Parameter, *, vertical: bool) -> None:
-    """Native values along an axis of the unit interval."""
-    places, labels = _ticks(parameter)
-    axis = axes.yaxis if vertical else axes.xaxis
-    axis.set_ticks(places.tolist(), labels)
-    (axes.set_ylim if vertical else axes.set_xlim)(0.0, 1.0)
-    crowded = not vertical and sum(map(len, labels)) > 30
-    axes.tick_params(axis="y" if vertical else "x", labelsize=8, rotation=30 if crowded else 0)
-
-
-def _ticks(parameter: Parameter) -> tuple[FloatArray, list[str]]:
-    """Places in the unit interval and their labels."""
-    from matplotlib.ticker import LogLocator, MaxNLocator
-
-    low, high = parameter.lower, parameter.upper
-    if parameter.choices:
-        step = 1 if parameter.size <= CHOICES else int(np.ceil(parameter.size / LABELS))
-        coded = np.arange(0.0, parameter.size, step)
-        names = [str(parameter.value(code)) for code in coded]
-        return parameter.encode(coded), [
-            name if len(name) < 14 else name[:12] + "…" for name in names
-        ]
-    if parameter.log:
-        short = high < WIDE_RANGE**3 * low
-        locator = LogLocator(subs=(1, 2, 5) if short else (1,), numticks=LABELS)
-    else:
-        locator = MaxNLocator(LABELS - 1, integer=parameter.is_discrete)
-    found = np.asarray(locator.tick_values(low, high))
-    coded = found[(found >= low) & (found <= high)]
-    if len(coded) > LABELS:
-        coded = coded[:: int(np.ceil(len(coded) / LABELS))]
-    return parameter.encode(coded), [f"{value:g}" for value in coded]
-
-
-def _svg(figure: "Figure") -> bytes:
-    """Encode a figure, with neither a date nor random ids."""
-    import matplotlib as mpl
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
-    content = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "hpobench_ordered"}):
-        FigureCanvasSVG(figure).print_svg(content, metadata={"Date": None})
-    return content.getvalue()
+    objective, space = benchmark.objective, benchmark.space
+    x, y = (Dimension.of_parameter(space[name]) for name in names)
+    coded = space.decode(sample.unit)
+    panels = []
+    for task in tasks:
+        _, _, means = table(benchmark, task, (names[0], names[1]))
+        ends = objective.losses(np.array(colour_ends(objective.losses(means))))
+        best = np.argsort(sample.losses(task), kind="stable")[:CROSSES]
+        places = {
+            axis: coded[best, space.names.index(name)]
+            for axis, name in zip("xy", names, strict=True)
+        }
+        panel = Panel(
+            _title(task),
+            x,
+            y,
+            values=cells(means, x, y),
+            value=objective.name,
+            domain=(float(ends.min()), float(ends.max())),
+            maximised=objective.direction is Direction.MAXIMIZE,
+            crosses=pd.DataFrame(places).dropna(),
+        )
+        panels.append(panel)
+    return plotting.landscape([panels])

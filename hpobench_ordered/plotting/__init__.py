@@ -6,7 +6,7 @@ Altair's own methods restyle it. No chart computes a statistic.
 
 from hpobench_ordered.plotting.comparisons import bars, critical_differences, heatmap, wins
 from hpobench_ordered.plotting.curves import attainment, curves, ranks
-from hpobench_ordered.plotting.landscapes import Dimension, Panel, landscape
+from hpobench_ordered.plotting.landscapes import Dimension, Panel, landscape, profiles
 from hpobench_ordered.plotting.points import points
 from hpobench_ordered.plotting.saving import Format, encoded, javascript, save, specification
 
@@ -23,6 +23,7 @@ __all__ = [
     "javascript",
     "landscape",
     "points",
+    "profiles",
     "ranks",
     "save",
     "specification",

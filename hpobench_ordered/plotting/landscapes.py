@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, Value
-from hpobench_ordered.plotting.theme import ON_DARK, ON_LIGHT, TRIALS, configured
+from hpobench_ordered.plotting.theme import ON_DARK, ON_LIGHT, STYLES, TRIALS, configured
 from hpobench_ordered.space.parameters import Parameter
 
 if TYPE_CHECKING:
@@ -22,6 +22,17 @@ WIDE_VALUES = 10.0
 """Objectives whose largest value is so many times the smallest are coloured on a log scale."""
 
 CROSS_SIZE, POINT_SIZE = 70, 24
+CROSS: dict[str, Any] = {
+    "shape": "cross",
+    "angle": 45,
+    "fill": ON_LIGHT,
+    "stroke": ON_DARK,
+    "filled": True,
+    "size": CROSS_SIZE,
+    "opacity": 1,
+    "strokeWidth": 0.9,
+}
+PROFILE = STYLES["simple-ordered"].colour
 MARGIN = 0.04
 """Margin around the range of a hyperparameter, relative to its width."""
 
@@ -191,6 +202,36 @@ def landscape(
     )
 
 
+def profiles(
+    frame: "pd.DataFrame", x: Dimension, *, value: str, size: tuple[float, float] = (190, 150)
+) -> alt.TopLevelMixin:
+    """Draw what a single hyperparameter does, one panel a task, a cross on the best.
+
+    Args:
+        frame: Columns panel, x (coded), value and best (whether it is the best of its panel).
+        x: The hyperparameter.
+        value: What the values are called.
+        size: Width and height of a panel, in pixels.
+    """
+    panels = []
+    names = list(dict.fromkeys(frame["panel"]))
+    across = alt.X("x:Q", scale=x.scale(), axis=x.axis(horizontal=True))
+    up = alt.Y("value:Q", title=value, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
+    for name in names:
+        rows = frame[frame["panel"] == name]
+        line = alt.Chart(rows).mark_line(color=PROFILE, strokeWidth=1.6).encode(x=across, y=up)
+        sign = alt.Chart(rows[rows["best"]]).mark_point(**CROSS).encode(x=across, y=up)
+        heading = alt.TitleParams(name, fontSize=12, anchor="start")
+        panels.append(
+            alt.layer(line, sign).properties(width=size[0], height=size[1], title=heading)
+        )
+    return configured(
+        alt.hconcat(*panels),
+        title=f"{value} by {x.name}",
+        description=f"Curves of {value} by {x.name}: {', '.join(names)}.",
+    )
+
+
 def _panel(panel: Panel, *, size: tuple[float, float], has_bar: bool, has_title: bool) -> Any:
     x_axis, y_axis = panel.x.axis(horizontal=True), panel.y.axis(horizontal=False)
     if not has_title:
@@ -202,14 +243,11 @@ def _panel(panel: Panel, *, size: tuple[float, float], has_bar: bool, has_title:
     y = alt.Y("y:Q", scale=panel.y.scale(margin), axis=y_axis)
     layers: list[Any] = []
     if panel.values is not None:
-        layers.append(_background(panel, x, y, has_bar=has_bar))
+        layers.append(_background(panel, panel.values, x, y, has_bar=has_bar))
     if panel.points is not None and len(panel.points):
         layers.append(_points(panel.points, x, y, panel.colour))
     if panel.crosses is not None and len(panel.crosses):
-        options = {"filled": True, "size": CROSS_SIZE, "opacity": 1, "strokeWidth": 0.9}
-        cross = alt.Chart(panel.crosses[["x", "y"]]).mark_point(
-            shape="cross", angle=45, fill=ON_LIGHT, stroke=ON_DARK, **options
-        )
+        cross = alt.Chart(panel.crosses[["x", "y"]]).mark_point(**CROSS)
         layers.insert(1 if panel.colour else len(layers), cross.encode(x=x, y=y))
     return alt.layer(*layers).properties(
         width=size[0],
@@ -227,18 +265,17 @@ def _background(panel: Panel, x: alt.X, y: alt.Y, *, has_bar: bool) -> Any:
         domain=[low, high],
         scheme="viridis",
         reverse=not panel.maximised,
-        clamp=True,
         nice=False,
     )
     bar = alt.Legend(title=panel.value, gradientLength=110, format="~r", tickCount=4)
-    colour = alt.Color("value:Q", scale=scale, legend=bar if has_bar else None)
-    chart = alt.Chart(panel.values)
-    if panel.values is not None and "x2" in panel.values.columns:
+    colour = alt.Color("shown:Q", scale=scale, legend=bar if has_bar else None)
+    chart = alt.Chart(values.assign(shown=values["value"].clip(low, high)))
+    if "x2" in values.columns:
         tips = [alt.Tooltip("value:Q", title=panel.value, format=".4~g")]
-        cells = chart.mark_rect(stroke=None)
+        cells = chart.mark_rect(stroke=None, aria=False)
         return cells.encode(x=x, x2="x2", y=y, y2="y2", color=colour, tooltip=tips)
     tips = [alt.Tooltip(n, format=".4~g") for n in ("x:Q", "y:Q", "value:Q")]
-    dots = chart.mark_circle(size=POINT_SIZE, opacity=1)
+    dots = chart.mark_circle(size=POINT_SIZE, opacity=1, aria=False)
     return dots.encode(x=x, y=y, color=colour, tooltip=tips)
 
 

@@ -8,6 +8,7 @@ import pytest
 from hpobench_ordered.analysis import Estimate
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.reproduction.checks import ahead, ahead_on_tasks
+from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.figures import (
     Slice,
     View,
@@ -18,7 +19,6 @@ from hpobench_ordered.reproduction.figures import (
     points,
     rank_curves,
 )
-from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Paper, Table
 from hpobench_ordered.reproduction.tables import IMPROVEMENT, REDUCTION, downstream
 

@@ -1,0 +1,52 @@
+from pathlib import Path
+
+import pytest
+
+import hpobench_ordered as hbo
+from hpobench_ordered.errors import ExperimentError, UnknownNameError
+from hpobench_ordered.plotting import Format, encoded
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> hbo.Results:
+    folder: Path = tmp_path_factory.mktemp("store")
+    return hbo.run(
+        benchmarks=["newsvendor", "forrester"],
+        methods=["random-search", "simple-previous-no-bo"],
+        seeds=range(2),
+        protocol=hbo.Ordered(trials=4, tasks=3),
+        folder=folder,
+    )
+
+
+def test_every_chart_of_results_renders(result: hbo.Results) -> None:
+    plot = result.plot
+    charts = [
+        plot.curves(),
+        plot.curves("value", benchmark="newsvendor"),
+        plot.ranks(),
+        plot.heatmap(trial=1),
+        plot.critical_differences(),
+        plot.wins(),
+        plot.attainment("newsvendor@1"),
+        plot.landscape("newsvendor"),
+        plot.landscape("newsvendor", "1", x="price_2", y="price_0", seed=1),
+    ]
+    for chart in charts:
+        assert encoded(chart, [Format.SVG])[Format.SVG].startswith(b"<svg")
+
+
+def test_wrong_names_are_refused_with_the_nearest(result: hbo.Results) -> None:
+    plot = result.plot
+    with pytest.raises(UnknownNameError, match="did you mean 'newsvendor@1'"):
+        plot.landscape("newsvendor@2")
+    with pytest.raises(UnknownNameError, match="task of newsvendor@1 '7'"):
+        plot.landscape("newsvendor", "7")
+    with pytest.raises(UnknownNameError, match="did you mean 'price_1'"):
+        plot.landscape("newsvendor", x="price1")
+    with pytest.raises(ExperimentError, match="name one of the benchmarks"):
+        plot.attainment()
+    with pytest.raises(ExperimentError, match="two hyperparameters"):
+        plot.landscape("forrester")
+    with pytest.raises(ExperimentError, match="with seed 9"):
+        plot.landscape("newsvendor", seed=9)

@@ -1,0 +1,198 @@
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpobench_ordered import plotting
+from hpobench_ordered.analysis.critical_differences import critical_difference
+from hpobench_ordered.analysis.wins import count_wins
+from hpobench_ordered.errors import ExperimentError, UnknownNameError
+from hpobench_ordered.plotting import Dimension, Format, Panel, theme
+from hpobench_ordered.plotting.landscapes import cells
+from hpobench_ordered.plotting.saving import POLICY, encoded, javascript, save, specification
+
+METHODS = ("random-search", "bo", "simple-ordered", "mine.Mine")
+STATISTICS = {
+    "aggregate",
+    "bin",
+    "density",
+    "impute",
+    "joinaggregate",
+    "loess",
+    "quantile",
+    "regression",
+    "stack",
+    "window",
+}
+MEASURES = ("score", "regret", "rank", "value")
+
+
+def curve_frame(methods: tuple[str, ...] = METHODS) -> pd.DataFrame:
+    rows = []
+    for benchmark in ("all", "newsvendor@1", "forrester@1"):
+        for a, method in enumerate(methods):
+            for measure in MEASURES:
+                for trial in range(1, 6):
+                    mean = (a + 1) * 10.0 / trial
+                    row = (benchmark, "", method, measure, trial, mean, 0.9 * mean, 1.1 * mean)
+                    rows.append(row)
+    names = ["benchmark", "task", "method", "measure", "trial", "mean", "low", "high"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def charts() -> Mapping[str, alt.TopLevelMixin]:
+    rng = np.random.default_rng(0)
+    frame = curve_frame()
+    board = frame[(frame["measure"] == "rank") & (frame["trial"] == 5)].assign(rank=frame["mean"])
+    scores = frame[(frame["measure"] == "score") & (frame["trial"] <= 2)]
+    by_task = scores.assign(task=scores["trial"], panel=scores["benchmark"])
+    attained = pd.DataFrame(
+        [(m, t, f, 1 / t + f) for m in METHODS for t in (1, 2, 3) for f in (0.25, 0.5, 0.75)],
+        columns=["method", "trial", "fraction", "level"],
+    )
+    x, y = Dimension("rate", 1e-5, 1.0, log=True), Dimension("tree", 0, 1, choices=("a", "it's"))
+    tried = pd.DataFrame({"x": [0.1, 0.01], "y": [0.0, 1.0], "trial": [1, 2]})
+    means = np.array([[1.0, 2.0, np.nan], [4.0, 5.0, 60.0]])
+    panel = Panel("task 1", x, y, cells(means, x, y), domain=(1.0, 50.0), crosses=tried)
+    points = Panel("bo", x, y, points=tried, colour="#75974F", crosses=tried)
+    shades = Panel("task 2", x, y, cells(means, x, y), domain=(1.0, 50.0), points=tried)
+    profile = pd.DataFrame(
+        {"panel": "task", "x": [0.1, 1.0], "value": [2.0, 1.0], "best": [False, True]}
+    )
+    return {
+        **{measure: plotting.curves(frame, measure=measure) for measure in MEASURES},
+        "one panel": plotting.curves(frame[frame["benchmark"] == "all"]),
+        "ranks": plotting.ranks(frame),
+        "attainment": plotting.attainment(attained),
+        "critical": plotting.critical_differences(
+            critical_difference(rng.normal(size=(10, 4)) + np.arange(4), METHODS)
+        ),
+        "heatmap": plotting.heatmap(board),
+        "wins": plotting.wins(count_wins(rng.normal(size=(4, 3, 2, 5)), METHODS, trial=3)),
+        "bars": plotting.bars(by_task, tops={"all": 30.0}),
+        "points": plotting.points(by_task),
+        "landscape": plotting.landscape([[panel, shades], [points]]),
+        "profiles": plotting.profiles(profile, x, value="loss"),
+    }
+
+
+CHARTS = charts()
+
+
+def values_of(spec: Any, key: str) -> Iterator[Any]:
+    """What stands under a key, anywhere."""
+    if isinstance(spec, dict):
+        for name, value in spec.items():
+            if name == key:
+                yield value
+            if name != "datasets":
+                yield from values_of(value, key)
+    elif isinstance(spec, list):
+        for value in spec:
+            yield from values_of(value, key)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_every_chart_renders_without_complaint(
+    name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    image = encoded(CHARTS[name], [Format.SVG])[Format.SVG].decode()
+    assert image.startswith("<svg") and "NaN" not in image and "undefined" not in image
+    assert not capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_no_chart_computes_a_statistic(name: str) -> None:
+    spec = specification(CHARTS[name])
+    for transforms in values_of(spec, "transform"):
+        for transform in transforms:
+            assert not STATISTICS & transform.keys()
+    assert not list(values_of(spec, "aggregate")) and not list(values_of(spec, "bin"))
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_every_chart_describes_itself(name: str) -> None:
+    spec = specification(CHARTS[name])
+    assert spec["description"].endswith(".")
+    assert spec["title"]
+
+
+def test_marks_show_the_numbers_of_the_frame() -> None:
+    frame = curve_frame()
+    (rows,) = specification(plotting.curves(frame, measure="regret"))["datasets"].values()
+    columns = ["benchmark", "method", "trial", "mean", "low", "high"]
+    expected = frame.loc[frame["measure"] == "regret", columns].reset_index(drop=True)
+    pd.testing.assert_frame_equal(pd.DataFrame(rows)[columns], expected)
+
+
+def test_forty_methods_differ_in_colour_or_dashes_on_both_pages() -> None:
+    names = [*theme.STYLES, *(f"method-{number:02d}" for number in range(29))]
+    looks = theme.styles(names).values()
+    assert len(looks) == 40
+    assert len({(look.colour, look.dashes) for look in looks}) == 40
+    assert len({(look.dark, look.dashes) for look in looks}) == 40
+    assert theme.styles(["bo", "cts"])["cts"] == theme.styles(names)["cts"]
+
+
+def test_forty_methods_are_drawn() -> None:
+    names = tuple(f"method-{number:02d}" for number in range(40))
+    image = encoded(plotting.ranks(curve_frame(names)), [Format.SVG])[Format.SVG].decode()
+    assert all(name in image for name in names)
+
+
+def test_saving_in_every_format(tmp_path: Path) -> None:
+    starts = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF-", "json": b"{", "html": b"<!DOC"}
+    for suffix, start in starts.items():
+        path = save(CHARTS["heatmap"], tmp_path / f"chart.{suffix}")
+        assert path.read_bytes().startswith(start)
+    assert json.loads((tmp_path / "chart.json").read_text())["$schema"].endswith(".json")
+    page = (tmp_path / "chart.html").read_text()
+    assert POLICY in page and "https://cdn" not in page and page.count("</script>") == 2
+    with pytest.raises(UnknownNameError, match="did you mean 'png'"):
+        save(CHARTS["heatmap"], tmp_path / "chart.pngg")
+
+
+def test_same_chart_gives_the_same_bytes() -> None:
+    formats = (Format.SVG, Format.PNG, Format.JSON)
+    first = encoded(charts()["landscape"], formats)
+    assert encoded(charts()["landscape"], formats) == first
+
+
+def test_dark_charts_have_the_colours_of_dark_pages() -> None:
+    light, dark = (json.dumps(specification(CHARTS["ranks"], dark=d)) for d in (False, True))
+    for colour in (theme.INK, theme.PAGE, theme.STYLES["bo"].colour):
+        assert f'"{colour}"' in light and f'"{colour}"' not in dark
+        assert f'"{theme.DARK_COLOURS[colour]}"' in dark
+
+
+def test_the_library_can_stand_in_a_page() -> None:
+    library = javascript()
+    assert "vegaEmbed" in library and "</script" not in library
+    assert len(library) < 1_000_000
+
+
+def test_what_is_not_there_is_refused() -> None:
+    frame = curve_frame()
+    with pytest.raises(UnknownNameError, match="did you mean 'regret'"):
+        plotting.curves(frame, measure="regrets")
+    with pytest.raises(UnknownNameError, match="did you mean 'benchmark'"):
+        plotting.curves(frame, facet="benchmarks")
+    with pytest.raises(UnknownNameError, match="column 'ranks'"):
+        plotting.heatmap(frame, measure="ranks")
+    with pytest.raises(ExperimentError, match="undefined everywhere"):
+        plotting.curves(frame.assign(mean=np.nan))
+
+
+def test_axes_of_hyperparameters() -> None:
+    log = Dimension.of_column("rate", pd.Series([1e-4, 1.0, np.nan]))
+    assert log.log and log.unit(np.array([1e-4, 1e-2, 1.0])) == pytest.approx([0, 0.5, 1])
+    kinds = Dimension.of_column("kind", pd.Series(["b", "a", None]))
+    assert kinds.choices == ("a", "b")
+    coded = kinds.coded(pd.Series(["b", None, "a"]))
+    assert np.array_equal(coded, [1.0, np.nan, 0.0], equal_nan=True)
+    assert kinds.from_unit(kinds.unit(np.array([0.0, 1.0]))) == pytest.approx([0, 1])
