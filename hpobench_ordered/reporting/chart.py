@@ -12,9 +12,6 @@ from hpobench_ordered.plotting.theme import DARK_COLOURS, FAINT, GRID, INK
 
 BAND_OPACITY = 0.13
 
-TITLE = "title of the measure"
-"""Stands for the title of the vertical axis."""
-
 
 def variable(colour: str) -> str:
     """The CSS custom property that stands for a colour of charts on the page."""
@@ -54,8 +51,9 @@ def interactive_specification() -> dict[str, Any]:
     )  # fmt: skip
     spec = vl_convert.vegalite_to_vega(chart.to_dict())
     # Vega-Lite has no titles that change.
-    text = json.dumps(spec).replace(f'"{TITLE}"', '{"signal": "title"}')
-    themed: dict[str, Any] = json.loads(follow_theme(text))
+    axis = next(a for a in spec["axes"] if a["scale"] == "y" and not a["grid"])
+    axis["title"] = {"signal": "title"}
+    themed: dict[str, Any] = json.loads(follow_theme(json.dumps(spec)))
     return themed
 
 
@@ -69,7 +67,7 @@ def _layers() -> alt.LayerChart:
     )
     y = alt.Y(
         "mean:Q",
-        title=TITLE,
+        title=None,
         scale=alt.Scale(zero=False, domainMax=alt.ExprRef("most")),
     )
     base = alt.Chart(alt.NamedData("curves")).encode(x=x, detail="method:N")

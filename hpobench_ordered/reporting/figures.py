@@ -15,14 +15,19 @@ from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.together import Together, Unit, differences_of
 from hpobench_ordered.analysis.verdict import FEWEST, TESTS
 from hpobench_ordered.plotting import Format, critical_differences, curves, encoded, heatmap
+from hpobench_ordered.plotting.landscapes import landscape
 from hpobench_ordered.plotting.theme import drawing_order
 from hpobench_ordered.reporting.chart import follow_theme
 from hpobench_ordered.reporting.formats import csv_bytes, slug
+from hpobench_ordered.reporting.landscapes import chosen_benchmarks, panels
 
 if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
     from markupsafe import Markup
+
+    from hpobench_ordered.reporting.landscapes import Configurations
+    from hpobench_ordered.reporting.write import ReportInput
 
 MOST = 10
 """So many methods have curves in figures; the interactive chart has all of them."""
@@ -33,6 +38,9 @@ MOST_BANDS = 4
 DOTS_PER_INCH = 200.0
 ENDINGS = ("png", "svg", "pdf", "csv")
 SIZE = re.compile(r'<svg[^>]*? width="([0-9.]+)')
+PARTS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
+"""What names single marks, which is of no use in a picture with a name and a table beside it."""
+
 IDS = re.compile(r'(id="|url\(#|href="#)(clip|gradient)')
 
 
@@ -72,7 +80,7 @@ class Figure:
         from markupsafe import Markup, escape
 
         # All figures of a page share the names of what they refer to.
-        text = IDS.sub(rf"\1{self.stem}-\2", follow_theme(self.svg))
+        text = IDS.sub(rf"\1{self.stem}-\2", follow_theme(PARTS.sub("", self.svg)))
         label = f'<svg role="img" aria-label="{escape(self.title)}" '
         return Markup(text.replace("<svg ", label, 1))
 
@@ -89,15 +97,21 @@ class Figure:
         }
 
 
-Described = tuple[str, str, str, list[Figure]]
+Described = tuple[str, str, list[Figure]]
 
 
 def sections_of(
-    scored: Sequence[BenchmarkScores], means: "pd.DataFrame", board: "pd.DataFrame"
+    content: "ReportInput",
+    runs: "pd.DataFrame",
+    scored: Sequence[BenchmarkScores],
+    means: "pd.DataFrame",
+    board: "pd.DataFrame",
 ) -> Iterator[Described]:
-    """The sections of the page with figures: id, title, lead and figures of each.
+    """The sections of the page with figures: id, title and figures of each.
 
     Args:
+        content: What the report is made of.
+        runs: One row a planned run, as `Overview.runs`.
         scored: Scores by benchmark.
         means: Their curves, as `analysis.curve_frames.curves` gives.
         board: As `analysis.leaderboard.leaderboard` gives.
@@ -112,9 +126,14 @@ def sections_of(
         ],
         ("curves", "Curves by benchmark"): [_curves(means, group, best) for group in groups],
         ("attainment", "What runs attain"): [_attainment(group, best) for group in groups],
+        ("landscapes", "Landscapes"): [
+            _landscapes(content.configurations, runs, group, best[group.protocol])
+            for group in groups[:1]
+            if content.configurations is not None
+        ],
     }
     for (name, title), figures in found.items():
-        yield name, title, "", [figure for figure in figures if figure is not None]
+        yield name, title, [figure for figure in figures if figure is not None]
 
 
 def _best(board: "pd.DataFrame", group: Together) -> list[str]:
@@ -208,6 +227,33 @@ def _attainment(group: Together, best: Mapping[str, Sequence[str]]) -> Figure | 
         stem="attainment",
         caption="What the best quarter, half (the line) and three quarters of the runs attain on "
         "all tasks.",
+    )
+
+
+def _landscapes(
+    configurations: "Configurations", runs: "pd.DataFrame", group: Together, best: Sequence[str]
+) -> Figure | None:
+    import pandas as pd
+
+    ranked = [method for method in best if method in group.methods]
+    if not ranked:
+        return None
+    rows = [
+        panels(item, runs, configurations, ranked) for item in chosen_benchmarks(group.items)
+    ]
+    rows = [row for row in rows if row]
+    if not rows:
+        return None
+    title = _title("Landscapes", group)
+    frames = [panel.values.assign(panel=panel.title) for row in rows for panel in row]
+    return Figure(
+        slug(f"landscapes {group.protocol}"),
+        title,
+        "Best value evaluated in each cell of the two hyperparameters that explain most of the "
+        f"losses; bright is good, the cross is the best. Points are what {ranked[0]} evaluated in "
+        "one run, darker with the trial.",
+        landscape(rows, title=title),
+        pd.concat(frames, ignore_index=True),
     )
 
 

@@ -68,14 +68,12 @@ class Section:
     Attributes:
         id: Its id on the page.
         title: Its heading.
-        lead: What it shows; empty where the captions say so.
         figures: Its figures.
         tables: Its tables.
     """
 
     id: str
     title: str
-    lead: str = ""
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = ()
 
@@ -100,8 +98,8 @@ def page_files(
     boards = list(leaderboard_tables(board))
     agreement = agreement_table(board)
     sections = [
-        Section(id, title, lead, figures)
-        for id, title, lead, figures in sections_of(scored, means, board)
+        Section(name, title, figures)
+        for name, title, figures in sections_of(content, runs, scored, means, board)
     ]
     others = [
         Section("speedups", "Speed-ups", tables=list(speedup_tables(scored))),

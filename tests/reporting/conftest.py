@@ -1,61 +1,14 @@
-from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
+from reporting_support import GROUP, HOSTILE, OTHER, known_runs, made_up_trials
 
-from hpobench_ordered.analysis.scoring import runs_of
 from hpobench_ordered.experiment.failures import Failure, Reason
 from hpobench_ordered.experiment.overview import Overview
 from hpobench_ordered.reporting import Report, ReportInput, write_report
-
-ORDERED = "ordered(trials=6, tasks=None)"
-OTHER = "leave-one-out(trials=4)"
-HOSTILE = 'a_b & 5% </script><img src=x onerror="alert(1)"> \u2028ü|'
-"""Name of a method, as nobody should choose it."""
-
-METHODS = ("random-search", "bo", HOSTILE, "cts")
-EFFECTS = (0.4, 0.2, 0.1, 0.0)
-GROUP = ["benchmark", "surrogate", "protocol", "method", "seed"]
-
-
-def made_up_trials(
-    benchmark: str,
-    *,
-    protocol: str = ORDERED,
-    trials: int = 6,
-    entropy: int = 0,
-    methods: Sequence[str] = METHODS,
-    tasks: int = 3,
-    seeds: int = 4,
-) -> pd.DataFrame:
-    """Trials of random losses; a method is better by its place among the methods."""
-    index = pd.MultiIndex.from_product(
-        [methods, range(seeds), range(tasks), range(1, trials + 1)],
-        names=["method", "seed", "task", "trial"],
-    )
-    frame = pd.DataFrame(index=index).reset_index()
-    loss = np.random.default_rng(entropy).random(len(frame))
-    effects = np.linspace(0.4, 0.0, len(methods)) if len(methods) != len(EFFECTS) else EFFECTS
-    loss += frame["method"].map(dict(zip(methods, effects, strict=True)))
-    return frame.assign(
-        benchmark=benchmark,
-        surrogate="forest",
-        protocol=protocol,
-        task_name=frame["task"].map("<i>{}</i>".format),
-        loss=loss,
-        value=-loss,
-        regret=loss + 0.5,
-        fallbacks=0,
-    )
-
-
-def known_runs(trials: pd.DataFrame) -> pd.DataFrame:
-    """The runs of some trials, as an overview has them."""
-    runs = runs_of(trials)
-    return runs.assign(key=[f"key-{n}" for n in range(len(runs))], method_version="1")
 
 
 @pytest.fixture(scope="session")
@@ -98,8 +51,8 @@ def page_input() -> ReportInput:
     )
 
 
-def _failure(run: "dict[str, object]") -> Failure:
-    what = {
+def _failure(run: dict[str, Any]) -> Failure:
+    what: dict[str, Any] = {
         "reason": Reason.RAISED,
         "message": "<b onclick=alert(2)>bad</b>",
         "task": "<u>1</u>",

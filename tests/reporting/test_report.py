@@ -1,1 +1,188 @@
 """The files of a report, and the numbers and texts of its page."""
+
+import base64
+import gzip
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from reporting_support import HOSTILE, ORDERED, made_up_trials
+
+from hpobench_ordered.analysis.leaderboard import leaderboard
+from hpobench_ordered.analysis.scoring import score_benchmarks
+from hpobench_ordered.analysis.verdict import verdicts
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.reporting import Report, ReportInput, write_report
+from hpobench_ordered.reporting.formats import Table, duration, latex, markdown
+
+
+def page_of(report: Report) -> str:
+    return report.page.read_text(encoding="utf-8")
+
+
+def unpacked(page: str, name: str) -> Any:
+    text = re.search(f'id="{name}">([^<]*)<', page)
+    assert text is not None
+    return json.loads(gzip.decompress(base64.b64decode(text.group(1))))
+
+
+def test_the_files(page_report: Report) -> None:
+    folder = page_report.page.parent
+    names = {path.relative_to(folder).as_posix() for path in page_report.files}
+    assert names >= {"report.html", "summary.md", "means.csv", "scores.csv"}
+    assert names >= {f"tables/leaderboard.{ending}" for ending in ("csv", "md", "tex")}
+    assert "tables/failures.csv" in names
+    figures = {name.rpartition(".")[0] for name in names if name.startswith("figures/")}
+    for kind in ("heatmap", "differences-tasks", "curves", "attainment"):
+        assert any(name.startswith(f"figures/{kind}-ordered") for name in figures)
+    for name in figures:
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (folder / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+        assert (folder / f"{name}.svg").read_bytes().startswith(b"<svg")
+        assert len(pd.read_csv(folder / f"{name}.csv")) > 2
+    linked = set(re.findall(r'href="((?:figures|tables)/[^"]+)"', page_of(page_report)))
+    assert linked <= names
+
+
+def test_the_page_shows_what_analysis_computes(page_report: Report) -> None:
+    page = page_of(page_report)
+    for verdict in verdicts(page_report.benchmarks):
+        assert html.escape(verdict.sentence, quote=True).replace("&#x27;", "&#39;") in page
+    data = unpacked(page, "data")
+    (protocol, other) = data["protocols"]
+    assert [entry["label"] for entry in protocol["entries"]] == [
+        "all 3 benchmarks",
+        "suite othpo (2 benchmarks)",
+        "newsvendor@1 (forest)",
+        "own@1 (forest)",
+        "xgboost-mnist@1 (forest)",
+    ]
+    assert [entry["trials"] for entry in other["entries"]] == [4]
+    for trial in (1, 6):
+        board = leaderboard(page_report.benchmarks, trial=trial)
+        board = board[board["protocol"] == ORDERED]
+        for entry, name in ((0, "all"), (2, "newsvendor@1"), (4, "xgboost-mnist@1")):
+            shown = protocol["entries"][entry]
+            for row in board[board["benchmark"] == name].to_dict("records"):
+                place = protocol["methods"].index(row["method"])
+                for measure in ("score", "regret", "rank"):
+                    ends = [rows[place] for rows in shown["measures"][measure]]
+                    expected = [row[f"{measure}{end}"] for end in ("", "_low", "_high")]
+                    if ends[0] is None:
+                        assert np.isnan(expected[0])
+                    else:
+                        found = [end[trial - 1] for end in ends]
+                        assert found == pytest.approx(expected, rel=1e-4)
+                wins = shown["wins"][place]
+                if wins is not None:
+                    assert wins[trial - 1] == [row["wins"], row["ties"], row["losses"]]
+                others = shown["others"]["failed"][place]["text"]
+                assert others == f"{row['failed']} of {row['runs']}"
+
+
+def test_curves_of_tasks(page_report: Report) -> None:
+    tasks = unpacked(page_of(page_report), "tasks")[0][2]
+    (item,) = (
+        one
+        for one in page_report.benchmarks
+        if one.benchmark == "newsvendor@1" and one.protocol == ORDERED
+    )
+    assert len(tasks) == 3
+    for measure in ("regret", "rank", "value"):
+        for t, task in enumerate(tasks):
+            found = np.array(task[measure][0][0])
+            expected = item.measures[measure].mean[0, t]
+            np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
+def test_text_from_results_stays_text(page_report: Report) -> None:
+    page = page_of(page_report)
+    for mark in ("<img", "<b ", "<u>", "<s>", "<em>", "<i>", "</pre><script", "\u2028<"):
+        assert mark not in page.partition("<body>")[2].partition('id="data"')[0]
+    assert page.count("</script>") == 4
+    assert HOSTILE in unpacked(page, "data")["protocols"][0]["methods"]
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+    assert policy is not None
+    assert "unsafe-eval" not in policy.group(1)
+    assert "http" not in policy.group(1)
+    summary = (page_report.page.parent / "summary.md").read_text(encoding="utf-8")
+    assert "<img" not in summary
+
+
+def test_failures_and_provenance_are_told(page_report: Report) -> None:
+    page = page_of(page_report)
+    assert "Not finished, of 64 runs: 1 failed, 3 missing." in page
+    assert "2 runs of other versions of a method are there and count nowhere." in page
+    assert html.escape("<b onclick=alert(2)>bad</b>") in page
+    assert "Linux-6.18.44" in page
+    assert "&lt;em&gt;rough&lt;/em&gt; near the edge" in page
+
+
+def test_means_and_scores_as_csv(page_report: Report) -> None:
+    folder = page_report.page.parent
+    scores = pd.read_csv(folder / "scores.csv")
+    item = page_report.benchmarks[0]
+    chosen = scores[
+        (scores["benchmark"] == item.benchmark) & (scores["protocol"] == item.protocol)
+    ]
+    assert len(chosen) == len(item.methods) * len(item.tasks) * item.last_trial
+    np.testing.assert_allclose(chosen["rank"], item.measures["rank"].mean.ravel())
+    means = pd.read_csv(folder / "means.csv")
+    assert set(means["measure"]) == {"score", "regret", "rank", "value"}
+
+
+def test_the_same_results_give_the_same_files(page_input: ReportInput, tmp_path: Path) -> None:
+    trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
+    reports = [write_report(ReportInput(trials), tmp_path / name) for name in "ab"]
+    for first, second in zip(*(report.files for report in reports), strict=True):
+        assert first.read_bytes() == second.read_bytes(), first.name
+
+
+def test_several_surrogates_are_compared(tmp_path: Path) -> None:
+    trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
+    both = pd.concat([trials, trials.assign(surrogate="nearest")])
+    page = page_of(write_report(ReportInput(both), tmp_path))
+    assert "Methods by mean rank on every surrogate" in page
+    assert "newsvendor@1 (nearest)" in page
+
+
+def test_one_method_alone(tmp_path: Path) -> None:
+    trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
+    report = write_report(ReportInput(trials[trials["method"] == "bo"]), tmp_path)
+    assert "There is nothing to compare." in page_of(report)
+
+
+def test_nothing_to_score_and_nothing_at_all(tmp_path: Path) -> None:
+    trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
+    with pytest.raises(ExperimentError, match="no runs"):
+        write_report(ReportInput(trials[:0]), tmp_path / "report")
+    assert not (tmp_path / "report").exists()
+
+
+def test_without_random_search_there_are_no_scores_but_all_else(tmp_path: Path) -> None:
+    trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
+    trials = trials[trials["method"] != "random-search"]
+    data = unpacked(page_of(write_report(ReportInput(trials), tmp_path)), "data")
+    entry = data["protocols"][0]["entries"][0]
+    assert set(entry["measures"]) == {"regret", "rank", "value"}
+    assert any("The score is not available" in note for note in entry["notes"])
+    assert score_benchmarks(trials)[0][0].seeds == 4
+
+
+def test_tables_hold_any_text() -> None:
+    table = Table("x", "a & b", ("m|n", "p"), [("50 % <i>_", "\u22121 \u00b1 2")], 1, pd.DataFrame())
+    assert r"| 50 % \<i\>\_ |" in markdown(table)
+    assert r"50 \% \textless{}i\textgreater{}\_ & $-$1 $\pm$ 2 \\" in latex(table)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(4.1e-7, "0.41 µs"), (0.0021, "2.1 ms"), (99, "99 s"), (600, "10 min"), (9000, "2.5 h")],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

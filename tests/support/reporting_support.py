@@ -1,0 +1,54 @@
+"""Made-up results for tests of reports."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from hpobench_ordered.analysis.scoring import runs_of
+
+ORDERED = "ordered(trials=6, tasks=None)"
+OTHER = "leave-one-out(trials=4)"
+HOSTILE = 'a_b & 5% </script><img src=x onerror="alert(1)"> \u2028ü|'
+"""Name of a method, as nobody should choose it."""
+
+METHODS = ("random-search", "bo", HOSTILE, "cts")
+EFFECTS = (0.4, 0.2, 0.1, 0.0)
+GROUP = ["benchmark", "surrogate", "protocol", "method", "seed"]
+
+
+def made_up_trials(
+    benchmark: str,
+    *,
+    protocol: str = ORDERED,
+    trials: int = 6,
+    entropy: int = 0,
+    methods: Sequence[str] = METHODS,
+    tasks: int = 3,
+    seeds: int = 4,
+) -> pd.DataFrame:
+    """Trials of random losses; a method is better by its place among the methods."""
+    index = pd.MultiIndex.from_product(
+        [methods, range(seeds), range(tasks), range(1, trials + 1)],
+        names=["method", "seed", "task", "trial"],
+    )
+    frame = pd.DataFrame(index=index).reset_index()
+    loss = np.random.default_rng(entropy).random(len(frame))
+    effects = EFFECTS if len(methods) == len(EFFECTS) else np.linspace(0.4, 0.0, len(methods))
+    loss += frame["method"].map(dict(zip(methods, effects, strict=True)))
+    return frame.assign(
+        benchmark=benchmark,
+        surrogate="forest",
+        protocol=protocol,
+        task_name=frame["task"].map("<i>{}</i>".format),
+        loss=loss,
+        value=-loss,
+        regret=loss + 0.5,
+        fallbacks=0,
+    )
+
+
+def known_runs(trials: pd.DataFrame) -> pd.DataFrame:
+    """The runs of some trials, as an overview has them."""
+    runs = runs_of(trials)
+    return runs.assign(key=[f"key-{n}" for n in range(len(runs))], method_version="1")
