@@ -124,7 +124,7 @@ def _diagram(
     colour = alt.Color("method:N", scale=looks["color"], legend=None)
     shape = alt.Shape("method:N", scale=looks["shape"], legend=None)
     top = alt.Y("zero:Q", scale=alt.Scale(domain=y_domain, nice=False), axis=None)
-    point = {"filled": True, "size": 50, "opacity": 1}
+    point: dict[str, Any] = {"filled": True, "size": 50, "opacity": 1}
     layers: list[Any] = [
         base.mark_rule(color=FAINT).encode(x=x, y=top, y2="y:Q"),
         base.mark_rule(color=FAINT).encode(x=x, x2="end:Q", y=y),
