@@ -59,7 +59,12 @@ def interactive_specification() -> dict[str, Any]:
 
 def _layers() -> alt.LayerChart:
     hovered = alt.param(name="hovered", value=None)
-    x = alt.X("trial:Q", title="trial", scale=alt.Scale(nice=False, zero=False), axis=alt.Axis(tickMinStep=1))
+    x = alt.X(
+        "trial:Q",
+        title="trial",
+        scale=alt.Scale(nice=False, zero=False),
+        axis=alt.Axis(tickMinStep=1),
+    )
     y = alt.Y(
         "mean:Q",
         title=None,

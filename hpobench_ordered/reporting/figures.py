@@ -238,9 +238,7 @@ def _landscapes(
     ranked = [method for method in best if method in group.methods]
     if not ranked:
         return None
-    rows = [
-        panels(item, runs, configurations, ranked) for item in chosen_benchmarks(group.items)
-    ]
+    rows = [panels(item, runs, configurations, ranked) for item in chosen_benchmarks(group.items)]
     rows = [row for row in rows if row]
     if not rows:
         return None

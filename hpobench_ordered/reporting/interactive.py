@@ -91,7 +91,9 @@ COLUMNS = (
         "Pairs of runs with the same seed on the same task, against every other method.",
     ),
     Column("failed", "Failed", "Failed runs, of all that were planned."),
-    Column("seconds", "Time per suggestion", "Time inside the method for one suggestion, the mean."),
+    Column(
+        "seconds", "Time per suggestion", "Time inside the method for one suggestion, the mean."
+    ),
 )
 
 
@@ -120,9 +122,7 @@ def interactive(
         means: Their curves without those of tasks, as `analysis.curve_frames.curves` gives.
     """
     labels = ["protocol", "benchmark", "surrogate", "measure"]
-    by_label = {
-        tuple(map(str, name)): part for name, part in means.groupby(labels, observed=True)
-    }
+    by_label = {tuple(map(str, name)): part for name, part in means.groupby(labels, observed=True)}
     made = [_protocol(name, items, by_label) for name, items in by_protocol(scored).items()]
     data = {
         "protocols": [protocol for protocol, _ in made],
@@ -158,7 +158,9 @@ def _cell(column: Column, protocol: Any, entry: Any, a: int) -> Mapping[str, Any
         return {"order": ends[0], "text": texts[0], "small": " to ".join(filter(None, texts[1:]))}
     if column.key == "wins":
         counts = entry["wins"][a]
-        return {**NO_CELL, "text": "\u2009/\u2009".join(map(str, counts[-1]))} if counts else NO_CELL
+        return (
+            {**NO_CELL, "text": "\u2009/\u2009".join(map(str, counts[-1]))} if counts else NO_CELL
+        )
     if column.key == "method":
         return {"order": protocol["methods"][a], "text": protocol["methods"][a], "small": ""}
     cell: Mapping[str, Any] = entry["others"][column.key][a]
@@ -257,9 +259,7 @@ def _entry(
     curves: Mapping[str, _Curves],
 ) -> dict[str, Any]:
     trials = min(item.last_trial for item in items)
-    runs = [
-        [item.runs[method] for item in items if method in item.runs] for method in methods
-    ]
+    runs = [[item.runs[method] for item in items if method in item.runs] for method in methods]
     return {
         "group": group,
         "label": label,

@@ -79,9 +79,7 @@ def panels(
     axes = _axes(evaluations, list(tasks))
     if axes is None:
         return []
-    leader = evaluations[
-        (evaluations["method"] == methods[0]) & (evaluations["seed"] == seeds[0])
-    ]
+    leader = evaluations[(evaluations["method"] == methods[0]) & (evaluations["seed"] == seeds[0])]
     return [
         _panel(item, name, evaluations[evaluations["task"] == task], leader, task, axes)
         for task, name in tasks.items()

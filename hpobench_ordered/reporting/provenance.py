@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered.analysis.labels import protocol_label, ranges
-from hpobench_ordered.reporting.formats import Table, duration
 from hpobench_ordered.analysis.scoring import GROUP
 from hpobench_ordered.plotting.theme import drawing_order
+from hpobench_ordered.reporting.formats import Table, duration
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,8 +123,17 @@ def timing_table(timings: "pd.DataFrame") -> Table:
 def unfinished_table(runs: "pd.DataFrame") -> Table | None:
     """What became of the runs of every method and benchmark that are not all finished."""
     labels = [*GROUP, "method"]
-    counts = runs.assign(state=runs["state"].astype(str)).groupby(labels, observed=True)["state"].value_counts()
-    table = counts.unstack("state", fill_value=0).reindex(columns=STATES, fill_value=0).reset_index().rename_axis(columns=None)
+    counts = (
+        runs.assign(state=runs["state"].astype(str))
+        .groupby(labels, observed=True)["state"]
+        .value_counts()
+    )
+    table = (
+        counts.unstack("state", fill_value=0)
+        .reindex(columns=STATES, fill_value=0)
+        .reset_index()
+        .rename_axis(columns=None)
+    )
     planned = table[list(STATES)].sum(axis=1)
     table = table[(table["done"] < planned) & (planned > 0)]
     if not len(table):

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from hpobench_ordered.experiment.overview import Overview
 
 
-
 @dataclass(frozen=True)
 class ReportInput:
     """What a report is made of.

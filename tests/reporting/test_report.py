@@ -127,9 +127,7 @@ def test_means_and_scores_as_csv(page_report: Report) -> None:
     folder = page_report.page.parent
     scores = pd.read_csv(folder / "scores.csv")
     item = page_report.benchmarks[0]
-    chosen = scores[
-        (scores["benchmark"] == item.benchmark) & (scores["protocol"] == item.protocol)
-    ]
+    chosen = scores[(scores["benchmark"] == item.benchmark) & (scores["protocol"] == item.protocol)]
     assert len(chosen) == len(item.methods) * len(item.tasks) * item.last_trial
     np.testing.assert_allclose(chosen["rank"], item.measures["rank"].mean.ravel())
     means = pd.read_csv(folder / "means.csv")
@@ -175,7 +173,9 @@ def test_without_random_search_there_are_no_scores_but_all_else(tmp_path: Path) 
 
 
 def test_tables_hold_any_text() -> None:
-    table = Table("x", "a & b", ("m|n", "p"), [("50 % <i>_", "\u22121 \u00b1 2")], 1, pd.DataFrame())
+    table = Table(
+        "x", "a & b", ("m|n", "p"), [("50 % <i>_", "\u22121 \u00b1 2")], 1, pd.DataFrame()
+    )
     assert r"| 50 % \<i\>\_ |" in markdown(table)
     assert r"50 \% \textless{}i\textgreater{}\_ & $-$1 $\pm$ 2 \\" in latex(table)
 
