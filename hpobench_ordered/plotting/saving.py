@@ -69,6 +69,10 @@ def specification(chart: alt.TopLevelMixin, *, dark: bool = False) -> dict[str, 
     """
     with alt.data_transformers.enable("default", max_rows=None, consolidate_datasets=True):
         spec: dict[str, Any] = chart.to_dict()
+    # Vega's parser of expressions, which names stand in, takes these for ends of lines.
+    text = json.dumps(spec)
+    if "\\u2028" in text or "\\u2029" in text:
+        spec = json.loads(text.replace("\\u2028", " ").replace("\\u2029", " "))
     return darkened(spec) if dark else spec
 
 

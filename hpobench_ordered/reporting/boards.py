@@ -9,6 +9,7 @@ from hpobench_ordered.analysis.labels import protocol_label
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.speedup import geometric_mean
+from hpobench_ordered.analysis.surrogate_agreement import surrogate_agreement
 from hpobench_ordered.analysis.together import (
     Together,
     Unit,
@@ -74,30 +75,30 @@ def _measured(row: "dict[str, object]", measure: str) -> str:
     return texts[0] if np.isnan(ends[1]) else f"{texts[0]} ({texts[1]} to {texts[2]})"
 
 
-def agreement_table(board: "pd.DataFrame") -> Table | None:
+def agreement_table(scored: Sequence[BenchmarkScores]) -> Table | None:
     """The order of methods on each surrogate of benchmarks that were run on several."""
-    ranked = board[(board["benchmark"] != ALL) & board["rank"].notna()]
-    labels = ["protocol", "benchmark"]
-    several = ranked.groupby(labels, observed=True)["surrogate"].transform("nunique") > 1
-    chosen = ranked[several]
-    if not len(chosen):
+    frame = surrogate_agreement(scored)
+    if not len(frame):
         return None
     rows = []
-    for (protocol, benchmark, surrogate), part in chosen.groupby(
-        [*labels, "surrogate"], sort=False, observed=True
+    for (protocol, benchmark, surrogate), part in frame.groupby(
+        ["protocol", "benchmark", "surrogate"], sort=False, observed=True
     ):
-        ordered = part.sort_values("rank", kind="stable")
+        ordered = part.sort_values("place")
         ranks = zip(ordered["method"], ordered["rank"], strict=True)
         order = ", ".join(f"{method} {rank:.2f}" for method, rank in ranks)
-        rows.append((f"{benchmark}, {protocol_label(str(protocol))}", str(surrogate), order))
+        alike = "yes" if part["is_same"].all() else "no"
+        what = f"{benchmark}, {protocol_label(str(protocol))}"
+        rows.append((what, alike, str(surrogate), order))
     return Table(
         stem="surrogates",
-        caption="Methods by mean rank on every surrogate of the same benchmark, best first.",
-        header=("benchmark", "surrogate", "methods with their mean ranks"),
+        caption="Methods by mean rank on every surrogate of the same benchmark, best first, and "
+        "whether their order is the same on all of them.",
+        header=("benchmark", "same order", "surrogate", "methods with their mean ranks"),
         rows=rows,
-        text_columns=3,
-        wrapped=(2,),
-        data=chosen[[*labels, "surrogate", "method", "rank"]],
+        text_columns=4,
+        wrapped=(3,),
+        data=frame,
     )
 
 

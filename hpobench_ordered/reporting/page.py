@@ -96,7 +96,7 @@ def page_files(
     means = curves(scored, tasks=False)
     board = leaderboard(scored)
     boards = list(leaderboard_tables(board))
-    agreement = agreement_table(board)
+    agreement = agreement_table(scored)
     sections = [
         Section(name, title, figures)
         for name, title, figures in sections_of(content, runs, scored, means, board)

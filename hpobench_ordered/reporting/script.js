@@ -213,6 +213,7 @@
     fit();
     await renderChart();
     root.dataset.ready = "true";
+    performance.mark("ready");
   };
 
   /* The curve and the trial nearest to the pointer. */
