@@ -13,7 +13,7 @@ from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.overview import Overview, State, overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT, Settings, run_cells
 from hpobench_ordered.experiment.plan import Cell, Shard, grid, plan
-from hpobench_ordered.experiment.scored import scored
+from hpobench_ordered.experiment.scored import known_limits, scored
 from hpobench_ordered.experiment.session import describe_session
 from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.protocols import Ordered, Protocol
@@ -268,6 +268,7 @@ def report(results: Results | str | Path, folder: str | Path | None = None) -> "
         overview=found,
         timings=timings[timings["key"].isin(done)],
         configurations=store.configurations,
+        limits=known_limits(found.runs),
     )
     return write_report(given, Path(folder or store.folder / "report"))
 

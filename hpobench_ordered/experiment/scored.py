@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.analysis.scoring import BenchmarkScores, score_benchmarks
+from hpobench_ordered.bundle import read_card
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.overview import Overview, State
 from hpobench_ordered.experiment.store import Store
@@ -66,3 +67,21 @@ def _option(benchmark: str, surrogate: str) -> "SurrogateOption | None":
         return benchmark_spec(benchmark).option(surrogate)
     except HPOBenchOrderedError:
         return None
+
+
+def known_limits(runs: "pd.DataFrame") -> dict[str, tuple[str, ...]]:
+    """Known limits of the surrogates, as their cards give them, by benchmark.
+
+    Args:
+        runs: One row a run, as `Overview.runs`.
+    """
+    limits = {}
+    for benchmark in dict.fromkeys(map(str, runs["benchmark"])):
+        try:
+            artifact = benchmark_spec(benchmark).artifact
+            texts = () if artifact is None else read_card(artifact).limits
+        except HPOBenchOrderedError:  # a benchmark that is not there any more
+            continue
+        if texts:
+            limits[benchmark] = texts
+    return limits

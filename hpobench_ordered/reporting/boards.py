@@ -1,10 +1,11 @@
 """Tables of the leaderboard and of comparisons, as files and for the page."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.analysis.labels import protocol_label
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
@@ -157,14 +158,14 @@ def pair_frames(scored: Sequence[BenchmarkScores]) -> dict[str, "pd.DataFrame"]:
         for unit in Unit:
             test = significance_of(together, unit=unit)
             if test is not None:
-                matrices = {"p": test.p_values, "p_holm": test.adjusted}
-                pairs = _pairs(together.methods, matrices)
+                p_values = {"p": test.p_values, "p_holm": test.adjusted}
+                pairs = _pairs(together.methods, p_values)
                 tests.append(pairs.assign(over=unit.value, samples=test.samples, **labels))
     frames = {"wins": wins, "significance": tests}
     return {name: pd.concat(parts) for name, parts in frames.items() if parts}
 
 
-def _pairs(methods: Sequence[str], matrices: "dict[str, np.ndarray]") -> "pd.DataFrame":  # type: ignore[type-arg]
+def _pairs(methods: Sequence[str], matrices: Mapping[str, FloatArray | IntArray]) -> "pd.DataFrame":
     """Matrices as a table with a row for each pair of different methods."""
     import pandas as pd
 

@@ -57,7 +57,7 @@ def interactive_specification() -> dict[str, Any]:
     return themed
 
 
-def _layers() -> alt.LayerChart:
+def _layers() -> Any:
     hovered = alt.param(name="hovered", value=None)
     x = alt.X(
         "trial:Q",

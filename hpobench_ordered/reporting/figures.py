@@ -119,7 +119,7 @@ def sections_of(
     groups = [Together.of(items) for items in by_protocol(scored).values()]
     compared = [group for group in groups if len(group.methods) > 1]
     best = {group.protocol: _best(board, group) for group in groups}
-    found = {
+    found: dict[tuple[str, str], list[Figure | None]] = {
         ("heatmap", "Methods by benchmark"): [_heat_map(board, group) for group in compared],
         ("differences", "Critical differences"): [
             figure for group in compared for figure in _differences(group)
@@ -243,7 +243,11 @@ def _landscapes(
     if not rows:
         return None
     title = _title("Landscapes", group)
-    frames = [panel.values.assign(panel=panel.title) for row in rows for panel in row]
+    frames = [panel.values.assign(panel=panel.title)
+        for row in rows
+        for panel in row
+        if panel.values is not None
+    ]
     return Figure(
         slug(f"landscapes {group.protocol}"),
         title,

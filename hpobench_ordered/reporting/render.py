@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
@@ -79,7 +80,7 @@ def _library() -> str:
     """Vega and what embeds it; bundling takes seconds, so that a copy stays in the cache."""
     import vl_convert
 
-    versions = (vl_convert.__version__, vl_convert.get_vega_version())
+    versions = (version("vl-convert-python"), vl_convert.get_vega_version())
     path = cache_folder() / f"vega-{'-'.join(versions)}.js"
     try:
         return path.read_text(encoding="utf-8")

@@ -25,7 +25,7 @@ class ReportInput:
         timings: One row a run, as `Store.timings` gives; default: no times are shown.
         configurations: Gives the configurations of runs of one benchmark by their keys, as
             `Store.configurations`; default: no landscapes are drawn.
-        limits: Known limits of the surrogates, by benchmark with its surrogate.
+        limits: Known limits of the surrogates, by benchmark.
     """
 
     trials: "pd.DataFrame"

@@ -122,7 +122,13 @@ def test_nothing_is_requested_and_nothing_goes_wrong(driver: Any, browser: Brows
     for kind in ("browser", "performance"):
         driver.get_log(kind)  # of what was before
     browser.open()
-    for selector, value in (("#measure", "Mean rank"), ("#task", "<i>1</i>"), ("#trial", "2")):
+    for selector, value in (
+        ("#benchmark", "own@1 (forest)"),
+        ("#measure", "Value"),
+        ("#task", "<i>1</i>"),
+        ("#trial", "2"),
+        ("#protocol", "leave-one-out, 4 trials"),
+    ):
         browser.choose(selector, value)
     browser.press("#theme")
     time.sleep(0.3)
