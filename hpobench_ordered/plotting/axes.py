@@ -43,7 +43,8 @@ def trial_axis(last: int) -> alt.X:
 
 def marked_trials(last: int, count: int = 6) -> list[int]:
     """Trials at which a curve has its method's marker, evenly spaced along the axis."""
-    return np.unique(np.rint(np.geomspace(1, max(last, 1), count)).astype(int)).tolist()
+    places = np.rint(np.geomspace(1, max(last, 1), count))
+    return [int(place) for place in np.unique(places)]
 
 
 def shown_trials(last: int, most: int = 60) -> list[int]:

@@ -71,10 +71,10 @@ def critical_differences(
     rows = []
     for place, (method, rank) in enumerate(zip(ranking.methods, ranking.mean_ranks, strict=True)):
         is_left = place < half
-        y = top + ROW * (place if is_left else count - 1 - place)
+        line = top + ROW * (place if is_left else count - 1 - place)
         end = 1 - REACH * unit if is_left else count + REACH * unit
         label = f"{method}  {rank:.2f}"
-        rows.append((method, float(rank), float(y), end, label, "left" if is_left else "right"))
+        rows.append((method, float(rank), float(line), end, label, "left" if is_left else "right"))
     frame = pd.DataFrame(rows, columns=["method", "rank", "y", "end", "label", "side"]).assign(
         zero=0.0
     )
@@ -89,7 +89,7 @@ def critical_differences(
     x = alt.X("rank:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis)
     y = alt.Y("y:Q", scale=alt.Scale(domain=[height, 0], nice=False), axis=None)
     looks = scales(methods or ranking.methods)
-    layers = _diagram(frame, x, y, looks)
+    layers = _diagram(frame, x, y, looks, y_domain=[height, 0])
     if len(bars):
         thick = alt.Chart(bars).mark_rule(strokeWidth=4, color=INK, strokeCap="round")
         layers.append(thick.encode(x=alt.X("low:Q"), x2="high:Q", y=y))
@@ -113,13 +113,18 @@ def _margin(ranking: CriticalDifference) -> str:
 
 
 def _diagram(
-    frame: "pd.DataFrame", x: alt.X, y: alt.Y, looks: Mapping[str, alt.Scale]
+    frame: "pd.DataFrame",
+    x: alt.X,
+    y: alt.Y,
+    looks: Mapping[str, alt.Scale],
+    *,
+    y_domain: list[float],
 ) -> list[Any]:
     base = alt.Chart(frame)
     colour = alt.Color("method:N", scale=looks["color"], legend=None)
     shape = alt.Shape("method:N", scale=looks["shape"], legend=None)
-    top = alt.Y("zero:Q", scale=y.to_dict()["scale"], axis=None)
-    point = {"filled": True, "size": 50, "opacity": 1}
+    top = alt.Y("zero:Q", scale=alt.Scale(domain=y_domain, nice=False), axis=None)
+    point: dict[str, Any] = {"filled": True, "size": 50, "opacity": 1}
     layers: list[Any] = [
         base.mark_rule(color=FAINT).encode(x=x, y=top, y2="y:Q"),
         base.mark_rule(color=FAINT).encode(x=x, x2="end:Q", y=y),

@@ -257,9 +257,10 @@ def _panel(panel: Panel, *, size: tuple[float, float], has_bar: bool, has_title:
     )
 
 
-def _background(panel: Panel, x: alt.X, y: alt.Y, *, has_bar: bool) -> Any:
+def _background(panel: Panel, values: "pd.DataFrame", x: alt.X, y: alt.Y, *, has_bar: bool) -> Any:
     low, high = panel.domain
-    is_log = low > 0 and low * WIDE_VALUES < high
+    # What is beyond the ends looks like them; values of 0 and less have no logarithm.
+    is_log = low > 0 and low * WIDE_VALUES < high and values["value"].min() > 0
     scale = alt.Scale(
         type="log" if is_log else "linear",
         domain=[low, high],

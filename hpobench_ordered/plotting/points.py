@@ -75,7 +75,7 @@ def _panel(frame: "pd.DataFrame", name: str, y_title: str, methods: Sequence[str
     colour = alt.Color("method:N", scale=looks["color"], legend=legend)
     shape = alt.Shape("method:N", scale=looks["shape"], legend=legend)
     y_axis = alt.Axis(tickCount=5, title=y_title)
-    tips = ["method:N", "task:Q", *(alt.Tooltip(f"{n}:Q", format=".4~r") for n in MEANS)]
+    tips: list[Any] = ["method:N", "task:Q", *(alt.Tooltip(f"{n}:Q", format=".4~r") for n in MEANS)]
     base = alt.Chart(data).encode(x=x, color=colour, tooltip=tips)
     rule = base.mark_rule().encode(y=alt.Y("low:Q", scale=scale, axis=y_axis), y2="high:Q")
     sign = base.mark_point(filled=True, size=36, opacity=1).encode(

@@ -158,11 +158,11 @@ def scales(methods: Iterable[str]) -> dict[str, alt.Scale]:
     }
 
 
-def configured(chart: Any, *, title: str, description: str) -> Any:
+def configured(chart: Any, *, title: Any, description: str) -> alt.TopLevelMixin:
     """Give a finished chart the theme, a title, and a description for screen readers."""
     axis = {"labelColor": INK, "titleColor": INK, "tickColor": FAINT, "domainColor": FAINT}
     text = {"labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal"}
-    return (
+    themed: alt.TopLevelMixin = (
         chart.properties(title=title, description=description)
         .configure(background=PAGE, padding=8, font="sans-serif")
         .configure_view(stroke=None)
@@ -178,6 +178,7 @@ def configured(chart: Any, *, title: str, description: str) -> Any:
         )
         .configure_text(color=INK)
     )
+    return themed
 
 
 def dark(specification: Mapping[str, Any]) -> dict[str, Any]:
