@@ -243,7 +243,8 @@ def _landscapes(
     if not rows:
         return None
     title = _title("Landscapes", group)
-    frames = [panel.values.assign(panel=panel.title)
+    frames = [
+        panel.values.assign(panel=panel.title)
         for row in rows
         for panel in row
         if panel.values is not None

@@ -136,6 +136,7 @@ def test_means_and_scores_as_csv(page_report: Report) -> None:
     assert set(means["measure"]) == {"score", "regret", "rank", "value"}
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_files(page_input: ReportInput, tmp_path: Path) -> None:
     trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
     reports = [write_report(ReportInput(trials), tmp_path / name) for name in "ab"]
@@ -144,6 +145,7 @@ def test_the_same_results_give_the_same_files(page_input: ReportInput, tmp_path:
             assert first.read_bytes() == second.read_bytes(), first.name
 
 
+@pytest.mark.slow
 def test_several_surrogates_are_compared(tmp_path: Path) -> None:
     trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
     both = pd.concat([trials, trials.assign(surrogate="nearest")])
@@ -152,6 +154,7 @@ def test_several_surrogates_are_compared(tmp_path: Path) -> None:
     assert "newsvendor@1 (nearest)" in page
 
 
+@pytest.mark.slow
 def test_landscapes_of_runs_with_configurations(tmp_path: Path) -> None:
     trials = made_up_trials("newsvendor@1", trials=6, tasks=2)
     runs = known_runs(trials)
@@ -172,6 +175,7 @@ def test_landscapes_of_runs_with_configurations(tmp_path: Path) -> None:
     assert {"rate", "kind"} <= set(re.findall(r"[a-z]+", svg.read_text(encoding="utf-8")))
 
 
+@pytest.mark.slow
 def test_one_method_alone(tmp_path: Path) -> None:
     trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
     report = write_report(ReportInput(trials[trials["method"] == "bo"]), tmp_path)
@@ -185,6 +189,7 @@ def test_nothing_to_score_and_nothing_at_all(tmp_path: Path) -> None:
     assert not (tmp_path / "report").exists()
 
 
+@pytest.mark.slow
 def test_without_random_search_there_are_no_scores_but_all_else(tmp_path: Path) -> None:
     trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
     trials = trials[trials["method"] != "random-search"]
