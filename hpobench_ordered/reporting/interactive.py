@@ -319,11 +319,11 @@ def _wins(
         return [None] * len(methods)
     totals = np.zeros((len(common), trials, 3), dtype=np.int64)
     for item in items:
-        losses = item.losses[[item.methods.index(method) for method in common]]
+        rows = [item.place(method) for method in common]
         for trial in range(1, trials + 1):
-            wins = count_wins(losses, common, trial=trial, first_task=item.first_task)
+            wins = count_wins(item.losses, item.methods, trial=trial, first_task=item.first_task)
             counts = (wins.wins, wins.ties, wins.losses)
-            totals[:, trial - 1] += np.stack([count.sum(axis=1) for count in counts], axis=1)
+            totals[:, trial - 1] += np.stack([count[rows].sum(axis=1) for count in counts], axis=1)
     by_method = dict(zip(common, totals.tolist(), strict=True))
     return [by_method.get(method) for method in methods]
 

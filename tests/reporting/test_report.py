@@ -12,12 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from markupsafe import escape
-from reporting_support import HOSTILE, ORDERED, made_up_trials
+from reporting_support import HOSTILE, ORDERED, known_runs, made_up_trials
 
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import score_benchmarks
 from hpobench_ordered.analysis.verdict import verdicts
 from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.experiment.overview import Overview
 from hpobench_ordered.reporting import Report, ReportInput, write_report
 from hpobench_ordered.reporting.formats import Table, duration, latex, markdown
 
@@ -135,6 +136,7 @@ def test_means_and_scores_as_csv(page_report: Report) -> None:
     assert set(means["measure"]) == {"score", "regret", "rank", "value"}
 
 
+@pytest.mark.slow
 def test_the_same_results_give_the_same_files(page_input: ReportInput, tmp_path: Path) -> None:
     trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
     reports = [write_report(ReportInput(trials), tmp_path / name) for name in "ab"]
@@ -143,6 +145,7 @@ def test_the_same_results_give_the_same_files(page_input: ReportInput, tmp_path:
             assert first.read_bytes() == second.read_bytes(), first.name
 
 
+@pytest.mark.slow
 def test_several_surrogates_are_compared(tmp_path: Path) -> None:
     trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
     both = pd.concat([trials, trials.assign(surrogate="nearest")])
@@ -151,6 +154,28 @@ def test_several_surrogates_are_compared(tmp_path: Path) -> None:
     assert "newsvendor@1 (nearest)" in page
 
 
+@pytest.mark.slow
+def test_landscapes_of_runs_with_configurations(tmp_path: Path) -> None:
+    trials = made_up_trials("newsvendor@1", trials=6, tasks=2)
+    runs = known_runs(trials)
+    keyed = trials.merge(runs[["method", "seed", "key"]], on=["method", "seed"])
+    numbers = np.random.default_rng(0)
+    keyed = keyed[["key", "task", "trial", "value", "loss"]].assign(
+        rate=np.exp(numbers.normal(size=len(keyed))),
+        kind=numbers.choice(["a", "b"], len(keyed)),
+    )
+    content = ReportInput(
+        trials,
+        Overview(runs, 0, (), ()),
+        configurations=lambda keys: keyed[keyed["key"].isin(list(keys))],
+    )
+    page = page_of(write_report(content, tmp_path))
+    assert 'id="landscapes"' in page
+    (svg,) = (tmp_path / "figures").glob("landscapes-*.svg")
+    assert {"rate", "kind"} <= set(re.findall(r"[a-z]+", svg.read_text(encoding="utf-8")))
+
+
+@pytest.mark.slow
 def test_one_method_alone(tmp_path: Path) -> None:
     trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
     report = write_report(ReportInput(trials[trials["method"] == "bo"]), tmp_path)
@@ -164,6 +189,7 @@ def test_nothing_to_score_and_nothing_at_all(tmp_path: Path) -> None:
     assert not (tmp_path / "report").exists()
 
 
+@pytest.mark.slow
 def test_without_random_search_there_are_no_scores_but_all_else(tmp_path: Path) -> None:
     trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
     trials = trials[trials["method"] != "random-search"]
