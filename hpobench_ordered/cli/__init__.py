@@ -68,7 +68,7 @@ def main() -> None:
         error.show()
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted; what is finished is kept: the same command continues", err=True)
+        click.echo("interrupted; finished runs are stored: the same command continues", err=True)
         code = INTERRUPTED
     except HPOBenchOrderedError as error:
         click.echo(f"error: {error}", err=True)

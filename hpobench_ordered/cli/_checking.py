@@ -1,4 +1,4 @@
-"""Checking methods of the user's own before anything long starts."""
+"""Checks a user's methods before anything long starts."""
 
 import traceback
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
 """Names that a shell completes when the tabulator key is pressed.
 
-Click asks for them in a process of their own, so looking them up must be quick and must not fail.
+Click asks for them in a separate process, so looking them up must be quick and must not fail.
 """
 
 from collections.abc import Callable, Iterable

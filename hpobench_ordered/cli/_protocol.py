@@ -24,15 +24,15 @@ def make_protocol(name: str, settings: Mapping[str, int | str | None]) -> Protoc
         click.UsageError: The protocol does not have one of the settings.
         ExperimentError: A setting is not allowed.
     """
-    given = {setting: value for setting, value in settings.items() if value is not None}
+    chosen = {setting: value for setting, value in settings.items() if value is not None}
     known = [field.name for field in fields(PROTOCOLS[name]) if field.name in settings]
-    for setting in given:
+    for setting in chosen:
         if setting not in known:
             raise click.UsageError(
                 f"the protocol {name} does not take {_flag(setting)}; it takes "
                 f"{', '.join(map(_flag, known))}"
             )
-    protocol: Protocol = PROTOCOLS[name](**given)
+    protocol: Protocol = PROTOCOLS[name](**chosen)
     return protocol
 
 

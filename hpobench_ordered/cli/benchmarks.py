@@ -58,13 +58,13 @@ def list_(
     if surrogate is not None and surrogate not in (known := surrogate_names(list_benchmarks())):
         raise UnknownNameError("surrogate", surrogate, known)
     specs = [spec for spec in map(benchmark_spec, names) if _has(spec, surrogate, ready=ready)]
-    found = [entry for entry in map(_entry, specs) if text.lower() in _searched(entry)]
+    entries = [entry for entry in map(_entry, specs) if text.lower() in _searched(entry)]
     if as_json:
-        print_json(found)
+        print_json(entries)
         return
     headers = ("benchmark", "tasks", "d", "objective", "surrogates", "offline", "source")
-    print_table(headers, map(_list_row, found))
-    if not found:
+    print_table(headers, map(_list_row, entries))
+    if not entries:
         say("no benchmark matches")
     if not (text or suite_name or ready or surrogate):
         for family in benchmark_families():
@@ -144,7 +144,7 @@ def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
     """Read a configuration from HYPERPARAMETER=VALUE words.
 
     Raises:
-        InvalidConfigError: A word is malformed or given twice, or a value is not what its
+        InvalidConfigError: A word is malformed or repeated, or a value is not what its
             hyperparameter takes.
     """
     config: Config = {}
@@ -153,7 +153,7 @@ def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
         if not equals:
             raise InvalidConfigError(f"expected HYPERPARAMETER=VALUE, got {word!r}")
         if name in config:
-            raise InvalidConfigError(f"hyperparameter {name!r} is given twice")
+            raise InvalidConfigError(f"hyperparameter {name!r} is there twice")
         if name in space.constants:
             config[name] = _match(text, [space.constants[name]])
         else:
@@ -184,7 +184,7 @@ def _has(spec: BenchmarkSpec, surrogate: str | None, *, ready: bool) -> bool:
 
 
 def _entry(spec: BenchmarkSpec) -> dict[str, Any]:
-    """What `list` says of a benchmark; without a definition if its files are damaged."""
+    """What `list` says of a benchmark; no definition if its files are damaged."""
     entry: dict[str, Any] = {
         "name": spec.name,
         "version": spec.version,

@@ -1,4 +1,4 @@
-"""The command that generates artifacts: of this package's benchmarks, and of the user's own."""
+"""The command that generates artifacts: of this package's benchmarks, and of a user's."""
 
 import ast
 import signal
@@ -12,7 +12,7 @@ import click
 from hpobench_ordered.cli._options import workers_option
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
-from hpobench_ordered.generation import custom as own
+from hpobench_ordered.generation import custom as custom_benchmark
 from hpobench_ordered.generation.custom import Custom, Failures, Kind, generate_custom
 from hpobench_ordered.registry import LOCAL_VARIABLE, generators, local_folder
 
@@ -25,7 +25,7 @@ Examples:
       --model sklearn.ensemble:RandomForestClassifier --data sklearn:digits \\
       --sizes 60,92,141,217,332,510,782,1200
   hpobench-ordered run --benchmark digits-forest
-      makes a benchmark of your own; it is loaded by its name
+      makes a new benchmark, which is loaded by its name
 """
 
 CUSTOM_EXAMPLES = """\b
@@ -37,7 +37,7 @@ Examples:
   hpobench-ordered generate custom --name prices --model my_model:Mine \\
       --data houses.csv --target price --space space.json --set solver=fast \\
       --metric neg_mean_absolute_error --sizes 100,1000,10000 --configs 500
-      a class of your own, in my_model.py in this folder
+      your class in my_model.py in this folder
   hpobench-ordered run --benchmark digits-forest
       the methods on it; `list`, `info` and hpobench_ordered.load know its name too
 """
@@ -77,12 +77,14 @@ class _Generate(click.Group):
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         named.format_usage(ctx, formatter)
         formatter.write_usage(
-            ctx.command_path, f"{own.COMMAND} [OPTIONS]", prefix=" " * len("Usage: ")
+            ctx.command_path, f"{custom_benchmark.COMMAND} [OPTIONS]", prefix=" " * len("Usage: ")
         )
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("A benchmark of your own"):
-            formatter.write_dl([(f"{own.COMMAND} --help", custom.get_short_help_str(limit=100))])
+            formatter.write_dl(
+                [(f"{custom_benchmark.COMMAND} --help", custom.get_short_help_str(limit=100))]
+            )
         named.format_options(ctx, formatter)
 
 
@@ -116,7 +118,7 @@ def generate() -> None:
 @click.option("--workers", type=click.IntRange(1), help="Number of processes.  [default: 1]")
 @click.option("--sizes", help="Training-set sizes, such as 56,155,433 (sources that train).")
 @click.option("--configs", type=click.IntRange(1), help="Number of configurations.")
-@click.option("--tasks", help="Names of tasks, such as 37,49; all without.")
+@click.option("--tasks", help="Names of tasks, such as 37,49.  [default: all]")
 def named(
     name: str,
     source: str | None,
@@ -150,7 +152,7 @@ def named(
     click.echo(str(written))
 
 
-@generate.command(own.COMMAND, epilog=CUSTOM_EXAMPLES)
+@generate.command(custom_benchmark.COMMAND, epilog=CUSTOM_EXAMPLES)
 @click.option("--name", required=True, help="Name of the benchmark.")
 @click.option(
     "--model",
@@ -169,7 +171,7 @@ def named(
 @click.option(
     "--configs",
     type=click.IntRange(1),
-    default=own.CONFIGURATIONS,
+    default=custom_benchmark.CONFIGURATIONS,
     show_default=True,
     help="Number of random configurations, the same at every size.",
 )
@@ -185,21 +187,21 @@ def named(
     metavar="KEYWORD=VALUE",
     help="A keyword of the class that every configuration gets; not tuned then. Repeat.",
 )
-@click.option("--target", metavar="COLUMN", help="Column to be predicted; the last one without.")
+@click.option("--target", metavar="COLUMN", help="Column to be predicted.  [default: the last one]")
 @click.option(
     "--kind",
     type=click.Choice([kind.value for kind in Kind]),
-    help="What is predicted; told from the model, or else the target, without.",
+    help="What is predicted.  [default: told from the model, or else the target]",
 )
 @click.option(
     "--metric",
-    help="A scorer of scikit-learn, such as roc_auc or neg_log_loss; without, the share of "
-    "misclassified rows, or the mean squared error.",
+    help="A scorer of scikit-learn, such as roc_auc or neg_log_loss.  [default: the share of "
+    "misclassified rows, or the mean squared error]",
 )
 @click.option(
     "--validation",
     type=float,
-    default=own.VALIDATION,
+    default=custom_benchmark.VALIDATION,
     show_default=True,
     help="Share of the rows that is held out to validate.",
 )
@@ -222,8 +224,8 @@ def named(
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder that gets the artifact, in a folder of the benchmark's name; without, that of "
-    f"your own benchmarks, which {LOCAL_VARIABLE} may name.",
+    help="Folder that gets the artifact, in a folder of the benchmark's name.  [default: the folder "
+    f"of your benchmarks, which {LOCAL_VARIABLE} may name]",
 )
 @click.option("--replace", is_flag=True, help="Replace a benchmark of this name made before.")
 def custom(
@@ -251,12 +253,12 @@ def custom(
     every size; a task is a size. Columns of text become 0s and 1s, what is missing the median or a
     choice of its own, and features are standardised.
 
-    Each finished training is kept at once: stop it whenever you like, even by `kill -9`, and the
+    Each finished training is stored at once: stop it whenever you like, even by `kill -9`, and the
     same command continues. More --configs or other --sizes (with --replace) train only what is new.
     """
     from joblib import parallel_config
 
-    sys.path.append(str(Path.cwd()))  # where the user's own module is
+    sys.path.append(str(Path.cwd()))  # where the user's module is
     asked = Custom(
         name=name,
         model=model,
@@ -292,7 +294,7 @@ def _settings(words: tuple[str, ...]) -> dict[str, Any]:
     """Read KEYWORD=VALUE words; values are Python literals, or else text.
 
     Raises:
-        ExperimentError: A word is malformed or given twice.
+        ExperimentError: A word is malformed or repeated.
     """
     settings: dict[str, Any] = {}
     for word in words:

@@ -22,7 +22,7 @@ from hpobench_ordered.remote import RemoteFile, cache_folder
 from hpobench_ordered.specs import BenchmarkSpec
 
 FEW = 3
-"""So many benchmarks are checked in about two seconds, without a progress bar."""
+"""So many benchmarks are checked in about two seconds, and need no progress bar."""
 Outcome = tuple[list[str], list[str]]
 """What was checked, and what is wrong, each in a few words."""
 
@@ -41,7 +41,7 @@ Outcome = tuple[list[str], list[str]]
 def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
     """Download the published files a benchmark's further surrogates need.
 
-    Files are checked against their SHA-256 and kept in the cache folder, which the environment
+    Files are checked against their SHA-256 and stored in the cache folder, which the environment
     variable HPOBENCH_ORDERED_CACHE may name. What is interrupted is continued the next time. With
     HPOBENCH_ORDERED_OFFLINE=1 nothing is downloaded.
     """
@@ -114,8 +114,10 @@ def _lines(label: str, checked: list[str], problems: list[str]) -> Iterator[str]
     for problem in problems:
         yield f"damaged  {label}: {' '.join(problem.split())}"
     if not problems:
-        found = ", ".join(checked)
-        yield f"ok       {label}: {found}" if found else f"-        {label}: nothing here to check"
+        passed = ", ".join(checked)
+        yield (
+            f"ok       {label}: {passed}" if passed else f"-        {label}: nothing here to check"
+        )
 
 
 def _failing(problem: str) -> Callable[[], Outcome]:
@@ -184,13 +186,13 @@ def _local_copy(source: Path, file: RemoteFile) -> Path:
     """The file itself, or the one of that name in a folder, however deep, compressed or not."""
     if source.is_file():
         return source
-    wanted = Path(file.name)
-    for name in (wanted.name, wanted.name + ".gz"):
+    name_there = Path(file.name)
+    for name in (name_there.name, name_there.name + ".gz"):
         matches = sorted(source.rglob(name))
-        nearest = [m for m in matches if m.parent.name == wanted.parent.name] or matches
+        nearest = [m for m in matches if m.parent.name == name_there.parent.name] or matches
         if nearest:
             return nearest[0]
-    raise DownloadError(f"no file {wanted.name} in {source}")
+    raise DownloadError(f"no file {name_there.name} in {source}")
 
 
 def _download(file: RemoteFile) -> None:

@@ -8,22 +8,22 @@ Targets = int | tuple[str | int, ...] | None
 """The first so many tasks; or these, by name or index; or all of them."""
 
 
-def checked_targets(given: int | Sequence[str | int] | None) -> Targets:
-    """Check a choice of tasks, as far as that is possible without their names.
+def checked_targets(tasks: int | Sequence[str | int] | None) -> Targets:
+    """Check a choice of tasks, as far as that is possible before their names are known.
 
     Raises:
         ExperimentError: No task, or neither a number nor a list.
     """
-    if isinstance(given, str):
-        raise ExperimentError(f"tasks are given as a number or a list, such as [{given!r}]")
-    targets = given if given is None or isinstance(given, int) else tuple(given)
+    if isinstance(tasks, str):
+        raise ExperimentError(f"tasks are given as a number or a list, such as [{tasks!r}]")
+    targets = tasks if tasks is None or isinstance(tasks, int) else tuple(tasks)
     if targets is not None and (targets < 1 if isinstance(targets, int) else not targets):
-        raise ExperimentError(f"a run needs at least 1 task, got {given!r}")
+        raise ExperimentError(f"a run needs at least 1 task, got {tasks!r}")
     return targets
 
 
 def target_indices(targets: Targets, names: Sequence[str]) -> tuple[int, ...]:
-    """Indices of the chosen tasks, each once, in the order given.
+    """Indices of the chosen tasks, each once, in their order.
 
     Args:
         targets: The choice.

@@ -29,7 +29,7 @@ class Adjustment:
         first_trials: Evaluations per task before the adjustment; 10, 20 and 40 in the paper.
         trials: Evaluations per task after the adjustment.
         first_method: Name of the method before the adjustment.
-        tasks: The first so many tasks, or these, by name or index; all of them without.
+        tasks: The first so many tasks, or these, by name or index. Default: all.
 
     Raises:
         ExperimentError: A number below 1.

@@ -27,9 +27,9 @@ class LeaveOneOut:
 
     Attributes:
         trials: Evaluations per target.
-        history: Evaluations per source task; without, all that are recorded, or else the
-            benchmark's own number (`Benchmark.history_size`).
-        tasks: The targets: the first so many, or these, by name or index; all tasks without.
+        history: Evaluations per source task. Default: all that are recorded, or else the
+            benchmark's `history_size`.
+        tasks: The targets: the first so many, or these, by name or index. Default: all.
             Source tasks are always all the others.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The ordered protocol: tasks in sequence, a method's own evaluations become its history."""
+"""The ordered protocol: tasks in sequence, what a method evaluated is its history."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -26,7 +26,7 @@ class Ordered:
 
     Attributes:
         trials: Evaluations per task (M in the paper: 25).
-        tasks: Only the first so many tasks; all of them without.
+        tasks: Only the first so many tasks. Default: all.
         workers_simulated: Number of trials in flight. The paper's authors ran four workers: a
             method was asked for four configurations before it was told the first result. Trials
             are taken to last equally long, so results are told in the order of asking.
