@@ -12,7 +12,7 @@ import click
 from hpobench_ordered.cli._options import workers_option
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
-from hpobench_ordered.generation import custom as custom_benchmark
+from hpobench_ordered.generation import custom as making
 from hpobench_ordered.generation.custom import Custom, Failures, Kind, generate_custom
 from hpobench_ordered.registry import LOCAL_VARIABLE, generators, local_folder
 
@@ -77,14 +77,12 @@ class _Generate(click.Group):
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         named.format_usage(ctx, formatter)
         formatter.write_usage(
-            ctx.command_path, f"{custom_benchmark.COMMAND} [OPTIONS]", prefix=" " * len("Usage: ")
+            ctx.command_path, f"{making.COMMAND} [OPTIONS]", prefix=" " * len("Usage: ")
         )
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("A benchmark of your own"):
-            formatter.write_dl(
-                [(f"{custom_benchmark.COMMAND} --help", custom.get_short_help_str(limit=100))]
-            )
+            formatter.write_dl([(f"{making.COMMAND} --help", custom.get_short_help_str(limit=100))])
         named.format_options(ctx, formatter)
 
 
@@ -152,7 +150,7 @@ def named(
     click.echo(str(written))
 
 
-@generate.command(custom_benchmark.COMMAND, epilog=CUSTOM_EXAMPLES)
+@generate.command(making.COMMAND, epilog=CUSTOM_EXAMPLES)
 @click.option("--name", required=True, help="Name of the benchmark.")
 @click.option(
     "--model",
@@ -171,7 +169,7 @@ def named(
 @click.option(
     "--configs",
     type=click.IntRange(1),
-    default=custom_benchmark.CONFIGURATIONS,
+    default=making.CONFIGURATIONS,
     show_default=True,
     help="Number of random configurations, the same at every size.",
 )
@@ -201,7 +199,7 @@ def named(
 @click.option(
     "--validation",
     type=float,
-    default=custom_benchmark.VALIDATION,
+    default=making.VALIDATION,
     show_default=True,
     help="Share of the rows that is held out to validate.",
 )
@@ -224,7 +222,7 @@ def named(
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder that gets the artifact, in a folder of the benchmark's name.  [default: the folder "
+    help="Folder that gets the artifact, in a folder of its name.  [default: the folder "
     f"of your benchmarks, which {LOCAL_VARIABLE} may name]",
 )
 @click.option("--replace", is_flag=True, help="Replace a benchmark of this name made before.")

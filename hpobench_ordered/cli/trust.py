@@ -114,10 +114,8 @@ def _lines(label: str, checked: list[str], problems: list[str]) -> Iterator[str]
     for problem in problems:
         yield f"damaged  {label}: {' '.join(problem.split())}"
     if not problems:
-        passed = ", ".join(checked)
-        yield (
-            f"ok       {label}: {passed}" if passed else f"-        {label}: nothing here to check"
-        )
+        said = ", ".join(checked)
+        yield (f"ok       {label}: {said}" if said else f"-        {label}: nothing here to check")
 
 
 def _failing(problem: str) -> Callable[[], Outcome]:
