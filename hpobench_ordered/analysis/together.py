@@ -17,11 +17,6 @@ from enum import Enum
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.critical_differences import (
-    CriticalDifference,
-    critical_difference,
-    usual_test,
-)
 from hpobench_ordered.analysis.samples import (
     Resampling,
     defined_tasks,
@@ -30,7 +25,12 @@ from hpobench_ordered.analysis.samples import (
     samples_of,
 )
 from hpobench_ordered.analysis.scoring import BenchmarkScores
-from hpobench_ordered.analysis.significance import PairwiseTests, wilcoxon_of_differences
+from hpobench_ordered.analysis.significance import (
+    CriticalDifference,
+    PairwiseTests,
+    critical_difference,
+    pairwise_wilcoxon,
+)
 from hpobench_ordered.analysis.speedup import PAPER_BUDGETS, Speedups, speedups
 from hpobench_ordered.analysis.wins import Wins, count_wins
 from hpobench_ordered.protocols import Adjustment
@@ -110,11 +110,6 @@ class Together:
         return np.concatenate([samples_of(value, Resampling.TASKS) for value in values])
 
 
-def mean_ranks_of(together: Together, trial: int) -> FloatArray:
-    """The mean rank of every method: over the seeds and tasks of a benchmark, then benchmarks."""
-    return np.asarray(together.by_benchmark("rank", trial).mean(axis=0))
-
-
 def significance_of(
     together: Together, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
 ) -> PairwiseTests | None:
@@ -132,7 +127,8 @@ def significance_of(
     samples = together.samples(unit, trial)
     if len(together.methods) < 2 or not len(samples):
         return None
-    return wilcoxon_of_differences(_differences(together, samples, unit, trial), together.methods)
+    differences = _differences(together, samples, unit, trial)
+    return pairwise_wilcoxon(samples, together.methods, differences=differences)
 
 
 def differences_of(
@@ -155,9 +151,8 @@ def differences_of(
     return critical_difference(
         together.samples(unit, trial),
         together.methods,
-        post_hoc=usual_test(len(together.methods), tests.samples),
-        mean_ranks=mean_ranks_of(together, trial),
-        adjusted=tests.adjusted,
+        mean_ranks=together.by_benchmark("rank", trial).mean(axis=0),
+        tests=tests,
     )
 
 

@@ -11,8 +11,7 @@ from hpobench_ordered.analysis.labels import counted, protocol_label
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.leaderboard import leaderboard as make_leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores
-from hpobench_ordered.analysis.surrogate_agreement import surrogate_agreement
-from hpobench_ordered.analysis.verdict import verdicts
+from hpobench_ordered.analysis.verdict import surrogate_agreement, verdicts
 from hpobench_ordered.cli._options import json_option
 from hpobench_ordered.cli._show import PIPE_WIDTH, print_json, print_table, say
 from hpobench_ordered.experiment.overview import overview
