@@ -115,13 +115,7 @@ def significance_of(
 ) -> PairwiseTests | None:
     """Wilcoxon's test of every pair of methods, on the seeds that both have.
 
-    Args:
-        together: The benchmarks.
-        unit: What is one sample.
-        trial: The trial, counted from 1; default: the last.
-
-    Returns:
-        The tests; None where there are no two methods or no samples.
+    None where there are no two methods or no samples; after the last trial if none is named.
     """
     trial = trial or together.last_trial
     samples = together.samples(unit, trial)
@@ -136,13 +130,7 @@ def differences_of(
 ) -> CriticalDifference | None:
     """The mean ranks of the leaderboard, and which methods cannot be told apart.
 
-    Args:
-        together: The benchmarks.
-        unit: What is one sample of the tests.
-        trial: The trial, counted from 1; default: the last.
-
-    Returns:
-        Groups of methods by `usual_test`; None where there are no two methods or no samples.
+    As `significance_of`; the test is that of `usual_test`.
     """
     trial = trial or together.last_trial
     tests = significance_of(together, unit=unit, trial=trial)
@@ -159,9 +147,7 @@ def differences_of(
 def wins_of(together: Together, *, trial: int | None = None) -> Wins:
     """Wins in all runs of the tasks that count, of all benchmarks.
 
-    Args:
-        together: The benchmarks.
-        trial: The trial, counted from 1; default: the last of each benchmark.
+    After the last trial of each benchmark if none is named.
     """
     counted = [
         count_wins(

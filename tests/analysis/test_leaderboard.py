@@ -192,3 +192,11 @@ def test_nothing_to_compare() -> None:
     (alone,) = scores_of(frame("a@1").query("method == 'bo'"))
     assert len(leaderboard([alone])) == 2
     assert differences_of(Together.of([alone])) is None
+
+
+def test_a_benchmark_whose_times_are_not_known_takes_none_from_others() -> None:
+    whole = pd.concat([frame("a@1"), frame("b@1")])
+    times = runs_of(frame("a@1")).assign(suggestions=10, method_seconds=1.0)
+    table = leaderboard(score_benchmarks(whole, None, times)[0]).set_index("benchmark")
+    np.testing.assert_allclose(table.loc[[ALL, "a@1"], "seconds"], 0.1)
+    assert table.loc["b@1", "seconds"].isna().all()
