@@ -23,7 +23,9 @@ def shared() -> Path:
 
 def pytest_configure() -> None:
     """Let examples of property tests take any time, which depends on the machine."""
-    from hypothesis import settings
+    from hypothesis import HealthCheck, settings
 
-    settings.register_profile("project", deadline=None)
+    settings.register_profile(
+        "project", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
     settings.load_profile("project")

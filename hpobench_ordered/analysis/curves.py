@@ -1,89 +1,130 @@
-"""Whole curves over the trials: area under them, and how many runs attain what.
+"""Curves over the trials, as tidy frames: a row a number, with what it belongs to.
+
+`curves`, the measures over the trials; `attained`, the levels that shares of the runs attain.
 
 Notation:
     A   number of methods
-    S   number of seeds
     T   number of tasks
-    M   number of trials per task
-    H   number of levels, or of fractions of runs
+    M   number of trials
+    n   number of runs of one method, on all tasks
+    H   number of fractions of runs
 
-    z[m]     value of the incumbent after trial m, which holds until trial m + 1
-    w[m]     length of that step: 1 / M, or log((m + 1) / m) / log(M + 1) on a logarithmic axis
-    area     sum over m of w[m] z[m], in the units of z
-
-    F(h, m)  fraction of seeds of which z[m] is at most h: the empirical attainment function
+    z[i, m]  normalised regret of run i after trial m
+    F(h, m)  fraction of runs of which z[i, m] is at most h: the empirical attainment function
     Q(f, m)  lowest h with F(h, m) >= f: the level that a fraction f of the runs attains
 
 Source of F: Grunert da Fonseca, Fonseca and Hall (2001), Inferential performance assessment of
 stochastic optimisers and the attainment function, section 3, with the trial as first objective.
 """
 
-from collections.abc import Sequence
-from enum import Enum
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.leaderboard import (
+    ALL,
+    MEASURES,
+    benchmark_intervals,
+    overall_intervals,
+)
+from hpobench_ordered.analysis.samples import (
+    Resampling,
+    defined_tasks,
+    mean_over_seeds,
+    samples_of,
+)
+from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
+from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.errors import ExperimentError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CURVES = ("score", "regret", "rank", "value")
+"""Measures of curves, unless others are named."""
 
 QUARTILES = (0.25, 0.5, 0.75)
 
-
-class TrialAxis(Enum):
-    """Scale of the axis of trials.
-
-    LINEAR: Every trial counts the same.
-    LOGARITHMIC: Early trials count most: trial 1 as much as trials 2 and 3, or 4 to 7, together.
-    """
-
-    LINEAR = "linear"
-    LOGARITHMIC = "logarithmic"
+Labels = dict[str, Sequence[Any]]
+LABELS = ("protocol", "benchmark", "surrogate", "task", "method", "measure")
 
 
-def area_under_curve(values: FloatArray, *, axis: TrialAxis = TrialAxis.LINEAR) -> FloatArray:
-    """Mean height of curves: the area under them, divided by the length of the axis.
+def curves(
+    scores: Sequence[BenchmarkScores],
+    *,
+    measures: Sequence[str] = CURVES,
+    over: Resampling = Resampling.SEEDS,
+    tasks: bool = True,
+) -> "pd.DataFrame":
+    """Means of measures after every trial.
 
     Args:
-        values: Value of the incumbent after every trial, such as its regret or score, along the
-            last axis, shape (..., M).
-        axis: Scale of the axis of trials.
+        scores: Scores by benchmark.
+        measures: Names of the measures; those that are defined nowhere are left out.
+        over: What the intervals are over, see `leaderboard`.
+        tasks: Whether to have the curves of every task as well, which have no intervals.
 
     Returns:
-        The areas, shape (...), in the units of the values: a constant curve has its own value.
+        Columns `protocol`, `benchmark` ("all" for all benchmarks together, each counting once),
+        `surrogate`, `task` ("" for the mean over the tasks that count), `method`, `measure`,
+        `trial`, `mean`, and the ends of the 95 % interval, `low` and `high`, NaN where there are
+        none: of single tasks, and in the objective's own units. All but numbers are categories.
+        Measures in the objective's own units have no curve of all benchmarks.
     """
-    trials = values.shape[-1]
-    if axis is TrialAxis.LINEAR:
-        return np.asarray(values.mean(axis=-1))
-    steps = np.diff(np.log(np.arange(1, trials + 2)))
-    return np.asarray(values @ (steps / steps.sum()))
+    import pandas as pd
+
+    frames = []
+    for items in by_protocol(scores).values():
+        together = Together.of(items)
+        for measure in measures:
+            if measure in MEASURES and together.methods:
+                found = overall_intervals(together, measure, over)
+                if found.samples:
+                    ends = np.stack([found.mean, found.lower, found.upper])
+                    labels: Labels = {"protocol": [together.protocol], "benchmark": [ALL]}
+                    labels |= {"method": together.methods, "measure": [measure]}
+                    frames.append(_frame(labels, ends))
+        for item in items:
+            frames += _of_benchmark(item, measures, over, tasks=tasks)
+    joined = _joined(frames, [*LABELS, "trial", "mean", "low", "high"])
+    return joined.astype({name: pd.CategoricalDtype(joined[name].unique()) for name in LABELS})
 
 
-def attainment(values: FloatArray, levels: FloatArray) -> FloatArray:
-    """Fraction of runs that have attained levels after every trial: F.
+def attained(
+    scores: Sequence[BenchmarkScores], *, fractions: Sequence[float] = QUARTILES
+) -> "pd.DataFrame":
+    """Normalised regret that fractions of the runs attain after every trial, all tasks together.
 
     Args:
-        values: Value of the incumbent after every trial, lower being better, shape (A, S, T, M).
-            One that is NaN attains nothing.
-        levels: The levels, the same on all tasks, shape (H,), or by task, shape (T, H).
+        scores: Scores by benchmark.
+        fractions: The fractions of the runs.
 
     Returns:
-        Fractions of the seeds, shape (A, T, M, H); their mean over tasks is that of all runs.
+        Columns `protocol`, `benchmark`, `surrogate`, `method`, `trial`, `fraction` and `level`.
     """
-    by_task = np.broadcast_to(levels, (values.shape[2], levels.shape[-1]))
-    columns = [(values <= level[:, None]).mean(axis=1) for level in by_task.T]
-    return np.stack(columns, axis=-1)
+    frames = []
+    for item in scores:
+        if not item.is_defined("regret"):
+            continue
+        values = item.measures["regret"].values[:, :, item.first_task :]
+        values = values[:, :, defined_tasks(values)].reshape(len(item.methods), -1, item.last_trial)
+        levels = [attained_levels(runs[~np.isnan(runs).any(axis=1)], fractions) for runs in values]
+        labels = {**_names(item), "method": item.methods, "fraction": fractions}
+        frames.append(_product({**labels, "trial": range(1, item.last_trial + 1)}, level=levels))
+    return _joined(frames, [*LABELS[:3], "method", "trial", "fraction", "level"])
 
 
 def attained_levels(values: FloatArray, fractions: Sequence[float] = QUARTILES) -> FloatArray:
-    """Levels that fractions of the runs attain after every trial: Q, the attainment surfaces.
+    """Levels that fractions of the runs attain after every trial: Q.
 
     Args:
-        values: Value of the incumbent after every trial, lower being better, shape (A, S, T, M).
-        fractions: Fractions of the seeds, above 0 and up to 1, length H.
+        values: z, or anything of which lower is better, shape (n, M).
+        fractions: Fractions of the runs, above 0 and up to 1, length H.
 
     Returns:
-        The levels, shape (H, A, T, M), each the value of some run; NaN where the fraction is not
-        reached without runs whose value is NaN.
+        The levels, shape (H, M), each the value of some run.
 
     Raises:
         ExperimentError: A fraction is out of range.
@@ -91,7 +132,52 @@ def attained_levels(values: FloatArray, fractions: Sequence[float] = QUARTILES) 
     beyond = [fraction for fraction in fractions if not 0 < fraction <= 1]
     if beyond:
         raise ExperimentError(f"fractions of runs lie above 0 and up to 1, not {beyond}")
-    seeds = values.shape[1]
-    # Less a little: 0.07 of 100 seeds are 7, but 0.07 * 100 is more.
-    places = np.ceil(np.asarray(fractions) * seeds - 1e-9).astype(np.int64) - 1
-    return np.moveaxis(np.sort(values, axis=1)[:, places], 1, 0)
+    # Less a little: 0.07 of 100 runs are 7, but 0.07 * 100 is more.
+    places = np.ceil(np.asarray(fractions) * len(values) - 1e-9).astype(np.int64) - 1
+    return np.asarray(np.sort(values, axis=0)[places])
+
+
+def _of_benchmark(
+    item: BenchmarkScores, measures: Sequence[str], over: Resampling, *, tasks: bool
+) -> Iterator["pd.DataFrame"]:
+    intervals = benchmark_intervals(item, overs=[over])
+    for measure in filter(item.is_defined, measures):
+        labels = {**_names(item), "method": item.methods, "measure": [measure]}
+        if measure in MEASURES:
+            found = intervals[measure, over]
+            yield _frame(labels, np.stack([found.mean, found.lower, found.upper]))
+        else:
+            values = item.measures[measure].values
+            samples = samples_of(values, Resampling.SEEDS, first_task=item.first_task)
+            yield _frame(labels, mean_over_seeds(samples, axis=0)[None])
+        if tasks:
+            means = np.moveaxis(item.measures[measure].mean, 1, 0)  # (T, A, M)
+            yield _frame({**labels, "task": item.task_names}, means[None])
+
+
+def _names(item: BenchmarkScores) -> Labels:
+    return {name: [getattr(item, name)] for name in LABELS[:3]}
+
+
+def _frame(labels: Labels, ends: FloatArray) -> "pd.DataFrame":
+    """Rows of means, and of both ends if they are known, shape (3 or 1, ..., M)."""
+    levels = {name: labels.get(name, [""]) for name in LABELS}
+    mean, low, high = ends if len(ends) == 3 else (ends[0], np.nan, np.nan)
+    columns = {"mean": mean, "low": low, "high": high}
+    return _product({**levels, "trial": range(1, ends.shape[-1] + 1)}, **columns)
+
+
+def _product(levels: Labels, **columns: Any) -> "pd.DataFrame":
+    """All combinations of labels, and a number or array of numbers for them by column."""
+    import pandas as pd
+
+    index = pd.MultiIndex.from_product(levels.values(), names=list(levels))
+    numbers = {name: np.broadcast_to(np.ravel(v), len(index)) for name, v in columns.items()}
+    return pd.DataFrame(numbers, index=index).reset_index()
+
+
+def _joined(frames: list["pd.DataFrame"], columns: list[str]) -> "pd.DataFrame":
+    import pandas as pd
+
+    empty = pd.DataFrame(columns=columns)
+    return pd.concat(frames, ignore_index=True)[columns] if frames else empty

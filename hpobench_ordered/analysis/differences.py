@@ -1,9 +1,21 @@
-"""Differences between the normalised scores of two methods on the same tasks and seeds.
+"""One method against another on the same tasks and seeds, as Hellan et al. (2023) compare them.
 
 Notation:
     S   number of seeds
-    T   number of tasks that count, on which the score is defined
-    D[s, t] = score of the first method - score of the second; negative: the first is better
+    T   number of tasks that count
+
+    D[s, t]  normalised score of the first method - that of the second; negative: it is better
+    y[s, t]  objective after some trials with seed s on task t, in its own units
+    m[t]     mean of y over seeds
+    e[t]     standard error of m[t]
+    A, B     the method and what it is compared with
+
+Downstream performance (G.5 and table 4). The paper prints the improvement with the two signs
+exchanged; the signs here are the ones that agree with its table, in which better is positive.
+
+    reduction in standard error  100 (1 - e_A[t] / e_B[t])
+    improvement in mean          100 (m_A[t] / m_B[t] - 1) where the objective is maximised,
+                                 100 (1 - m_A[t] / m_B[t]) where it is minimised
 """
 
 from collections.abc import Sequence
@@ -12,7 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.samples import two_standard_errors
 from hpobench_ordered.analysis.scores import Scores
+from hpobench_ordered.objective import Direction
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +45,6 @@ class Difference:
         return np.asarray(self.values.mean(axis=0))
 
     @property
-    def by_task_errors(self) -> FloatArray:
-        """Twice the standard error of the mean over seeds, shape (T,); NaN with one seed."""
-        return _two_standard_errors(self.values)
-
-    @property
     def mean(self) -> float:
         """Mean over seeds and tasks; NaN without tasks."""
         return float(self.values.mean()) if self.tasks else float("nan")
@@ -45,7 +54,7 @@ class Difference:
         """Twice the standard error of `mean` over seeds; NaN with one seed or without tasks."""
         if not self.tasks:
             return float("nan")
-        return float(_two_standard_errors(self.values.mean(axis=1, keepdims=True))[0])
+        return float(two_standard_errors(self.values.mean(axis=1)[None])[0])
 
     @property
     def tasks(self) -> int:
@@ -59,7 +68,7 @@ class Difference:
 
     def alike(self, *, margin: float) -> int:
         """Number of tasks on which the means differ by less than a margin or than the errors."""
-        allowed = np.fmax(self.by_task_errors, margin)
+        allowed = np.fmax(two_standard_errors(self.values.T), margin)
         return int((np.abs(self.by_task) <= allowed).sum())
 
 
@@ -85,7 +94,64 @@ def pooled(differences: Sequence[Difference]) -> Difference:
     return Difference(np.concatenate([item.values for item in differences], axis=1))
 
 
-def _two_standard_errors(values: FloatArray) -> FloatArray:
-    if len(values) < 2:
-        return np.full(values.shape[1], np.nan)
-    return np.asarray(2 * values.std(axis=0, ddof=1) / np.sqrt(len(values)))
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number and the interval of two standard errors around it.
+
+    Attributes:
+        value: The number.
+        lower: Lower end of the interval.
+        upper: Upper end.
+    """
+
+    value: float
+    lower: float
+    upper: float
+
+    def contains(self, value: float) -> bool:
+        """Whether a value is inside the interval."""
+        return self.lower <= value <= self.upper
+
+
+def reduction_in_standard_error(values: FloatArray, baseline: FloatArray) -> FloatArray:
+    """By how many per cent the standard error over seeds is smaller than the baseline's.
+
+    Args:
+        values: Objective of the method, shape (S, T).
+        baseline: Objective of what it is compared with, shape (S', T).
+
+    Returns:
+        Per cent by task, shape (T,); NaN where the baseline does not vary.
+    """
+    errors, others = (two_standard_errors(runs.T) for runs in (values, baseline))
+    return 100 * (1 - errors / np.where(others > 0, others, np.nan))
+
+
+def improvement_in_mean(
+    values: FloatArray, baseline: FloatArray, *, direction: Direction
+) -> FloatArray:
+    """By how many per cent the mean over seeds is better than the baseline's.
+
+    Args:
+        values: Objective of the method, shape (S, T).
+        baseline: Objective of what it is compared with, shape (S', T).
+        direction: Direction of the objective.
+
+    Returns:
+        Per cent by task, shape (T,); positive is better; NaN where the baseline's mean is 0.
+    """
+    other = baseline.mean(axis=0)
+    ratio = values.mean(axis=0) / np.where(other != 0, other, np.nan)
+    return np.asarray(-direction.sign * 100 * (ratio - 1)) + 0.0
+
+
+def over_tasks(per_task: FloatArray) -> Estimate:
+    """Mean over tasks with two standard errors, those between tasks; NaN is left out.
+
+    Args:
+        per_task: One number a task, shape (T,).
+    """
+    defined = per_task[~np.isnan(per_task)]
+    mean = float(defined.mean()) if len(defined) else float("nan")
+    errors = float(two_standard_errors(defined[None])[0])
+    return Estimate(mean, mean - errors, mean + errors)

@@ -4,6 +4,7 @@ Notation:
     n   number of configurations
     d   number of hyperparameters
     B   number of bins along a hyperparameter
+    T   number of tasks
 
     u[i, j]  place of hyperparameter j of configuration i along its range, from 0 to 1
     r[i]     rank of the loss of configuration i, which outliers and monotone scales do not change
@@ -18,10 +19,12 @@ alone.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
 
 BINS = 8
+WORST_ALIKE = 0.05  # share of the worst values that get the same colour, for the sake of the others
 
 
 def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS) -> FloatArray:
@@ -35,7 +38,9 @@ def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS
     Returns:
         The shares, shape (d,); 0 where all losses are the same.
     """
-    ranks = _ranks(losses)
+    from scipy.stats import rankdata
+
+    ranks = rankdata(losses)
     centred = ranks - ranks.mean()
     total = float((centred**2).sum())
     inactive = np.isnan(places)
@@ -78,10 +83,6 @@ def lowest_in_cells(
     return np.asarray(lowest[tuple(nearest)])
 
 
-WORST_ALIKE = 0.05
-"""Share of the worst values that all get the same colour, which leaves more for the others."""
-
-
 def colour_ends(losses: FloatArray) -> tuple[float, float]:
     """Losses at the ends of a scale of colours: the lowest, and one that few are above.
 
@@ -91,7 +92,42 @@ def colour_ends(losses: FloatArray) -> tuple[float, float]:
     return float(np.nanmin(losses)), float(np.nanquantile(losses, 1 - WORST_ALIKE))
 
 
-def _ranks(losses: FloatArray) -> FloatArray:
-    from scipy.stats import rankdata
+def best_indices(losses: FloatArray, count: int) -> NDArray[np.intp]:
+    """Indices of the configurations with the lowest losses, best first; of equals the first.
 
-    return np.asarray(rankdata(losses), dtype=np.float64)
+    Args:
+        losses: Losses on one task, shape (n,).
+        count: How many.
+    """
+    return np.argsort(losses, kind="stable")[:count]
+
+
+def drift(coordinate: FloatArray, losses: FloatArray, *, count: int) -> float:
+    """Rank correlation of the tasks' order with where their best configurations are.
+
+    Args:
+        coordinate: One hyperparameter of every configuration, on its scale, shape (n,).
+        losses: Losses on the tasks in order, shape (T, n).
+        count: How many of the best configurations count, by the mean of their coordinates.
+
+    Returns:
+        Spearman's coefficient: 1 if the hyperparameter grows from task to task.
+    """
+    from scipy.stats import spearmanr
+
+    centres = [coordinate[best_indices(row, count)].mean() for row in losses]
+    return float(spearmanr(np.arange(len(centres)), centres).statistic)
+
+
+def visible_indices(x: FloatArray, y: FloatArray, losses: FloatArray) -> NDArray[np.intp]:
+    """Indices of what is seen from above: of each place (x, y) the lowest loss, the lowest last.
+
+    Args:
+        x: One hyperparameter of every configuration, shape (n,).
+        y: Another, shape (n,).
+        losses: Losses on one task, shape (n,).
+    """
+    order = np.argsort(losses, kind="stable")
+    places = np.stack([x[order], y[order]], axis=1)
+    _, first = np.unique(places, axis=0, return_index=True)
+    return np.asarray(order[np.sort(first)[::-1]])

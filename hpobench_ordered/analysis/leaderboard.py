@@ -141,7 +141,7 @@ def overall_intervals(
         by_name.setdefault(item.benchmark, []).append(samples)
     if not items:
         nothing = np.full((len(together.methods), len(range(last)[trials])), np.nan)
-        return Intervals(nothing, nothing, nothing, 0, 0.95)
+        return Intervals(nothing, nothing, nothing, 0)
     means = np.stack([_mean_of(parts) for parts in by_name.values()])
     if over is Resampling.TASKS:
         return mean_intervals(means, rng=_rng(), resamples=RESAMPLES)
@@ -152,9 +152,7 @@ def overall_intervals(
     by_seed = np.mean([np.mean(parts, axis=0) for parts in by_name.values()], axis=0)
     paired = mean_intervals(by_seed, rng=_rng(), resamples=RESAMPLES)
     shift = mean - paired.mean  # of methods that lack a seed somewhere
-    return Intervals(
-        mean, paired.lower + shift, paired.upper + shift, paired.samples, paired.confidence
-    )
+    return Intervals(mean, paired.lower + shift, paired.upper + shift, paired.samples)
 
 
 def _mean_of(parts: Sequence[FloatArray]) -> FloatArray:

@@ -1,4 +1,4 @@
-"""What counts as one sample: a seed or a task.
+"""Arrays of runs: from frames, the best trial so far, and what counts as one sample.
 
 Notation:
     A   number of methods
@@ -11,11 +11,18 @@ A run that was not finished is NaN on all tasks; a quantity that a task does not
 runs of that task.
 """
 
+import math
+from collections.abc import Sequence
 from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered._typing import BoolArray, FloatArray
+from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
+from hpobench_ordered.errors import ExperimentError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Resampling(Enum):
@@ -31,6 +38,84 @@ class Resampling(Enum):
 
     SEEDS = "seeds"
     TASKS = "tasks"
+
+
+def trial_arrays(
+    results: "pd.DataFrame",
+    methods: Sequence[str],
+    columns: Sequence[str],
+    *,
+    allow_missing_runs: bool = False,
+) -> dict[str, FloatArray]:
+    """Arrange the results on one benchmark as arrays.
+
+    Args:
+        results: One row a trial, as `Store.read` gives, of one benchmark, surrogate and protocol.
+        methods: Names of the methods, in the order of the first axis; others are left out.
+        columns: Names of columns of numbers, such as "loss".
+        allow_missing_runs: Whether a method may lack some seeds, which are then NaN.
+
+    Returns:
+        By column an array, shape (A, S, T, M); seeds and tasks ascending.
+
+    Raises:
+        ExperimentError: The methods were not all run on the same seeds, tasks and trials.
+    """
+    import pandas as pd
+
+    # Positions instead of a MultiIndex, which is slow for millions of trials.
+    levels, places = [], []
+    for key in ("method", "seed", "task", "trial"):
+        codes, names = pd.factorize(results[key])
+        names = pd.Index(list(names))
+        levels.append(pd.Index(methods) if key == "method" else names.sort_values())
+        places.append(levels[-1].get_indexer(names)[codes])
+    shape = tuple(map(len, levels))
+    chosen = places[0] >= 0  # other methods are left out
+    positions = np.ravel_multi_index([place[chosen] for place in places], shape)
+    counts = np.bincount(positions, minlength=math.prod(shape)).reshape(shape)
+    _check_complete(counts, levels, allow_missing_runs=allow_missing_runs)
+    arrays = {name: np.full(math.prod(shape), np.nan) for name in columns}
+    for name, array in arrays.items():
+        array[positions] = results[name].to_numpy(dtype=np.float64)[chosen]
+    return {name: array.reshape(shape) for name, array in arrays.items()}
+
+
+def _check_complete(
+    counts: IntArray, levels: "Sequence[pd.Index[Any]]", *, allow_missing_runs: bool
+) -> None:
+    """Check that every trial is there once, by numbers of rows, shape (A, S, T, M)."""
+    if (counts > 1).any():
+        raise ExperimentError("results of several benchmarks or protocols cannot be joined")
+    lacks = counts == 0
+    if allow_missing_runs:
+        lacks &= ~lacks.all(axis=(2, 3), keepdims=True)
+    if lacks.any():
+        method, seed, task, trial = (
+            level[place] for level, place in zip(levels, np.argwhere(lacks)[0], strict=True)
+        )
+        raise ExperimentError(
+            f"results are incomplete: {lacks.sum()} trials are missing, such as {method}, "
+            f"seed {seed}, task {task}, trial {trial}"
+        )
+
+
+def incumbents(losses: FloatArray) -> FloatArray:
+    """Best loss so far along the last axis; shape as given."""
+    return np.minimum.accumulate(losses, axis=-1)
+
+
+def of_incumbents(quantity: FloatArray, losses: FloatArray) -> FloatArray:
+    """A quantity of the best trial so far, such as its regret.
+
+    Args:
+        quantity: Of every trial, along the last axis.
+        losses: Losses of the trials, shape as the quantity; of equal ones the first is the best.
+    """
+    improves = np.ones(losses.shape, dtype=np.bool_)
+    improves[..., 1:] = losses[..., 1:] < incumbents(losses)[..., :-1]
+    places = np.where(improves, np.arange(losses.shape[-1]), 0)
+    return np.take_along_axis(quantity, np.maximum.accumulate(places, axis=-1), axis=-1)
 
 
 def finished_runs(values: FloatArray) -> BoolArray:
@@ -55,7 +140,7 @@ def defined_tasks(values: FloatArray) -> BoolArray:
 def mean_over_seeds(values: FloatArray, *, axis: int = 1) -> FloatArray:
     """Mean over the finished runs along the axis of seeds; NaN where there are none."""
     lacks = np.isnan(values)
-    if not lacks.any():
+    if lacks.size and not lacks.any():
         return np.asarray(values.mean(axis=axis))
     counts = (~lacks).sum(axis=axis)
     total = np.where(lacks, 0.0, values).sum(axis=axis)
@@ -82,3 +167,16 @@ def samples_of(values: FloatArray, resampling: Resampling, *, first_task: int = 
     if not chosen.shape[2]:
         return np.full((values.shape[1], values.shape[0], *values.shape[3:]), np.nan)
     return np.moveaxis(chosen.mean(axis=2), 1, 0)
+
+
+def two_standard_errors(samples: FloatArray) -> FloatArray:
+    """Twice the standard error of the mean over axis 1 (seeds), of those that are not NaN.
+
+    NaN with a single seed.
+    """
+    counts = (~np.isnan(samples)).sum(axis=1)
+    with np.errstate(invalid="ignore"):  # infinite samples, which have no error
+        squares = (samples - np.expand_dims(mean_over_seeds(samples), 1)) ** 2
+    total = np.where(np.isnan(samples), 0.0, squares).sum(axis=1)
+    counts = np.where(counts > 1, counts, np.nan)
+    return np.asarray(2 * np.sqrt(total / (counts - 1)) / np.sqrt(counts))

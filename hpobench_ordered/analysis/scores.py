@@ -1,4 +1,4 @@
-"""Scores of methods, and the normalised score of Hellan et al. (2023), section 5.3.
+"""Measures of methods on one benchmark: normalised scores, regrets and ranks.
 
 Notation:
     A   number of methods
@@ -6,39 +6,61 @@ Notation:
     T   number of tasks
     M   number of trials per task
 
-    L[a, t, m]  mean over seeds of the best loss method a found on task t in its first m trials
-    score = 100 (L[a, t, m] - L_best[t, M]) / (L_RS[t, M] - L_best[t, M])
+    l[a, s, t, m]  lowest loss that method a found with seed s on task t in its first m trials
+    L[a, t, m]     mean of l over seeds
+    b[t], w[t]     best and worst loss known of task t
 
-where L_best is the best mean among the compared methods and L_RS random search's, both after all
-M trials: 0 is the best method's final performance, 100 random search's; lower is better.
+Normalised score (Hellan et al. 2023, section 5.3):
+
+    score   100 (L[a, t, m] - L_best[t, M]) / (L_RS[t, M] - L_best[t, M])
+
+    where L_best is the best mean among the compared methods and L_RS random search's, both after
+    all M trials: 0 is the best method's final performance, 100 random search's; lower is better.
+
+Normalised regret: the min-max scaling of HPO-B (Pineda Arango et al. 2021) and YAHPO Gym (Pfisterer
+et al. 2022); its mean over tasks is the average distance to the minimum of Wistuba et al. (2018).
+Other papers put the loss of random search in the place of w: pass that, and 1 is random search.
+
+    regret  (l[a, s, t, m] - b[t]) / (w[t] - b[t])
+
+Ranks: 1 is best, ties share their mean rank.
+
+    R[a, t, m]     rank of L[a, t, m] among the methods; the mean over tasks is that of Hellan et
+                   al. (2023), section G.2 and figure 13
+    r[a, s, t, m]  rank of l[a, s, t, m]; every other mean rank of the package is of these
+    W[b, a, t, m]  share of the seeds that both b and a have finished on which b is better, ties
+                   counting half; 1/2 where there is no such seed
+
+    A method b that has not finished seed s takes part in r[a, s, t, m] with W[b, a, t, m]. A mean
+    of r over the seeds of method a is so 1 plus the sum of W[b, a] over all others: every pair is
+    compared on all seeds that both have, and a failed run of one method takes no seed from another
+    pair.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._typing import BoolArray, FloatArray
 from hpobench_ordered.analysis.samples import (
     Resampling,
     defined_tasks,
     finished_runs,
+    incumbents,
     mean_over_seeds,
+    of_incumbents,
     samples_of,
+    two_standard_errors,
 )
 from hpobench_ordered.errors import ExperimentError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 RANDOM_SEARCH = "random-search"
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Scores of several methods on the tasks of one benchmark: normalised ones, regrets, ranks.
+    """A measure of several methods on the tasks of one benchmark.
 
     Attributes:
         methods: Names of the methods, length A.
@@ -93,37 +115,6 @@ class TaskMean:
     tasks: int
 
 
-def two_standard_errors(samples: FloatArray) -> FloatArray:
-    """Twice the standard error of the mean over axis 1 (seeds), of those that are not NaN.
-
-    NaN with a single seed.
-    """
-    counts = (~np.isnan(samples)).sum(axis=1)
-    with np.errstate(invalid="ignore"):  # infinite samples, which have no error
-        squares = (samples - np.expand_dims(mean_over_seeds(samples), 1)) ** 2
-    total = np.where(np.isnan(samples), 0.0, squares).sum(axis=1)
-    counts = np.where(counts > 1, counts, np.nan)
-    return np.asarray(2 * np.sqrt(total / (counts - 1)) / np.sqrt(counts))
-
-
-def incumbents(losses: FloatArray) -> FloatArray:
-    """Best loss so far along the last axis; shape as given."""
-    return np.minimum.accumulate(losses, axis=-1)
-
-
-def of_incumbents(quantity: FloatArray, losses: FloatArray) -> FloatArray:
-    """A quantity of the best trial so far, such as its regret.
-
-    Args:
-        quantity: Of every trial, along the last axis.
-        losses: Losses of the trials, shape as the quantity; of equal ones the first is the best.
-    """
-    improves = np.ones(losses.shape, dtype=np.bool_)
-    improves[..., 1:] = losses[..., 1:] < incumbents(losses)[..., :-1]
-    places = np.where(improves, np.arange(losses.shape[-1]), 0)
-    return np.take_along_axis(quantity, np.maximum.accumulate(places, axis=-1), axis=-1)
-
-
 def normalised_scores(
     losses: FloatArray, methods: Sequence[str], *, reference: str = RANDOM_SEARCH
 ) -> Scores:
@@ -157,63 +148,117 @@ def normalised_scores(
     return Scores(methods=tuple(methods), values=values)
 
 
-def loss_array(results: "pd.DataFrame", methods: Sequence[str]) -> FloatArray:
-    """Arrange the losses on one benchmark as an array, shape (A, S, T, M); as `trial_arrays`."""
-    return trial_arrays(results, methods, ["loss"])["loss"]
-
-
-def trial_arrays(
-    results: "pd.DataFrame",
-    methods: Sequence[str],
-    columns: Sequence[str],
-    *,
-    allow_missing_runs: bool = False,
-) -> dict[str, FloatArray]:
-    """Arrange the results on one benchmark as arrays.
+def best_known(losses: FloatArray, regrets: FloatArray) -> FloatArray:
+    """Best known losses b that regrets were taken from, shape (T,); NaN where there are none.
 
     Args:
-        results: One row a trial, as `Store.read` gives, of one benchmark, surrogate and protocol.
-        methods: Names of the methods, in the order of the first axis; others are left out.
-        columns: Names of columns of numbers, such as "loss".
-        allow_missing_runs: Whether a method may lack some seeds, which are then NaN.
+        losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
+        regrets: Regret of every trial, same shape.
+    """
+    run = tuple(np.argwhere(finished_runs(losses))[0])  # the same in every run
+    final = incumbents(losses[run])[:, -1]
+    return np.asarray(final - of_incumbents(regrets[run], losses[run])[:, -1])
+
+
+def worst_met(losses: FloatArray) -> FloatArray:
+    """Highest loss that any method met, shape (T,), where no worst one is known of the tasks.
+
+    The regret from it is relative to the methods compared: adding one may change that of others.
+
+    Args:
+        losses: Loss of every trial, shape (A, S, T, M); infinite and NaN ones do not count.
+    """
+    worst = np.where(np.isfinite(losses), losses, -np.inf).max(axis=(0, 1, 3))
+    return np.where(np.isfinite(worst), worst, np.nan)
+
+
+def normalised_regrets(losses: FloatArray, best: FloatArray, worst: FloatArray) -> FloatArray:
+    """Normalised regret of the incumbent after every trial.
+
+    Nothing is clipped: an incumbent better than the best known has a negative regret, and one worse
+    than the worst a regret above 1, as is common where that is the loss of random search.
+
+    Args:
+        losses: Loss of every trial, shape (A, S, T, M).
+        best: Best known losses b, shape (T,); NaN where none is known.
+        worst: Worst known losses w, shape (T,); NaN where none is known.
 
     Returns:
-        By column an array, shape (A, S, T, M); seeds and tasks ascending.
-
-    Raises:
-        ExperimentError: The methods were not all run on the same seeds, tasks and trials.
+        The regrets, shape (A, S, T, M), without unit; NaN on tasks of which no best or worst loss
+        is known, or whose best is not below their worst.
     """
-    import pandas as pd
+    span = np.where(worst > best, worst - best, np.nan)
+    return np.asarray((incumbents(losses) - best[:, None]) / span[:, None])
 
-    # Positions instead of a MultiIndex, which is slow for millions of trials.
-    levels, places = [], []
-    for key in ("method", "seed", "task", "trial"):
-        codes, names = pd.factorize(results[key])
-        names = pd.Index(list(names))
-        levels.append(pd.Index(methods) if key == "method" else names.sort_values())
-        places.append(levels[-1].get_indexer(names)[codes])
-    shape = tuple(map(len, levels))
-    chosen = places[0] >= 0  # other methods are left out
-    positions = np.ravel_multi_index([place[chosen] for place in places], shape)
-    counts = np.bincount(positions, minlength=math.prod(shape)).reshape(shape)
-    if (counts > 1).any():
-        raise ExperimentError("results of several benchmarks or protocols cannot be joined")
-    lacks = counts == 0
-    if allow_missing_runs:
-        lacks &= ~lacks.all(axis=(2, 3), keepdims=True)
-    missing = np.flatnonzero(lacks)
-    if len(missing):
-        first = np.unravel_index(missing[0], shape)
-        method, seed, task, trial = (
-            level[int(place)] for level, place in zip(levels, first, strict=True)
-        )
-        raise ExperimentError(
-            f"results are incomplete: {len(missing)} trials are missing, such as {method}, "
-            f"seed {seed}, task {task}, trial {trial}"
-        )
-    arrays = {}
-    for column in columns:
-        array = np.full(math.prod(shape), np.nan)
-        array[positions] = results[column].to_numpy(dtype=np.float64)[chosen]
-        arrays[column] = array.reshape(shape)
-    return arrays
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """Mean ranks over tasks.
+
+    Attributes:
+        methods: Names of the methods, length A.
+        mean: Mean rank over tasks after each trial, shape (A, M); 1 is best.
+        two_standard_errors: Twice its standard error over tasks, shape (A, M); NaN with one task.
+    """
+
+    methods: tuple[str, ...]
+    mean: FloatArray
+    two_standard_errors: FloatArray
+
+    def of(self, method: str) -> FloatArray:
+        """Mean rank of a method after each trial, shape (M,)."""
+        return np.asarray(self.mean[self.methods.index(method)])
+
+
+def mean_ranks(losses: FloatArray, methods: Sequence[str], *, first_task: int = 0) -> Ranks:
+    """Rank methods on every task after every trial, and average over tasks.
+
+    Ranking mean losses and ranking mean normalised scores is the same.
+
+    Args:
+        losses: Loss of every trial, shape (A, S, T, M).
+        methods: Names of the methods, length A.
+        first_task: First task that counts, from 0; 1 leaves out the task without history.
+    """
+    means = incumbents(losses)[:, :, first_task:].mean(axis=1)
+    ranks = rank_over_methods(means)
+    return Ranks(tuple(methods), ranks.mean(axis=1), two_standard_errors(ranks))
+
+
+def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:
+    """Rank methods on every task after every trial, each seed by itself.
+
+    Args:
+        losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
+        methods: Names of the methods, length A.
+
+    Returns:
+        The ranks r among the methods: 1 is best, ties share their mean rank.
+    """
+    best = incumbents(losses)
+    ranks = rank_over_methods(best)
+    finished = finished_runs(losses)
+    for b in np.flatnonzero(~finished.all(axis=1)):
+        for a in range(len(methods)):
+            alone = finished[a] & ~finished[b]
+            if alone.any():
+                ranks[a, alone] += _share_better(best, finished, int(b), a)
+    ranks[~finished] = np.nan
+    return Scores(tuple(methods), ranks)
+
+
+def _share_better(best: FloatArray, finished: BoolArray, b: int, a: int) -> FloatArray | float:
+    """W[b, a], shape (T, M)."""
+    common = finished[a] & finished[b]
+    if not common.any():
+        return 0.5
+    one, other = best[b, common], best[a, common]
+    return np.asarray(((one < other) + (one == other) / 2).mean(axis=0))
+
+
+def rank_over_methods(losses: FloatArray) -> FloatArray:
+    """Ranks along axis 0, of the same shape: 1 is lowest, ties share their mean rank."""
+    ranks = np.empty(losses.shape)
+    for a, row in enumerate(losses):  # one at a time, as all pairs at once need much memory
+        ranks[a] = (losses < row).sum(axis=0) + ((losses == row).sum(axis=0) + 1) / 2
+    return ranks

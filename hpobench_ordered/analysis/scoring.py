@@ -20,24 +20,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.fallbacks import fallback_counts
 from hpobench_ordered.analysis.labels import counted, protocol_label, ranges
-from hpobench_ordered.analysis.ranks import ranks_by_seed
-from hpobench_ordered.analysis.regret import (
-    LossRange,
-    best_known,
-    evaluated_range,
-    normalised_regrets,
-    simple_regrets,
-)
-from hpobench_ordered.analysis.samples import finished_runs
+from hpobench_ordered.analysis.samples import finished_runs, of_incumbents, trial_arrays
 from hpobench_ordered.analysis.scores import (
     RANDOM_SEARCH,
     Scores,
     TaskMean,
+    best_known,
+    normalised_regrets,
     normalised_scores,
-    of_incumbents,
-    trial_arrays,
+    ranks_by_seed,
+    worst_met,
 )
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.protocols import Ordered
@@ -55,12 +48,9 @@ NAMES = ("method", "task_name")
 NEEDED = (*NAMES, "seed", "task", "trial", "loss", "value", "regret", "fallbacks")
 """Columns of trials that scores are made from; names as categories, which are fast."""
 
-NO_BEST_VALUE = "no best value is known"
 UNDEFINED = {
     "score": "no method ends better than random search",
-    "regret": NO_BEST_VALUE,
-    "regret_over_trials": NO_BEST_VALUE,
-    "simple_regret": NO_BEST_VALUE,
+    "regret": "no best value is known",
 }
 """Why a measure is not defined on a task."""
 
@@ -72,14 +62,14 @@ class MethodRuns:
     Attributes:
         states: Number of runs by state: "done", "failed", "running" and "missing".
         seeds: The seeds that it has finished.
-        suggestions: Number of suggestions it made in these.
-        seconds: Time spent inside the method in these; NaN where that is not known.
+        suggestions: Number of suggestions it made in these, of which the time is known.
+        seconds: Time spent inside the method for these suggestions.
     """
 
     states: Mapping[str, int]
     seeds: tuple[int, ...] = ()
     suggestions: int = 0
-    seconds: float = float("nan")
+    seconds: float = 0.0
 
     @property
     def planned(self) -> int:
@@ -135,27 +125,6 @@ class BenchmarkScores:
         return f"{self.benchmark} ({self.surrogate})"
 
     @property
-    def scores(self) -> Scores:
-        """Normalised scores."""
-        return self.measures["score"]
-
-    @property
-    def seeds(self) -> int:
-        """Number of seeds that count."""
-        return len(self.seed_numbers)
-
-    @property
-    def title(self) -> str:
-        """One line that says what was run."""
-        return f"{self.label}, {protocol_label(self.protocol)}: {self.size}"
-
-    @property
-    def size(self) -> str:
-        """Number of seeds, tasks and trials, in words."""
-        numbers = (self.seeds, "seed"), (len(self.tasks), "task"), (self.last_trial, "trial")
-        return ", ".join(counted(number, noun) for number, noun in numbers)
-
-    @property
     def last_trial(self) -> int:
         """Number of trials."""
         return int(self.losses.shape[-1])
@@ -170,11 +139,6 @@ class BenchmarkScores:
         is_ordered = self.protocol.partition("(")[0] == Ordered().name
         return 1 if is_ordered and len(self.tasks) > 1 and self.tasks[0] == 0 else 0
 
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """Planned methods that are not compared."""
-        return tuple(method for method in self.runs if method not in self.methods)
-
     def place(self, method: str) -> int:
         """Place of a method in the arrays."""
         return self.methods.index(method)
@@ -187,11 +151,6 @@ class BenchmarkScores:
         """Whether a measure is defined on any task that counts."""
         return self.over_tasks(measure, self.last_trial).defined > 0
 
-    def undefined(self) -> dict[str, str]:
-        """Why measures are defined on no task that counts, by the name of the measure."""
-        reasons = {name: why for name, why in UNDEFINED.items() if not self.is_defined(name)}
-        return reasons | dict(self.unavailable)
-
     def notes(self) -> list[str]:
         """What a reader of the scores must know, one sentence each."""
         notes = [
@@ -200,26 +159,35 @@ class BenchmarkScores:
             if count
         ]
         notes += [f"The {name} is not available: {why}." for name, why in self.unavailable.items()]
-        for measure in ("score", "regret"):
+        for measure, reason in UNDEFINED.items():
             mean = self.over_tasks(measure, self.last_trial)
             if mean.defined < mean.tasks and measure not in self.unavailable:
                 tasks = counted(mean.tasks - mean.defined, "task")
-                notes.append(f"{tasks} without a {measure}: {UNDEFINED[measure]}.")
+                notes.append(f"{tasks} without a {measure}: {reason}.")
         for method in self.methods:
             lacking = set(self.seed_numbers) - set(self.runs[method].seeds)
             if lacking:
-                notes.append(f"{method} has not finished {_seeds(lacking)}.")
-        if self.left_out:
-            methods = ", ".join(
-                f"{name} ({len(self.runs[name].seeds)} of {self.runs[name].planned})"
-                for name in self.left_out
-            )
-            notes.append(f"Not compared, with fewer than half of their runs finished: {methods}.")
+                noun = "seed" if len(lacking) == 1 else "seeds"
+                notes.append(f"{method} has not finished {noun} {ranges(lacking)}.")
+        others = ", ".join(
+            f"{name} ({len(runs.seeds)} of {runs.planned})"
+            for name, runs in self.runs.items()
+            if name not in self.methods
+        )
+        if others:
+            notes.append(f"Not compared, with fewer than half of their runs finished: {others}.")
         return notes
 
 
-def _seeds(numbers: set[int]) -> str:
-    return ("seed " if len(numbers) == 1 else "seeds ") + ranges(numbers)
+def fallback_counts(results: "pd.DataFrame") -> dict[str, int]:
+    """Suggestions that each method made at random because its model failed.
+
+    Args:
+        results: One row a trial, as `Store.read` gives, of one benchmark, surrogate and protocol.
+    """
+    # The count goes on over the trials of a task.
+    by_task = results.groupby(["method", "seed", "task"], observed=True)["fallbacks"].max()
+    return {str(m): int(n) for m, n in by_task.groupby("method", observed=True).sum().items()}
 
 
 def runs_of(trials: "pd.DataFrame") -> "pd.DataFrame":
@@ -316,7 +284,7 @@ def _runs(
             states=MappingProxyType(states[method]),
             seeds=tuple(sorted(map(int, seeds.get(method, ())))),
             suggestions=int(spent.get(method, {}).get("suggestions", 0)),
-            seconds=spent.get(method, {}).get("method_seconds", float("nan")),
+            seconds=spent.get(method, {}).get("method_seconds", 0.0),
         )
         for method in sorted(states, key=lambda name: (name != RANDOM_SEARCH, name))
     }
@@ -342,9 +310,7 @@ def _measures(
 ) -> tuple[Mapping[str, Scores], Mapping[str, str]]:
     """Every measure, and why some of them are NaN everywhere."""
     losses, regrets = arrays["loss"], arrays["regret"]
-    # Relative to the distance of the worst loss that any compared method met.
-    worst = evaluated_range(losses).worst
-    regret = normalised_regrets(losses, LossRange(best_known(losses, regrets), worst))
+    regret = normalised_regrets(losses, best_known(losses, regrets), worst_met(losses))
     trials = np.arange(1, losses.shape[-1] + 1)
     unavailable = {}
     try:
@@ -357,7 +323,7 @@ def _measures(
         "regret": Scores(methods, regret),
         "rank": ranks_by_seed(losses, methods),
         "regret_over_trials": Scores(methods, np.cumsum(regret, axis=-1) / trials),
-        "simple_regret": Scores(methods, simple_regrets(regrets, losses)),
+        "simple_regret": Scores(methods, of_incumbents(regrets, losses)),
         "value": Scores(methods, of_incumbents(arrays["value"], losses)),
     }
     return MappingProxyType(measures), MappingProxyType(unavailable)

@@ -1,34 +1,108 @@
-"""Tests of whether methods differ: Wilcoxon's with Holm's correction, and Friedman's.
+"""Whether methods differ: Wilcoxon's test with Holm's correction, Friedman's, critical differences.
 
 Notation:
-    A   number of methods
-    n   number of samples (blocks): seeds or tasks, as `samples_of` gives them
-    P   number of hypotheses tested together: A (A - 1) / 2 pairs
+    A      number of methods
+    n      number of samples (blocks): benchmarks, tasks or seeds
+    P      number of hypotheses tested together: A (A - 1) / 2 pairs
+    alpha  level of a test
 
     r[i, a]  rank of method a in sample i: 1 is lowest, ties share their mean rank
     R[a]     mean rank over samples
     p[k]     p value of hypothesis k in ascending order, k = 1 ... P
+    q        quantile 1 - alpha of the studentised range of A, with infinite degrees of freedom,
+             over sqrt(2)
 
     Friedman   chi2 = n^2 (A - 1) sum over a of (R[a] - (A + 1) / 2)^2
                       / sum over i and a of (r[i, a] - (A + 1) / 2)^2
                which corrects for ties; without any it is Demsar's formula
     Holm       adjusted p[k] = max over j <= k of min(1, (P - j + 1) p[j])
+    Nemenyi    CD = q sqrt(A (A + 1) / (6 n)), the critical difference
+
+Two methods differ by Nemenyi's test where |R[a] - R[b]| >= CD, and by Wilcoxon's where the p value
+that Holm's procedure adjusts is at most alpha. The leaderboard's mean rank is itself a mean within
+every sample, over its seeds and tasks. Such ranks vary less from sample to sample than those of a
+single ranking, for which CD is made, and so Nemenyi's test of them errs on the side of finding no
+difference.
 
 Sources: Demsar (2006), Statistical comparisons of classifiers over multiple data sets, JMLR 7,
-sections 3.1.3 and 3.2.2; Holm (1979), A simple sequentially rejective multiple test procedure.
+sections 3.1.3 and 3.2.2; Holm (1979), A simple sequentially rejective multiple test procedure;
+Benavoli et al. (2016), Should we really use post-hoc tests based on mean-ranks?, JMLR 17.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.ranks import rank_over_methods
+from hpobench_ordered._typing import BoolArray, FloatArray
+from hpobench_ordered.analysis.scores import rank_over_methods
 from hpobench_ordered.errors import ExperimentError
+
+ALPHA = 0.05
+"""Level of every test."""
 
 MOST_EXACT = 50
 """Samples up to which scipy's p values are exact where there are no ties."""
+
+
+class PostHoc(Enum):
+    """Test that decides which methods differ.
+
+    NEMENYI: By the mean ranks alone, which depend on the other methods compared.
+    WILCOXON_HOLM: By Wilcoxon's signed-rank test of each pair, with Holm's correction.
+    """
+
+    NEMENYI = "nemenyi"
+    WILCOXON_HOLM = "wilcoxon-holm"
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalDifference:
+    """Mean ranks, and which methods cannot be told apart at the level of `ALPHA`.
+
+    Attributes:
+        methods: Names of the methods by mean rank, best first, length A.
+        mean_ranks: Their mean ranks, ascending, shape (A,).
+        alike: Whether two of them cannot be told apart, shape (A, A).
+        post_hoc: The test that decided it.
+        critical_difference: CD, in ranks; NaN unless the test is Nemenyi's.
+        friedman_p_value: p value of Friedman's test. Where it is above `ALPHA`, the methods cannot
+            be told apart at all, whatever `alike` is.
+        samples: Number of samples n.
+    """
+
+    methods: tuple[str, ...]
+    mean_ranks: FloatArray
+    alike: BoolArray
+    post_hoc: PostHoc
+    critical_difference: float
+    friedman_p_value: float
+    samples: int
+
+    @property
+    def groups(self) -> tuple[tuple[int, int], ...]:
+        """First and last place in `methods` of every maximal group, from the best on.
+
+        A group holds neighbours by rank of which no two differ; every method is in one at least, by
+        itself if need be.
+        """
+        count = len(self.methods)
+        groups: list[tuple[int, int]] = []
+        for first in range(count):
+            last = first
+            while self.alike[first : last + 1, last + 1 : last + 2].all() and last + 1 < count:
+                last += 1
+            if not groups or last > groups[-1][1]:
+                groups.append((first, last))
+        return tuple(groups)
+
+    @property
+    def bars(self) -> tuple[tuple[float, float], ...]:
+        """Lowest and highest mean rank of every group of two methods or more."""
+        ranks = self.mean_ranks.tolist()
+        return tuple((ranks[a], ranks[b]) for a, b in self.groups if a < b)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +123,9 @@ class PairwiseTests:
     samples: int
 
 
-@dataclass(frozen=True, slots=True)
-class FriedmanTest:
-    """Friedman's test of whether all methods are alike.
-
-    Attributes:
-        methods: Names of the methods, length A.
-        mean_ranks: Mean rank over samples R, shape (A,); 1 is best.
-        statistic: chi2; 0 if all methods are tied in every sample.
-        p_value: Its p value by the chi-squared distribution with A - 1 degrees of freedom, an
-            approximation that is rough for fewer than about 10 samples.
-        samples: Number of samples n.
-    """
-
-    methods: tuple[str, ...]
-    mean_ranks: FloatArray
-    statistic: float
-    p_value: float
-    samples: int
-
-
-def pairwise_wilcoxon(samples: FloatArray, methods: Sequence[str]) -> PairwiseTests:
+def pairwise_wilcoxon(
+    samples: FloatArray, methods: Sequence[str], *, differences: FloatArray | None = None
+) -> PairwiseTests:
     """Test every pair of methods on paired samples.
 
     Differences of 0 count half for either side, as Demsar advises: two methods that are the same
@@ -80,31 +136,22 @@ def pairwise_wilcoxon(samples: FloatArray, methods: Sequence[str]) -> PairwiseTe
             compares sizes of differences: if tasks are the samples, pass what is on one scale on
             all of them, such as normalised regrets.
         methods: Names of the methods, length A.
+        differences: Of the method of the row from that of the column, shape (n, A, A), NaN where
+            the two cannot be compared in a sample; default: those of the samples.
 
     Raises:
         ExperimentError: There are fewer than two methods, no samples, or values that are NaN or
             infinite.
     """
     check_samples(samples, methods)
-    return wilcoxon_of_differences(samples[:, :, None] - samples[:, None, :], methods)
-
-
-def wilcoxon_of_differences(differences: FloatArray, methods: Sequence[str]) -> PairwiseTests:
-    """Test every pair of methods on its differences.
-
-    Args:
-        differences: Of the method of the row from that of the column, shape (n, A, A); NaN where
-            the two cannot be compared in a sample.
-        methods: Names of the methods, length A.
-    """
-    rows, columns = np.triu_indices(len(methods), k=1)
-    single = _signed_rank_p_values(differences[:, rows, columns])
-    matrices = []
-    for values in (single, holm(single)):
-        matrix = np.ones((len(methods), len(methods)))
-        matrix[rows, columns] = matrix[columns, rows] = values
-        matrices.append(matrix)
-    return PairwiseTests(tuple(methods), matrices[0], matrices[1], len(differences))
+    if differences is None:
+        differences = samples[:, :, None] - samples[:, None, :]
+    pairs = np.triu_indices(len(methods), k=1)
+    single = _signed_rank_p_values(differences[:, *pairs])
+    p_values, adjusted = np.ones((2, len(methods), len(methods)))
+    for matrix, values in ((p_values, single), (adjusted, holm(single))):
+        matrix[pairs] = matrix.T[pairs] = values
+    return PairwiseTests(tuple(methods), p_values, adjusted, len(samples))
 
 
 def _signed_rank_p_values(differences: FloatArray) -> FloatArray:
@@ -144,31 +191,35 @@ def holm(p_values: FloatArray) -> FloatArray:
     return adjusted
 
 
-def friedman(samples: FloatArray, methods: Sequence[str]) -> FriedmanTest:
+def friedman(samples: FloatArray, methods: Sequence[str]) -> tuple[FloatArray, float, float]:
     """Test whether all methods are alike, by their ranks within every sample.
 
     Args:
         samples: Losses, or anything of which lower is better, shape (n, A).
         methods: Names of the methods, length A; of two, it is the sign test's approximation.
 
+    Returns:
+        Mean rank over samples R, shape (A,); chi2, 0 if all methods are tied in every sample; and
+        its p value by the chi-squared distribution with A - 1 degrees of freedom, an approximation
+        that is rough for fewer than about 10 samples.
+
     Raises:
         ExperimentError: As `pairwise_wilcoxon`.
     """
     from scipy.special import chdtrc
 
-    count = check_samples(samples, methods)
-    size = len(methods)
+    check_samples(samples, methods)
+    count, size = samples.shape
     ranks = rank_over_methods(samples.T)
     mean_ranks = ranks.mean(axis=1)
     varied = ((ranks - (size + 1) / 2) ** 2).sum() / (size - 1)
     between = count**2 * ((mean_ranks - (size + 1) / 2) ** 2).sum()
     statistic = float(between / varied) if varied > 0 else 0.0
-    p_value = float(chdtrc(size - 1, statistic))
-    return FriedmanTest(tuple(methods), mean_ranks, statistic, p_value, count)
+    return mean_ranks, statistic, float(chdtrc(size - 1, statistic))
 
 
-def check_samples(samples: FloatArray, methods: Sequence[str]) -> int:
-    """Number of samples (n, A) of several methods; an error unless they can be tested."""
+def check_samples(samples: FloatArray, methods: Sequence[str]) -> None:
+    """Check that samples (n, A) of several methods can be tested."""
     if len(methods) < 2:
         raise ExperimentError(f"a test compares two methods or more, not {list(methods)}")
     if samples.ndim != 2 or samples.shape[1] != len(methods):
@@ -180,4 +231,68 @@ def check_samples(samples: FloatArray, methods: Sequence[str]) -> int:
         raise ExperimentError("there are no samples to test: no task on which the value is defined")
     if not np.isfinite(samples).all():
         raise ExperimentError("samples that are NaN or infinite cannot be tested: leave them out")
-    return len(samples)
+
+
+def usual_test(methods: int, samples: int) -> PostHoc:
+    """The test to decide by: Wilcoxon's, where it can find a difference at all.
+
+    Of few samples and many methods it cannot: the lowest p value of n samples is 2^(1 - n), and
+    Holm's procedure multiplies the lowest by the number of pairs. Nemenyi's test then decides.
+
+    Args:
+        methods: Number of methods A.
+        samples: Number of samples n.
+    """
+    lowest = 2.0 ** (1 - samples) * methods * (methods - 1) / 2
+    return PostHoc.WILCOXON_HOLM if lowest <= ALPHA else PostHoc.NEMENYI
+
+
+def critical_difference(
+    samples: FloatArray,
+    methods: Sequence[str],
+    *,
+    post_hoc: PostHoc | None = None,
+    mean_ranks: FloatArray | None = None,
+    tests: PairwiseTests | None = None,
+) -> CriticalDifference:
+    """Rank methods, and say which cannot be told apart.
+
+    Args:
+        samples: Losses, or anything of which lower is better, shape (n, A), as `samples_of` gives
+            them; for Wilcoxon's test on one scale, as `pairwise_wilcoxon` says.
+        methods: Names of the methods, length A.
+        post_hoc: The test; default: by `usual_test`.
+        mean_ranks: Mean ranks R, shape (A,); default: those of the samples.
+        tests: Wilcoxon's tests; default: of the samples.
+
+    Raises:
+        ExperimentError: As `pairwise_wilcoxon`.
+    """
+    means, _, p_value = friedman(samples, methods)
+    means = means if mean_ranks is None else mean_ranks
+    order = np.argsort(means, kind="stable")
+    ranks, margin = means[order], float("nan")
+    post_hoc = post_hoc or usual_test(len(methods), len(samples))
+    if post_hoc is PostHoc.NEMENYI:
+        margin = nemenyi_difference(len(methods), len(samples))
+        alike = np.abs(ranks[:, None] - ranks) < margin
+    else:
+        tests = tests or pairwise_wilcoxon(samples, methods)
+        alike = tests.adjusted[np.ix_(order, order)] > ALPHA
+    names = tuple(methods[place] for place in order)
+    return CriticalDifference(names, ranks, alike, post_hoc, margin, p_value, len(samples))
+
+
+@lru_cache(maxsize=256)
+def nemenyi_difference(methods: int, samples: int, *, alpha: float = ALPHA) -> float:
+    """Critical difference CD of mean ranks, in ranks.
+
+    Args:
+        methods: Number of methods A, two or more.
+        samples: Number of samples n.
+        alpha: Level of the test.
+    """
+    from scipy.stats import studentized_range
+
+    quantile = studentized_range.isf(alpha, methods, np.inf) / np.sqrt(2)
+    return float(quantile * np.sqrt(methods * (methods + 1) / (6 * samples)))

@@ -15,13 +15,12 @@ Notation:
 
     speedup         E[reference, t, k] / E[a, t, k], and its geometric mean over tasks
     failure rate    share of the seeds whose runs fail, and its mean over tasks
-    trials saved    E[reference, t, k] - E[a, t, k]
 
 From the paper: the target (the average performance of the method without transfer after 10, 20 and
 40 evaluations), the end of all runs (400 evaluations, ten times the largest budget), the ratio of
 means, the geometric means over tasks and then over benchmarks, and the failure rate. That a failed
 run counts as one that took all M trials, and that a loss equal to the target reaches it, is how the
-authors computed it. Trials saved are not in the paper.
+authors computed it.
 
 As few runs reach the mean of the best losses exactly at g[k], the reference's own mean E differs
 from g[k], and so the speedup compares with what it needs. If M is not several times g[k], many runs
@@ -34,7 +33,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.analysis.scores import incumbents
+from hpobench_ordered.analysis.samples import incumbents
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 
 PAPER_BUDGETS = (10, 20, 40)
@@ -50,7 +49,6 @@ class Speedups:
         budgets: Budgets of the reference g, in trials, length G.
         values: Speed-ups, shape (A, T, G): above 1, the method needs fewer trials.
         failure_rates: Shares of runs that never reach the target, shape (A, T, G), from 0 to 1.
-        trials_saved: Mean number of trials by which the method is faster, shape (A, T, G).
     """
 
     methods: tuple[str, ...]
@@ -58,7 +56,6 @@ class Speedups:
     budgets: tuple[int, ...]
     values: FloatArray
     failure_rates: FloatArray
-    trials_saved: FloatArray
 
     @property
     def mean(self) -> FloatArray:
@@ -70,11 +67,6 @@ class Speedups:
         """Mean of the failure rates over tasks, shape (A, G)."""
         return np.asarray(self.failure_rates.mean(axis=1))
 
-    @property
-    def mean_trials_saved(self) -> FloatArray:
-        """Mean of the trials saved over tasks, shape (A, G)."""
-        return np.asarray(self.trials_saved.mean(axis=1))
-
 
 def speedups(
     losses: FloatArray,
@@ -82,7 +74,6 @@ def speedups(
     *,
     reference: str,
     budgets: Sequence[int] = PAPER_BUDGETS,
-    targets: FloatArray | None = None,
     first_task: int = 0,
 ) -> Speedups:
     """Compare the trials that methods need to get as far as a reference with given budgets.
@@ -92,8 +83,6 @@ def speedups(
         methods: Names of the methods, length A.
         reference: The method compared with, which does not use transfer.
         budgets: Budgets of the reference, in trials, length G.
-        targets: Losses to reach y, shape (T, G), from other runs of the reference (its seeds then
-            do not choose the target that they are measured by); by default from these runs.
         first_task: First task that counts, from 0; 1 leaves out the task without history.
 
     Raises:
@@ -102,18 +91,16 @@ def speedups(
     """
     if reference not in methods:
         raise UnknownNameError("method", reference, methods)
-    own = list(methods).index(reference)
-    if targets is None:
-        targets = reference_targets(losses[own], budgets)
+    place = list(methods).index(reference)
+    targets = reference_targets(losses[place], budgets)
     reached = trials_to_reach(losses[:, :, first_task:], targets[first_task:])
     means = np.where(reached > 0, reached, losses.shape[-1]).mean(axis=1)
     return Speedups(
         methods=tuple(methods),
         reference=reference,
         budgets=tuple(budgets),
-        values=means[own] / means,
+        values=means[place] / means,
         failure_rates=(reached == 0).mean(axis=1),
-        trials_saved=means[own] - means,
     )
 
 
@@ -145,9 +132,9 @@ def trials_to_reach(losses: FloatArray, targets: FloatArray) -> IntArray:
         Numbers of trials, shape (A, S, T, G).
     """
     reached = np.empty((*losses.shape[:-1], targets.shape[1]), dtype=np.int64)
-    for place, target in enumerate(targets.T):
+    for g, target in enumerate(targets.T):
         hits = losses <= target[:, None]
-        reached[..., place] = np.where(hits.any(axis=-1), hits.argmax(axis=-1) + 1, 0)
+        reached[..., g] = np.where(hits.any(axis=-1), hits.argmax(axis=-1) + 1, 0)
     return reached
 
 

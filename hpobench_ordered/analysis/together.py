@@ -17,11 +17,6 @@ from enum import Enum
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.critical_differences import (
-    CriticalDifference,
-    critical_difference,
-    usual_test,
-)
 from hpobench_ordered.analysis.samples import (
     Resampling,
     defined_tasks,
@@ -30,7 +25,12 @@ from hpobench_ordered.analysis.samples import (
     samples_of,
 )
 from hpobench_ordered.analysis.scoring import BenchmarkScores
-from hpobench_ordered.analysis.significance import PairwiseTests, wilcoxon_of_differences
+from hpobench_ordered.analysis.significance import (
+    CriticalDifference,
+    PairwiseTests,
+    critical_difference,
+    pairwise_wilcoxon,
+)
 from hpobench_ordered.analysis.speedup import PAPER_BUDGETS, Speedups, speedups
 from hpobench_ordered.analysis.wins import Wins, count_wins
 from hpobench_ordered.protocols import Adjustment
@@ -110,29 +110,19 @@ class Together:
         return np.concatenate([samples_of(value, Resampling.TASKS) for value in values])
 
 
-def mean_ranks_of(together: Together, trial: int) -> FloatArray:
-    """The mean rank of every method: over the seeds and tasks of a benchmark, then benchmarks."""
-    return np.asarray(together.by_benchmark("rank", trial).mean(axis=0))
-
-
 def significance_of(
     together: Together, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
 ) -> PairwiseTests | None:
     """Wilcoxon's test of every pair of methods, on the seeds that both have.
 
-    Args:
-        together: The benchmarks.
-        unit: What is one sample.
-        trial: The trial, counted from 1; default: the last.
-
-    Returns:
-        The tests; None where there are no two methods or no samples.
+    None where there are no two methods or no samples; after the last trial if none is named.
     """
     trial = trial or together.last_trial
     samples = together.samples(unit, trial)
     if len(together.methods) < 2 or not len(samples):
         return None
-    return wilcoxon_of_differences(_differences(together, samples, unit, trial), together.methods)
+    differences = _differences(together, samples, unit, trial)
+    return pairwise_wilcoxon(samples, together.methods, differences=differences)
 
 
 def differences_of(
@@ -140,13 +130,7 @@ def differences_of(
 ) -> CriticalDifference | None:
     """The mean ranks of the leaderboard, and which methods cannot be told apart.
 
-    Args:
-        together: The benchmarks.
-        unit: What is one sample of the tests.
-        trial: The trial, counted from 1; default: the last.
-
-    Returns:
-        Groups of methods by `usual_test`; None where there are no two methods or no samples.
+    As `significance_of`; the test is that of `usual_test`.
     """
     trial = trial or together.last_trial
     tests = significance_of(together, unit=unit, trial=trial)
@@ -155,18 +139,15 @@ def differences_of(
     return critical_difference(
         together.samples(unit, trial),
         together.methods,
-        post_hoc=usual_test(len(together.methods), tests.samples),
-        mean_ranks=mean_ranks_of(together, trial),
-        adjusted=tests.adjusted,
+        mean_ranks=together.by_benchmark("rank", trial).mean(axis=0),
+        tests=tests,
     )
 
 
 def wins_of(together: Together, *, trial: int | None = None) -> Wins:
     """Wins in all runs of the tasks that count, of all benchmarks.
 
-    Args:
-        together: The benchmarks.
-        trial: The trial, counted from 1; default: the last of each benchmark.
+    After the last trial of each benchmark if none is named.
     """
     counted = [
         count_wins(

@@ -1,4 +1,4 @@
-"""Who leads: after the first, the tenth and the last trial, on how many benchmarks, how surely.
+"""Who leads, how surely, and whether on every surrogate.
 
 The leader is the method of the lowest mean rank over all benchmarks. Whether another differs from
 it is tested over benchmarks (`Unit.BENCHMARKS`), by the test that `usual_test` chooses; of fewer
@@ -7,14 +7,17 @@ than `FEWEST` benchmarks nothing is claimed.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._typing import BoolArray, FloatArray
-from hpobench_ordered.analysis.critical_differences import CriticalDifference, PostHoc
 from hpobench_ordered.analysis.labels import counted, listed
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
-from hpobench_ordered.analysis.together import Together, differences_of, significance_of
+from hpobench_ordered.analysis.significance import ALPHA, PostHoc
+from hpobench_ordered.analysis.together import Together, differences_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FEWEST = 5
 """Benchmarks that a claim about all benchmarks needs."""
@@ -24,6 +27,9 @@ TRIALS = (1, 10)
 
 EQUAL = 1e-9
 """Difference of mean ranks that is rounding alone."""
+
+AGREEMENT = ("protocol", "benchmark", "surrogate", "method", "trial", "rank", "place", "is_same")
+"""Columns of `surrogate_agreement`."""
 
 TESTS = {
     PostHoc.WILCOXON_HOLM: "Wilcoxon's signed-rank test with Holm's correction",
@@ -47,7 +53,6 @@ class Verdict:
             where several lead.
         not_told_apart: The other methods.
         test: The test that decided; None where nothing could be tested.
-        friedman_p_value: p value of Friedman's test over benchmarks; NaN where nothing was tested.
     """
 
     protocol: str
@@ -60,7 +65,6 @@ class Verdict:
     better_than: tuple[str, ...]
     not_told_apart: tuple[str, ...]
     test: PostHoc | None
-    friedman_p_value: float
 
     @property
     def sentence(self) -> str:
@@ -125,10 +129,10 @@ def _verdict(together: Together, trial: int) -> Verdict:
     tested = differences_of(together, trial=trial) if len(ranks) >= FEWEST else None
     better: list[str] = []
     if tested is not None and len(leaders) == 1:
-        different = _different(together, tested, means, int(places[0]), trial)
-        better = [
-            method for method, is_so in zip(together.methods, different, strict=True) if is_so
-        ]
+        far = {m for m, alike in zip(tested.methods, tested.alike[0], strict=True) if not alike}
+        # Nemenyi's test is made only where Friedman's finds a difference at all.
+        is_made = tested.post_hoc is not PostHoc.NEMENYI or tested.friedman_p_value <= ALPHA
+        better = [method for method in others if is_made and method in far]
     return Verdict(
         protocol=together.protocol,
         trial=trial,
@@ -140,17 +144,45 @@ def _verdict(together: Together, trial: int) -> Verdict:
         better_than=tuple(better),
         not_told_apart=tuple(method for method in others if method not in better),
         test=None if tested is None else tested.post_hoc,
-        friedman_p_value=float("nan") if tested is None else tested.friedman_p_value,
     )
 
 
-def _different(
-    together: Together, tested: CriticalDifference, means: FloatArray, leader: int, trial: int
-) -> BoolArray:
-    """Whether each method differs from the leader by the test, shape (A,)."""
-    if tested.post_hoc is PostHoc.NEMENYI:
-        far = means - means[leader] >= tested.critical_difference
-        return np.asarray(far & (tested.friedman_p_value <= tested.alpha))
-    tests = significance_of(together, trial=trial)
-    adjusted = np.ones(len(means)) if tests is None else tests.adjusted[leader]
-    return np.asarray(adjusted <= tested.alpha)
+def surrogate_agreement(
+    scores: Sequence[BenchmarkScores], *, trial: int | None = None
+) -> "pd.DataFrame":
+    """Mean ranks of the methods on each surrogate of benchmarks that were run on several.
+
+    A surrogate is a model of the real objective. Where the order of methods depends on which model
+    they are evaluated on, a claim about the benchmark is one about the model.
+    Ranks are among the methods of one surrogate, the figures of the leaderboard; methods that are
+    not compared on every surrogate are left out.
+
+    Args:
+        scores: Scores by benchmark.
+        trial: The trial, counted from 1; default: the last that was made on every surrogate.
+
+    Returns:
+        A row per protocol, benchmark, surrogate and method: the mean `rank`, its `place` among the
+        methods (1 is best, of equal ones the first), and `is_same`, whether the order of the
+        methods is the same on all surrogates of the benchmark.
+    """
+    import pandas as pd
+
+    groups: dict[tuple[str, str], list[BenchmarkScores]] = {}
+    for item in scores:
+        groups.setdefault((item.protocol, item.benchmark), []).append(item)
+    rows = []
+    for (protocol, benchmark), items in groups.items():
+        together = Together.of(items)
+        if len(items) < 2 or len(together.methods) < 2:
+            continue
+        at = trial or together.last_trial
+        ranks = np.stack([item.over_tasks("rank", at).mean[together.rows(item)] for item in items])
+        places = ranks.argsort(axis=1, kind="stable").argsort(axis=1) + 1
+        is_same = bool((places == places[0]).all())
+        rows += [
+            (protocol, benchmark, item.surrogate, method, at, rank, place, is_same)
+            for item, its_ranks, its_places in zip(items, ranks, places, strict=True)
+            for method, rank, place in zip(together.methods, its_ranks, its_places, strict=True)
+        ]
+    return pd.DataFrame(rows, columns=list(AGREEMENT))

@@ -17,10 +17,8 @@ from hpobench_ordered.cli._protocol import PROTOCOLS, default_trials, make_proto
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.cli.leaderboard import show_scores
 from hpobench_ordered.errors import FailedRunsWarning
-from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
 from hpobench_ordered.experiment.scored import scored
-from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Adjustment
 from hpobench_ordered.suites import SUITES, suite
 
@@ -207,10 +205,10 @@ def run(
         )
     if part is not None:
         say(f"part {shard} is done; parts in other folders are joined with hpobench-ordered merge")
+    elif with_report:
+        _report(results, output / "report", folder=output)
     else:
         show_scores(*scored(results.store, results.overview()), folder=output)
-        if with_report:
-            _report(results, output / "report")
     failures = results.failures()
     if failures:
         say(f"{len(failures)} of {len(results.cells)} runs failed, such as: {failures[0].message}")
@@ -227,9 +225,7 @@ def run(
 )
 def report(results: Path, output: Path | None) -> None:
     """Show scores of finished runs, and write them as a page with tables and figures."""
-    store = Store(results)
-    show_scores(*scored(store, overview(store)), folder=results)
-    _report(results, output or results / "report")
+    _report(results, output or results / "report", folder=results)
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -278,11 +274,13 @@ def _surrogates(given: Sequence[str], benchmarks: Sequence[str]) -> dict[str, st
     return chosen
 
 
-def _report(results: "Results | Path", folder: Path) -> None:
+def _report(results: "Results | Path", target: Path, *, folder: Path) -> None:
+    """Write a report of the results in a folder, and print the scores in it."""
     from hpobench_ordered.experiment import api
 
-    written = api.report(results, folder)
-    click.echo(f"{written.page} and {len(written.files) - 1} more files in {folder}")
+    written = api.report(results, target)
+    show_scores(written.benchmarks, written.unscored, folder=folder)
+    click.echo(f"{written.page} and {len(written.files) - 1} more files in {target}")
 
 
 def _announce_compiling() -> None:

@@ -11,8 +11,7 @@ from hpobench_ordered.analysis.labels import counted, protocol_label
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.leaderboard import leaderboard as make_leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores
-from hpobench_ordered.analysis.surrogate_agreement import surrogate_agreement
-from hpobench_ordered.analysis.verdict import verdicts
+from hpobench_ordered.analysis.verdict import surrogate_agreement, verdicts
 from hpobench_ordered.cli._options import json_option
 from hpobench_ordered.cli._show import PIPE_WIDTH, print_json, print_table, say
 from hpobench_ordered.experiment.overview import overview
@@ -65,6 +64,7 @@ def leaderboard(
         print_json(table.astype(object).where(table.notna(), None).to_dict("records"))
     else:
         _print(table)
+        _print_agreement(scores, trial)
         click.echo(click.wrap_text(LEGEND, PIPE_WIDTH))
     for note in unscored:
         say(f"not compared: {note}")
@@ -94,9 +94,9 @@ def show_scores(
         say(f"not compared: {note}")
 
 
-def _print_agreement(scores: Sequence[BenchmarkScores]) -> None:
+def _print_agreement(scores: Sequence[BenchmarkScores], trial: int | None = None) -> None:
     """Print the mean ranks on each surrogate of benchmarks that were run on several."""
-    table = surrogate_agreement(scores)
+    table = surrogate_agreement(scores, trial=trial)
     for (_, benchmark), group in table.groupby(["protocol", "benchmark"], sort=False):
         ranks = group.pivot_table(index="method", columns="surrogate", values="rank", sort=False)
         order = "the same" if group["is_same"].all() else "NOT the same"

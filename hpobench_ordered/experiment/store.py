@@ -115,9 +115,10 @@ class Store:
         Returns:
             Columns key, benchmark, surrogate, method, seed, protocol (with its settings), task,
             task_name, trial, value, loss, regret (NaN where no best value is known), fallbacks and
-            optimiser. Configurations are read by `configurations`.
+            optimiser. Texts are categories, which take no time and little memory; configurations
+            are read by `configurations`.
         """
-        return self._table(keys, TRIAL_COLUMNS).to_pandas()
+        return self._table(keys, TRIAL_COLUMNS).to_pandas(split_blocks=True)
 
     @staticmethod
     def no_trials() -> "pd.DataFrame":
@@ -139,6 +140,7 @@ class Store:
         table = self._table(keys, None)
         names = [name for name in table.column_names if name.startswith(CONFIG_PREFIX)]
         frame = table.select([KEY, "task", "trial", "value", "loss", *names]).to_pandas()
+        frame[KEY] = frame[KEY].astype(str)
         return frame.rename(columns=lambda name: name.removeprefix(CONFIG_PREFIX))
 
     def cells(self, known: Cells | None = None) -> Cells:
@@ -267,10 +269,15 @@ class Store:
         except pa.ArrowException:
             raise StoreError("runs on several benchmarks have different hyperparameters") from None
         run_of_trial = pa.array(np.repeat(np.arange(len(runs)), [r.trials.num_rows for r in runs]))
-        identity = {KEY: pa.array([run.key for run in runs])}
-        identity |= {name: pa.array([run.cell[name] for run in runs]) for name in CELL_COLUMNS}
-        of_trials = {name: values.take(run_of_trial) for name, values in identity.items()}
-        return pa.table(of_trials | dict(zip(trials.column_names, trials.columns, strict=True)))
+        identity = {KEY: [run.key for run in runs]}
+        identity |= {name: [run.cell[name] for run in runs] for name in CELL_COLUMNS}
+        parts = {
+            name: _encoded(pa.array(ones)).take(run_of_trial) for name, ones in identity.items()
+        }
+        for name, column in zip(trials.column_names, trials.columns, strict=True):
+            is_name = columns is not None and column.type == pa.string()
+            parts[name] = _encoded(column.combine_chunks()) if is_name else column
+        return pa.table(parts)
 
     def _patiently(self, look: Callable[[], T]) -> T:
         """Look again if a file has just been packed into another."""
@@ -281,3 +288,14 @@ class Store:
             return look()
         except FileNotFoundError as error:
             raise StoreError(f"{error.filename} vanished while it was read") from None
+
+
+def _encoded(values: "pa.Array") -> "pa.Array":
+    """Texts as places in their sorted dictionary, which pandas reads as categories."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if values.type != pa.string():
+        return values
+    names = values.unique().drop_null().sort()
+    return pa.DictionaryArray.from_arrays(pc.index_in(values, value_set=names), names)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import altair as alt
 
 from hpobench_ordered import plotting
-from hpobench_ordered.analysis.curve_frames import attained, curves
+from hpobench_ordered.analysis.curves import attained, curves
 from hpobench_ordered.analysis.landscape import colour_ends, lowest_in_cells
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol

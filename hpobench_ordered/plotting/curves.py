@@ -47,7 +47,7 @@ def curves(
     """Draw the mean of a measure over trials with its interval, one panel a benchmark or task.
 
     Args:
-        frame: As `analysis.curve_frames.curves` gives: a row a method and trial, with columns
+        frame: As `analysis.curves.curves` gives: a row a method and trial, with columns
             method, measure, trial, mean, low, high, and that of the facet.
         measure: The measure; one of those in the frame.
         facet: Column that makes the panels, such as "benchmark" or "task"; panels stand in the
@@ -132,7 +132,7 @@ def attainment(
     """Draw what a share of the runs attains over trials, one panel a method.
 
     Args:
-        frame: As `analysis.curve_frames.attained` gives, of one benchmark: method, trial, fraction
+        frame: As `analysis.curves.attained` gives, of one benchmark: method, trial, fraction
             and level. The line is the middle fraction, the band from the first to the last.
         measure: What is attained, of which lower is better.
         columns: Panels in a row.

@@ -10,7 +10,6 @@ from hpobench_ordered.analysis.labels import protocol_label
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.speedup import geometric_mean
-from hpobench_ordered.analysis.surrogate_agreement import surrogate_agreement
 from hpobench_ordered.analysis.together import (
     Together,
     Unit,
@@ -18,6 +17,7 @@ from hpobench_ordered.analysis.together import (
     speedups_of,
     wins_of,
 )
+from hpobench_ordered.analysis.verdict import surrogate_agreement
 from hpobench_ordered.reporting.formats import MINUS, NOTHING, Table, duration, slug
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.analysis.curve_frames import attained
-from hpobench_ordered.analysis.curves import QUARTILES
+from hpobench_ordered.analysis.curves import QUARTILES, attained
 from hpobench_ordered.analysis.labels import protocol_label
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
@@ -113,7 +112,7 @@ def sections_of(
         content: What the report is made of.
         runs: One row a planned run, as `Overview.runs`.
         scored: Scores by benchmark.
-        means: Their curves, as `analysis.curve_frames.curves` gives.
+        means: Their curves, as `analysis.curves.curves` gives.
         board: As `analysis.leaderboard.leaderboard` gives.
     """
     groups = [Together.of(items) for items in by_protocol(scored).values()]

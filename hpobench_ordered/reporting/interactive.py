@@ -119,7 +119,7 @@ def interactive(
 
     Args:
         scored: Scores by benchmark.
-        means: Their curves without those of tasks, as `analysis.curve_frames.curves` gives.
+        means: Their curves without those of tasks, as `analysis.curves.curves` gives.
     """
     labels = ["protocol", "benchmark", "surrogate", "measure"]
     by_label = {tuple(map(str, name)): part for name, part in means.groupby(labels, observed=True)}

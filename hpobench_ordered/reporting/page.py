@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.analysis.curve_frames import curves
+from hpobench_ordered.analysis.curves import curves
 from hpobench_ordered.analysis.labels import counted, protocol_label
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores

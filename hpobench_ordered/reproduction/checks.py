@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from hpobench_ordered.analysis import Difference, Scores, difference, pooled
-from hpobench_ordered.analysis.optima import drift
+from hpobench_ordered.analysis.differences import Difference, difference, pooled
+from hpobench_ordered.analysis.landscape import drift
+from hpobench_ordered.analysis.scores import Scores
 from hpobench_ordered.reproduction.evidence import FIRST_WITH_HISTORY, Evidence
 from hpobench_ordered.reproduction.paper import Check, Comparison, Entry, Finding
 

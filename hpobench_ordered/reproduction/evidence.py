@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis import (
-    Ranks,
-    Scores,
-    fallback_counts,
-    incumbents,
-    loss_array,
-    mean_ranks,
-    normalised_scores,
-)
+from hpobench_ordered.analysis.samples import incumbents, trial_arrays
+from hpobench_ordered.analysis.scores import Ranks, Scores, mean_ranks, normalised_scores
+from hpobench_ordered.analysis.scoring import fallback_counts
 from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.store import Store
@@ -178,7 +172,7 @@ class Evidence:
     def _read(self, benchmark: str, methods: Sequence[str]) -> None:
         cells = [cell for method in methods for cell in self._cells[benchmark, method]]
         results = self._store.read(cell.key for cell in cells)
-        losses = loss_array(results, methods)
+        losses = trial_arrays(results, methods, ["loss"])["loss"]
         fallbacks = fallback_counts(results)
         for method, array in zip(methods, losses, strict=True):
             self._losses[benchmark, method] = array

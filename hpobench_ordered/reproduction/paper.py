@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis import Estimate
+from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.errors import ExperimentError
 
 if TYPE_CHECKING:

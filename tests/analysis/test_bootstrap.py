@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from hpobench_ordered.analysis import Resampling, interval_over, mean_intervals, samples_of
-from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.analysis.bootstrap import mean_intervals
+from hpobench_ordered.analysis.samples import Resampling, samples_of
 
-VALUES = st.integers(-4, 4).map(float)  # with many ties
+TIED = st.tuples(st.integers(2, 12), st.integers(1, 5), st.integers(0, 2**32)).map(
+    lambda drawn: np.random.default_rng(drawn[2]).integers(-4, 5, drawn[:2]).astype(float)
+)
 
 
 def _rng() -> np.random.Generator:
@@ -72,13 +74,12 @@ def test_the_interval_agrees_with_the_definition_of_bootstrap_t() -> None:
 @pytest.mark.parametrize("count", [2, 3, 501, 1000])
 def test_students_interval_where_resampling_gains_nothing(count: int) -> None:
     samples = np.random.default_rng(0).normal(size=(count, 4))
-    found = mean_intervals(samples, rng=_rng(), confidence=0.9)
+    found = mean_intervals(samples, rng=_rng(), resamples=999)
     expected = stats.t.interval(
-        0.9, count - 1, loc=samples.mean(axis=0), scale=stats.sem(samples, axis=0)
+        0.95, count - 1, loc=samples.mean(axis=0), scale=stats.sem(samples, axis=0)
     )
     np.testing.assert_allclose((found.lower, found.upper), expected)
     assert found.samples == count
-    assert found.confidence == 0.9
 
 
 def test_the_change_to_students_interval_is_no_jump() -> None:
@@ -90,7 +91,7 @@ def test_the_change_to_students_interval_is_no_jump() -> None:
         assert change.mean() < 0.2
 
 
-@given(hnp.arrays(float, st.tuples(st.integers(2, 12), st.integers(1, 5)), elements=VALUES))
+@given(TIED)
 def test_intervals_hold_their_mean_and_are_at_most_twice_students(samples: np.ndarray) -> None:
     found = mean_intervals(samples, rng=_rng())
     np.testing.assert_allclose(found.mean, samples.mean(axis=0))
@@ -145,11 +146,8 @@ def test_intervals_shrink_with_the_square_root_of_the_samples() -> None:
     np.testing.assert_allclose(np.divide(widths[:-1], widths[1:]), 2, rtol=0.2)
 
 
-def test_higher_confidence_is_wider_and_skewed_samples_reach_further_up() -> None:
-    samples = _rng().exponential(size=(20, 30))
-    narrow, wide = (mean_intervals(samples, rng=_rng(), confidence=c) for c in (0.8, 0.95))
-    assert (wide.lower < narrow.lower).all()
-    assert (wide.upper > narrow.upper).all()
+def test_intervals_of_skewed_samples_reach_further_up() -> None:
+    wide = mean_intervals(_rng().exponential(size=(20, 30)), rng=_rng())
     assert (wide.upper - wide.mean).mean() > 1.2 * (wide.mean - wide.lower).mean()
 
 
@@ -171,17 +169,6 @@ def test_an_outlier_does_not_make_an_interval_endless() -> None:
     assert found.upper - found.mean <= 2 * reach + 1e-12
 
 
-@pytest.mark.parametrize(
-    ("confidence", "resamples", "message"),
-    [(1.0, 999, "between 0 and 1"), (0.95, 38, "at least 39"), (0.99, 100, "at least 199")],
-)
-def test_what_cannot_be_resampled_is_refused(
-    confidence: float, resamples: int, message: str
-) -> None:
-    with pytest.raises(ExperimentError, match=message):
-        mean_intervals(np.ones((5, 1)), rng=_rng(), confidence=confidence, resamples=resamples)
-
-
 def test_seeds_and_tasks_are_different_samples() -> None:
     values = np.random.default_rng(0).random((2, 6, 5, 4))  # (A, S, T, M)
     np.testing.assert_allclose(
@@ -190,16 +177,17 @@ def test_seeds_and_tasks_are_different_samples() -> None:
     )
     tasks = samples_of(values, Resampling.TASKS)
     np.testing.assert_allclose(tasks, np.swapaxes(values.mean(axis=1), 0, 1))
-    found = interval_over(values, Resampling.TASKS, rng=_rng())
+    found = mean_intervals(tasks, rng=_rng())
     assert found.samples == 5
     np.testing.assert_allclose(found.mean, values.mean(axis=(1, 2)))
-    np.testing.assert_array_equal(found.lower, mean_intervals(tasks, rng=_rng()).lower)
 
 
 def test_tasks_that_differ_widen_only_the_interval_over_tasks() -> None:
     rng = np.random.default_rng(0)
     values = 10 * np.arange(8.0)[:, None] + rng.normal(size=(1, 12, 8, 1))
-    over_seeds, over_tasks = (interval_over(values, kind, rng=_rng()) for kind in Resampling)
+    over_seeds, over_tasks = (
+        mean_intervals(samples_of(values, kind), rng=_rng()) for kind in Resampling
+    )
     assert over_seeds.upper[0, 0] - over_seeds.lower[0, 0] < 1
     assert over_tasks.upper[0, 0] - over_tasks.lower[0, 0] > 20
 
@@ -208,17 +196,18 @@ def test_undefined_tasks_are_left_out_of_all_means() -> None:
     values = np.random.default_rng(0).random((2, 6, 5))
     values[1, 3, 2] = np.nan
     for kind, count in ((Resampling.SEEDS, 6), (Resampling.TASKS, 4)):
-        found = interval_over(values, kind, rng=_rng())
+        found = mean_intervals(samples_of(values, kind), rng=_rng())
         np.testing.assert_allclose(found.mean, np.delete(values, 2, axis=2).mean(axis=(1, 2)))
         assert found.samples == count
-        nothing = interval_over(np.full((2, 6, 5), np.nan), kind, rng=_rng())
+        undefined = samples_of(np.full((2, 6, 5), np.nan), kind)
+        nothing = mean_intervals(undefined, rng=_rng())
         assert np.isnan([nothing.mean, nothing.lower, nothing.upper]).all()
 
 
 def test_curves_of_ten_thousand_seeds_take_no_time() -> None:
     values = np.random.default_rng(0).random((1, 10_000, 9, 25))
     start = time.perf_counter()
-    found = interval_over(values, Resampling.SEEDS, rng=_rng())
+    found = mean_intervals(samples_of(values, Resampling.SEEDS), rng=_rng())
     assert time.perf_counter() - start < 2
     assert found.upper.shape == (1, 25)
 

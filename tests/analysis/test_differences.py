@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from hpobench_ordered.analysis import Difference, Scores, difference, pooled
+from hpobench_ordered.analysis.differences import Difference, difference, pooled
+from hpobench_ordered.analysis.scores import Scores
 
 
 def scores() -> Scores:

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from hpobench_ordered.analysis import Estimate
-from hpobench_ordered.analysis.downstream import (
+from hpobench_ordered.analysis.differences import (
+    Estimate,
     improvement_in_mean,
     over_tasks,
     reduction_in_standard_error,

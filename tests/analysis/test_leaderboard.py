@@ -2,12 +2,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpobench_ordered.analysis.curve_frames import attained, curves
+from hpobench_ordered.analysis.curves import attained, curves
 from hpobench_ordered.analysis.leaderboard import ALL, MEASURES, leaderboard
 from hpobench_ordered.analysis.samples import Resampling
 from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of, score_benchmarks
 from hpobench_ordered.analysis.significance import pairwise_wilcoxon
-from hpobench_ordered.analysis.surrogate_agreement import surrogate_agreement
 from hpobench_ordered.analysis.together import (
     Together,
     Unit,
@@ -15,7 +14,7 @@ from hpobench_ordered.analysis.together import (
     significance_of,
     wins_of,
 )
-from hpobench_ordered.analysis.verdict import verdicts
+from hpobench_ordered.analysis.verdict import surrogate_agreement, verdicts
 from hpobench_ordered.errors import ExperimentError
 
 BETTER = {"random-search": 0.0, "bo": 0.2, "cts": 0.3}
@@ -193,3 +192,11 @@ def test_nothing_to_compare() -> None:
     (alone,) = scores_of(frame("a@1").query("method == 'bo'"))
     assert len(leaderboard([alone])) == 2
     assert differences_of(Together.of([alone])) is None
+
+
+def test_a_benchmark_whose_times_are_not_known_takes_none_from_others() -> None:
+    whole = pd.concat([frame("a@1"), frame("b@1")])
+    times = runs_of(frame("a@1")).assign(suggestions=10, method_seconds=1.0)
+    table = leaderboard(score_benchmarks(whole, None, times)[0]).set_index("benchmark")
+    np.testing.assert_allclose(table.loc[[ALL, "a@1"], "seconds"], 0.1)
+    assert table.loc["b@1", "seconds"].isna().all()

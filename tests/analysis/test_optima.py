@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hpobench_ordered.analysis.optima import best_indices, drift, visible_indices
+from hpobench_ordered.analysis.landscape import best_indices, drift, visible_indices
 
 
 def test_best_are_first_and_equals_in_order() -> None:

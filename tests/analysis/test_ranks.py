@@ -4,8 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import rankdata
 
-from hpobench_ordered.analysis import mean_ranks, ranks_by_seed
-from hpobench_ordered.analysis.ranks import rank_over_methods
+from hpobench_ordered.analysis.scores import mean_ranks, rank_over_methods, ranks_by_seed
 
 
 @given(hnp.arrays(float, (5, 3, 4), elements=st.integers(0, 3).map(float)))

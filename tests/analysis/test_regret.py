@@ -2,14 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpobench_ordered.analysis import (
-    LossRange,
-    best_known,
-    evaluated_range,
-    incumbents,
-    normalised_regrets,
-    simple_regrets,
-)
+from hpobench_ordered.analysis.samples import incumbents, of_incumbents
+from hpobench_ordered.analysis.scores import best_known, normalised_regrets, worst_met
 
 LOSSES = st.integers(0, 2**32).map(
     lambda seed: np.random.default_rng(seed).integers(-5, 6, (2, 3, 2, 4)).astype(float)
@@ -20,7 +14,7 @@ LOSSES = st.integers(0, 2**32).map(
 def test_regret_of_the_incumbent_is_its_distance_from_the_best(losses: np.ndarray) -> None:
     best = np.array([-6.0, -5.0])
     regrets = losses - best[:, None]
-    found = simple_regrets(regrets, losses)
+    found = of_incumbents(regrets, losses)
     np.testing.assert_array_equal(found, incumbents(losses) - best[:, None])
     assert (found >= 0).all()
     assert (np.diff(found, axis=-1) <= 0).all()
@@ -31,33 +25,31 @@ def test_regret_is_unknown_where_no_best_is() -> None:
     losses = np.random.default_rng(0).random((2, 3, 2, 4))
     regrets = losses - np.array([0.0, np.nan])[:, None]
     np.testing.assert_array_equal(
-        np.isnan(simple_regrets(regrets, losses)[0, 0]).any(axis=1), [0, 1]
+        np.isnan(of_incumbents(regrets, losses)[0, 0]).any(axis=1), [0, 1]
     )
     np.testing.assert_allclose(best_known(losses, regrets), [0, np.nan], atol=1e-15)
 
 
 @given(LOSSES, st.floats(0.1, 10), st.floats(-10, 10))
 def test_normalised_regret_has_no_scale(losses: np.ndarray, scale: float, shift: float) -> None:
-    plain = normalised_regrets(losses, evaluated_range(losses))
+    best = losses.min(axis=(0, 1, 3))
+    plain = normalised_regrets(losses, best, worst_met(losses))
     scaled = scale * losses + shift
-    np.testing.assert_allclose(
-        normalised_regrets(scaled, evaluated_range(scaled)), plain, atol=1e-9
-    )
+    found = normalised_regrets(scaled, scale * best + shift, worst_met(scaled))
+    np.testing.assert_allclose(found, plain, atol=1e-9)
     defined = plain[~np.isnan(plain)]
     assert ((defined >= 0) & (defined <= 1)).all()
 
 
 def test_normalised_regret_by_hand() -> None:
     losses = np.array([[[[5.0, 3, 4, 1], [5, 3, 4, 1], [5, 3, 4, 1], [5, 3, 4, 1]]]])
-    known = LossRange(np.array([1.0, 2, np.nan, 3]), np.array([5.0, 4, 5, 3]))
+    best, worst = np.array([1.0, 2, np.nan, 3]), np.array([5.0, 4, 5, 3])
     np.testing.assert_array_equal(
-        normalised_regrets(losses, known)[0, 0],
+        normalised_regrets(losses, best, worst)[0, 0],
         [[1, 0.5, 0.5, 0], [1.5, 0.5, 0.5, -0.5], [np.nan] * 4, [np.nan] * 4],
     )
 
 
-def test_the_range_of_what_was_evaluated_leaves_out_failures() -> None:
+def test_the_worst_loss_met_leaves_out_failures() -> None:
     losses = np.array([[[[np.inf, 2, np.nan], [np.inf] * 3]], [[[5, 4, 3], [np.nan] * 3]]])
-    known = evaluated_range(losses)
-    np.testing.assert_array_equal(known.best, [2, np.nan])
-    np.testing.assert_array_equal(known.worst, [5, np.nan])
+    np.testing.assert_array_equal(worst_met(losses), [5, np.nan])

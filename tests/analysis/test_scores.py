@@ -5,13 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from hpobench_ordered.analysis import (
-    incumbents,
-    loss_array,
-    normalised_scores,
-    of_incumbents,
-    trial_arrays,
-)
+from hpobench_ordered.analysis.samples import incumbents, of_incumbents, trial_arrays
+from hpobench_ordered.analysis.scores import normalised_scores
 from hpobench_ordered.errors import ExperimentError
 
 METHODS = ["random-search", "a", "b"]
@@ -93,7 +88,7 @@ def test_scores_do_not_depend_on_the_scale_of_losses() -> None:
 def test_array_from_shuffled_rows() -> None:
     losses = np.random.default_rng(0).random((3, 4, 2, 5))
     frame = as_frame(losses).sample(frac=1, random_state=0)
-    np.testing.assert_array_equal(loss_array(frame, METHODS), losses)
+    np.testing.assert_array_equal(trial_arrays(frame, METHODS, ["loss"])["loss"], losses)
     arrays = trial_arrays(frame.assign(value=-frame["loss"]), METHODS, ["value", "loss"])
     np.testing.assert_array_equal(arrays["value"], -losses)
     np.testing.assert_array_equal(arrays["loss"], losses)
@@ -102,9 +97,9 @@ def test_array_from_shuffled_rows() -> None:
 def test_incomplete_results_are_refused() -> None:
     frame = as_frame(np.zeros((3, 2, 2, 2)))
     with pytest.raises(ExperimentError, match="1 trials are missing, such as b, seed 1"):
-        loss_array(frame.iloc[:-1], METHODS)
+        trial_arrays(frame.iloc[:-1], METHODS, ["loss"])
     with pytest.raises(ExperimentError, match="cannot be joined"):
-        loss_array(pd.concat([frame, frame]), METHODS)
+        trial_arrays(pd.concat([frame, frame]), METHODS, ["loss"])
 
 
 def test_reference_must_be_there() -> None:

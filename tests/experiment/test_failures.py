@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import bad_methods as bad
+import pandas as pd
 import pytest
 
 import hpobench_ordered as hbo
@@ -115,7 +116,8 @@ def test_what_is_bad_for_itself_does_not_change_others(
     others = [cell.key for cell in result.cells if cell.method.method is not method]
     kept = hbo.run(methods=["random-search", bad.Good], folder=tmp_path / "kept", **SMALL)
     assert kept.store.digest() == undisturbed
-    assert result.store.read(others).equals(kept.frame())
+    read, expected = result.store.read(others), kept.frame()
+    pd.testing.assert_frame_equal(read, expected, check_categorical=False)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +135,8 @@ def test_a_vandal_changes_no_other_run(
     options: dict[str, Any] = {"benchmarks": [name], "seeds": [0], "protocol": protocol}
     after = hbo.run(methods=[vandal, method, bad.Good], folder=tmp_path / "after", **options)
     alone = hbo.run(methods=[method], folder=tmp_path / "alone", **options)
-    assert after.store.read([after.cells[1].key]).equals(alone.frame())
+    read, expected = after.store.read([after.cells[1].key]), alone.frame()
+    pd.testing.assert_frame_equal(read, expected, check_categorical=False)
 
 
 def test_failed_runs_are_not_repeated_unless_asked_for(tmp_path: Path) -> None:

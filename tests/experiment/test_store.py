@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pandas as pd
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
@@ -74,7 +75,8 @@ def test_compacting_changes_nothing_but_the_files(cells, store: Store) -> None: 
     assert store.compact() == 16
     assert files(store) == (0, 2)  # one a benchmark
     assert store.read().equals(frame)
-    assert store.read(one).equals(frame[frame["key"] == one[0]].reset_index(drop=True))
+    same = frame[frame["key"] == one[0]].reset_index(drop=True)
+    pd.testing.assert_frame_equal(store.read(one), same, check_categorical=False)
     assert store.configurations(one).equals(configurations)
     assert (store.digest(), store.cells()) == (digest, described)
     assert store.keys() == {cell.key for cell in cells}

@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.scores import incumbents, two_standard_errors
+from hpobench_ordered.analysis.samples import incumbents, two_standard_errors
 from hpobench_ordered.benchmark import Benchmark, Task
 from hpobench_ordered.errors import NotFetchedError
 from hpobench_ordered.files import write_atomically

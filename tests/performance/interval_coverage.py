@@ -20,7 +20,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis import mean_intervals
+from hpobench_ordered.analysis.bootstrap import mean_intervals
 
 SIZES = (5, 10, 20, 50)
 CONFIDENCE = 0.95
@@ -96,7 +96,7 @@ def _batch(
 ) -> FloatArray:
     """Whether intervals contain the mean, and relative widths, shape (4, K)."""
     samples = distribution.draw(rng, (count, size))
-    found = mean_intervals(samples, rng=rng, confidence=CONFIDENCE)
+    found = mean_intervals(samples, rng=rng)
     error = samples.std(axis=0, ddof=1) / np.sqrt(count)
     half = student.isf((1 - CONFIDENCE) / 2, count - 1) * error
     weights = rng.multinomial(count, np.full(count, 1 / count), size=999) / count

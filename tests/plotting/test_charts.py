@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from hpobench_ordered import plotting
-from hpobench_ordered.analysis.critical_differences import critical_difference
+from hpobench_ordered.analysis.significance import critical_difference
 from hpobench_ordered.analysis.wins import count_wins
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.plotting import Dimension, Format, Panel, theme

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpobench_ordered.analysis import Estimate
+from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.reproduction.checks import ahead, ahead_on_tasks
 from hpobench_ordered.reproduction.evidence import Evidence

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from hpobench_ordered.analysis import Estimate
+from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.reproduction import checks
 from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.paper import Check, Comparison, Entry, Finding

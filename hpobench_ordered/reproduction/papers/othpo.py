@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis import Estimate
+from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.benchmarks import xgboost_mnist
 from hpobench_ordered.reproduction.checks import (
     ahead,

@@ -1,0 +1,23 @@
+import csv
+import io
+
+import pandas as pd
+import pytest
+
+from hpobench_ordered.reporting.formats import csv_bytes, markdown_text
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", '=HYPERLINK("http://x")', "\t=1", "\r=1"]
+
+
+@pytest.mark.parametrize("dtype", ["object", "category"])
+def test_texts_are_no_formulas_of_a_spreadsheet(dtype: str) -> None:
+    frame = pd.DataFrame({"name": [*FORMULAS, "bo"], "loss": -1.5})
+    data = csv_bytes(frame.astype({"name": dtype})).decode()
+    rows = list(csv.DictReader(io.StringIO(data, newline="")))
+    assert [row["name"] for row in rows] == [*(f"'{text}" for text in FORMULAS), "bo"]
+    assert {float(row["loss"]) for row in rows} == {-1.5}  # a number stays one
+
+
+def test_markdown_has_no_html() -> None:
+    text = markdown_text('<img src=x onerror="f()"> & [a](b) `c` |')
+    assert text == '\\<img src=x onerror="f()"\\> \\& \\[a\\](b) \\`c\\` \\|'
