@@ -37,7 +37,7 @@ from hpobench_ordered.generation._custom.training import (
     TrainingError,
     described,
 )
-from hpobench_ordered.generation._forest import ForestSource, write_forest
+from hpobench_ordered.generation._fitting import FOREST, write_forest
 from hpobench_ordered.generation._raw import About, write_raw
 from hpobench_ordered.generation._training import Job, run_trainings
 from hpobench_ordered.generation.base import Progress, Request, silent
@@ -46,9 +46,8 @@ from hpobench_ordered.registry import benchmark_spec, generators, local_folder
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.coding import space_coding
-from hpobench_ordered.surrogates.cross_validation import FOLDS
 from hpobench_ordered.surrogates.fitting import ForestRecipe
-from hpobench_ordered.surrogates.forest import TaskMix
+from hpobench_ordered.surrogates.pipeline import FOLDS, Report
 
 __all__ = ["Custom", "Failures", "Kind", "generate_custom"]
 
@@ -320,19 +319,18 @@ def _write_raw(path: Path, custom: Custom, plan: _Plan, results: Results) -> Non
 
 
 def _write(request: Request, custom: Custom, plan: _Plan, results: Results) -> Path:
-    evaluations = ForestSource(
-        values=plan.values,
-        targets=results.filled(plan.objective),
-        tasks=tuple(TaskMix(k, k) for k in range(len(plan.sizes))),
+    report = Report(
         source=_source(custom, plan),
-        summary="Random forest fitted to own trainings.",
-        limits=_limits(plan, results),
         command=request.command(*custom.words()),
+        limits=_limits(plan, results),
+        summaries={FOREST: "Random forest fitted to own trainings."},
     )
     return write_forest(
         request,
         _definition(custom, plan),
-        evaluations,
+        plan.values,
+        results.filled(plan.objective),
+        report,
         coding=space_coding(plan.space),
         recipe=ForestRecipe(),
         rng=np.random.default_rng(request.seed),

@@ -23,6 +23,7 @@ from hpobench_ordered.benchmarks.openml_flows import (
     Flow,
 )
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
+from hpobench_ordered.generation._fitting import write_per_task
 from hpobench_ordered.generation._flows.datasets import FOLDS as TRAINING_FOLDS
 from hpobench_ordered.generation._flows.datasets import (
     ClassificationData,
@@ -45,15 +46,14 @@ from hpobench_ordered.generation._openml.tasks import (
     ranger_converters,
     svm_converters,
 )
-from hpobench_ordered.generation._per_task import Report, write_per_task
 from hpobench_ordered.generation._raw import About, RawTable, read_raw, write_raw
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.raw_evaluations import RawEvaluations
 from hpobench_ordered.registry import local_folder
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.coding import Coding, space_coding
-from hpobench_ordered.surrogates.cross_validation import FOLDS
 from hpobench_ordered.surrogates.fitting import ForestRecipe
+from hpobench_ordered.surrogates.pipeline import FOLDS, Report
 
 if TYPE_CHECKING:
     import pandas as pd

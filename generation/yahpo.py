@@ -30,15 +30,15 @@ from hpobench_ordered.benchmarks.yahpo import (
 )
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
 from hpobench_ordered.files import file_sha256
-from hpobench_ordered.generation._forest import ForestSource, write_forest
+from hpobench_ordered.generation._fitting import FOREST, write_forest
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.coding import space_coding
-from hpobench_ordered.surrogates.cross_validation import FOLDS
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.forest import interpolate
 from hpobench_ordered.surrogates.onnx import Layout, OnnxSurrogate
+from hpobench_ordered.surrogates.pipeline import FOLDS, Report
 
 SYNE_TUNE = "github.com/sighellan/syne-tune"
 SYNE_TUNE_COMMIT = "f4034662d84cf27dfee34de9695c89af5d7238c5"
@@ -311,22 +311,22 @@ def _write(
     request: Request,
     rng: np.random.Generator,
 ) -> Path:
-    evaluations = ForestSource(
-        values=measured.values,
-        targets=measured.auc,
-        tasks=interpolate(measured.fractions, FRACTIONS),
+    report = Report(
         source=origin.source,
-        summary=origin.summary,
-        limits=origin.limits,
         command=request.command(defined.name, "--from DATA"),
+        limits=origin.limits,
+        summaries={FOREST: origin.summary},
     )
     return write_forest(
         request,
         defined,
-        evaluations,
+        measured.values,
+        measured.auc,
+        report,
         coding=space_coding(defined.space),
         recipe=origin.recipe,
         rng=rng,
+        mixes=interpolate(measured.fractions, FRACTIONS),
     )
 
 

@@ -40,8 +40,8 @@ from hpobench_ordered.generation._raw import About, read_raw, write_raw
 from hpobench_ordered.generation.base import Generator
 from hpobench_ordered.registry import LOCAL_VARIABLE, benchmark_spec, local_folder
 from hpobench_ordered.surrogates.best import best_known
-from hpobench_ordered.surrogates.cross_validation import grouped_folds
 from hpobench_ordered.surrogates.fitting import ForestRecipe
+from hpobench_ordered.surrogates.pipeline import grouped_folds
 from hpobench_ordered.testing import check_benchmark
 
 GENERATORS = {generator.name: generator for generator in openml_flows.GENERATORS}

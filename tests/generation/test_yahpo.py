@@ -154,8 +154,8 @@ def test_the_card_tells_the_whole_command(
 ) -> None:
     commands = []
 
-    def write_forest(request, defined, evaluations, **_):  # type: ignore[no-untyped-def]
-        commands.append(evaluations.command)
+    def write_forest(request, defined, values, targets, report, **_):  # type: ignore[no-untyped-def]
+        commands.append(report.command)
         return request.folder
 
     monkeypatch.setattr(yahpo, "write_forest", write_forest)
