@@ -130,12 +130,7 @@ def write_per_task(
     coding: Coding,
     recipe: ForestRecipe,
 ) -> Path:
-    """Fit surrogates to the evaluations of every task and write the artifact; return its folder.
-
-    Raises:
-        ExperimentError: A task has evaluations of fewer trainings than the cross-validation has
-            folds.
-    """
+    """Fit surrogates to the evaluations of every task and write the artifact; return its folder."""
     fitted: dict[str, list[_Fitted]] = {FOREST: [], NEAREST: []}
     for k, (task, raw) in enumerate(zip(defined.tasks, evaluations, strict=True)):
         request.progress("tasks", k, len(evaluations))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._download import check_online
-from hpobench_ordered.errors import ArtifactError, DownloadError, MissingExtraError
+from hpobench_ordered.errors import ArtifactError, DownloadError, needed
 
 OPENML_DATA_SET = 554  # mnist_784, version 1
 POOL_SIZE = 56_000
@@ -56,8 +56,6 @@ def load_mnist(path: Path | None = None) -> tuple[NDArray[np.uint8], NDArray[np.
 
     Raises:
         ArtifactError: The file is missing or not such an npz file.
-        MissingExtraError: There is no path, and `openml` is not installed.
-        DownloadError: OpenML cannot be reached.
     """
     data, target = _from_openml() if path is None else _from_npz(path)
     if data.ndim != 2 or target.shape != data.shape[:1]:
@@ -126,10 +124,7 @@ def _from_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _from_openml() -> tuple[NDArray[Any], NDArray[Any]]:
-    try:
-        import openml
-    except ImportError as error:
-        raise MissingExtraError("openml", extra="train", purpose="downloading MNIST") from error
+    openml = needed("openml", package="openml", extra="train", purpose="downloading MNIST")
     local = "Give a local npz file with the arrays 'data' and 'target' instead."
     check_online("MNIST", instead=local)
     try:

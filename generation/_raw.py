@@ -60,11 +60,7 @@ class About:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read what `asdict` gives.
-
-        Raises:
-            TypeError: Something is missing or unknown.
-        """
+        """Read what `asdict` gives."""
         return cls(**{**content, "limits": tuple(content.get("limits", ()))})
 
 

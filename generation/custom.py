@@ -21,8 +21,8 @@ from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.errors import (
     DuplicateNameError,
     ExperimentError,
-    MissingExtraError,
     UnknownNameError,
+    needed,
 )
 from hpobench_ordered.generation._custom.data import PREFIX, DataSet, read_data
 from hpobench_ordered.generation._custom.estimators import built_in_space, read_space
@@ -215,7 +215,7 @@ class _Plan:
 
 
 def _plan(custom: Custom) -> _Plan:
-    _check_installed()
+    needed("sklearn", package="scikit-learn", extra="generate", purpose="generating a benchmark")
     if custom.configurations < FOLDS:
         raise ExperimentError(
             f"at least {FOLDS} configurations are needed, got {custom.configurations}"
@@ -232,15 +232,6 @@ def _plan(custom: Custom) -> _Plan:
     parts.check_sizes(sizes)
     trainer = EstimatorTrainer(parts, model, Metric(kind, custom.metric), custom.failures)
     return _Plan(data, trainer, space, values, configs, sizes)
-
-
-def _check_installed() -> None:
-    try:
-        import sklearn  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            "scikit-learn", extra="generate", purpose="generating a benchmark"
-        ) from error
 
 
 def _check_name(name: str, folder: Path, *, replace: bool) -> None:

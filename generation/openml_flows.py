@@ -104,15 +104,7 @@ class Plan:
 
 
 def generate_by_training(plan: Plan, training: Training, request: Request) -> Path:
-    """Train the flow's learner on data sets, then fit.
-
-    Raises:
-        UnknownNameError: There is no data set of a task that is asked for.
-        ArtifactError: A local data set cannot be read, or a file not be written.
-        DownloadError: OpenML does not give a data set.
-        StoreError: Trainings cannot be kept, or one that was kept is damaged.
-        MissingExtraError: A package that the source needs is not installed.
-    """
+    """Train the flow's learner on data sets, then fit."""
     data = _data(plan.flow, request)
     frame = train_flow(
         training.learner,
@@ -148,10 +140,6 @@ def generate_from_openml(plan: Plan, request: Request) -> Path:
 
     Raises:
         ExperimentError: A task is no number, or none has evaluations enough.
-        DownloadError: OpenML does not give what is asked for.
-        StoreError: What is downloaded cannot be kept, or what was kept is damaged.
-        ArtifactError: A file cannot be written.
-        MissingExtraError: A package that the source needs is not installed.
     """
     flow, folder = plan.flow, _beside(request, "records")
     tasks = flow.tasks if request.tasks is None else _numbers(request.tasks)
@@ -190,9 +178,6 @@ def generate_from_evaluations(plan: Plan, request: Request) -> Path:
 
     Raises:
         ExperimentError: No file of them is named.
-        ArtifactError: It is not such a file, or the artifact cannot be written.
-        UnknownNameError: It has no evaluations of a task that is asked for.
-        MissingExtraError: scikit-learn is not installed.
     """
     if request.local is None:
         raise ExperimentError(

@@ -41,12 +41,7 @@ COMPARISON = f"{NAME}-comparison.json"
 
 
 def generate_from_published(request: Request) -> Path:
-    """Fit the forest to the authors' evaluations and write the artifact.
-
-    Raises:
-        DownloadError: The published evaluations are neither here nor can be downloaded.
-        MissingExtraError: A package that the source needs is not installed.
-    """
+    """Fit the forest to the authors' evaluations and write the artifact."""
     values, errors = _published(request.local)
     packaged = resources.files("hpobench_ordered") / "artifacts" / COMPARISON
     return _write(
@@ -64,15 +59,7 @@ def generate_from_published(request: Request) -> Path:
 
 
 def generate_by_training(request: Request) -> Path:
-    """Train XGBoost on MNIST, fit the forest to that and write the artifact.
-
-    Raises:
-        ExperimentError: A training-set size is not one of the benchmark's.
-        ArtifactError: The local copy of MNIST cannot be read.
-        DownloadError: MNIST is neither here nor can be downloaded.
-        MissingExtraError: A package that the source needs is not installed.
-        StoreError: Trainings cannot be kept, or one that was kept is damaged.
-    """
+    """Train XGBoost on MNIST, fit the forest to that and write the artifact."""
     _check_sizes(request)
     sizes = request.sizes or SIZES
     count = request.configurations or TRAINED_CONFIGURATIONS
@@ -105,10 +92,6 @@ def generate_comparison(request: Request) -> Path:
     Raises:
         ExperimentError: A training-set size is not one of the benchmark's, or there are not as
             many configurations.
-        ArtifactError: The local copy of MNIST cannot be read.
-        DownloadError: A file is neither here nor can be downloaded.
-        MissingExtraError: A package that the source needs is not installed.
-        StoreError: Trainings cannot be kept, or one that was kept is damaged.
     """
     _check_sizes(request)
     values, errors = _published(None)

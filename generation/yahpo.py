@@ -146,8 +146,6 @@ def generate_from_evaluations(scenario: str, instance: str, request: Request) ->
     """Fit the forest of a benchmark to its published evaluations and write its artifact.
 
     Raises:
-        ArtifactError: There is no local copy of the evaluations, or it is malformed.
-        DownloadError: The scenario's search space is neither here nor can be downloaded.
         ExperimentError: More configurations are asked for than there are.
     """
     path = evaluations_path(request.local, scenario, instance)
@@ -164,11 +162,7 @@ def generate_from_evaluations(scenario: str, instance: str, request: Request) ->
 
 
 def generate_from_network(scenario: str, instance: str, request: Request) -> Path:
-    """Fit the forest of a benchmark to evaluations of the v2 network and write its artifact.
-
-    Raises:
-        DownloadError: A published file is neither here nor can be downloaded.
-    """
+    """Fit the forest of a benchmark to evaluations of the v2 network and write its artifact."""
     defined = _definition(scenario, instance, request.local)
     rng = np.random.default_rng(request.seed)
     measured = sample_network(defined, instance, request, rng)
@@ -216,7 +210,6 @@ def read_evaluations(path: Path, space: SearchSpace) -> Measured:
 
     Raises:
         ArtifactError: The file is not of that form.
-        InvalidConfigError: A configuration does not fit the search space.
     """
     import pandas as pd
 

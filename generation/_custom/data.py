@@ -67,9 +67,6 @@ def read_data(data: str, *, target: str | None = None) -> DataSet:
         target: Column of a CSV or parquet file to be predicted; the last one without.
 
     Raises:
-        ArtifactError: The file is missing or cannot be read, holds columns that are neither
-            numbers nor categories, no rows, or rows without a target.
-        UnknownNameError: No such data set of scikit-learn, or no such column.
         ExperimentError: A column is named where there are none.
     """
     path = Path(data)

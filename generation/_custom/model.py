@@ -43,10 +43,6 @@ class Model:
                 nothing else, `random_state` is the seed and `n_jobs` is 1: trainings run side by
                 side, and one thread gives the same values everywhere.
             seed: Seed of the estimator.
-
-        Raises:
-            ExperimentError: The module cannot be imported, or this is no class.
-            UnknownNameError: The module has no such class, or the class no such keyword.
         """
         factory = _factory(path)
         known, _ = _keywords(factory)

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray, IntArray
-from hpobench_ordered.errors import MissingExtraError
+from hpobench_ordered.errors import needed
 from hpobench_ordered.generation._flows.datasets import (
     FOLD_SEED,
     FOLDS,
@@ -345,11 +345,6 @@ def train_flow(
         (int, the same for all evaluations of one training), `config.<hyperparameter>` (native,
         null where inactive), `value`, `spread`, `capped`, `seconds`. All but the seconds is
         independent of workers and interruptions.
-
-    Raises:
-        StoreError: Trainings cannot be kept, or one that was kept is damaged.
-        ExperimentError: A data set has too few examples of its classes.
-        MissingExtraError: scikit-learn or XGBoost is not installed.
     """
     rows: list[dict[str, Any]] = []
     for task, dataset in data.items():
@@ -389,17 +384,11 @@ def _frame(rows: Sequence[Mapping[str, Any]], space: SearchSpace) -> "pd.DataFra
 
 
 def _sklearn() -> Any:
-    try:
-        import sklearn.exceptions
-        import sklearn.svm
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", extra="train", purpose="training") from error
+    needed("sklearn.svm", package="scikit-learn", extra="train", purpose="training")
+    import sklearn.exceptions
+
     return sklearn
 
 
 def _xgboost() -> Any:
-    try:
-        import xgboost
-    except ImportError as error:
-        raise MissingExtraError("xgboost", extra="train", purpose="training") from error
-    return xgboost
+    return needed("xgboost", package="xgboost", extra="train", purpose="training")

@@ -60,28 +60,16 @@ class Pages:
         return self.folder / kind / f"{page}.json"
 
     def read(self, kind: str, page: str, request: Mapping[str, Any]) -> Any | None:
-        """The answer of a page; None if it is not there.
-
-        Raises:
-            StoreError: It is damaged, or answers another request.
-        """
+        """The answer of a page; None if it is not there."""
         path = self.path(kind, page)
         return self._answer(path, request) if path.exists() else None
 
     def read_all(self, kind: str) -> list[Any]:
-        """The answers of all pages of a kind, in the order of their names.
-
-        Raises:
-            StoreError: One is damaged.
-        """
+        """The answers of all pages of a kind, in the order of their names."""
         return [self._answer(path, None) for path in sorted((self.folder / kind).glob("*.json"))]
 
     def write(self, kind: str, page: str, request: Mapping[str, Any], answer: Any) -> None:
-        """Keep a page.
-
-        Raises:
-            StoreError: It cannot be written.
-        """
+        """Keep a page."""
         content = {"request": dict(request), "answer": answer, "sha256": _digest(request, answer)}
         self._write(self.path(kind, page), content)
 

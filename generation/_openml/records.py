@@ -119,13 +119,6 @@ def download_records(
         setup's id), `run`, `config.<hyperparameter>` in native values (null where inactive),
         `value`, and `spread`, the standard deviation over the folds (null where OpenML does not
         tell their values). And what became of the evaluations that are no rows.
-
-    Raises:
-        ExperimentError: No task or a task twice, a page size or a pace that cannot be.
-        MissingExtraError: The package openml is not installed.
-        DownloadError: OpenML does not answer, or refuses to.
-        StoreError: The folder cannot be written, a page in it is damaged, or it holds another
-            download.
     """
     _check(tasks, page_size, requests_per_second)
     pages = Pages(folder)

@@ -92,7 +92,6 @@ def fit_forest(
         workers: Number of threads.
 
     Raises:
-        MissingExtraError: scikit-learn is not installed.
         ValueError: Shapes do not fit, or a target is not finite.
     """
     if targets.ndim != 2 or len(targets) != len(values) or not np.isfinite(targets).all():

@@ -98,7 +98,7 @@ class Fit:
         for done, held_out in enumerate(folds, start=1):
             rows = np.setdiff1d(np.arange(len(self.values)), held_out)
             model = self.surrogate_of(self.values[rows], self.targets[rows])
-            for output in range(predicted.shape[1]):
+            for output in range(self.targets.shape[1]):
                 predicted[held_out, output] = model.predict(self.values[held_out], output)
             if progress is not None:
                 progress(done, len(folds))

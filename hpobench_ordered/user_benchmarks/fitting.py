@@ -99,11 +99,7 @@ class Recipe:
 
     @cached_property
     def surrogate(self) -> StoredSurrogate:
-        """The surrogate of all tasks.
-
-        Raises:
-            MissingExtraError: A forest is to be fitted, and scikit-learn is not installed.
-        """
+        """The surrogate of all tasks."""
         from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
 
         models = tuple(fit.surrogate() for fit in self._fits)

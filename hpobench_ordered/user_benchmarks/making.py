@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -166,13 +166,14 @@ def from_evaluations(
     recipe = Recipe(kind, definition, averages, seed, workers)
     if kind is SurrogateType.NEAREST:
         _warn_if_poor(recipe)
-    return Benchmark.build(
+    built = Benchmark.build(
         definition,
         surrogate=kind.name.lower(),
         model=recipe.surrogate,
         best_values=recipe.best_values(),
-        recorded=MadeFrom(tuple(_history(one, definition.objective) for one in read), recipe),
     )
+    history = tuple(_history(one, definition.objective) for one in read)
+    return replace(built, recorded=MadeFrom(history, recipe))
 
 
 def _warn_if_poor(recipe: Recipe) -> None:

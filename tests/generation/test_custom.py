@@ -25,7 +25,7 @@ from hpobench_ordered.errors import (
     InvalidSpaceError,
     UnknownNameError,
 )
-from hpobench_ordered.generation import _forest
+from hpobench_ordered.generation import _fitting
 from hpobench_ordered.generation import _mnist as mnist
 from hpobench_ordered.generation._custom import training
 from hpobench_ordered.generation._custom.data import DataSet, read_data
@@ -545,7 +545,7 @@ class TestTraining:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small search for the best known values."""
-    monkeypatch.setattr(_forest, "best_known", partial(best_known, draws=200))
+    monkeypatch.setattr(_fitting, "best_known", partial(best_known, draws=200))
 
 
 @pytest.fixture

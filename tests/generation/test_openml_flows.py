@@ -24,7 +24,7 @@ from hpobench_ordered.errors import (
     ExperimentError,
     UnknownNameError,
 )
-from hpobench_ordered.generation import _per_task, openml_flows
+from hpobench_ordered.generation import _fitting, openml_flows
 from hpobench_ordered.generation._flows.datasets import ClassificationData
 from hpobench_ordered.generation._openml import tasks as openml_tasks
 from hpobench_ordered.generation._openml.client import Connection
@@ -79,7 +79,7 @@ def less_work() -> Iterator[None]:
     """Smaller forests, and fewer configurations to find the best known values among."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(openml_flows, "RECIPE", ForestRecipe(trees=15, min_samples_leaf=1))
-        patch.setattr(_per_task, "best_known", partial(best_known, draws=3000))
+        patch.setattr(_fitting, "best_known", partial(best_known, draws=3000))
         yield
 
 

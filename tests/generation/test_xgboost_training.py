@@ -1,4 +1,3 @@
-import json
 import sys
 import time
 from collections.abc import Mapping
@@ -59,36 +58,6 @@ def xgboost() -> Any:
 
 def progress_of(seen: list[tuple[int, int]]) -> Any:
     return lambda step, done, total: seen.append((done, total))
-
-
-class TestConfigurations:
-    def test_come_out_as_plain_numbers_in_a_fixed_order(self) -> None:
-        given = {
-            "n_estimators": np.int64(7),
-            "max_depth": 3.0,
-            "learning_rate": 1,
-            "min_child_weight": np.float64(0.5),
-        }
-        config = training.normalise(given)
-        assert json.dumps(config) == (
-            '{"learning_rate": 1.0, "max_depth": 3, "min_child_weight": 0.5, "n_estimators": 7}'
-        )
-
-    @pytest.mark.parametrize(
-        "change",
-        [
-            {"gamma": 1.0},
-            {"max_depth": 2.5},
-            {"max_depth": float("inf")},
-            {"n_estimators": None},
-            {"learning_rate": "fast"},
-            {"learning_rate": "0.1"},
-            {"learning_rate": float("nan")},
-        ],
-    )
-    def test_of_another_kind_are_refused(self, change: Config) -> None:
-        with pytest.raises(InvalidConfigError):
-            training.normalise(CONFIG | change)
 
 
 class TestTraining:

@@ -15,7 +15,7 @@ from hpobench_ordered.surrogates.fitting import (
     _model,
     fit_forest,
 )
-from hpobench_ordered.surrogates.forest import LEAF, ForestSurrogate, TaskMix, interpolate
+from hpobench_ordered.surrogates.forest import LEAF, TaskMix, interpolate
 from hpobench_ordered.surrogates.pipeline import Fit, row_folds
 
 CODING = Coding(
@@ -191,7 +191,7 @@ def test_damaged_arrays_are_refused():
     arrays = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=0).to_arrays()
     for name in arrays:
         with pytest.raises(ArtifactError):
-            ForestSurrogate.from_arrays({k: v for k, v in arrays.items() if k != name})
+            SurrogateType.FOREST.from_arrays({k: v for k, v in arrays.items() if k != name})
     swapped = arrays["feature"].copy()
     swapped[[0, np.flatnonzero(swapped == LEAF)[0]]] = LEAF, 0
     for damage in (
@@ -209,4 +209,4 @@ def test_damaged_arrays_are_refused():
         {"coding": arrays["coding"][:, 1:]},
     ):
         with pytest.raises(ArtifactError):
-            ForestSurrogate.from_arrays({**arrays, **damage})
+            SurrogateType.FOREST.from_arrays({**arrays, **damage})
