@@ -49,7 +49,7 @@ def load_mnist(path: Path | None = None) -> tuple[NDArray[np.uint8], NDArray[np.
     """Load MNIST in OpenML's order.
 
     Args:
-        path: An npz file with the arrays `data` and `target`; without, OpenML is asked.
+        path: An npz file with the arrays `data` and `target`; default: a download from OpenML.
 
     Returns:
         Pixels 0..255, shape (70000, 784), and classes 0..9, shape (70000,).

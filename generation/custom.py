@@ -73,13 +73,13 @@ class Custom:
         model: What is trained: MODULE:CLASS, or a function that makes an estimator.
         data: A CSV, parquet or npz file, or "sklearn:NAME"; see `read_data`.
         sizes: Training-set sizes; each is a task.
-        target: Column to be predicted; the last one without.
-        kind: What is predicted; told from the model, or else the target, without.
-        metric: Name of a scorer of scikit-learn; without, the share of misclassified rows or the
-            mean squared error.
+        target: Column to be predicted; default: the last one.
+        kind: What is predicted; default: told from the model, or else the target.
+        metric: Name of a scorer of scikit-learn; default: the share of misclassified rows or
+            the mean squared error.
         validation: Share of the rows that validate.
         fixed: Keywords of the model that every configuration gets.
-        space: File of the search space in ConfigSpace's JSON; a built-in one without.
+        space: File of the search space in ConfigSpace's JSON; default: a built-in one.
         configurations: Number of configurations, the same at every size.
         failures: What becomes of a configuration that cannot be trained.
         seed: Seed of the split, the configurations, the model and the surrogate.
@@ -102,7 +102,7 @@ class Custom:
     def words(self) -> list[str]:
         """The command's words that ask for this, but for those that every generation has."""
         data = self.data if self.data.startswith(PREFIX) else Path(self.data).name
-        given = {
+        options = {
             "--model": self.model,
             "--data": data,
             "--target": self.target,
@@ -113,13 +113,13 @@ class Custom:
             "--failures": None if self.failures is Failures.STOP else self.failures.value,
             "--name": self.name,
         }
-        words = [f"{option} {shlex.quote(v)}" for option, v in given.items() if v is not None]
+        words = [f"{option} {shlex.quote(v)}" for option, v in options.items() if v is not None]
         settings = [f"{name}={value}" for name, value in self.fixed.items()]
         return [COMMAND, *words, *(f"--set {shlex.quote(setting)}" for setting in settings)]
 
 
-def unheard(message: str) -> None:
-    """Tell nobody."""
+def silently(message: str) -> None:
+    """Show no message."""
 
 
 def generate_custom(
@@ -129,7 +129,7 @@ def generate_custom(
     replace: bool = False,
     workers: int = 1,
     progress: Progress = silent,
-    tell: Callable[[str], None] = unheard,
+    tell: Callable[[str], None] = silently,
 ) -> Path:
     """Train, fit the forest and write the artifact; `load` then finds the benchmark by its name.
 
@@ -138,7 +138,7 @@ def generate_custom(
 
     Args:
         custom: What is asked for.
-        output: Folder that gets the artifact, in a folder of the benchmark's name; without,
+        output: Folder that gets the artifact, in a folder of the benchmark's name; default:
             `registry.local_folder()`, where the benchmark is found by its name.
         replace: Whether a benchmark of that name that was generated before may be replaced.
         workers: Number of processes.
@@ -183,9 +183,6 @@ def generate_custom(
     )
     _write_raw(kept.with_name(f"{kept.name}.parquet"), custom, plan, results)
     return _write(request, custom, plan, results)
-
-
-# -- plan ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -277,9 +274,6 @@ def _kind(model: Model, config: Config) -> Kind | None:
             f"{model.path} cannot be made with {config} and {dict(model.fixed)} "
             f"({type(error).__name__}: {error})"
         ) from error
-
-
-# -- artifact --------------------------------------------------------------------------------------
 
 
 def _check_results(plan: _Plan, results: Results) -> None:

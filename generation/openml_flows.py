@@ -100,9 +100,6 @@ class Plan:
     training: Training | None = None
 
 
-# -- sources ---------------------------------------------------------------------------------------
-
-
 def generate_by_training(plan: Plan, training: Training, request: Request) -> Path:
     """Train the flow's learner on data sets, then fit."""
     data = _data(plan.flow, request)
@@ -192,9 +189,6 @@ def generate_from_evaluations(plan: Plan, request: Request) -> Path:
     return _fit(plan, request, table, command, most=request.configurations or MOST)
 
 
-# -- data ------------------------------------------------------------------------------------------
-
-
 def _beside(request: Request, what: str) -> Path:
     return request.folder.with_name(f"{request.folder.name}-{what}")
 
@@ -242,9 +236,6 @@ def _frequent(frame: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
     setups = frame.groupby("task")["training"].nunique()
     scarce = sorted(setups.index[setups < FOLDS])
     return frame[~frame["task"].isin(scarce)], scarce
-
-
-# -- fitting ---------------------------------------------------------------------------------------
 
 
 def _fit(
@@ -300,9 +291,6 @@ def _definition(flow: Flow, table: RawTable) -> Definition:
             )
         tasks.append(TaskDefinition(name, context))
     return flow.definition(tasks, source=table.about.source, licence=table.about.licence)
-
-
-# -- plans -----------------------------------------------------------------------------------------
 
 
 def _svm_coding() -> Coding:

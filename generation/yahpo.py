@@ -169,9 +169,6 @@ def generate_from_network(scenario: str, instance: str, request: Request) -> Pat
     return _write(defined, measured, NETWORK_ORIGIN, request, rng)
 
 
-# -- evaluations -----------------------------------------------------------------------------------
-
-
 def evaluations_path(local: Path | None, scenario: str, instance: str) -> Path:
     """Find the local copy of a data set's evaluations.
 
@@ -262,9 +259,6 @@ def sample_network(
     return Measured(values, FRACTIONS, np.stack(columns, axis=1))
 
 
-# -- published files -------------------------------------------------------------------------------
-
-
 def _definition(scenario: str, instance: str, local: Path | None) -> Definition:
     files = remote_files(scenario)
     config_space = _json(files["config_space.json"], local)
@@ -292,9 +286,6 @@ def _obtain(file: RemoteFile, local: Path | None) -> Path:
     if not file.is_fetched:
         file.download()
     return file.open_path()
-
-
-# -- artifact --------------------------------------------------------------------------------------
 
 
 def _write(

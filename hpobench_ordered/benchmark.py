@@ -286,7 +286,7 @@ class Benchmark:
         Args:
             task: Index of the task.
             rng: Chooses among the recorded evaluations, or the random configurations.
-            n: How many; without, all that are recorded, or else `history_size`. Never more than
+            n: How many; default: all that are recorded, or else `history_size`. Never more than
                 are recorded.
 
         Returns:

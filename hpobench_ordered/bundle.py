@@ -9,7 +9,7 @@ Notation:
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,7 @@ def write_bundle(
                 "best_values": list(surrogate.best_values),
             }
         writer.write_json(BENCHMARK, {**definition_to_json(definition), "surrogates": listed})
-        writer.write_json(CARD, card.with_size(size).to_json())
+        writer.write_json(CARD, replace(card, size=size).to_json())
         _check_loadable(folder, writer.written(), listed, is_recorded=evaluations is not None)
 
 

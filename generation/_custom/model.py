@@ -84,9 +84,6 @@ def kind_of_estimator(estimator: Any) -> Kind | None:
     return kinds.get(str(told))
 
 
-# -- import ----------------------------------------------------------------------------------------
-
-
 @cache
 def _factory(path: str) -> Callable[..., Any]:
     name, colon, attribute = path.partition(":")
@@ -137,9 +134,6 @@ def _version(module: str) -> str:
         return version
     file = getattr(import_module(module), "__file__", None)
     return "unknown" if file is None else f"SHA-256 {file_sha256(Path(file))}"
-
-
-# -- keywords --------------------------------------------------------------------------------------
 
 
 def _keywords(factory: Callable[..., Any]) -> tuple[set[str], bool]:

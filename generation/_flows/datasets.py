@@ -190,9 +190,6 @@ def _monks_rule(problem: int, attributes: IntArray) -> BoolArray:
     return rules[problem]
 
 
-# -- cross-validation --------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Fold:
     """One split of a data set for cross-validation.
@@ -267,9 +264,6 @@ def _auc(positive: BoolArray, scores: FloatArray) -> float:
     count = int(positive.sum())
     above = rankdata(scores)[positive].sum() - count * (count + 1) / 2
     return float(above / (count * (len(positive) - count)))
-
-
-# -- coding ------------------------------------------------------------------------------------
 
 
 def _data(

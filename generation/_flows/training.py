@@ -74,9 +74,6 @@ def _evaluation(areas: Sequence[float], seconds: float, *, capped: bool) -> dict
     }
 
 
-# -- support vector machine --------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class SVMTrainer:
     """Trains libsvm as e1071::svm does, by scikit-learn; inputs standardised in every fold.
@@ -134,9 +131,6 @@ def _svm_fold(fold: Fold, config: Mapping[str, Any]) -> tuple[float, bool]:
     # Two classes in training have one decision value; a class that is not there keeps 0.
     scores[:, known] = decision if len(known) > 2 else np.stack([-decision, decision], axis=1)
     return fold.auc(scores), bool(machine.fit_status_)
-
-
-# -- boosting ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,9 +228,6 @@ def _fixed_parameters(booster: str, classes: int) -> dict[str, Any]:
     return objective | method | {"base_score": 0.5, "nthread": 1, "seed": 0, "verbosity": 1}
 
 
-# -- designs -----------------------------------------------------------------------------------
-
-
 def svm_design(space: SearchSpace, n: int, seed: int, task: str) -> list[Config]:
     """Configurations spread evenly over the search space; a smaller n gives the first of them."""
     points = _sobol(space.dimension, n, seed, task)
@@ -295,9 +286,6 @@ def _sobol(dimension: int, n: int, seed: int, task: str) -> FloatArray:
     power = max(n - 1, 0).bit_length()
     points: FloatArray = Sobol(dimension, seed=rng).random_base2(power)[:n]
     return points
-
-
-# -- a whole flow ------------------------------------------------------------------------------
 
 
 class Learner(Enum):

@@ -48,22 +48,11 @@ class Summary:
         seen: Number of evaluations that OpenML lists.
         kept: Number of those that became rows.
         dropped: Number of the others by reason, every reason included.
-        with_spread: Number of rows that have a spread.
     """
 
     seen: int
     kept: int
     dropped: Mapping[Dropped, int]
-    with_spread: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The counts, as JSON can hold them."""
-        return {
-            "seen": self.seen,
-            "kept": self.kept,
-            "dropped": {reason.value: count for reason, count in self.dropped.items()},
-            "with_spread": self.with_spread,
-        }
 
 
 class _TaskEvaluations(NamedTuple):
@@ -112,7 +101,7 @@ def download_records(
         page_size: Number of evaluations a page, at most `LARGEST_PAGE`.
         progress: Told how many tasks are done ("evaluations"), then how many setups ("setups").
         requests_per_second: Pace, over the whole download.
-        connection: How OpenML is asked; the public server without.
+        connection: How OpenML is asked; default: the public server.
 
     Returns:
         One row an evaluation, tasks as given, runs ascending: `task` (str), `training` (the
@@ -253,8 +242,7 @@ def _assemble(
                 | {"value": row["value"], "spread": spread}
             )
     seen = len(rows) + sum(dropped.values())
-    with_spread = sum(row["spread"] is not None for row in rows)
-    return Records(_frame(space, rows), Summary(seen, len(rows), dropped, with_spread))
+    return Records(_frame(space, rows), Summary(seen, len(rows), dropped))
 
 
 def _config(

