@@ -95,6 +95,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # -- artifacts -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surrogate", ["forest", "nearest"])
 def test_an_artifact_is_a_benchmark(generated: Path, surrogate: str) -> None:
     benchmark = hbo.load(generated, surrogate=surrogate)
@@ -164,6 +165,7 @@ def test_a_task_generated_alone_is_the_same_to_the_byte(generated: Path, tmp_pat
     assert arrays_of(other, "nearest", 0) == arrays_of(alone, "nearest", 0)
 
 
+@pytest.mark.slow
 def test_the_same_evaluations_make_the_same_artifact(generated: Path, tmp_path: Path) -> None:
     again = SVMS.generate(tmp_path / "x", source="evaluations", local=raw_file(tmp_path, SVM))
     assert Artifact(again).digest == Artifact(generated).digest
@@ -267,6 +269,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return calls
 
 
+@pytest.mark.slow
 def test_training_on_local_data(trained: list[dict[str, Any]], tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "37_diabetes.csv").touch()

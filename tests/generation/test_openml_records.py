@@ -276,6 +276,7 @@ class TestResume:
         pd.testing.assert_frame_equal(resumed.frame, undisturbed.records.frame)
         assert len(server.requests) == len(undisturbed.requests) + 1
 
+    @pytest.mark.slow
     def test_a_damaged_page_is_named(
         self, server: Any, undisturbed: Undisturbed, tmp_path: Path
     ) -> None:
