@@ -14,7 +14,7 @@ them (`About`).
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -25,7 +25,7 @@ from hpobench_ordered._typing import IntArray
 from hpobench_ordered.errors import ArtifactError, EvaluationsError, UnknownNameError
 from hpobench_ordered.files import write_atomically
 from hpobench_ordered.raw_evaluations import RawEvaluations
-from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space import Kind, Parameter, SearchSpace
 from hpobench_ordered.user_benchmarks.reading import Columns, numbers, read_frame
 
 if TYPE_CHECKING:
@@ -87,6 +87,45 @@ class RawTable:
                     f"task with evaluations of {self.about.benchmark}", name, self.tasks
                 )
         return RawTable(self.about, {n: found for n, found in self.tasks.items() if n in names})
+
+
+def raw_frame(
+    rows: Iterable[Mapping[str, Any]], space: SearchSpace, further: Mapping[str, str]
+) -> "pd.DataFrame":
+    """Make the table of evaluations.
+
+    Args:
+        rows: One an evaluation: its values by the names of the columns, configurations as they are.
+        space: The search space.
+        further: Types of further columns by their names.
+    """
+    import pandas as pd
+
+    types = {
+        "task": "object",
+        "training": "int64",
+        **{f"{PREFIX}{parameter.name}": _dtype(parameter) for parameter in space.parameters},
+        "value": "float64",
+        "spread": "float64",
+        **further,
+    }
+    frame = pd.DataFrame.from_records(list(rows), columns=list(types)).astype(types)
+    for parameter in space.parameters:
+        if len({type(choice) for choice in parameter.choices}) > 1:  # a column holds one type only
+            column = f"{PREFIX}{parameter.name}"
+            frame[column] = frame[column].map(str, na_action="ignore")
+    return frame
+
+
+def _dtype(parameter: Parameter) -> str:
+    if parameter.choices:
+        return "object"
+    return "Int64" if parameter.kind is Kind.INTEGER else "float64"
+
+
+def configured(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration under the names of its columns."""
+    return {f"{PREFIX}{name}": value for name, value in config.items()}
 
 
 def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:

@@ -119,19 +119,8 @@ class Generator:
     ) -> Path:
         """Check what is asked for, then write the artifact, or what else a source stands for.
 
-        Args:
-            folder: Folder the artifact goes to; further files go beside it.
-            source: Where the evaluations come from; default: the first source.
-            local: Local copy of the raw data, instead of a download.
-            seed: Seed of everything random; default: 0.
-            workers: Number of processes; default: 1.
-            sizes: Training-set sizes.
-            configurations: Number of configurations.
-            tasks: Names of tasks; default: all.
-            progress: Told how far the work is.
-
-        Returns:
-            Path of what was written.
+        Args are those of `Request`; `source` is the first one if omitted. Returns the path of what
+        was written.
 
         Raises:
             UnknownNameError: No such source.

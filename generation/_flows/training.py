@@ -41,10 +41,10 @@ from hpobench_ordered.generation._flows.datasets import (
     folds,
 )
 from hpobench_ordered.generation._flows.designs import ROUNDS, svm_design, xgboost_design
+from hpobench_ordered.generation._raw import configured, raw_frame
 from hpobench_ordered.generation._training import Job, Trainer, run_trainings
 from hpobench_ordered.generation.base import Progress, silent
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Kind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -280,7 +280,7 @@ def train_flow(
         )
         for training, (job, outcome) in enumerate(zip(jobs, outcomes, strict=True)):
             rows += _rows(task, training, job.config, outcome)
-    return _frame(rows, space)
+    return raw_frame(rows, space, {"capped": "bool", "seconds": "float64"})
 
 
 def _rows(
@@ -291,18 +291,7 @@ def _rows(
     configs: list[Config] = [single | {"nrounds": count} for count in config.get(ROUNDS, ())]
     for native, evaluation in zip(configs or [single], outcome["evaluations"], strict=True):
         measured = {name: evaluation[name] for name in ("value", "spread", "capped", "seconds")}
-        coded = {f"config.{name}": value for name, value in native.items()}
-        yield {"task": task, "training": training} | coded | measured
-
-
-def _frame(rows: Sequence[Mapping[str, Any]], space: SearchSpace) -> "pd.DataFrame":
-    import pandas as pd
-
-    configs = [f"config.{name}" for name in space.names]
-    columns = ["task", "training", *configs, "value", "spread", "capped", "seconds"]
-    frame = pd.DataFrame.from_records(rows, columns=columns)
-    integers = [p.name for p in space.parameters if p.kind is Kind.INTEGER]
-    return frame.astype({f"config.{name}": "Int64" for name in integers})
+        yield {"task": task, "training": training} | configured(native) | measured
 
 
 def _sklearn() -> Any:

@@ -11,7 +11,7 @@ The measure is the area under the ROC curve.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import stdev
@@ -28,9 +28,9 @@ from hpobench_ordered.generation._openml.client import (
 )
 from hpobench_ordered.generation._openml.pages import Pages
 from hpobench_ordered.generation._openml.setups import Dropped, SetupReader, stated_values
+from hpobench_ordered.generation._raw import configured, raw_frame
 from hpobench_ordered.generation.base import Progress, silent
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Kind, Parameter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -238,11 +238,11 @@ def _assemble(
             spread = _spread(row["folds"])
             rows.append(
                 {"task": str(task), "training": row["setup"], "run": row["run"]}
-                | {f"config.{name}": config.get(name) for name in space.names}
+                | configured(config)
                 | {"value": row["value"], "spread": spread}
             )
     seen = len(rows) + sum(dropped.values())
-    return Records(_frame(space, rows), Summary(seen, len(rows), dropped))
+    return Records(raw_frame(rows, space, {"run": "int64"}), Summary(seen, len(rows), dropped))
 
 
 def _config(
@@ -262,26 +262,6 @@ def _config(
     if isinstance(setup, Dropped):
         return setup
     return setups(stated_values(setup, defaults), task)
-
-
-def _frame(space: SearchSpace, rows: Iterable[Mapping[str, Any]]) -> "pd.DataFrame":
-    import pandas as pd
-
-    types = {
-        "task": "object",
-        "training": "int64",
-        "run": "int64",
-        **{f"config.{parameter.name}": _dtype(parameter) for parameter in space.parameters},
-        "value": "float64",
-        "spread": "float64",
-    }
-    return pd.DataFrame.from_records(list(rows), columns=list(types)).astype(types)
-
-
-def _dtype(parameter: Parameter) -> str:
-    if parameter.choices:
-        return "object"
-    return "Int64" if parameter.kind is Kind.INTEGER else "float64"
 
 
 def _finite(value: float | None) -> float | None:

@@ -11,7 +11,7 @@ import pytest
 from joblib import parallel_config
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.errors import InvalidConfigError, MissingExtraError
+from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.generation import _mnist as mnist
 from hpobench_ordered.generation import _xgboost_training as training
 
@@ -142,13 +142,6 @@ class TestManyEvaluations:
         with parallel_config(backend="threading"):  # processes could not import this module
             two = training.train_many(stub, CONFIGS, SIZES, tmp_path / "two", workers=2)
         pd.testing.assert_frame_equal(one, two)
-
-    def test_configurations_are_checked_before_anything_is_trained(
-        self, stub: StubTrainer, tmp_path: Path
-    ) -> None:
-        with pytest.raises(InvalidConfigError):
-            training.train_many(stub, [*CONFIGS, {"max_depth": 3}], SIZES, tmp_path / "kept")
-        assert stub.calls() == 0
 
     def test_interrupted_training_continues(self, stub: StubTrainer, tmp_path: Path) -> None:
         seen: list[tuple[int, int]] = []
