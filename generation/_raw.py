@@ -86,7 +86,7 @@ class RawTable:
                 raise UnknownNameError(
                     f"task with evaluations of {self.about.benchmark}", name, self.tasks
                 )
-        return RawTable(self.about, {n: found for n, found in self.tasks.items() if n in names})
+        return RawTable(self.about, {n: raw for n, raw in self.tasks.items() if n in names})
 
 
 def raw_frame(

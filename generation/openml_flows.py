@@ -38,6 +38,7 @@ from hpobench_ordered.generation._flows.training import train_flow
 from hpobench_ordered.generation._openml.records import download_records
 from hpobench_ordered.generation._openml.setups import MLR_DEFAULTS, MlrSetups
 from hpobench_ordered.generation._openml.tasks import (
+    DataSize,
     data_sizes,
 )
 from hpobench_ordered.generation._raw import About, RawTable, read_raw, write_raw
@@ -114,7 +115,7 @@ def generate_from_openml(plan: Plan, request: Request) -> Path:
         raise ExperimentError(
             f"no task has {FOLDS} setups of flow {flow.flow_id} with evaluations, of {list(tasks)}"
         )
-    dropped = {reason.value: count for reason, count in records.summary.dropped.items()}
+    dropped = {reason.value: count for reason, count in records.dropped.items()}
     about = About(
         benchmark=flow.name,
         source=f"runs of flow {flow.flow_id} on openml.org, by their uploaders' own set-ups",
@@ -185,9 +186,7 @@ def _numbers(tasks: Sequence[str]) -> tuple[int, ...]:
 
 
 def _context(data: ClassificationData) -> dict[str, float]:
-    rows, columns = data.x.shape
-    numbers = (float(rows), float(columns), float(np.bincount(data.y).max() / rows))
-    return dict(zip(CONTEXT, numbers, strict=True))
+    return DataSize(*data.x.shape, int(np.bincount(data.y).max())).context
 
 
 def _frequent(frame: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:

@@ -12,13 +12,11 @@ The measure is the area under the ROC curve.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation._openml.client import (
     FUNCTION,
     Client,
@@ -27,7 +25,7 @@ from hpobench_ordered.generation._openml.client import (
     connected,
 )
 from hpobench_ordered.generation._openml.pages import Pages
-from hpobench_ordered.generation._openml.setups import Dropped, SetupReader, stated_values
+from hpobench_ordered.generation._openml.setups import Dropped, MlrSetups, stated_values
 from hpobench_ordered.generation._raw import configured, raw_frame
 from hpobench_ordered.generation.base import Progress, silent
 from hpobench_ordered.space import SearchSpace
@@ -36,23 +34,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PAGE_SIZE = 1000
-LARGEST_PAGE = 10_000
-"""Most evaluations that OpenML lists at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What became of the records.
-
-    Attributes:
-        seen: Number of evaluations that OpenML lists.
-        kept: Number of those that became rows.
-        dropped: Number of the others by reason, every reason included.
-    """
-
-    seen: int
-    kept: int
-    dropped: Mapping[Dropped, int]
 
 
 class _TaskEvaluations(NamedTuple):
@@ -70,10 +51,10 @@ _Setups = Mapping[int, _Stated | Dropped]
 
 
 class Records(NamedTuple):
-    """The evaluations as a frame, and what became of the others."""
+    """The evaluations as a frame, and the number of the others by reason, every one included."""
 
     frame: "pd.DataFrame"
-    summary: Summary
+    dropped: Mapping[Dropped, int]
 
 
 def download_records(
@@ -82,7 +63,7 @@ def download_records(
     tasks: Sequence[int],
     space: SearchSpace,
     folder: Path,
-    setups: SetupReader,
+    setups: MlrSetups,
     page_size: int = PAGE_SIZE,
     progress: Progress = silent,
     requests_per_second: float = 1.0,
@@ -94,11 +75,11 @@ def download_records(
 
     Args:
         flow_id: OpenML's id of the flow.
-        tasks: OpenML's ids of the tasks.
+        tasks: OpenML's ids of the tasks, each once.
         space: Hyperparameters that become columns.
         folder: Where answers are kept; made if need be.
         setups: Turns a setup into a configuration of the space.
-        page_size: Number of evaluations a page, at most `LARGEST_PAGE`.
+        page_size: Number of evaluations a page; OpenML lists at most 10 000.
         progress: Told how many tasks are done ("evaluations"), then how many setups ("setups").
         requests_per_second: Pace, over the whole download.
         connection: How OpenML is asked; default: the public server.
@@ -109,7 +90,6 @@ def download_records(
         `value`, and `spread`, the standard deviation over the folds (null where OpenML does not
         tell their values). And what became of the evaluations that are no rows.
     """
-    _check(tasks, page_size, requests_per_second)
     pages = Pages(folder)
     connection = Connection() if connection is None else connection
     pages.open(
@@ -130,15 +110,6 @@ def download_records(
         wanted = {row["setup"] for page in evaluations.values() for row in page.rows}
         known = _setups(client, pages, wanted, progress)
     return _assemble(space, evaluations, known, defaults, setups)
-
-
-def _check(tasks: Sequence[int], page_size: int, requests_per_second: float) -> None:
-    if not tasks or len(set(tasks)) < len(tasks):
-        raise ExperimentError(f"tasks must be given, each once; got {list(tasks)}")
-    if not 1 <= page_size <= LARGEST_PAGE:
-        raise ExperimentError(f"a page is 1 to {LARGEST_PAGE} evaluations, got {page_size}")
-    if not 0 < requests_per_second < math.inf:
-        raise ExperimentError(f"the pace must be positive, got {requests_per_second} a second")
 
 
 def _flow_defaults(client: Client, pages: Pages, flow: int) -> _Stated:
@@ -222,7 +193,7 @@ def _assemble(
     evaluations: Mapping[int, _TaskEvaluations],
     known: _Setups,
     defaults: _Stated,
-    setups: SetupReader,
+    setups: MlrSetups,
 ) -> Records:
     dropped = dict.fromkeys(Dropped, 0)
     rows: list[dict[str, Any]] = []
@@ -241,8 +212,7 @@ def _assemble(
                 | configured(config)
                 | {"value": row["value"], "spread": spread}
             )
-    seen = len(rows) + sum(dropped.values())
-    return Records(raw_frame(rows, space, {"run": "int64"}), Summary(seen, len(rows), dropped))
+    return Records(raw_frame(rows, space, {"run": "int64"}), dropped)
 
 
 def _config(
@@ -250,7 +220,7 @@ def _config(
     runs: set[int],
     known: _Setups,
     defaults: _Stated,
-    setups: SetupReader,
+    setups: MlrSetups,
     task: int,
 ) -> Config | Dropped:
     """The configuration of an evaluation, or why it is not kept."""

@@ -87,7 +87,7 @@ class StoredArray:
     """What an array of a stored surrogate must be.
 
     Attributes:
-        dimensions: Number of its dimensions; None for any.
+        dimensions: Number of its dimensions; None: any.
         types: Types that it may have.
         may_be_nan: Whether it may hold what is not finite.
     """

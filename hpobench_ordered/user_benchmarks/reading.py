@@ -23,7 +23,7 @@ class Columns:
         task: The task's name.
         objective: The objective's value.
         context: What is known of the task beforehand, one column each.
-        ordered: The context that tasks are sorted by, ascending; None for the table's order.
+        ordered: The context that tasks are sorted by, ascending; default: the table's order.
     """
 
     task: str
