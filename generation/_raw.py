@@ -109,7 +109,8 @@ def raw_frame(
         "spread": "float64",
         **further,
     }
-    frame = pd.DataFrame.from_records(list(rows), columns=list(types)).astype(types)
+    frame = pd.DataFrame.from_records(list(rows), columns=list(types))
+    frame = frame.astype({column: kind for column, kind in types.items() if kind != "object"})
     for parameter in space.parameters:
         if len({type(choice) for choice in parameter.choices}) > 1:  # a column holds one type only
             column = f"{PREFIX}{parameter.name}"
