@@ -134,5 +134,5 @@ def test_pickles_and_round_trips(table: TableSurrogate) -> None:
 )
 def test_arrays_that_do_not_fit_are_refused(table: TableSurrogate, change: dict[str, Any]) -> None:
     arrays = {k: v for k, v in (table.to_arrays() | change).items() if v is not None}
-    with pytest.raises(ArtifactError, match="kind TABLE"):
+    with pytest.raises(ArtifactError, match="no table surrogate"):
         SurrogateType.TABLE.from_arrays(arrays)
