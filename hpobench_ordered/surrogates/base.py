@@ -79,7 +79,9 @@ class SurrogateType(Enum):
         try:
             return self.surrogate_class.from_arrays(arrays)
         except (LookupError, TypeError, ValueError) as error:
-            raise ArtifactError(f"the arrays are no {self.name.lower()} surrogate: {error!r}") from error
+            raise ArtifactError(
+                f"the arrays are no {self.name.lower()} surrogate: {error!r}"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
