@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._download import check_online
-from hpobench_ordered.errors import ArtifactError, DownloadError, MissingExtraError
+from hpobench_ordered.errors import ArtifactError, DownloadError, needed
 
 OPENML_DATA_SET = 554  # mnist_784, version 1
 POOL_SIZE = 56_000
@@ -49,15 +49,13 @@ def load_mnist(path: Path | None = None) -> tuple[NDArray[np.uint8], NDArray[np.
     """Load MNIST in OpenML's order.
 
     Args:
-        path: An npz file with the arrays `data` and `target`; without, OpenML is asked.
+        path: An npz file with the arrays `data` and `target`; default: a download from OpenML.
 
     Returns:
         Pixels 0..255, shape (70000, 784), and classes 0..9, shape (70000,).
 
     Raises:
         ArtifactError: The file is missing or not such an npz file.
-        MissingExtraError: There is no path, and `openml` is not installed.
-        DownloadError: OpenML cannot be reached.
     """
     data, target = _from_openml() if path is None else _from_npz(path)
     if data.ndim != 2 or target.shape != data.shape[:1]:
@@ -126,10 +124,7 @@ def _from_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _from_openml() -> tuple[NDArray[Any], NDArray[Any]]:
-    try:
-        import openml
-    except ImportError as error:
-        raise MissingExtraError("openml", extra="train", purpose="downloading MNIST") from error
+    openml = needed("openml", package="openml", extra="train", purpose="downloading MNIST")
     local = "Give a local npz file with the arrays 'data' and 'target' instead."
     check_online("MNIST", instead=local)
     try:

@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.errors import MissingExtraError
+from hpobench_ordered.errors import needed
 
 N_ITEMS = 3
 N_CUSTOMERS = 30
@@ -65,17 +65,11 @@ def draws() -> FloatArray:
 
     Returns:
         e, shape (R, C, J).
-
-    Raises:
-        MissingExtraError: `mrg32k3a` is not installed.
     """
-    try:
-        from mrg32k3a.mrg32k3a import MRG32k3a
-    except ImportError as error:
-        raise MissingExtraError(
-            "mrg32k3a", extra="generate", purpose="simulating newsvendor"
-        ) from error
-    rng = MRG32k3a(s_ss_sss_index=list(_STREAM))
+    mrg32k3a = needed(
+        "mrg32k3a.mrg32k3a", package="mrg32k3a", extra="generate", purpose="simulating newsvendor"
+    )
+    rng = mrg32k3a.MRG32k3a(s_ss_sss_index=list(_STREAM))
     shape = (N_REPLICATIONS, N_CUSTOMERS, N_ITEMS)
     noise = [-math.log(-math.log(rng.random())) - np.euler_gamma for _ in range(math.prod(shape))]
     return np.array(noise).reshape(shape)

@@ -14,26 +14,25 @@ them (`About`).
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from hpobench_ordered._typing import BoolArray, FloatArray
-from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
+from hpobench_ordered._typing import IntArray
+from hpobench_ordered.errors import ArtifactError, EvaluationsError, UnknownNameError
 from hpobench_ordered.files import write_atomically
 from hpobench_ordered.raw_evaluations import RawEvaluations
-from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.space import Kind, Parameter, SearchSpace
+from hpobench_ordered.user_benchmarks.reading import Columns, numbers, read_frame
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PREFIX = "config."
 _METADATA = b"hpobench_ordered"
-_FIXED = ("task", "training", "value", "spread")
 
 
 @dataclass(frozen=True)
@@ -60,11 +59,7 @@ class About:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read what `asdict` gives.
-
-        Raises:
-            TypeError: Something is missing or unknown.
-        """
+        """Read what `asdict` gives."""
         return cls(**{**content, "limits": tuple(content.get("limits", ()))})
 
 
@@ -91,7 +86,47 @@ class RawTable:
                 raise UnknownNameError(
                     f"task with evaluations of {self.about.benchmark}", name, self.tasks
                 )
-        return RawTable(self.about, {n: found for n, found in self.tasks.items() if n in names})
+        return RawTable(self.about, {n: raw for n, raw in self.tasks.items() if n in names})
+
+
+def raw_frame(
+    rows: Iterable[Mapping[str, Any]], space: SearchSpace, further: Mapping[str, str]
+) -> "pd.DataFrame":
+    """Make the table of evaluations.
+
+    Args:
+        rows: One an evaluation: its values by the names of the columns, configurations as they are.
+        space: The search space.
+        further: Types of further columns by their names.
+    """
+    import pandas as pd
+
+    types = {
+        "task": "object",
+        "training": "int64",
+        **{f"{PREFIX}{parameter.name}": _dtype(parameter) for parameter in space.parameters},
+        "value": "float64",
+        "spread": "float64",
+        **further,
+    }
+    frame = pd.DataFrame.from_records(list(rows), columns=list(types))
+    frame = frame.astype({column: kind for column, kind in types.items() if kind != "object"})
+    for parameter in space.parameters:
+        if len({type(choice) for choice in parameter.choices}) > 1:  # a column holds one type only
+            column = f"{PREFIX}{parameter.name}"
+            frame[column] = frame[column].map(str, na_action="ignore")
+    return frame
+
+
+def _dtype(parameter: Parameter) -> str:
+    if parameter.choices:
+        return "object"
+    return "Int64" if parameter.kind is Kind.INTEGER else "float64"
+
+
+def configured(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration under the names of its columns."""
+    return {f"{PREFIX}{name}": value for name, value in config.items()}
 
 
 def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:
@@ -148,95 +183,31 @@ def read_raw(path: Path, *, benchmark: str, space: SearchSpace) -> RawTable:
 
 
 def coded_tasks(frame: "pd.DataFrame", space: SearchSpace) -> dict[str, RawEvaluations]:
-    """Check the rows of a table and code them, by the task's name.
+    """Check the rows of a table and code them, by the task's name; as `from_evaluations` does.
 
     Raises:
         ArtifactError: A column is missing, or some configurations or values are not allowed.
     """
-    _check_columns(list(frame.columns), space)
-    values = _coded(frame, space)
-    objective = _numbers(frame, "value")
-    spread = _numbers(frame, "spread", may_lack=True)
-    training = _numbers(frame, "training").astype(np.int64)
-    nameless = frame["task"].isna().to_numpy()
-    if nameless.any() or not len(frame):
-        raise ArtifactError(f"task: {_count(nameless)} are null" if len(frame) else "no rows")
-    names = frame["task"].astype(str)
-    found = {}
-    for name in names.unique():
-        rows = (names == name).to_numpy()
-        found[name] = RawEvaluations(values[rows], objective[rows], spread[rows], training[rows])
-    return found
-
-
-def _check_columns(columns: Sequence[str], space: SearchSpace) -> None:
-    wanted = [*_FIXED, *(f"{PREFIX}{name}" for name in space.names)]
-    missing = [column for column in wanted if column not in columns]
-    unknown = [c for c in columns if c.startswith(PREFIX) and c not in wanted]
-    if missing:
-        raise ArtifactError(f"columns are missing: {', '.join(missing)}")
-    if unknown:
+    named = frame.rename(columns=lambda column: column.removeprefix(PREFIX))
+    known = {PREFIX + name for name in (*space.names, *space.constants)}
+    columns = Columns("task", "value", (), None)
+    if unknown := [c for c in frame if c.startswith(PREFIX) and c not in known]:
         raise ArtifactError(f"columns of unknown hyperparameters: {', '.join(unknown)}")
-
-
-def _numbers(frame: "pd.DataFrame", column: str, *, may_lack: bool = False) -> FloatArray:
-    """A column of finite numbers, shape (n,); NaN where null if it may lack some."""
-    import pandas as pd
-
-    numbers: FloatArray = pd.to_numeric(frame[column], errors="coerce").to_numpy(
-        np.float64, na_value=np.nan
-    )
-    bad = ~np.isfinite(numbers)
-    if may_lack:
-        bad &= frame[column].notna().to_numpy()
-    if bad.any():
-        raise ArtifactError(f"{column}: {_count(bad)} are not finite numbers")
-    return numbers
-
-
-def _coded(frame: "pd.DataFrame", space: SearchSpace) -> FloatArray:
-    """Configurations as coded by the space, shape (n, d).
-
-    Raises:
-        ArtifactError: Values are missing, not allowed, or given where they are inactive.
-    """
-    columns = [frame[f"{PREFIX}{parameter.name}"] for parameter in space.parameters]
-    pairs = zip(space.parameters, columns, strict=True)
-    values = np.stack([_code(parameter, column) for parameter, column in pairs], axis=1)
-    active = space.active(values)
-    for j, parameter in enumerate(space.parameters):
-        is_null = np.isnan(values[:, j])
-        wrong = active[:, j] & ~is_null & ~parameter.allows(values[:, j])
-        if wrong.any():
-            example = columns[j].iloc[int(np.argmax(wrong))]
-            raise ArtifactError(
-                f"{PREFIX}{parameter.name}: {_count(wrong)} are not {parameter.describe()}, "
-                f"such as {example}"
-            )
-        for bad, what in (
-            (active[:, j] & is_null, "are null where the hyperparameter is active"),
-            (~active[:, j] & ~is_null, "are given where the hyperparameter is inactive"),
-        ):
-            if bad.any():
-                raise ArtifactError(f"{PREFIX}{parameter.name}: {_count(bad)} {what}")
-    return values
-
-
-def _code(parameter: Parameter, column: "pd.Series[Any]") -> FloatArray:
-    """Coded values of a column, shape (n,); NaN where null, infinite where not allowed."""
-    if parameter.choices or column.dtype.kind not in "fiu":
-        codes = {value: _code_or_infinity(parameter, value) for value in column.dropna().unique()}
-        column = column.map(codes)
-    coded: FloatArray = column.to_numpy(np.float64, na_value=np.nan)
-    return coded
-
-
-def _code_or_infinity(parameter: Parameter, value: Any) -> float:
     try:
-        return parameter.code(value)
-    except InvalidConfigError:
-        return np.inf
+        tasks = read_frame(named, space, columns, drop_invalid=False)
+        spread, training = numbers(named, "spread"), _whole(named, "training")
+        return {
+            task.name: RawEvaluations(
+                task.values, task.objective, spread[task.rows], training[task.rows]
+            )
+            for task in tasks
+        }
+    except EvaluationsError as error:
+        raise ArtifactError(str(error)) from None
 
 
-def _count(bad: BoolArray) -> str:
-    return f"{int(bad.sum())} of {len(bad)} values"
+def _whole(frame: "pd.DataFrame", column: str) -> IntArray:
+    values = numbers(frame, column)
+    if not np.isfinite(values).all():
+        raise EvaluationsError(f"column {column!r} must hold whole numbers")
+    return values.astype(np.int64)

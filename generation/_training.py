@@ -78,10 +78,6 @@ def run_trainings(
 
     Returns:
         Outcome of every job, in the jobs' order, as read back from JSON.
-
-    Raises:
-        StoreError: The folder cannot be written, a file in it is damaged, or JSON cannot hold an
-            outcome.
     """
     from joblib import Parallel, delayed
 

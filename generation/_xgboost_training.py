@@ -15,21 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hpobench_ordered._typing import Config, ConfigLike
-from hpobench_ordered.errors import InvalidConfigError, MissingExtraError
+from hpobench_ordered._typing import ConfigLike
+from hpobench_ordered.errors import needed
 from hpobench_ordered.generation._mnist import Split
 from hpobench_ordered.generation._training import Job, Trainer, run_trainings
 from hpobench_ordered.generation.base import Progress, silent
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_HYPERPARAMETERS: dict[str, type[int] | type[float]] = {
-    "learning_rate": float,
-    "max_depth": int,
-    "min_child_weight": float,
-    "n_estimators": int,
-}
 
 
 class TreeMethod(Enum):
@@ -90,22 +83,16 @@ def train_and_count(
         settings: What else is fixed of the classifier.
 
     Raises:
-        InvalidConfigError: Not these four hyperparameters, or not numbers.
         ValueError: The size is larger than the pool, or too small to hold all classes.
-        MissingExtraError: XGBoost is not installed.
     """
     if not split.smallest <= train_size <= len(split.pool):
         raise ValueError(
             f"train_size must be in {split.smallest}..{len(split.pool)}, got {train_size}"
         )
-    hyperparameters = normalise(config)
     xgboost = _xgboost()
     begin = time.perf_counter()
     classifier = xgboost.XGBClassifier(
-        learning_rate=hyperparameters["learning_rate"],
-        max_depth=hyperparameters["max_depth"],
-        min_child_weight=hyperparameters["min_child_weight"],
-        n_estimators=hyperparameters["n_estimators"],
+        **config,
         tree_method=settings.tree_method.value,
         base_score=settings.base_score,
         random_state=0,  # as the authors; nothing is subsampled, so it changes nothing
@@ -172,14 +159,10 @@ def train_many(
         One row an evaluation, sizes as given, configurations as given within each: `train_size`,
         `configuration` (index in `configs`), the hyperparameters, `error_count`, `seconds`.
         All but the seconds of new evaluations is independent of workers and interruptions.
-
-    Raises:
-        InvalidConfigError: A configuration does not hold the four hyperparameters.
-        StoreError: The folder cannot be written, or a file in it is damaged.
     """
     import pandas as pd
 
-    plain = [normalise(config) for config in configs]
+    plain = [dict(config) for config in configs]
     asked = [(size, index) for size in map(int, sizes) for index in range(len(plain))]
     jobs = [Job(str(size), plain[index]) for size, index in asked]
     outcomes = run_trainings(trainer, jobs, folder, workers=workers, progress=progress)
@@ -191,25 +174,5 @@ def train_many(
     )
 
 
-def normalise(config: ConfigLike) -> Config:
-    """Check a configuration and bring it to plain Python numbers, in a fixed order.
-
-    Raises:
-        InvalidConfigError: Not the four hyperparameters, or not numbers of their type.
-    """
-    try:
-        plain: Config = {name: kind(config[name]) for name, kind in _HYPERPARAMETERS.items()}
-    except (KeyError, TypeError, ValueError, OverflowError):
-        plain = {}
-    if config.keys() != plain.keys() or any(plain[name] != config[name] for name in plain):
-        types = ", ".join(f"{name} ({kind.__name__})" for name, kind in _HYPERPARAMETERS.items())
-        raise InvalidConfigError(f"XGBoost is trained with {types}, got {dict(config)}")
-    return plain
-
-
 def _xgboost() -> Any:
-    try:
-        import xgboost
-    except ImportError as error:
-        raise MissingExtraError("xgboost", extra="train", purpose="training") from error
-    return xgboost
+    return needed("xgboost", package="xgboost", extra="train", purpose="training")

@@ -34,11 +34,7 @@ SEARCH = (
 
 
 def generate(adjustment: SpaceAdjustment, request: Request) -> Path:
-    """Search the best values before and after an adjustment and write the artifact.
-
-    Raises:
-        ArtifactError: The base benchmark's artifact is missing or damaged.
-    """
+    """Search the best values before and after an adjustment and write the artifact."""
     forest, _ = adjustment.base.option(SURROGATE).load()
     rng = np.random.default_rng(request.seed)
     before = _best_values(adjustment, Steps.STEP_1, forest, request, rng)

@@ -41,9 +41,9 @@ class Request:
         local: Local copy of the raw data, instead of a download.
         seed: Seed of everything random.
         workers: Number of processes.
-        sizes: Training-set sizes, ascending; the source chooses without.
-        configurations: Number of configurations; the source chooses without.
-        tasks: Names of tasks; all without.
+        sizes: Training-set sizes, ascending; default: the source chooses.
+        configurations: Number of configurations; default: the source chooses.
+        tasks: Names of tasks; default: all.
         progress: Told how far the work is.
     """
 
@@ -119,19 +119,8 @@ class Generator:
     ) -> Path:
         """Check what is asked for, then write the artifact, or what else a source stands for.
 
-        Args:
-            folder: Folder the artifact goes to; further files go beside it.
-            source: Where the evaluations come from; the first of the sources without.
-            local: Local copy of the raw data, instead of a download.
-            seed: Seed of everything random; 0 without.
-            workers: Number of processes; 1 without.
-            sizes: Training-set sizes.
-            configurations: Number of configurations.
-            tasks: Names of tasks; all without.
-            progress: Told how far the work is.
-
-        Returns:
-            Path of what was written.
+        Args are those of `Request`; `source` is the first one if omitted. Returns the path of what
+        was written.
 
         Raises:
             UnknownNameError: No such source.
@@ -141,7 +130,7 @@ class Generator:
         name = next(iter(self.sources)) if source is None else source
         if name not in self.sources:
             raise UnknownNameError(f"source of {self.name}", name, self.sources)
-        given = {
+        options = {
             Option.LOCAL: local,
             Option.SEED: seed,
             Option.WORKERS: workers,
@@ -149,7 +138,7 @@ class Generator:
             Option.CONFIGURATIONS: configurations,
             Option.TASKS: tasks,
         }
-        self._check_taken(name, {option for option, value in given.items() if value is not None})
+        self._check_taken(name, {option for option, value in options.items() if value is not None})
         chosen = self.sources[name]
         if configurations is not None and configurations < chosen.fewest:
             raise ExperimentError(
@@ -169,9 +158,9 @@ class Generator:
         )
         return chosen.generate(request)
 
-    def _check_taken(self, source: str, given: set[Option]) -> None:
+    def _check_taken(self, source: str, requested: set[Option]) -> None:
         taken = self.sources[source].takes
-        refused = [option.value for option in Option if option in given - taken]
+        refused = [option.value for option in Option if option in requested - taken]
         if refused:
             allowed = [option.value for option in Option if option in taken]
             raise ExperimentError(

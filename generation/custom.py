@@ -21,8 +21,8 @@ from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.errors import (
     DuplicateNameError,
     ExperimentError,
-    MissingExtraError,
     UnknownNameError,
+    needed,
 )
 from hpobench_ordered.generation._custom.data import PREFIX, DataSet, read_data
 from hpobench_ordered.generation._custom.estimators import built_in_space, read_space
@@ -37,7 +37,7 @@ from hpobench_ordered.generation._custom.training import (
     TrainingError,
     described,
 )
-from hpobench_ordered.generation._forest import ForestSource, write_forest
+from hpobench_ordered.generation._fitting import FOREST, write_forest
 from hpobench_ordered.generation._raw import About, write_raw
 from hpobench_ordered.generation._training import Job, run_trainings
 from hpobench_ordered.generation.base import Progress, Request, silent
@@ -46,9 +46,8 @@ from hpobench_ordered.registry import benchmark_spec, generators, local_folder
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.coding import space_coding
-from hpobench_ordered.surrogates.cross_validation import FOLDS
 from hpobench_ordered.surrogates.fitting import ForestRecipe
-from hpobench_ordered.surrogates.forest import TaskMix
+from hpobench_ordered.surrogates.pipeline import FOLDS, Report
 
 __all__ = ["Custom", "Failures", "Kind", "generate_custom"]
 
@@ -74,13 +73,13 @@ class Custom:
         model: What is trained: MODULE:CLASS, or a function that makes an estimator.
         data: A CSV, parquet or npz file, or "sklearn:NAME"; see `read_data`.
         sizes: Training-set sizes; each is a task.
-        target: Column to be predicted; the last one without.
-        kind: What is predicted; told from the model, or else the target, without.
-        metric: Name of a scorer of scikit-learn; without, the share of misclassified rows or the
-            mean squared error.
+        target: Column to be predicted; default: the last one.
+        kind: What is predicted; default: told from the model, or else the target.
+        metric: Name of a scorer of scikit-learn; default: the share of misclassified rows or
+            the mean squared error.
         validation: Share of the rows that validate.
         fixed: Keywords of the model that every configuration gets.
-        space: File of the search space in ConfigSpace's JSON; a built-in one without.
+        space: File of the search space in ConfigSpace's JSON; default: a built-in one.
         configurations: Number of configurations, the same at every size.
         failures: What becomes of a configuration that cannot be trained.
         seed: Seed of the split, the configurations, the model and the surrogate.
@@ -103,7 +102,7 @@ class Custom:
     def words(self) -> list[str]:
         """The command's words that ask for this, but for those that every generation has."""
         data = self.data if self.data.startswith(PREFIX) else Path(self.data).name
-        given = {
+        options = {
             "--model": self.model,
             "--data": data,
             "--target": self.target,
@@ -114,13 +113,13 @@ class Custom:
             "--failures": None if self.failures is Failures.STOP else self.failures.value,
             "--name": self.name,
         }
-        words = [f"{option} {shlex.quote(v)}" for option, v in given.items() if v is not None]
+        words = [f"{option} {shlex.quote(v)}" for option, v in options.items() if v is not None]
         settings = [f"{name}={value}" for name, value in self.fixed.items()]
         return [COMMAND, *words, *(f"--set {shlex.quote(setting)}" for setting in settings)]
 
 
-def unheard(message: str) -> None:
-    """Tell nobody."""
+def silently(message: str) -> None:
+    """Show no message."""
 
 
 def generate_custom(
@@ -130,7 +129,7 @@ def generate_custom(
     replace: bool = False,
     workers: int = 1,
     progress: Progress = silent,
-    tell: Callable[[str], None] = unheard,
+    tell: Callable[[str], None] = silently,
 ) -> Path:
     """Train, fit the forest and write the artifact; `load` then finds the benchmark by its name.
 
@@ -139,7 +138,7 @@ def generate_custom(
 
     Args:
         custom: What is asked for.
-        output: Folder that gets the artifact, in a folder of the benchmark's name; without,
+        output: Folder that gets the artifact, in a folder of the benchmark's name; default:
             `registry.local_folder()`, where the benchmark is found by its name.
         replace: Whether a benchmark of that name that was generated before may be replaced.
         workers: Number of processes.
@@ -186,9 +185,6 @@ def generate_custom(
     return _write(request, custom, plan, results)
 
 
-# -- plan ------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class _Plan:
     """What is trained: n configurations on S sizes.
@@ -216,7 +212,7 @@ class _Plan:
 
 
 def _plan(custom: Custom) -> _Plan:
-    _check_installed()
+    needed("sklearn", package="scikit-learn", extra="generate", purpose="generating a benchmark")
     if custom.configurations < FOLDS:
         raise ExperimentError(
             f"at least {FOLDS} configurations are needed, got {custom.configurations}"
@@ -233,15 +229,6 @@ def _plan(custom: Custom) -> _Plan:
     parts.check_sizes(sizes)
     trainer = EstimatorTrainer(parts, model, Metric(kind, custom.metric), custom.failures)
     return _Plan(data, trainer, space, values, configs, sizes)
-
-
-def _check_installed() -> None:
-    try:
-        import sklearn  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            "scikit-learn", extra="generate", purpose="generating a benchmark"
-        ) from error
 
 
 def _check_name(name: str, folder: Path, *, replace: bool) -> None:
@@ -289,9 +276,6 @@ def _kind(model: Model, config: Config) -> Kind | None:
         ) from error
 
 
-# -- artifact --------------------------------------------------------------------------------------
-
-
 def _check_results(plan: _Plan, results: Results) -> None:
     """Check that failures may count as worst, and that there is a worst value.
 
@@ -320,19 +304,18 @@ def _write_raw(path: Path, custom: Custom, plan: _Plan, results: Results) -> Non
 
 
 def _write(request: Request, custom: Custom, plan: _Plan, results: Results) -> Path:
-    evaluations = ForestSource(
-        values=plan.values,
-        targets=results.filled(plan.objective),
-        tasks=tuple(TaskMix(k, k) for k in range(len(plan.sizes))),
+    report = Report(
         source=_source(custom, plan),
-        summary="Random forest fitted to own trainings.",
-        limits=_limits(plan, results),
         command=request.command(*custom.words()),
+        limits=_limits(plan, results),
+        summaries={FOREST: "Random forest fitted to own trainings."},
     )
     return write_forest(
         request,
         _definition(custom, plan),
-        evaluations,
+        plan.values,
+        results.filled(plan.objective),
+        report,
         coding=space_coding(plan.space),
         recipe=ForestRecipe(),
         rng=np.random.default_rng(request.seed),

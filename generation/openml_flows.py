@@ -4,8 +4,7 @@ Wherever evaluations come from, they are first written beside the artifact as on
 (`_raw`), NAME-evaluations.parquet; surrogates are fitted to that.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,13 +15,11 @@ from hpobench_ordered.benchmark import Definition, TaskDefinition
 from hpobench_ordered.benchmarks.openml_flows import (
     CONTEXT,
     OPENML_LICENCE,
-    RANGER,
     SURROGATES,
-    SVM,
-    XGBOOST,
     Flow,
 )
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
+from hpobench_ordered.generation._fitting import write_per_task
 from hpobench_ordered.generation._flows.datasets import FOLDS as TRAINING_FOLDS
 from hpobench_ordered.generation._flows.datasets import (
     ClassificationData,
@@ -36,24 +33,21 @@ from hpobench_ordered.generation._flows.limits import (
     paper_limit,
     stopped_limit,
 )
-from hpobench_ordered.generation._flows.training import SOLVER_WORK, Learner, train_flow
+from hpobench_ordered.generation._flows.plans import PLANS, Plan, Training
+from hpobench_ordered.generation._flows.training import train_flow
 from hpobench_ordered.generation._openml.records import download_records
-from hpobench_ordered.generation._openml.setups import MLR_DEFAULTS, Converter, MlrSetups
+from hpobench_ordered.generation._openml.setups import MLR_DEFAULTS, MlrSetups
 from hpobench_ordered.generation._openml.tasks import (
     DataSize,
     data_sizes,
-    ranger_converters,
-    svm_converters,
 )
-from hpobench_ordered.generation._per_task import Report, write_per_task
 from hpobench_ordered.generation._raw import About, RawTable, read_raw, write_raw
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.raw_evaluations import RawEvaluations
 from hpobench_ordered.registry import local_folder
 from hpobench_ordered.surrogates.card import versions_of
-from hpobench_ordered.surrogates.coding import Coding, space_coding
-from hpobench_ordered.surrogates.cross_validation import FOLDS
 from hpobench_ordered.surrogates.fitting import ForestRecipe
+from hpobench_ordered.surrogates.pipeline import FOLDS, Report
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,53 +60,8 @@ MOST = 4000
 almost a million of the SVM's."""
 
 
-@dataclass(frozen=True)
-class Training:
-    """How a flow is trained here.
-
-    Attributes:
-        learner: What is trained.
-        count: Trainings a task unless asked otherwise.
-        limits: What a user should know of them, one sentence each.
-    """
-
-    learner: Learner
-    count: int
-    limits: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How a flow's artifact is made.
-
-    Attributes:
-        flow: The benchmark.
-        coding: Features that forests split on.
-        converters: What numbers in OpenML's records mean, given the sizes of the data sets.
-        records: What a user should know of OpenML's records, one sentence each.
-        training: How it is trained; None if it cannot be.
-    """
-
-    flow: Flow
-    coding: Callable[[], Coding]
-    converters: Callable[[Mapping[int, DataSize]], Mapping[str, Converter]]
-    records: tuple[str, ...]
-    training: Training | None = None
-
-
-# -- sources ---------------------------------------------------------------------------------------
-
-
 def generate_by_training(plan: Plan, training: Training, request: Request) -> Path:
-    """Train the flow's learner on data sets, then fit.
-
-    Raises:
-        UnknownNameError: There is no data set of a task that is asked for.
-        ArtifactError: A local data set cannot be read, or a file not be written.
-        DownloadError: OpenML does not give a data set.
-        StoreError: Trainings cannot be kept, or one that was kept is damaged.
-        MissingExtraError: A package that the source needs is not installed.
-    """
+    """Train the flow's learner on data sets, then fit."""
     data = _data(plan.flow, request)
     frame = train_flow(
         training.learner,
@@ -148,10 +97,6 @@ def generate_from_openml(plan: Plan, request: Request) -> Path:
 
     Raises:
         ExperimentError: A task is no number, or none has evaluations enough.
-        DownloadError: OpenML does not give what is asked for.
-        StoreError: What is downloaded cannot be kept, or what was kept is damaged.
-        ArtifactError: A file cannot be written.
-        MissingExtraError: A package that the source needs is not installed.
     """
     flow, folder = plan.flow, _beside(request, "records")
     tasks = flow.tasks if request.tasks is None else _numbers(request.tasks)
@@ -170,7 +115,7 @@ def generate_from_openml(plan: Plan, request: Request) -> Path:
         raise ExperimentError(
             f"no task has {FOLDS} setups of flow {flow.flow_id} with evaluations, of {list(tasks)}"
         )
-    dropped = {reason.value: count for reason, count in records.summary.dropped.items()}
+    dropped = {reason.value: count for reason, count in records.dropped.items()}
     about = About(
         benchmark=flow.name,
         source=f"runs of flow {flow.flow_id} on openml.org, by their uploaders' own set-ups",
@@ -190,9 +135,6 @@ def generate_from_evaluations(plan: Plan, request: Request) -> Path:
 
     Raises:
         ExperimentError: No file of them is named.
-        ArtifactError: It is not such a file, or the artifact cannot be written.
-        UnknownNameError: It has no evaluations of a task that is asked for.
-        MissingExtraError: scikit-learn is not installed.
     """
     if request.local is None:
         raise ExperimentError(
@@ -205,9 +147,6 @@ def generate_from_evaluations(plan: Plan, request: Request) -> Path:
     local = f"{Option.LOCAL.value} {request.local.name}"
     command = request.command(flow.name, "--source evaluations", local)
     return _fit(plan, request, table, command, most=request.configurations or MOST)
-
-
-# -- data ------------------------------------------------------------------------------------------
 
 
 def _beside(request: Request, what: str) -> Path:
@@ -247,9 +186,7 @@ def _numbers(tasks: Sequence[str]) -> tuple[int, ...]:
 
 
 def _context(data: ClassificationData) -> dict[str, float]:
-    rows, columns = data.x.shape
-    numbers = (float(rows), float(columns), float(np.bincount(data.y).max() / rows))
-    return dict(zip(CONTEXT, numbers, strict=True))
+    return DataSize(*data.x.shape, int(np.bincount(data.y).max())).context
 
 
 def _frequent(frame: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
@@ -257,9 +194,6 @@ def _frequent(frame: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
     setups = frame.groupby("task")["training"].nunique()
     scarce = sorted(setups.index[setups < FOLDS])
     return frame[~frame["task"].isin(scarce)], scarce
-
-
-# -- fitting ---------------------------------------------------------------------------------------
 
 
 def _fit(
@@ -315,75 +249,6 @@ def _definition(flow: Flow, table: RawTable) -> Definition:
             )
         tasks.append(TaskDefinition(name, context))
     return flow.definition(tasks, source=table.about.source, licence=table.about.licence)
-
-
-# -- plans -----------------------------------------------------------------------------------------
-
-
-def _svm_coding() -> Coding:
-    return space_coding(SVM.space(), products=[("cost", "gamma")])
-
-
-def _xgboost_coding() -> Coding:
-    """The ratios tell whether a tree can split at all: of all rows it gets a share, `subsample`.
-
-    They decide much, by sharp edges. Features are repeated since an extra tree tries one random
-    threshold a feature.
-    """
-    ratios = [("subsample", "min_child_weight"), ("alpha", "subsample")]
-    return space_coding(XGBOOST.space(), products=[("eta", "nrounds")], ratios=5 * ratios)
-
-
-def _ranger_coding() -> Coding:
-    return space_coding(RANGER.space())
-
-
-PLANS = (
-    Plan(
-        SVM,
-        _svm_coding,
-        svm_converters,
-        records=(
-            "Where a record names no gamma, it is one over the number of columns, about e1071's "
-            "default.",
-        ),
-        training=Training(
-            Learner.SVM,
-            640,
-            (
-                "libsvm by scikit-learn instead of R's e1071; inputs are standardised in every "
-                f"fold, and the solver stops after {SOLVER_WORK:,} / n iterations for n rows.",
-            ),
-        ),
-    ),
-    Plan(
-        XGBOOST,
-        _xgboost_coding,
-        lambda sizes: {},
-        records=(),
-        training=Training(
-            Learner.XGBOOST,
-            256,
-            (
-                "XGBoost with the settings of R's 0.6-4, but for splits among histograms and "
-                "coordinate descent for linear models.",
-                "Every training is evaluated after four numbers of rounds, a fifth of the "
-                "trainings are of linear models. Few trainings cover ten hyperparameters sparsely: "
-                "forests are least exact where the AUC depends on interactions of many, and "
-                "nearest neighbours are far.",
-            ),
-        ),
-    ),
-    Plan(
-        RANGER,
-        _ranger_coding,
-        ranger_converters,
-        records=(
-            "mtry and min.node.size are recorded as whole numbers, and are here turned back into "
-            "the fraction and the exponent that they were drawn as.",
-        ),
-    ),
-)
 
 
 def _sources(plan: Plan) -> dict[str, Source]:

@@ -1,7 +1,6 @@
 """Generates `xgboost-mnist`: from the published evaluations, or by training XGBoost on MNIST."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -20,30 +19,29 @@ from hpobench_ordered.benchmarks.xgboost_mnist import (
 )
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.files import write_atomically
-from hpobench_ordered.generation._forest import ForestSource, write_forest
+from hpobench_ordered.generation._fitting import FOREST, write_forest
 from hpobench_ordered.generation._mnist import load_mnist, split
 from hpobench_ordered.generation._xgboost_comparison import FEWEST, compare
 from hpobench_ordered.generation._xgboost_training import XGBoostTrainer, train_many
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.surrogates.coding import space_coding
-from hpobench_ordered.surrogates.cross_validation import FOLDS
 from hpobench_ordered.surrogates.fitting import ForestRecipe
-from hpobench_ordered.surrogates.forest import TaskMix
+from hpobench_ordered.surrogates.pipeline import FOLDS, Report
 
 TRAINED_CONFIGURATIONS = 1000
 SMALLEST_WEIGHTS = (2.5, 1.5)
 """Weights of the two smallest sizes in choosing splits: they behave unlike the 26 others."""
+LIMITS = (
+    "Validation errors of one split of MNIST and one seed: they hold no noise between repetitions.",
+    "At the smallest sizes many configurations predict one class alone and tie; ranks are least "
+    "certain there.",
+)
 COMPARISON = f"{NAME}-comparison.json"
 """What `generate_comparison` writes; the one that comes with the package is quoted in the card."""
 
 
 def generate_from_published(request: Request) -> Path:
-    """Fit the forest to the authors' evaluations and write the artifact.
-
-    Raises:
-        DownloadError: The published evaluations are neither here nor can be downloaded.
-        MissingExtraError: A package that the source needs is not installed.
-    """
+    """Fit the forest to the authors' evaluations and write the artifact."""
     values, errors = _published(request.local)
     packaged = resources.files("hpobench_ordered") / "artifacts" / COMPARISON
     return _write(
@@ -61,15 +59,7 @@ def generate_from_published(request: Request) -> Path:
 
 
 def generate_by_training(request: Request) -> Path:
-    """Train XGBoost on MNIST, fit the forest to that and write the artifact.
-
-    Raises:
-        ExperimentError: A training-set size is not one of the benchmark's.
-        ArtifactError: The local copy of MNIST cannot be read.
-        DownloadError: MNIST is neither here nor can be downloaded.
-        MissingExtraError: A package that the source needs is not installed.
-        StoreError: Trainings cannot be kept, or one that was kept is damaged.
-    """
+    """Train XGBoost on MNIST, fit the forest to that and write the artifact."""
     _check_sizes(request)
     sizes = request.sizes or SIZES
     count = request.configurations or TRAINED_CONFIGURATIONS
@@ -102,10 +92,6 @@ def generate_comparison(request: Request) -> Path:
     Raises:
         ExperimentError: A training-set size is not one of the benchmark's, or there are not as
             many configurations.
-        ArtifactError: The local copy of MNIST cannot be read.
-        DownloadError: A file is neither here nor can be downloaded.
-        MissingExtraError: A package that the source needs is not installed.
-        StoreError: Trainings cannot be kept, or one that was kept is damaged.
     """
     _check_sizes(request)
     values, errors = _published(None)
@@ -139,36 +125,30 @@ def _write(
     sizes: tuple[int, ...],
     source: str,
     command: str,
-    comparisons: Mapping[str, Any],
+    comparisons: dict[str, Any],
 ) -> Path:
     defined = definition()
     tasks = tuple(task for task in defined.tasks if task.context["train_size"] in sizes)
     weights = [dict(zip(SIZES, SMALLEST_WEIGHTS, strict=False)).get(size, 1.0) for size in sizes]
-    evaluations = ForestSource(
-        values=values,
-        targets=errors,
-        tasks=tuple(TaskMix(k, k) for k in range(len(sizes))),
+    fitted_to = source.partition(",")[0]
+    report = Report(
         source=source,
-        summary="Random forest fitted to " + source.partition(",")[0] + ".",
-        limits=(
-            "Validation errors of one split of MNIST and one seed: they hold no noise between "
-            "repetitions.",
-            "At the smallest sizes many configurations predict one class alone and tie; ranks are "
-            "least certain there.",
-        ),
         command=command,
+        limits=LIMITS,
+        summaries={FOREST: f"Random forest fitted to {fitted_to}."},
         comparisons=comparisons,
-    )
-    coding = space_coding(
-        space(),
-        products=[("learning_rate", "n_estimators")],
-        also_raw=["min_child_weight"],
     )
     return write_forest(
         request,
         replace(defined, tasks=tasks),
-        evaluations,
-        coding=coding,
+        values,
+        errors,
+        report,
+        coding=space_coding(
+            space(),
+            products=[("learning_rate", "n_estimators")],
+            also_raw=["min_child_weight"],
+        ),
         recipe=ForestRecipe(output_weights=tuple(weights)),
         rng=np.random.default_rng(request.seed),
     )

@@ -30,15 +30,15 @@ from hpobench_ordered.benchmarks.yahpo import (
 )
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
 from hpobench_ordered.files import file_sha256
-from hpobench_ordered.generation._forest import ForestSource, write_forest
+from hpobench_ordered.generation._fitting import FOREST, write_forest
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.coding import space_coding
-from hpobench_ordered.surrogates.cross_validation import FOLDS
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.forest import interpolate
 from hpobench_ordered.surrogates.onnx import Layout, OnnxSurrogate
+from hpobench_ordered.surrogates.pipeline import FOLDS, Report
 
 SYNE_TUNE = "github.com/sighellan/syne-tune"
 SYNE_TUNE_COMMIT = "f4034662d84cf27dfee34de9695c89af5d7238c5"
@@ -146,8 +146,6 @@ def generate_from_evaluations(scenario: str, instance: str, request: Request) ->
     """Fit the forest of a benchmark to its published evaluations and write its artifact.
 
     Raises:
-        ArtifactError: There is no local copy of the evaluations, or it is malformed.
-        DownloadError: The scenario's search space is neither here nor can be downloaded.
         ExperimentError: More configurations are asked for than there are.
     """
     path = evaluations_path(request.local, scenario, instance)
@@ -164,18 +162,11 @@ def generate_from_evaluations(scenario: str, instance: str, request: Request) ->
 
 
 def generate_from_network(scenario: str, instance: str, request: Request) -> Path:
-    """Fit the forest of a benchmark to evaluations of the v2 network and write its artifact.
-
-    Raises:
-        DownloadError: A published file is neither here nor can be downloaded.
-    """
+    """Fit the forest of a benchmark to evaluations of the v2 network and write its artifact."""
     defined = _definition(scenario, instance, request.local)
     rng = np.random.default_rng(request.seed)
     measured = sample_network(defined, instance, request, rng)
     return _write(defined, measured, NETWORK_ORIGIN, request, rng)
-
-
-# -- evaluations -----------------------------------------------------------------------------------
 
 
 def evaluations_path(local: Path | None, scenario: str, instance: str) -> Path:
@@ -216,7 +207,6 @@ def read_evaluations(path: Path, space: SearchSpace) -> Measured:
 
     Raises:
         ArtifactError: The file is not of that form.
-        InvalidConfigError: A configuration does not fit the search space.
     """
     import pandas as pd
 
@@ -269,9 +259,6 @@ def sample_network(
     return Measured(values, FRACTIONS, np.stack(columns, axis=1))
 
 
-# -- published files -------------------------------------------------------------------------------
-
-
 def _definition(scenario: str, instance: str, local: Path | None) -> Definition:
     files = remote_files(scenario)
     config_space = _json(files["config_space.json"], local)
@@ -301,9 +288,6 @@ def _obtain(file: RemoteFile, local: Path | None) -> Path:
     return file.open_path()
 
 
-# -- artifact --------------------------------------------------------------------------------------
-
-
 def _write(
     defined: Definition,
     measured: Measured,
@@ -311,22 +295,22 @@ def _write(
     request: Request,
     rng: np.random.Generator,
 ) -> Path:
-    evaluations = ForestSource(
-        values=measured.values,
-        targets=measured.auc,
-        tasks=interpolate(measured.fractions, FRACTIONS),
+    report = Report(
         source=origin.source,
-        summary=origin.summary,
-        limits=origin.limits,
         command=request.command(defined.name, "--from DATA"),
+        limits=origin.limits,
+        summaries={FOREST: origin.summary},
     )
     return write_forest(
         request,
         defined,
-        evaluations,
+        measured.values,
+        measured.auc,
+        report,
         coding=space_coding(defined.space),
         recipe=origin.recipe,
         rng=rng,
+        mixes=interpolate(measured.fractions, FRACTIONS),
     )
 
 

@@ -71,11 +71,7 @@ def check_online(what: str, *, instead: str = FROM_COPY) -> None:
 
 @contextmanager
 def locked_part(part: Path) -> Iterator[IO[bytes]]:
-    """Open a `.part` file for this process alone, at its beginning; wait while another has it.
-
-    Raises:
-        OSError: It cannot be opened.
-    """
+    """Open a `.part` file for this process alone, at its beginning; wait while another has it."""
     while True:
         with part.open("a+b") as file:
             _lock(file)
@@ -106,7 +102,6 @@ def download(
     Raises:
         DownloadError: No connection, a refusal, too many bytes, or a broken transfer after all
             attempts. What has arrived stays in the file, unless it is of no use.
-        OSError: The file cannot be written.
     """
     if not resume:
         file.truncate(0)

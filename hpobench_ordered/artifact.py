@@ -80,20 +80,12 @@ class Artifact:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the names and hashes of all files: another one where any content differs.
-
-        Raises:
-            ArtifactError: The list of hashes is missing or malformed.
-        """
+        """SHA-256 of the names and hashes of all files: another one where any content differs."""
         pairs = sorted(self.sums().items())
         return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
 
     def read(self, name: str) -> bytes:
-        """Read a file and check its hash.
-
-        Raises:
-            ArtifactError: The file is missing, unlisted, or not the one that was recorded.
-        """
+        """Read a file and check its hash."""
         return self._read(name, MAX_UNPACKED)
 
     def _read(self, name: str, limit: int) -> bytes:
@@ -113,7 +105,6 @@ class Artifact:
         """Content of a regular file of the folder itself, at most so many bytes.
 
         Raises:
-            OSError: It cannot be read.
             ValueError: It is too large, no file, or elsewhere.
         """
         path = self.folder / name
@@ -129,11 +120,7 @@ class Artifact:
         return data
 
     def check(self) -> int:
-        """Check the hash of every file; return their number.
-
-        Raises:
-            ArtifactError: A file is missing or not the one that was recorded.
-        """
+        """Check the hash of every file; return their number."""
         names = self.sums()
         for name in names:
             self.read(name)
@@ -212,9 +199,6 @@ class ArtifactWriter:
 
     Args:
         folder: Where the artifact goes; an artifact already there is replaced, nothing else is.
-
-    Raises:
-        ArtifactError: What `check_writable` finds, on entering; later, a full disk or the like.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -230,11 +214,7 @@ class ArtifactWriter:
             (self._scratch / name).write_bytes(data)
 
     def write_json(self, name: str, content: Any) -> None:
-        """Write a JSON file, in the order given.
-
-        Raises:
-            ValueError: A number is not finite.
-        """
+        """Write a JSON file, in the order given."""
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
         self.write_bytes(name, f"{text}\n".encode())
 

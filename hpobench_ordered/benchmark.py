@@ -215,11 +215,6 @@ class Benchmark:
         surrogate: str,
         model: Surrogate,
         best_values: Sequence[float | None],
-        previous: "Benchmark | None" = None,
-        history_size: int = HISTORY_SIZE,
-        recorded: "Callable[[], Sequence[Evaluations]] | None" = None,
-        source: str = "",
-        identity: str = "",
     ) -> "Benchmark":
         """Join what defines a benchmark with one of its surrogates.
 
@@ -228,11 +223,6 @@ class Benchmark:
             surrogate: Name of the surrogate.
             model: The surrogate.
             best_values: Best known value of each task on this surrogate.
-            previous: The benchmark before an adjustment of its search space.
-            history_size: Evaluations of a source task where none are recorded.
-            recorded: Loads the raw evaluations of every task.
-            source: What `hpobench_ordered.load` takes to load it again.
-            identity: What determines its values.
         """
         tasks = tuple(
             Task(t.name, i, t.context, best, definition.space, definition.objective, model)
@@ -247,11 +237,6 @@ class Benchmark:
             objective=definition.objective,
             tasks=tasks,
             provenance=definition.provenance,
-            previous=previous,
-            history_size=history_size,
-            recorded=recorded,
-            source=source,
-            identity=identity,
         )
 
     def __str__(self) -> str:
@@ -301,7 +286,7 @@ class Benchmark:
         Args:
             task: Index of the task.
             rng: Chooses among the recorded evaluations, or the random configurations.
-            n: How many; without, all that are recorded, or else `history_size`. Never more than
+            n: How many; default: all that are recorded, or else `history_size`. Never more than
                 are recorded.
 
         Returns:

@@ -9,7 +9,7 @@ Notation:
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -69,9 +69,6 @@ def write_bundle(
         surrogates: The surrogates; the first is the default.
         card: Quality report; its size is set to that of the written arrays.
         evaluations: Raw evaluations to be recorded, one a task.
-
-    Raises:
-        ArtifactError: The folder cannot be written, or what it would hold could not be loaded.
     """
     with ArtifactWriter(folder) as writer:
         size = 0
@@ -88,7 +85,7 @@ def write_bundle(
                 "best_values": list(surrogate.best_values),
             }
         writer.write_json(BENCHMARK, {**definition_to_json(definition), "surrogates": listed})
-        writer.write_json(CARD, card.with_size(size).to_json())
+        writer.write_json(CARD, replace(card, size=size).to_json())
         _check_loadable(folder, writer.written(), listed, is_recorded=evaluations is not None)
 
 
@@ -215,11 +212,7 @@ def _options(
 
 
 def read_definition(artifact: Artifact) -> Definition:
-    """Read space, objective and tasks from an artifact.
-
-    Raises:
-        ArtifactError: The artifact is missing or damaged.
-    """
+    """Read space, objective and tasks from an artifact."""
     with _reading(f"{BENCHMARK} of {artifact}"):
         return definition_from_json(artifact.read_json(BENCHMARK))
 
@@ -242,11 +235,7 @@ def _define_generated(
 
 
 def read_card(artifact: Artifact) -> Card:
-    """Read the quality report of an artifact.
-
-    Raises:
-        ArtifactError: The artifact is missing or damaged.
-    """
+    """Read the quality report of an artifact."""
     return Card.from_json(artifact.read_json(CARD))
 
 
@@ -257,11 +246,7 @@ class Recorded:
         self._artifact = artifact
 
     def __call__(self) -> tuple[Evaluations, ...]:
-        """Evaluations of every task with their losses.
-
-        Raises:
-            ArtifactError: The artifact is missing or damaged, or holds no evaluations.
-        """
+        """Evaluations of every task with their losses."""
         return self._evaluations
 
     @cached_property
@@ -275,11 +260,7 @@ class Recorded:
 
 
 def read_evaluations(artifact: Artifact) -> tuple[RawEvaluations, ...]:
-    """Read the raw evaluations of an artifact, one set a task, T of them.
-
-    Raises:
-        ArtifactError: The artifact is missing or damaged, or holds no evaluations.
-    """
+    """Read the raw evaluations of an artifact, one set a task, T of them."""
     defined = read_definition(artifact)
     arrays = artifact.read_arrays(EVALUATIONS)
     with _reading(f"{EVALUATIONS} of {artifact}"):

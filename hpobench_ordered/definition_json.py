@@ -31,13 +31,7 @@ def definition_to_json(definition: Definition) -> dict[str, Any]:
 
 
 def definition_from_json(content: Mapping[str, Any]) -> Definition:
-    """Read a definition from JSON.
-
-    Raises:
-        InvalidSpaceError: The space is none.
-        ArithmeticError, LookupError, TypeError, ValueError: Something is missing or of another
-            type.
-    """
+    """Read a definition from JSON."""
     objective, provenance = content["objective"], content["provenance"]
     return Definition(
         name=text_of(content, "name"),

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
+from importlib import import_module
 from typing import Any
 
 MAX_LISTED = 12
@@ -66,6 +67,24 @@ class MissingExtraError(HPOBenchOrderedError, ImportError):
             f"{purpose} needs the package {package!r}; "
             f"install it with: pip install 'hpobench-ordered[{extra}]'"
         )
+
+
+def needed(module: str, *, package: str, extra: str, purpose: str) -> Any:
+    """Import a module that only some users need.
+
+    Args:
+        module: The module, such as "sklearn.svm".
+        package: Its package on PyPI.
+        extra: The extra of this package that installs it.
+        purpose: What needs it, for the message.
+
+    Raises:
+        MissingExtraError: The package is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(package, extra=extra, purpose=purpose) from error
 
 
 class EvaluationsError(HPOBenchOrderedError, ValueError):

@@ -11,14 +11,10 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-import numpy as np
-
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 
 FILE = "golden.json"
-CONFIGURATIONS = 6
-SEED = 2023
 TOLERANCE = 1e-12
 """Relative: exact on one machine, but the last bits of logarithms differ between processors."""
 
@@ -44,25 +40,6 @@ def read_golden() -> Mapping[str, Any]:
 def golden_options(spec: BenchmarkSpec) -> list[SurrogateOption]:
     """The surrogates of a benchmark that have golden values: those that come with a package."""
     return [option for option in spec.surrogates if not option.files and option.generated is None]
-
-
-def golden_values(spec: BenchmarkSpec) -> dict[str, Any]:
-    """Evaluate what is to become golden, as `read_golden` gives it for one benchmark."""
-    rng = np.random.default_rng(SEED)
-    space, tasks = spec.define().space, spec.define().tasks
-    configs = space.configs(space.decode(space.sample_unit(rng, CONFIGURATIONS)))
-    last = len(tasks) - 1
-    loaded = {option.name: spec.load(option.name) for option in golden_options(spec)}
-    return {
-        "configs": configs,
-        "values": {
-            name: {
-                benchmark.tasks[i].name: [benchmark.tasks[i].evaluate(c) for c in configs]
-                for i in (0, last // 2, last)
-            }
-            for name, benchmark in loaded.items()
-        },
-    }
 
 
 def check_golden(spec: BenchmarkSpec, golden: Mapping[str, Any]) -> int:

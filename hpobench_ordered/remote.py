@@ -87,12 +87,7 @@ class RemoteFile:
         return "" if self.sha256 else self._recorded_hash() or ""
 
     def store(self, source: Path) -> None:
-        """Copy a local file, gzipped or not, into the cache if it is the published one.
-
-        Raises:
-            DownloadError: It is not the published file.
-            ArtifactError: The cache folder cannot be written.
-        """
+        """Copy a local file, gzipped or not, into the cache if it is the published one."""
         data = _read(source, self.max_size)
         digest = self._accepted(data, str(source))
         with _writing():
@@ -148,11 +143,6 @@ class RemoteFile:
 
         Args:
             progress: Bar to move along.
-
-        Raises:
-            DownloadError: No network, an interrupted transfer, another file than the published, or
-                downloads are not allowed.
-            ArtifactError: The cache folder cannot be written.
         """
         check_online(self.name)
         part = self.part_path

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -179,11 +179,7 @@ class BenchmarkSpec:
 
     @property
     def content(self) -> str:
-        """Hash of all files of the artifact (`Artifact.digest`); empty if it has none.
-
-        Raises:
-            ArtifactError: The artifact's list of hashes is missing or malformed.
-        """
+        """Hash of all files of the artifact (`Artifact.digest`); empty if it has none."""
         return "" if self.artifact is None else self.artifact.digest
 
     @property
@@ -230,11 +226,11 @@ class BenchmarkSpec:
                 f"surrogate {option.name!r} of {self.name} does not fit the search space's "
                 f"{dimension} hyperparameters"
             )
-        return Benchmark.build(
-            definition,
-            surrogate=option.name,
-            model=model,
-            best_values=best_values,
+        built = Benchmark.build(
+            definition, surrogate=option.name, model=model, best_values=best_values
+        )
+        return replace(
+            built,
             previous=None if self.previous is None else self.previous.load(option.name),
             history_size=self.history_size,
             recorded=self.recorded,
@@ -257,13 +253,7 @@ class BenchmarkSpec:
         raise UnknownNameError(f"surrogate of {self.name}", name, names)
 
     def ready_option(self, name: str | None = None) -> SurrogateOption:
-        """Find a surrogate by name that can be loaded at once; if omitted, the default one.
-
-        Raises:
-            UnknownNameError: The benchmark has no such surrogate.
-            NotFetchedError: The surrogate must be fetched or generated first.
-            MissingExtraError: A package it needs is not installed.
-        """
+        """Find a surrogate by name that can be loaded at once; if omitted, the default one."""
         option = self.option(name)
         option.check_ready(self.name)
         return option

@@ -22,14 +22,8 @@ from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.raw_evaluations import RawEvaluations
 from hpobench_ordered.specs import BenchmarkSpec
 from hpobench_ordered.surrogates import DescribedSurrogate, Surrogate
-from hpobench_ordered.surrogates.card import Card
-from hpobench_ordered.surrogates.cross_validation import (
-    grouped_folds,
-    nearest_fit,
-    out_of_fold,
-    task_figures,
-    task_rng,
-)
+from hpobench_ordered.surrogates.card import Card, r_squared
+from hpobench_ordered.surrogates.pipeline import Fit, grouped_folds, task_rng
 
 DRAWS = 1000
 """Random configurations of which none may beat a best known value."""
@@ -129,13 +123,12 @@ def _check_fit(card: Card, benchmark: Benchmark, raw: tuple[RawEvaluations, ...]
     for task, evaluations, claimed in zip(benchmark.tasks, raw, card.figures, strict=False):
         if _distinct(evaluations.values) < len(evaluations):
             continue  # fitted to averages, of which the figures are
-        predicted = task.evaluate_many(evaluations.values)
-        direction = task.objective.direction
-        fitted = task_figures(task.name, evaluations.objective, predicted, direction)
-        if fitted.r2 < claimed.r2 - _ROUNDING:
+        predicted = task.evaluate_many(evaluations.values)[:, None]
+        (r2,) = r_squared(evaluations.objective[:, None], predicted).tolist()
+        if r2 < claimed.r2 - _ROUNDING:
             raise ArtifactError(
                 f"the card says a cross-validated R2 of {claimed.r2} on task {task.name!r}, but on "
-                f"the evaluations it was fitted to the surrogate has {fitted.r2}"
+                f"the evaluations it was fitted to the surrogate has {r2}"
             )
 
 
@@ -166,11 +159,10 @@ def _check_nearest(card: Card, benchmark: Benchmark, raw: tuple[RawEvaluations, 
     if card.seed is None:
         raise ArtifactError("the card states no seed of its folds")
     for task, evaluations in zip(benchmark.tasks, raw, strict=True):
-        values, objective = evaluations.values, evaluations.objective
         rng, _ = task_rng(card.seed, task.name)
         folds = grouped_folds(evaluations.training, card.folds, rng)
-        predicted = out_of_fold(nearest_fit(task.space, values, objective), values, folds)
-        computed = task_figures(task.name, objective, predicted, task.objective.direction)
+        fit = Fit.nearest(task.space, evaluations.values, evaluations.objective[:, None])
+        (computed,) = fit.figures(folds, [task.name], task.objective.direction)
         stated = claimed.get(task.name, {})
         for name, value in (("r2", computed.r2), ("spearman", computed.spearman)):
             if not math.isclose(value, stated.get(name, math.nan), rel_tol=1e-6):

@@ -64,12 +64,9 @@ def read_data(data: str, *, target: str | None = None) -> DataSet:
 
     Args:
         data: A CSV, parquet or npz file, by its ending; or "sklearn:NAME".
-        target: Column of a CSV or parquet file to be predicted; the last one without.
+        target: Column of a CSV or parquet file to be predicted; default: the last one.
 
     Raises:
-        ArtifactError: The file is missing or cannot be read, holds columns that are neither
-            numbers nor categories, no rows, or rows without a target.
-        UnknownNameError: No such data set of scikit-learn, or no such column.
         ExperimentError: A column is named where there are none.
     """
     path = Path(data)
@@ -82,9 +79,6 @@ def read_data(data: str, *, target: str | None = None) -> DataSet:
     if target is not None:
         raise ExperimentError(f"{data} has no named columns, so no target {target!r}")
     return found
-
-
-# -- scikit-learn and npz --------------------------------------------------------------------------
 
 
 def _bundled(name: str) -> DataSet:
@@ -113,9 +107,6 @@ def _from_npz(path: Path) -> DataSet:
 
 def _no_columns(target: NDArray[Any]) -> IntArray:
     return np.empty((len(target), 0), dtype=np.int64)
-
-
-# -- CSV and parquet -------------------------------------------------------------------------------
 
 
 def _from_table(path: Path, target: str | None) -> DataSet:
@@ -193,9 +184,6 @@ def _categories(path: Path, column: "pd.Series[Any]") -> IntArray:
             f"categories are at most {MOST_CATEGORIES}: remove the column or turn it into numbers"
         )
     return codes
-
-
-# -- all -------------------------------------------------------------------------------------------
 
 
 def _described(path: Path) -> str:

@@ -115,7 +115,6 @@ def built_in_space(key: str, *, smallest: int, without: Container[str] = ()) -> 
 
     Raises:
         ExperimentError: There is none; the message says how to write one.
-        InvalidSpaceError: Nothing is left of it.
     """
     if key not in SPACES:
         known = ", ".join(name.partition(".")[2] for name in SPACES)

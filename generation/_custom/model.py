@@ -43,10 +43,6 @@ class Model:
                 nothing else, `random_state` is the seed and `n_jobs` is 1: trainings run side by
                 side, and one thread gives the same values everywhere.
             seed: Seed of the estimator.
-
-        Raises:
-            ExperimentError: The module cannot be imported, or this is no class.
-            UnknownNameError: The module has no such class, or the class no such keyword.
         """
         factory = _factory(path)
         known, _ = _keywords(factory)
@@ -86,9 +82,6 @@ def kind_of_estimator(estimator: Any) -> Kind | None:
         told = estimator.__sklearn_tags__().estimator_type
     kinds = {"classifier": Kind.CLASSIFICATION, "regressor": Kind.REGRESSION}
     return kinds.get(str(told))
-
-
-# -- import ----------------------------------------------------------------------------------------
 
 
 @cache
@@ -141,9 +134,6 @@ def _version(module: str) -> str:
         return version
     file = getattr(import_module(module), "__file__", None)
     return "unknown" if file is None else f"SHA-256 {file_sha256(Path(file))}"
-
-
-# -- keywords --------------------------------------------------------------------------------------
 
 
 def _keywords(factory: Callable[..., Any]) -> tuple[set[str], bool]:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from hpobench_ordered._typing import Config, FloatArray, Value
-from hpobench_ordered.generation._raw import PREFIX
+from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.generation._raw import configured, raw_frame
 from hpobench_ordered.objective import Objective
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Kind, Parameter
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,39 +64,12 @@ class Results:
         tasks: Sequence[str],
     ) -> "pd.DataFrame":
         """One row a training, task by task, as `_raw` describes; with `seconds` and `failure`."""
-        import pandas as pd
-
-        rows, columns = self.values.shape
-        repeated = {
-            f"{PREFIX}{parameter.name}": _column(parameter, configs)
-            for parameter in space.parameters
-        }
-        return pd.DataFrame(
-            {
-                "task": np.repeat(np.array(tasks, dtype=object), rows),
-                "training": np.arange(rows * columns),
-                **{
-                    name: pd.concat([one] * columns, ignore_index=True)
-                    for name, one in repeated.items()
-                },
-                "value": self.filled(objective).T.ravel(),
-                "spread": np.full(rows * columns, np.nan),
-                "seconds": self.seconds.T.ravel(),
-                "failure": pd.Series(
-                    [self.failures.get((i, j)) for j in range(columns) for i in range(rows)],
-                    dtype=object,
-                ),
-            }
-        )
-
-
-def _column(parameter: Parameter, configs: Sequence[Config]) -> "pd.Series[Any]":
-    """Native values of a hyperparameter, null where inactive, shape (n,)."""
-    import pandas as pd
-
-    found: list[Value | None] = [config.get(parameter.name) for config in configs]
-    if parameter.kind is Kind.INTEGER:
-        return pd.Series(found, dtype="Int64")
-    if len({type(choice) for choice in parameter.choices}) > 1:  # a column holds one type alone
-        return pd.Series([None if value is None else str(value) for value in found], dtype=object)
-    return pd.Series(found, dtype=object if parameter.choices else np.float64)
+        filled = self.filled(objective)
+        cells = [(j, task, i) for j, task in enumerate(tasks) for i in range(len(configs))]
+        rows = [
+            {"task": task, "training": number, "value": filled[i, j], "spread": np.nan}
+            | configured(configs[i])
+            | {"seconds": self.seconds[i, j], "failure": self.failures.get((i, j))}
+            for number, (j, task, i) in enumerate(cells)
+        ]
+        return raw_frame(rows, space, {"seconds": "float64", "failure": "object"})

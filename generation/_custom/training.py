@@ -45,7 +45,7 @@ class Metric:
 
     Attributes:
         kind: What is predicted.
-        scorer: Name of a scorer of scikit-learn; None for the share of misclassified rows, or the
+        scorer: Name of a scorer of scikit-learn; default: the share of misclassified rows, or the
             mean squared error.
     """
 

@@ -27,7 +27,7 @@ from hpobench_ordered.errors import (
     ArtifactError,
     DownloadError,
     ExperimentError,
-    MissingExtraError,
+    needed,
 )
 
 if TYPE_CHECKING:
@@ -79,7 +79,6 @@ def offline_datasets(folder: Path) -> dict[str, ClassificationData]:
 
     Raises:
         ArtifactError: The folder holds no such file, two of one task, or one that cannot be read.
-        MissingExtraError: scikit-learn, which comes with one of the data sets, is not installed.
     """
     found: dict[str, ClassificationData] = {}
     for path in sorted(folder.glob("*.csv")):
@@ -119,14 +118,9 @@ def openml_dataset(task: str) -> ClassificationData:
     """Download the data set of an OpenML task, or take it from OpenML's own cache.
 
     Raises:
-        MissingExtraError: The package openml is not installed.
         DownloadError: OpenML gives no data set.
-        ArtifactError: It is not a data set to classify.
     """
-    try:
-        import openml
-    except ImportError as error:
-        raise MissingExtraError("openml", extra="train", purpose="OpenML's data") from error
+    openml = needed("openml", package="openml", extra="train", purpose="OpenML's data")
     check_online(f"the data set of OpenML's task {task}", instead="")
     try:
         described = openml.tasks.get_task(int(task))
@@ -139,18 +133,11 @@ def openml_dataset(task: str) -> ClassificationData:
 
 
 def breast_cancer() -> ClassificationData:
-    """The data set wdbc: 569 examples, 30 numbers, two classes; scikit-learn's copy.
-
-    Raises:
-        MissingExtraError: scikit-learn is not installed.
-    """
+    """The data set wdbc: 569 examples, 30 numbers, two classes; scikit-learn's copy."""
     import pandas as pd
 
-    try:
-        from sklearn.datasets import load_breast_cancer
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", extra="train", purpose="wdbc") from error
-    loaded = load_breast_cancer()
+    datasets = needed("sklearn.datasets", package="scikit-learn", extra="train", purpose="wdbc")
+    loaded = datasets.load_breast_cancer()
     inputs, classes = pd.DataFrame(loaded.data), pd.Series(loaded.target)
     return _data("wdbc", inputs, classes, "scikit-learn's copy of Breast Cancer Wisconsin")
 
@@ -203,9 +190,6 @@ def _monks_rule(problem: int, attributes: IntArray) -> BoolArray:
     return rules[problem]
 
 
-# -- cross-validation --------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Fold:
     """One split of a data set for cross-validation.
@@ -254,12 +238,10 @@ def folds(data: ClassificationData) -> Iterator[Fold]:
 
     Raises:
         ExperimentError: Fewer than two classes have an example for every fold.
-        MissingExtraError: scikit-learn is not installed.
     """
-    try:
-        from sklearn.model_selection import StratifiedKFold
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", extra="train", purpose="training") from error
+    selection = needed(
+        "sklearn.model_selection", package="scikit-learn", extra="train", purpose="training"
+    )
     counts = np.bincount(data.y)
     if np.sum(counts >= FOLDS) < 2:
         raise ExperimentError(
@@ -269,7 +251,7 @@ def folds(data: ClassificationData) -> Iterator[Fold]:
     with warnings.catch_warnings():
         # A class that is rarer than that has no weight in the folds without it.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        splitter = StratifiedKFold(FOLDS, shuffle=True, random_state=FOLD_SEED)
+        splitter = selection.StratifiedKFold(FOLDS, shuffle=True, random_state=FOLD_SEED)
         splits = list(splitter.split(data.x, data.y))
     for train, test in splits:
         yield Fold(data.x[train], data.y[train], data.x[test], data.y[test], len(counts))
@@ -282,9 +264,6 @@ def _auc(positive: BoolArray, scores: FloatArray) -> float:
     count = int(positive.sum())
     above = rankdata(scores)[positive].sum() - count * (count + 1) / 2
     return float(above / (count * (len(positive) - count)))
-
-
-# -- coding ------------------------------------------------------------------------------------
 
 
 def _data(

@@ -11,7 +11,7 @@ from hpobench_ordered.generation._flows.datasets import (
     ClassificationData,
 )
 from hpobench_ordered.generation._flows.datasets import FOLDS as TRAINING_FOLDS
-from hpobench_ordered.surrogates.cross_validation import FOLDS
+from hpobench_ordered.surrogates.pipeline import FOLDS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered._typing import Config, FloatArray, IntArray
-from hpobench_ordered.errors import MissingExtraError
+from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.errors import needed
 from hpobench_ordered.generation._flows.datasets import (
     FOLD_SEED,
     FOLDS,
@@ -40,10 +40,11 @@ from hpobench_ordered.generation._flows.datasets import (
     Fold,
     folds,
 )
+from hpobench_ordered.generation._flows.designs import ROUNDS, svm_design, xgboost_design
+from hpobench_ordered.generation._raw import configured, raw_frame
 from hpobench_ordered.generation._training import Job, Trainer, run_trainings
 from hpobench_ordered.generation.base import Progress, silent
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Kind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,13 +57,6 @@ SOLVER_WORK = 10**8
 A quarter of a second or so. A limit on time would make results depend on the machine.
 """
 
-ROUND_COUNTS = 4
-"""Numbers of rounds that one boosting is read at."""
-LINEAR_PART = 0.2
-"""Part of the boostings with linear models, which have but four hyperparameters."""
-ROUNDS = "rounds"
-"""Holds the numbers of rounds in a boosting's configuration, instead of nrounds."""
-
 
 def _evaluation(areas: Sequence[float], seconds: float, *, capped: bool) -> dict[str, Any]:
     return {
@@ -72,9 +66,6 @@ def _evaluation(areas: Sequence[float], seconds: float, *, capped: bool) -> dict
         "seconds": seconds,
         "capped": capped,
     }
-
-
-# -- support vector machine --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +125,6 @@ def _svm_fold(fold: Fold, config: Mapping[str, Any]) -> tuple[float, bool]:
     # Two classes in training have one decision value; a class that is not there keeps 0.
     scores[:, known] = decision if len(known) > 2 else np.stack([-decision, decision], axis=1)
     return fold.auc(scores), bool(machine.fit_status_)
-
-
-# -- boosting ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,72 +222,6 @@ def _fixed_parameters(booster: str, classes: int) -> dict[str, Any]:
     return objective | method | {"base_score": 0.5, "nthread": 1, "seed": 0, "verbosity": 1}
 
 
-# -- designs -----------------------------------------------------------------------------------
-
-
-def svm_design(space: SearchSpace, n: int, seed: int, task: str) -> list[Config]:
-    """Configurations spread evenly over the search space; a smaller n gives the first of them."""
-    points = _sobol(space.dimension, n, seed, task)
-    return space.configs(space.decode(space.canonical(points)))
-
-
-def xgboost_design(space: SearchSpace, n: int, seed: int, task: str) -> list[dict[str, Any]]:
-    """Configurations spread evenly, each with four numbers of rounds in place of nrounds.
-
-    A fifth have linear models. The largest number of rounds is uniform on nrounds' range, the
-    others are log-uniform below it.
-
-    Returns:
-        Configurations; a smaller n gives the first of them.
-    """
-    points = _sobol(space.dimension + ROUND_COUNTS - 1, n, seed, task)
-    unit, below = points[:, : space.dimension], points[:, space.dimension :]
-    booster = space.names.index("booster")
-    choices = space["booster"].choices
-    linear = unit[:, booster] >= 1 - LINEAR_PART
-    index = np.where(linear, choices.index("gblinear"), choices.index("gbtree"))
-    unit[:, booster] = (index + 0.5) / len(choices)
-    values = space.decode(space.canonical(unit))
-    largest = values[:, space.names.index("nrounds")]
-    rounds = _round_counts(largest, below, int(space["nrounds"].lower))
-    return [
-        {name: value for name, value in config.items() if name != "nrounds"} | {ROUNDS: counts}
-        for config, counts in zip(space.configs(values), rounds.tolist(), strict=True)
-    ]
-
-
-def _round_counts(largest: FloatArray, below: FloatArray, lower: int) -> IntArray:
-    """Distinct ascending numbers of rounds, shape (n, 4).
-
-    Args:
-        largest: Last of them, shape (n,); raised where there is no room for the others.
-        below: Where the others lie between `lower` and the largest, in [0, 1], shape (n, 3).
-        lower: Smallest number of rounds.
-    """
-    others = below.shape[1]
-    top = np.maximum(largest, lower + others)[:, None]
-    scaled = np.floor(lower * (top / lower) ** np.sort(below, axis=1))
-    for j in range(1, others):
-        scaled[:, j] = np.maximum(scaled[:, j], scaled[:, j - 1] + 1)
-    counts = np.concatenate([scaled, top], axis=1)
-    for j in reversed(range(others)):
-        counts[:, j] = np.minimum(counts[:, j], counts[:, j + 1] - 1)
-    return counts.astype(np.int64)
-
-
-def _sobol(dimension: int, n: int, seed: int, task: str) -> FloatArray:
-    """First n points of a scrambled Sobol sequence, shape (n, dimension)."""
-    from scipy.stats.qmc import Sobol
-
-    rng = np.random.default_rng([seed, int(task)])
-    power = max(n - 1, 0).bit_length()
-    points: FloatArray = Sobol(dimension, seed=rng).random_base2(power)[:n]
-    return points
-
-
-# -- a whole flow ------------------------------------------------------------------------------
-
-
 class Learner(Enum):
     """A flow's learner."""
 
@@ -345,11 +267,6 @@ def train_flow(
         (int, the same for all evaluations of one training), `config.<hyperparameter>` (native,
         null where inactive), `value`, `spread`, `capped`, `seconds`. All but the seconds is
         independent of workers and interruptions.
-
-    Raises:
-        StoreError: Trainings cannot be kept, or one that was kept is damaged.
-        ExperimentError: A data set has too few examples of its classes.
-        MissingExtraError: scikit-learn or XGBoost is not installed.
     """
     rows: list[dict[str, Any]] = []
     for task, dataset in data.items():
@@ -363,7 +280,7 @@ def train_flow(
         )
         for training, (job, outcome) in enumerate(zip(jobs, outcomes, strict=True)):
             rows += _rows(task, training, job.config, outcome)
-    return _frame(rows, space)
+    return raw_frame(rows, space, {"capped": "bool", "seconds": "float64"})
 
 
 def _rows(
@@ -374,32 +291,15 @@ def _rows(
     configs: list[Config] = [single | {"nrounds": count} for count in config.get(ROUNDS, ())]
     for native, evaluation in zip(configs or [single], outcome["evaluations"], strict=True):
         measured = {name: evaluation[name] for name in ("value", "spread", "capped", "seconds")}
-        coded = {f"config.{name}": value for name, value in native.items()}
-        yield {"task": task, "training": training} | coded | measured
-
-
-def _frame(rows: Sequence[Mapping[str, Any]], space: SearchSpace) -> "pd.DataFrame":
-    import pandas as pd
-
-    configs = [f"config.{name}" for name in space.names]
-    columns = ["task", "training", *configs, "value", "spread", "capped", "seconds"]
-    frame = pd.DataFrame.from_records(rows, columns=columns)
-    integers = [p.name for p in space.parameters if p.kind is Kind.INTEGER]
-    return frame.astype({f"config.{name}": "Int64" for name in integers})
+        yield {"task": task, "training": training} | configured(native) | measured
 
 
 def _sklearn() -> Any:
-    try:
-        import sklearn.exceptions
-        import sklearn.svm
-    except ImportError as error:
-        raise MissingExtraError("scikit-learn", extra="train", purpose="training") from error
+    needed("sklearn.svm", package="scikit-learn", extra="train", purpose="training")
+    import sklearn.exceptions
+
     return sklearn
 
 
 def _xgboost() -> Any:
-    try:
-        import xgboost
-    except ImportError as error:
-        raise MissingExtraError("xgboost", extra="train", purpose="training") from error
-    return xgboost
+    return needed("xgboost", package="xgboost", extra="train", purpose="training")

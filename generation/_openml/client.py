@@ -15,7 +15,7 @@ from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
 from hpobench_ordered._download import check_online
-from hpobench_ordered.errors import DownloadError, MissingExtraError
+from hpobench_ordered.errors import DownloadError, needed
 
 FUNCTION = "area_under_roc_curve"
 IDS_A_REQUEST = 500
@@ -89,11 +89,7 @@ class Client:
         self._earliest = connection.clock()
 
     def flow_defaults(self, flow: int) -> dict[str, str | None]:
-        """Default values that a flow states, by parameter.
-
-        Raises:
-            DownloadError: OpenML does not tell.
-        """
+        """Default values that a flow states, by parameter."""
         found = self.ask(f"flow {flow}", lambda: self._openml.flows.get_flow(flow))
         return dict(found.parameters)
 
@@ -104,9 +100,6 @@ class Client:
 
         Returns:
             The evaluations, and the number of those that the client cannot read.
-
-        Raises:
-            DownloadError: OpenML does not tell.
         """
 
         def part(offsets: Sequence[int]) -> list[Evaluation]:
@@ -132,11 +125,7 @@ class Client:
         return read, len(unread)
 
     def folds(self, runs: Sequence[int]) -> dict[int, list[float]]:
-        """Value on every fold, of the runs that OpenML tells it of.
-
-        Raises:
-            DownloadError: OpenML does not answer.
-        """
+        """Value on every fold, of the runs that OpenML tells it of."""
 
         def part(runs: Sequence[int]) -> list[tuple[int, list[float]]]:
             found = self._list(
@@ -168,9 +157,6 @@ class Client:
 
         Returns:
             The setups, and the ids of those that the client cannot read.
-
-        Raises:
-            DownloadError: OpenML does not tell.
         """
 
         def part(ids: Sequence[int]) -> list[tuple[int, dict[str, str | None]]]:
@@ -215,8 +201,6 @@ class Client:
             requests: Number of requests that the client makes for it, for the pace.
 
         Raises:
-            RefusedError: OpenML will not answer.
-            MalformedError: The client cannot read the answer.
             DownloadError: There is none after all attempts.
         """
         connection = self._connection
@@ -280,18 +264,11 @@ def connected(connection: Connection, *, requests_per_second: float) -> Iterator
     Args:
         connection: How OpenML is asked.
         requests_per_second: Pace over the whole download.
-
-    Raises:
-        DownloadError: Downloads are not allowed.
-        MissingExtraError: The package openml is not installed.
     """
     check_online("what OpenML publishes", instead="Unset it to go on.")
-    try:
-        import openml
-    except ImportError as error:
-        raise MissingExtraError(
-            "openml", extra="train", purpose="downloading OpenML's records"
-        ) from error
+    openml = needed(
+        "openml", package="openml", extra="train", purpose="downloading OpenML's records"
+    )
     config = openml.config
     names = ("server", "apikey", "retry_policy", "connection_n_retries")
     before = {name: getattr(config, name) for name in names}
@@ -348,9 +325,6 @@ def _within(seconds: float, call: Callable[[], Answer]) -> Answer:
 
     The client waits for an answer without limit, so the call is left behind in its thread when
     time is up.
-
-    Raises:
-        TimeoutError: It takes longer.
     """
     future: Future[Answer] = Future()
 

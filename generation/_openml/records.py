@@ -11,14 +11,12 @@ The measure is the area under the ROC curve.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation._openml.client import (
     FUNCTION,
     Client,
@@ -27,43 +25,15 @@ from hpobench_ordered.generation._openml.client import (
     connected,
 )
 from hpobench_ordered.generation._openml.pages import Pages
-from hpobench_ordered.generation._openml.setups import Dropped, SetupReader, stated_values
+from hpobench_ordered.generation._openml.setups import Dropped, MlrSetups, stated_values
+from hpobench_ordered.generation._raw import configured, raw_frame
 from hpobench_ordered.generation.base import Progress, silent
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Kind, Parameter
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PAGE_SIZE = 1000
-LARGEST_PAGE = 10_000
-"""Most evaluations that OpenML lists at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What became of the records.
-
-    Attributes:
-        seen: Number of evaluations that OpenML lists.
-        kept: Number of those that became rows.
-        dropped: Number of the others by reason, every reason included.
-        with_spread: Number of rows that have a spread.
-    """
-
-    seen: int
-    kept: int
-    dropped: Mapping[Dropped, int]
-    with_spread: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The counts, as JSON can hold them."""
-        return {
-            "seen": self.seen,
-            "kept": self.kept,
-            "dropped": {reason.value: count for reason, count in self.dropped.items()},
-            "with_spread": self.with_spread,
-        }
 
 
 class _TaskEvaluations(NamedTuple):
@@ -81,10 +51,10 @@ _Setups = Mapping[int, _Stated | Dropped]
 
 
 class Records(NamedTuple):
-    """The evaluations as a frame, and what became of the others."""
+    """The evaluations as a frame, and the number of the others by reason, every one included."""
 
     frame: "pd.DataFrame"
-    summary: Summary
+    dropped: Mapping[Dropped, int]
 
 
 def download_records(
@@ -93,7 +63,7 @@ def download_records(
     tasks: Sequence[int],
     space: SearchSpace,
     folder: Path,
-    setups: SetupReader,
+    setups: MlrSetups,
     page_size: int = PAGE_SIZE,
     progress: Progress = silent,
     requests_per_second: float = 1.0,
@@ -105,29 +75,21 @@ def download_records(
 
     Args:
         flow_id: OpenML's id of the flow.
-        tasks: OpenML's ids of the tasks.
+        tasks: OpenML's ids of the tasks, each once.
         space: Hyperparameters that become columns.
         folder: Where answers are kept; made if need be.
         setups: Turns a setup into a configuration of the space.
-        page_size: Number of evaluations a page, at most `LARGEST_PAGE`.
+        page_size: Number of evaluations a page; OpenML lists at most 10 000.
         progress: Told how many tasks are done ("evaluations"), then how many setups ("setups").
         requests_per_second: Pace, over the whole download.
-        connection: How OpenML is asked; the public server without.
+        connection: How OpenML is asked; default: the public server.
 
     Returns:
         One row an evaluation, tasks as given, runs ascending: `task` (str), `training` (the
         setup's id), `run`, `config.<hyperparameter>` in native values (null where inactive),
         `value`, and `spread`, the standard deviation over the folds (null where OpenML does not
         tell their values). And what became of the evaluations that are no rows.
-
-    Raises:
-        ExperimentError: No task or a task twice, a page size or a pace that cannot be.
-        MissingExtraError: The package openml is not installed.
-        DownloadError: OpenML does not answer, or refuses to.
-        StoreError: The folder cannot be written, a page in it is damaged, or it holds another
-            download.
     """
-    _check(tasks, page_size, requests_per_second)
     pages = Pages(folder)
     connection = Connection() if connection is None else connection
     pages.open(
@@ -148,15 +110,6 @@ def download_records(
         wanted = {row["setup"] for page in evaluations.values() for row in page.rows}
         known = _setups(client, pages, wanted, progress)
     return _assemble(space, evaluations, known, defaults, setups)
-
-
-def _check(tasks: Sequence[int], page_size: int, requests_per_second: float) -> None:
-    if not tasks or len(set(tasks)) < len(tasks):
-        raise ExperimentError(f"tasks must be given, each once; got {list(tasks)}")
-    if not 1 <= page_size <= LARGEST_PAGE:
-        raise ExperimentError(f"a page is 1 to {LARGEST_PAGE} evaluations, got {page_size}")
-    if not 0 < requests_per_second < math.inf:
-        raise ExperimentError(f"the pace must be positive, got {requests_per_second} a second")
 
 
 def _flow_defaults(client: Client, pages: Pages, flow: int) -> _Stated:
@@ -240,7 +193,7 @@ def _assemble(
     evaluations: Mapping[int, _TaskEvaluations],
     known: _Setups,
     defaults: _Stated,
-    setups: SetupReader,
+    setups: MlrSetups,
 ) -> Records:
     dropped = dict.fromkeys(Dropped, 0)
     rows: list[dict[str, Any]] = []
@@ -256,12 +209,10 @@ def _assemble(
             spread = _spread(row["folds"])
             rows.append(
                 {"task": str(task), "training": row["setup"], "run": row["run"]}
-                | {f"config.{name}": config.get(name) for name in space.names}
+                | configured(config)
                 | {"value": row["value"], "spread": spread}
             )
-    seen = len(rows) + sum(dropped.values())
-    with_spread = sum(row["spread"] is not None for row in rows)
-    return Records(_frame(space, rows), Summary(seen, len(rows), dropped, with_spread))
+    return Records(raw_frame(rows, space, {"run": "int64"}), dropped)
 
 
 def _config(
@@ -269,7 +220,7 @@ def _config(
     runs: set[int],
     known: _Setups,
     defaults: _Stated,
-    setups: SetupReader,
+    setups: MlrSetups,
     task: int,
 ) -> Config | Dropped:
     """The configuration of an evaluation, or why it is not kept."""
@@ -281,26 +232,6 @@ def _config(
     if isinstance(setup, Dropped):
         return setup
     return setups(stated_values(setup, defaults), task)
-
-
-def _frame(space: SearchSpace, rows: Iterable[Mapping[str, Any]]) -> "pd.DataFrame":
-    import pandas as pd
-
-    types = {
-        "task": "object",
-        "training": "int64",
-        "run": "int64",
-        **{f"config.{parameter.name}": _dtype(parameter) for parameter in space.parameters},
-        "value": "float64",
-        "spread": "float64",
-    }
-    return pd.DataFrame.from_records(list(rows), columns=list(types)).astype(types)
-
-
-def _dtype(parameter: Parameter) -> str:
-    if parameter.choices:
-        return "object"
-    return "Int64" if parameter.kind is Kind.INTEGER else "float64"
 
 
 def _finite(value: float | None) -> float | None:

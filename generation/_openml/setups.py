@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
 
 import numpy as np
 
@@ -59,17 +58,6 @@ class Dropped(Enum):
     OUT_OF_BOUNDS = "out of bounds"
 
 
-class SetupReader(Protocol):
-    """Turns a setup into a configuration."""
-
-    def __call__(self, stated: Mapping[str, str], task: int) -> Config | Dropped:
-        """Read what a setup and its flow state, by parameter, for one OpenML task.
-
-        Returns:
-            The configuration, or why there is none.
-        """
-
-
 Converter = Callable[[float | None, int], float | None]
 """From a recorded number (None where there is none) and the OpenML task to the number meant."""
 
@@ -90,7 +78,10 @@ class MlrSetups:
     convert: Mapping[str, Converter] = field(default_factory=dict)
 
     def __call__(self, stated: Mapping[str, str], task: int) -> Config | Dropped:
-        """Read a setup, see `SetupReader`; what is stated of inactive ones is ignored."""
+        """The configuration that setup and flow state for an OpenML task, or why there is none.
+
+        What is stated of inactive hyperparameters is ignored.
+        """
         coded = np.full(self.space.dimension, np.nan)
         problems: dict[int, Dropped] = {}
         for j, parameter in enumerate(self.space.parameters):

@@ -60,12 +60,7 @@ def data_sizes(
         folder: Where answers are kept; made if need be.
         progress: Told how many tasks are done.
         requests_per_second: Pace over the whole download.
-        connection: How OpenML is asked; the public server without.
-
-    Raises:
-        MissingExtraError: The package openml is not installed.
-        DownloadError: OpenML does not tell.
-        StoreError: The folder cannot be written, or an answer in it is damaged.
+        connection: How OpenML is asked; default: the public server.
     """
     pages, wanted = Pages(folder), list(tasks)
     connection = Connection() if connection is None else connection
@@ -101,11 +96,7 @@ def _ask(client: Client, task: int) -> DataSize:
 
 
 def _size(qualities: Mapping[str, Any]) -> DataSize:
-    """Read OpenML's qualities, which count the class among the features.
-
-    Raises:
-        KeyError, ValueError: One is missing or not a number.
-    """
+    """Read OpenML's qualities, which count the class among the features."""
     names = ("NumberOfInstances", "NumberOfFeatures", "MajorityClassSize")
     rows, features, majority = (int(qualities[name]) for name in names)
     return DataSize(rows, features - 1, majority)

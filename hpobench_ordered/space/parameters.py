@@ -36,7 +36,7 @@ class Parameter:
         upper: Largest value of a number, inclusive; number of choices - 1 for choices.
         log: Whether a number lives on a log scale.
         choices: Values of a categorical or ordinal, in order; empty for numbers.
-        default: Default value; without, the first choice or the middle of the (log) range.
+        default: Default value; if omitted, the first choice or the middle of the (log) range.
 
     Raises:
         InvalidSpaceError: Empty or infinite range, non-positive bounds on a log scale, repeated

@@ -53,7 +53,6 @@ def text_of(content: Mapping[str, Any], name: str) -> str:
     """The text by that name.
 
     Raises:
-        KeyError: There is nothing of that name.
         TypeError: It is no text.
     """
     if not isinstance(content[name], str):
@@ -65,7 +64,6 @@ def whole_number_of(content: Mapping[str, Any], name: str) -> int:
     """The whole number by that name, from 0.
 
     Raises:
-        KeyError: There is nothing of that name.
         TypeError: It is no such number.
     """
     if type(content[name]) is not int or not 0 <= content[name] < 2**31:

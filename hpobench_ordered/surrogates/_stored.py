@@ -43,7 +43,6 @@ def load_stored(
         n_tasks: Number of tasks it has to have, T.
 
     Raises:
-        ArtifactError: The arrays are not such a surrogate's.
         ValueError: They are of another type, too many, or do not fit the space or the tasks.
     """
     expected = dict(kind.surrogate_class.ARRAYS)

@@ -65,11 +65,7 @@ class ForresterSurrogate(_Coefficients):
     dimension: ClassVar[int] = 1
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Values of many configurations, shape (n, 1) to (n,).
-
-        Raises:
-            IndexError: There is no such task.
-        """
+        """Values of many configurations, shape (n, 1) to (n,)."""
         a, b, c = self._of(task)
         x = np.asarray(values, dtype=np.float64)[:, 0]
         # An array's sine may be rounded in another way than a number's.
@@ -109,11 +105,7 @@ class QuadraticSurrogate(_Coefficients):
     dimension: ClassVar[int] = 5
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Values of many configurations, shape (n, 5) to (n,).
-
-        Raises:
-            IndexError: There is no such task.
-        """
+        """Values of many configurations, shape (n, 5) to (n,)."""
         columns = np.asarray(values, dtype=np.float64).T
         return _quadratic(list(columns), *self._of(task))
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.errors import ArtifactError
 
 if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
@@ -70,8 +71,17 @@ class SurrogateType(Enum):
         return cast("type[StoredSurrogate]", getattr(import_module(module), name))
 
     def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> "StoredSurrogate":
-        """Build a surrogate of this kind from its arrays."""
-        return self.surrogate_class.from_arrays(arrays)
+        """Build a surrogate of this kind from its arrays.
+
+        Raises:
+            ArtifactError: An array is missing or does not fit the others.
+        """
+        try:
+            return self.surrogate_class.from_arrays(arrays)
+        except (LookupError, TypeError, ValueError) as error:
+            raise ArtifactError(
+                f"the arrays are no {self.name.lower()} surrogate: {error!r}"
+            ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +89,7 @@ class StoredArray:
     """What an array of a stored surrogate must be.
 
     Attributes:
-        dimensions: Number of its dimensions; None for any.
+        dimensions: Number of its dimensions; None: any.
         types: Types that it may have.
         may_be_nan: Whether it may hold what is not finite.
     """
@@ -151,7 +161,7 @@ class StoredSurrogate(DescribedSurrogate):
     @classmethod
     @abstractmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Build the surrogate from `to_arrays`' result."""
+        """Build the surrogate from `to_arrays`' result; see `SurrogateType.from_arrays`."""
 
     @abstractmethod
     def check_covers(self, space: "SearchSpace") -> None:

@@ -8,7 +8,7 @@ Notation:
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
 from typing import Any, Self
@@ -149,10 +149,6 @@ class Card:
     seed: int | None = None
     size: int = 0
     comparisons: Mapping[str, Any] = field(default_factory=dict)
-
-    def with_size(self, size: int) -> Self:
-        """Return the card with the size of the stored arrays in bytes."""
-        return replace(self, size=size)
 
     def to_json(self) -> dict[str, Any]:
         """Return the card as JSON; numbers that are not finite as text, such as "nan"."""

@@ -16,21 +16,28 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import cached_property
+from functools import cache, cached_property
+from types import ModuleType
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.space.parameters import Kind, Parameter
-from hpobench_ordered.surrogates._lazy import kernels
 
 if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
 
 _TABLE_COLUMNS = 6
 _WIDEST = 1e150  # features of which the squared distance is a float
+
+
+@cache
+def kernels() -> ModuleType:
+    """The compiled kernels, imported when first needed: importing numba takes long."""
+    from hpobench_ordered.surrogates import _kernels
+
+    return _kernels
 
 
 class FeatureKind(IntEnum):
@@ -109,19 +116,16 @@ class Coding:
         """Build a coding from `table`.
 
         Raises:
-            ArtifactError: It is not a coding's table.
+            ValueError: It is not a coding's table.
         """
         if table.ndim != 2 or table.shape[1] != _TABLE_COLUMNS:
-            raise ArtifactError(f"a coding has {_TABLE_COLUMNS} columns, not shape {table.shape}")
-        try:
-            return cls(
-                tuple(
-                    Feature(FeatureKind(int(kind)), int(column), int(operand), *numbers)
-                    for kind, column, operand, *numbers in table.tolist()
-                )
+            raise ValueError(f"a coding has {_TABLE_COLUMNS} columns, not shape {table.shape}")
+        return cls(
+            tuple(
+                Feature(FeatureKind(int(kind)), int(column), int(operand), *numbers)
+                for kind, column, operand, *numbers in table.tolist()
             )
-        except ValueError as error:
-            raise ArtifactError(f"not a coding: {error}") from None
+        )
 
     def encode(self, values: FloatArray) -> FloatArray:
         """Compute the features of configurations.

@@ -37,11 +37,6 @@ class EmbeddedSurrogate(DescribedSurrogate):
         fixed: Values, in the whole space's terms, of what is no part of the configurations; the
             constants of `part` are fixed too.
         tasks: Index in `inner` of each task.
-
-    Raises:
-        InvalidSpaceError: The part has conditions, or the spaces do not have the same
-            hyperparameters, or a number stands where the whole space has choices.
-        InvalidConfigError: The whole space does not know a choice.
     """
 
     inner: Surrogate

@@ -1,4 +1,4 @@
-"""Fitting and cross-validating forests with scikit-learn.
+"""Fitting forests with scikit-learn.
 
 Notation:
     n, d    configurations, hyperparameters
@@ -13,7 +13,6 @@ reaches the leaf that scikit-learn finds; predictions differ from its own by at 
 the codes, 1/131070 of the output's range.
 """
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,10 +20,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.surrogates.coding import Coding
-from hpobench_ordered.surrogates.cross_validation import FOLDS, grouped_folds, out_of_fold
 from hpobench_ordered.surrogates.forest import LEAF, ForestSurrogate, TaskMix
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ class ForestRecipe:
         min_samples_leaf: Fewest configurations in a leaf. From 2 on no leaf is the evaluation of a
             single configuration, and trees are less than half as large as with 1.
         max_features: Share of the features among which a split is chosen.
-        output_weights: Weight of each output in choosing splits, K of them; equal without. Outputs
+        output_weights: Weight of each output in choosing splits, K of them; default: equal. Outputs
             are standardised before. Larger for outputs that behave unlike most others.
     """
 
@@ -81,7 +79,6 @@ def fit_forest(
     coding: Coding,
     recipe: ForestRecipe,
     seed: int,
-    tasks: Sequence[TaskMix] | None = None,
     workers: int = 1,
 ) -> ForestSurrogate:
     """Fit a forest; the same seed gives the same bytes, whatever the number of workers.
@@ -92,11 +89,9 @@ def fit_forest(
         coding: Features the trees split on.
         recipe: How to fit.
         seed: Seed of the trees.
-        tasks: How tasks are made of the outputs; without, every output is a task.
         workers: Number of threads.
 
     Raises:
-        MissingExtraError: scikit-learn is not installed.
         ValueError: Shapes do not fit, or a target is not finite.
     """
     if targets.ndim != 2 or len(targets) != len(values) or not np.isfinite(targets).all():
@@ -112,7 +107,6 @@ def fit_forest(
     model.fit(x, scaled[:, 0] if scaled.shape[1] == 1 else scaled)
     nodes, feature, threshold, leaves = _extract(model)
     codes, offset, step = _quantise(mean + scale * leaves)
-    outputs = range(targets.shape[1])
     return ForestSurrogate(
         coding=coding,
         nodes=nodes,
@@ -121,52 +115,7 @@ def fit_forest(
         codes=codes,
         offset=offset,
         step=step,
-        tasks=tuple(TaskMix(k, k) for k in outputs) if tasks is None else tuple(tasks),
-    )
-
-
-def cross_validate(
-    values: FloatArray,
-    targets: FloatArray,
-    *,
-    coding: Coding,
-    recipe: ForestRecipe,
-    seed: int,
-    folds: int = FOLDS,
-    workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
-) -> FloatArray:
-    """Predict every evaluation by a forest that was fitted without its configuration.
-
-    The forests are stored and evaluated exactly as the one that is shipped.
-
-    Args:
-        values: Configurations, shape (n, d).
-        targets: Their evaluations, shape (n, K).
-        coding: Features the trees split on.
-        recipe: How to fit.
-        seed: Seed of the folds and of the trees.
-        folds: Number of folds.
-        workers: Number of threads.
-        progress: Called with the number of finished folds and of all of them.
-
-    Returns:
-        Out-of-fold predictions, shape (n, K).
-    """
-    if not 2 <= folds <= len(values):
-        raise ValueError(f"folds must be from 2 to {len(values)}, got {folds}")
-
-    def fit(rows: IntArray) -> ForestSurrogate:
-        return fit_forest(
-            values[rows], targets[rows], coding=coding, recipe=recipe, seed=seed, workers=workers
-        )
-
-    return out_of_fold(
-        fit,
-        values,
-        grouped_folds(np.arange(len(values)), folds, np.random.default_rng(seed)),
-        outputs=targets.shape[1],
-        progress=progress,
+        tasks=tuple(TaskMix(k, k) for k in range(targets.shape[1])),
     )
 
 

@@ -23,10 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.surrogates._lazy import kernels
 from hpobench_ordered.surrogates.base import StoredArray, StoredSurrogate, SurrogateType
-from hpobench_ordered.surrogates.coding import Coding
+from hpobench_ordered.surrogates.coding import Coding, kernels
 
 if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
@@ -206,12 +204,7 @@ class ForestSurrogate(StoredSurrogate):
         return bool(abs(steps - round(steps)) <= 1e-4 + rounding)
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Predict the objective of many configurations, shape (n, d) to (n,).
-
-        Raises:
-            IndexError: There is no such task.
-            ValueError: The values have the wrong shape.
-        """
+        """Predict the objective of many configurations, shape (n, d) to (n,)."""
         mix = self._mix(task)
         values = np.ascontiguousarray(values, dtype=np.float64)
         self.coding.check(values)
@@ -242,19 +235,12 @@ class ForestSurrogate(StoredSurrogate):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Build the forest from `to_arrays`' result.
-
-        Raises:
-            ArtifactError: An array is missing or does not fit the others.
-        """
-        try:
-            outputs, weights = arrays["task_outputs"].tolist(), arrays["task_weights"].tolist()
-            pairs = zip(outputs, weights, strict=True)
-            tasks = tuple(TaskMix(low, high, weight) for (low, high), weight in pairs)
-            stored = {name: arrays[name] for name in _ARRAYS}
-            return cls(coding=Coding.from_table(arrays["coding"]), tasks=tasks, **stored)
-        except (KeyError, ValueError, TypeError, IndexError) as error:
-            raise ArtifactError(f"the arrays are not a forest's: {error}") from error
+        """Build the surrogate from `to_arrays`' result."""
+        outputs, weights = arrays["task_outputs"].tolist(), arrays["task_weights"].tolist()
+        pairs = zip(outputs, weights, strict=True)
+        tasks = tuple(TaskMix(low, high, weight) for (low, high), weight in pairs)
+        stored = {name: arrays[name] for name in _ARRAYS}
+        return cls(coding=Coding.from_table(arrays["coding"]), tasks=tasks, **stored)
 
 
 _ARRAYS: dict[str, type[np.generic]] = {

@@ -19,10 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.surrogates._lazy import kernels
 from hpobench_ordered.surrogates.base import StoredArray, StoredSurrogate, SurrogateType
-from hpobench_ordered.surrogates.coding import Coding, space_coding
+from hpobench_ordered.surrogates.coding import Coding, kernels, space_coding
 
 if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
@@ -100,12 +98,7 @@ class NearestSurrogate(StoredSurrogate):
         return values
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Predict the objective of many configurations, shape (n, d) to (n,).
-
-        Raises:
-            IndexError: There is no such task.
-            ValueError: The values have the wrong shape.
-        """
+        """Predict the objective of many configurations, shape (n, d) to (n,)."""
         self._check_task(task)
         values = np.ascontiguousarray(values, dtype=np.float64)
         self.coding.check(values)
@@ -126,15 +119,8 @@ class NearestSurrogate(StoredSurrogate):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Build the surrogate from `to_arrays`' result.
-
-        Raises:
-            ArtifactError: An array is missing or does not fit the others.
-        """
-        try:
-            return cls(Coding.from_table(arrays["coding"]), arrays["points"], arrays["targets"])
-        except (KeyError, ValueError) as error:
-            raise ArtifactError(f"the arrays are not a nearest neighbour's: {error}") from error
+        """Build the surrogate from `to_arrays`' result."""
+        return cls(Coding.from_table(arrays["coding"]), arrays["points"], arrays["targets"])
 
     def _nearest(self, values: FloatArray) -> IntArray:
         found: IntArray = kernels().nearest(values, self.coding.table, *self._blocks)

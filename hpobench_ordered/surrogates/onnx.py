@@ -224,34 +224,9 @@ class OnnxSurrogate:
         self._session = _start(network, len(self._cat_source), len(self._cont_source))
         return self._session
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Network and columns, as arrays for an npz file without pickle."""
-        return {
-            "model": np.frombuffer(self._model, dtype=np.uint8),
-            "target": np.array([self._target, self._n_targets]),
-            "cat_source": self._cat_source,
-            "cat_codes": self._cat_codes,
-            "cont_source": self._cont_source,
-            "cont_fixed": self._cont_fixed,
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Build the surrogate from `to_arrays`' result."""
-        target, n_targets = arrays["target"].tolist()
-        return cls(
-            arrays["model"].tobytes(),
-            target=target,
-            n_targets=n_targets,
-            cat_source=arrays["cat_source"],
-            cat_codes=arrays["cat_codes"],
-            cont_source=arrays["cont_source"],
-            cont_fixed=arrays["cont_fixed"],
-        )
-
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __getstate__(self) -> dict[str, Any]:
         # Sessions do not pickle: the other process starts its own at its first prediction.
-        return type(self).from_arrays, (self.to_arrays(),)
+        return {**self.__dict__, "_session": None}
 
 
 def check_network(model: bytes, layout: Layout) -> None:

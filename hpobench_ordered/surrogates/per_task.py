@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates.base import StoredArray, StoredSurrogate, SurrogateType
 
 if TYPE_CHECKING:
@@ -87,12 +86,7 @@ class PerTaskSurrogate(StoredSurrogate):
         return self.models[task].can_give(value, 0)
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Predict the objective of many configurations, shape (n, d) to (n,).
-
-        Raises:
-            IndexError: There is no such task.
-            ValueError: The values have the wrong shape.
-        """
+        """Predict the objective of many configurations, shape (n, d) to (n,)."""
         self._check_task(task)
         return self.models[task].predict(values, 0)
 
@@ -114,18 +108,11 @@ class PerTaskSurrogate(StoredSurrogate):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Build the surrogate from `to_arrays`' result.
-
-        Raises:
-            ArtifactError: An array is missing or does not fit the others.
-        """
-        try:
-            kind = SurrogateType[str(arrays[_KIND])]
-            parts: dict[int, dict[str, NDArray[Any]]] = {}
-            for key in arrays.keys() - {_KIND}:
-                task, _, name = key.partition("/")
-                parts.setdefault(int(task), {})[name] = arrays[key]
-            models = [kind.from_arrays(parts[task]) for task in range(len(parts))]
-            return cls(tuple(models))
-        except (KeyError, ValueError) as error:
-            raise ArtifactError(f"the arrays are not a surrogate a task: {error}") from error
+        """Build the surrogate from `to_arrays`' result."""
+        kind = SurrogateType[str(arrays[_KIND])]
+        parts: dict[int, dict[str, NDArray[Any]]] = {}
+        for key in arrays.keys() - {_KIND}:
+            task, _, name = key.partition("/")
+            parts.setdefault(int(task), {})[name] = arrays[key]
+        models = [kind.from_arrays(parts[task]) for task in range(len(parts))]
+        return cls(tuple(models))

@@ -10,7 +10,7 @@ Notation:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
 import numpy as np
@@ -102,13 +102,13 @@ def toy_benchmark(
     before = None
     if previous is not None:
         before = toy_benchmark(previous, tasks=tasks, direction=direction)
-    return Benchmark.build(
+    built = Benchmark.build(
         _definition(space, tasks, direction),
         surrogate="toy",
         model=model or ShiftedQuadratics(space, direction.sign),
         best_values=[None] * tasks,
-        previous=before,
     )
+    return replace(built, previous=before)
 
 
 def toy_spec(

@@ -5,17 +5,19 @@ Notation:
     T           tasks
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.objective import Objective
-from hpobench_ordered.space import SearchSpace
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.benchmark import Definition
 from hpobench_ordered.surrogates import StoredSurrogate, SurrogateType
+
+if TYPE_CHECKING:
+    from hpobench_ordered.surrogates.card import Figures
+    from hpobench_ordered.surrogates.pipeline import Fit
 
 SEARCH_STREAM = 1
 """Tells what the search for best values draws from what the trees draw."""
@@ -47,19 +49,19 @@ class Averages:
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
-    """How surrogates are fitted, and to what.
+class Recipe:
+    """How the surrogate of a benchmark is fitted, and to what.
 
     Attributes:
         kind: Nearest neighbour or forest.
-        space: The search space.
+        definition: Space, objective and tasks of the benchmark.
         averages: What the surrogate is fitted to, one a task, T of them.
         seed: Seed of trees, folds and the search for best values.
         workers: Number of threads that fit a forest.
     """
 
     kind: SurrogateType
-    space: SearchSpace
+    definition: Definition
     averages: tuple[Averages, ...]
     seed: int
     workers: int
@@ -70,77 +72,67 @@ class Fit:
         return np.concatenate([task.values for task in self.averages])
 
     @property
-    def _groups(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Configurations (m, d) and targets (m, K): of all tasks at once, if they have the same."""
+    def _fits(self) -> "list[Fit]":
+        """One fit to all tasks at once if they have the same configurations, else one a task."""
         first = self.averages[0].values
         if all(np.array_equal(task.values, first, equal_nan=True) for task in self.averages):
-            return [(first, np.stack([task.objective for task in self.averages], axis=1))]
-        return [(task.values, task.objective[:, None]) for task in self.averages]
+            return [self._fit(first, np.stack([task.objective for task in self.averages], axis=1))]
+        return [self._fit(task.values, task.objective[:, None]) for task in self.averages]
 
-    def surrogate(self) -> StoredSurrogate:
-        """Fit one surrogate to all tasks where they have the same configurations, else one a task.
-
-        Raises:
-            MissingExtraError: A forest is to be fitted, and scikit-learn is not installed.
-        """
-        from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
-
-        models = [self._fitting(*group)(np.arange(len(group[0]))) for group in self._groups]
-        shared = len(models) == 1
-        return models[0] if shared else PerTaskSurrogate(tuple(models))
-
-    def _fitting(
-        self, values: FloatArray, targets: FloatArray
-    ) -> Callable[[IntArray], StoredSurrogate]:
-        """What fits a surrogate to some of the configurations (m, d) with targets (m, K)."""
+    def _fit(self, values: FloatArray, targets: FloatArray) -> "Fit":
         from hpobench_ordered.surrogates.coding import space_coding
-        from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
-        from hpobench_ordered.surrogates.nearest import NearestSurrogate, log_coding
+        from hpobench_ordered.surrogates.fitting import ForestRecipe
+        from hpobench_ordered.surrogates.pipeline import Fit
 
+        space = self.definition.space
         if self.kind is SurrogateType.NEAREST:
             # Distances mean the same on all tasks.
-            near = log_coding(self.space, self.everywhere)
-            return lambda rows: NearestSurrogate.from_evaluations(
-                values[rows], targets[rows], coding=near
-            )
-        coding = space_coding(self.space)
-        return lambda rows: fit_forest(
-            values[rows],
-            targets[rows],
-            coding=coding,
+            return Fit.nearest(space, values, targets, scaled_on=self.everywhere)
+        return Fit.forest(
+            values,
+            targets,
+            coding=space_coding(space),
             recipe=ForestRecipe(),
             seed=self.seed,
             workers=self.workers,
         )
 
-    def best_values(self, model: StoredSurrogate, objective: Objective) -> list[float]:
-        """Best value of every task: exact for a nearest neighbour, the best found for a forest."""
+    @cached_property
+    def surrogate(self) -> StoredSurrogate:
+        """The surrogate of all tasks."""
+        from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
+
+        models = tuple(fit.surrogate() for fit in self._fits)
+        return models[0] if len(models) == 1 else PerTaskSurrogate(models)
+
+    def best_values(self) -> list[float]:
+        """Best value of every task: exact for nearest neighbours, for forests by a search."""
         from hpobench_ordered.surrogates.best import best_known
 
+        space, objective = self.definition.space, self.definition.objective
         if self.kind is SurrogateType.NEAREST:
-            return [
-                objective.loss(float(objective.losses(t.objective).min())) for t in self.averages
-            ]
+            losses = [objective.losses(task.objective).min() for task in self.averages]
+            return [objective.loss(float(loss)) for loss in losses]
         return best_known(
-            model,
-            self.space,
+            self.surrogate,
+            space,
             objective,
             n_tasks=len(self.averages),
             rng=np.random.default_rng([self.seed, SEARCH_STREAM]),
             known=self.everywhere,
         )
 
-    def cross_validate(self, *, folds: int) -> list[FloatArray]:
-        """Predict every configuration of every task without its value, (m,) each.
+    def figures(self, *, folds: int) -> "tuple[Figures, ...]":
+        """Quality of the surrogate on each task, by a cross-validation by configurations.
 
         Tasks of the same configurations have the same folds: no other task tells what is held out.
         """
-        from hpobench_ordered.surrogates.cross_validation import grouped_folds, out_of_fold
+        from hpobench_ordered.surrogates.pipeline import row_folds
 
-        predicted: list[FloatArray] = []
-        for values, targets in self._groups:
-            rng = np.random.default_rng(self.seed)
-            parts = grouped_folds(np.arange(len(values)), folds, rng)
-            fit = self._fitting(values, targets)
-            predicted += list(out_of_fold(fit, values, parts, outputs=targets.shape[1]).T)
-        return predicted
+        direction = self.definition.objective.direction
+        names = iter([task.name for task in self.definition.tasks])
+        found: tuple[Figures, ...] = ()
+        for fit in self._fits:
+            tasks = [next(names) for _ in range(fit.targets.shape[1])]
+            found += fit.figures(row_folds(len(fit.values), folds, self.seed), tasks, direction)
+        return found

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,14 +18,12 @@ from hpobench_ordered.errors import EvaluationsError, PoorSurrogateWarning, sugg
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates import SurrogateType
-from hpobench_ordered.user_benchmarks.fitting import Averages, Fit
+from hpobench_ordered.user_benchmarks.fitting import Averages, Recipe
 from hpobench_ordered.user_benchmarks.reading import Columns, TaskEvaluations, read_frame
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
     from pandas import DataFrame
-
-    from hpobench_ordered.surrogates.card import Figures
 
 FEWEST = {SurrogateType.NEAREST: 2, SurrogateType.FOREST: 10}
 """Different configurations that a task needs, by the kinds of surrogates to choose from."""
@@ -42,11 +40,11 @@ class MadeFrom:
 
     Attributes:
         evaluations: The evaluations of every task.
-        fit: How the surrogate was fitted to them.
+        recipe: How the surrogate was fitted to them.
     """
 
     evaluations: tuple[Evaluations, ...]
-    fit: Fit
+    recipe: Recipe
 
     def __call__(self) -> tuple[Evaluations, ...]:
         """The evaluations of every task."""
@@ -165,42 +163,28 @@ def from_evaluations(
         tasks=tuple(TaskDefinition(one.name, one.context) for one in read),
         provenance=provenance or Provenance("not stated", "evaluations of the user", "not stated"),
     )
-    fit = Fit(kind, described, averages, seed, workers)
-    model = fit.surrogate()
+    recipe = Recipe(kind, definition, averages, seed, workers)
     if kind is SurrogateType.NEAREST:
-        _warn_if_poor(definition, fit)
-    return Benchmark.build(
+        _warn_if_poor(recipe)
+    built = Benchmark.build(
         definition,
         surrogate=kind.name.lower(),
-        model=model,
-        best_values=fit.best_values(model, definition.objective),
-        recorded=MadeFrom(tuple(_history(one, definition.objective) for one in read), fit),
+        model=recipe.surrogate,
+        best_values=recipe.best_values(),
     )
+    history = tuple(_history(one, definition.objective) for one in read)
+    return replace(built, recorded=MadeFrom(history, recipe))
 
 
-def cross_validated(fit: Fit, definition: Definition, *, folds: int) -> "tuple[Figures, ...]":
-    """Quality of the surrogate on each task, by a cross-validation by configurations."""
-    from hpobench_ordered.surrogates.cross_validation import task_figures
-
-    direction = definition.objective.direction
-    return tuple(
-        task_figures(task.name, averages.objective, predicted, direction)
-        for task, averages, predicted in zip(
-            definition.tasks, fit.averages, fit.cross_validate(folds=folds), strict=True
-        )
-    )
-
-
-def _warn_if_poor(definition: Definition, fit: Fit) -> None:
-    if min(map(len, fit.averages)) < FEWEST_TO_JUDGE:
+def _warn_if_poor(recipe: Recipe) -> None:
+    if min(map(len, recipe.averages)) < FEWEST_TO_JUDGE:
         return
-    figures = cross_validated(fit, definition, folds=FOLDS)
-    overlap = float(np.mean([task.top_decile for task in figures]))
+    overlap = float(np.mean([task.top_decile for task in recipe.figures(folds=FOLDS)]))
     if overlap <= CHANCE:
         warnings.warn(
-            f"the nearest neighbours of {definition.name} tell good configurations from others no "
-            f"better than chance: a cross-validated top-decile overlap of {overlap:.2f}, on the "
-            'average of the tasks; try from_evaluations(..., surrogate="forest"), or more '
+            f"the nearest neighbours of {recipe.definition.name} tell good configurations from "
+            f"others no better than chance: a cross-validated top-decile overlap of {overlap:.2f}, "
+            'on the average of the tasks; try from_evaluations(..., surrogate="forest"), or more '
             "evaluations",
             PoorSurrogateWarning,
             stacklevel=3,

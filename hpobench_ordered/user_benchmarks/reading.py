@@ -23,7 +23,7 @@ class Columns:
         task: The task's name.
         objective: The objective's value.
         context: What is known of the task beforehand, one column each.
-        ordered: The context that tasks are sorted by, ascending; None for the table's order.
+        ordered: The context that tasks are sorted by, ascending; default: the table's order.
     """
 
     task: str
@@ -46,12 +46,14 @@ class TaskEvaluations:
         context: What is known of it beforehand.
         values: Configurations as coded by `SearchSpace.values`, in the order of the table, (n, d).
         objective: Objective values in the objective's own units, (n,).
+        rows: Their rows in the table, (n,).
     """
 
     name: str
     context: Mapping[str, float]
     values: FloatArray
     objective: FloatArray
+    rows: IntArray
 
     def __len__(self) -> int:
         return len(self.objective)
@@ -84,7 +86,7 @@ def read_frame(
     rows_of = _rows_of_tasks(frame, columns.task)
     contexts = _contexts(frame, columns, rows_of)
     values = _values(frame, space)
-    objective = _numbers(frame, columns.objective)
+    objective = numbers(frame, columns.objective)
     finite = np.isfinite(objective)
     if not finite.all():
         raise EvaluationsError(
@@ -92,7 +94,7 @@ def read_frame(
             f"rows, the first being row {np.argmin(finite)}; drop_invalid=True leaves them out"
         )
     tasks = [
-        TaskEvaluations(name, contexts[name], values[rows], objective[rows])
+        TaskEvaluations(name, contexts[name], values[rows], objective[rows], rows)
         for name, rows in rows_of.items()
     ]
     if columns.ordered is not None:
@@ -144,10 +146,10 @@ def _contexts(
     """Context of each task, whole numbers where the column's type is that of whole numbers."""
     contexts: dict[str, dict[str, float]] = {name: {} for name in rows_of}
     for column in columns.context:
-        numbers = _numbers(frame, column)
+        values = numbers(frame, column)
         is_whole = frame[column].dtype.kind in "iu"
         for name, rows in rows_of.items():
-            found = np.unique(numbers[rows])
+            found = np.unique(values[rows])
             if len(found) > 1 or not np.isfinite(found[0]):
                 problem = "several values" if len(found) > 1 else "no finite value"
                 raise EvaluationsError(
@@ -163,7 +165,7 @@ def _configs(frame: "DataFrame", space: SearchSpace) -> "DataFrame":
 
 def _is_usable(frame: "DataFrame", space: SearchSpace, columns: Columns) -> NDArray[np.bool_]:
     """Whether a row has a finite objective and is a configuration of the space, (n,)."""
-    usable = np.isfinite(_numbers(frame, columns.objective))
+    usable = np.isfinite(numbers(frame, columns.objective))
     configs = _configs(frame, space)
     try:
         space.values(configs)
@@ -192,10 +194,16 @@ def _is_valid(config: Mapping[str, object], space: SearchSpace) -> bool:
     return True
 
 
-def _numbers(frame: "DataFrame", column: str) -> FloatArray:
-    """A column as numbers, NaN where a value is missing, (n,)."""
+def numbers(frame: "DataFrame", column: str) -> FloatArray:
+    """A column as numbers, NaN where a value is missing, (n,).
+
+    Raises:
+        EvaluationsError: It is missing, or holds something else.
+    """
+    if column not in frame:
+        raise EvaluationsError(f"the table has no column {column!r}")
     try:
-        numbers: FloatArray = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
+        found: FloatArray = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
         raise EvaluationsError(f"column {column!r} must hold numbers: {error}") from None
-    return numbers
+    return found

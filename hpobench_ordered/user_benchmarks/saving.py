@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 
 from hpobench_ordered.artifact import Artifact, is_artifact
-from hpobench_ordered.benchmark import Benchmark, Definition, Evaluations, TaskDefinition
+from hpobench_ordered.benchmark import Benchmark, Definition, Evaluations
 from hpobench_ordered.bundle import (
     EVALUATIONS,
     BundledSurrogate,
@@ -21,9 +21,9 @@ from hpobench_ordered.objective import Objective
 from hpobench_ordered.raw_evaluations import RawEvaluations
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.best import NOT_OPTIMAL
-from hpobench_ordered.surrogates.card import Card, versions_of
-from hpobench_ordered.user_benchmarks.fitting import Averages, Fit
-from hpobench_ordered.user_benchmarks.making import FOLDS, MadeFrom, cross_validated
+from hpobench_ordered.surrogates.card import Card
+from hpobench_ordered.user_benchmarks.fitting import Averages, Recipe
+from hpobench_ordered.user_benchmarks.making import FOLDS, MadeFrom
 
 
 def save(benchmark: Benchmark, folder: str | Path, *, overwrite: bool = False) -> Path:
@@ -70,43 +70,30 @@ def save(benchmark: Benchmark, folder: str | Path, *, overwrite: bool = False) -
     made_from = benchmark.recorded
     if not isinstance(made_from, MadeFrom):
         raise EvaluationsError(f"{benchmark.id} was not made by from_evaluations")
-    folder = Path(folder)
-    definition = _definition(benchmark)
+    folder, recipe = Path(folder), made_from.recipe
     raw = [_raw(evaluations, benchmark.objective) for evaluations in made_from.evaluations]
     if is_artifact(folder) and not overwrite:
-        if _is_same(folder, definition, raw, made_from.fit):
+        if _is_same(folder, raw, recipe):
             return folder
-        _check_replaceable(folder, definition)
-    card = _card(definition, raw, made_from.fit)
+        _check_replaceable(folder, recipe.definition)
+    card = _card(raw, recipe)
     bundled = BundledSurrogate(
         name=benchmark.surrogate,
         summary=card.limits[0],
-        model=made_from.fit.surrogate(),
+        model=recipe.surrogate,
         best_values=[cast("float", task.best_value) for task in benchmark.tasks],
     )
-    write_bundle(folder, definition, [bundled], card, evaluations=raw)
+    write_bundle(folder, recipe.definition, [bundled], card, evaluations=raw)
     return folder
 
 
-def _definition(benchmark: Benchmark) -> Definition:
-    return Definition(
-        name=benchmark.name,
-        version=benchmark.version,
-        summary=benchmark.summary,
-        space=benchmark.space,
-        objective=benchmark.objective,
-        tasks=tuple(TaskDefinition(t.name, t.context) for t in benchmark.tasks),
-        provenance=benchmark.provenance,
-    )
-
-
-def _is_same(folder: Path, definition: Definition, raw: Sequence[RawEvaluations], fit: Fit) -> bool:
+def _is_same(folder: Path, raw: Sequence[RawEvaluations], recipe: Recipe) -> bool:
     """Whether a folder holds the same evaluations with a surrogate fitted in the same way."""
     artifact = Artifact(folder)
-    if EVALUATIONS not in artifact.sums() or read_definition(artifact) != definition:
+    if EVALUATIONS not in artifact.sums() or read_definition(artifact) != recipe.definition:
         return False
     card = read_card(artifact)
-    return (card.surrogate, card.seed) == (fit.kind, fit.seed) and all(
+    return (card.surrogate, card.seed) == (recipe.kind, recipe.seed) and all(
         np.array_equal(ours.values, theirs.values, equal_nan=True)
         and np.array_equal(ours.objective, theirs.objective)
         for ours, theirs in zip(raw, read_evaluations(artifact), strict=True)
@@ -138,24 +125,24 @@ def _raw(evaluations: Evaluations, objective: Objective) -> RawEvaluations:
     )
 
 
-def _card(definition: Definition, raw: Sequence[RawEvaluations], fit: Fit) -> Card:
+def _card(raw: Sequence[RawEvaluations], recipe: Recipe) -> Card:
     from hpobench_ordered.surrogates.fitting import ForestRecipe
+    from hpobench_ordered.surrogates.pipeline import Report
 
+    definition, everywhere = recipe.definition, recipe.everywhere
     limits = ["The value of the nearest configuration that was evaluated on the task."]
-    if fit.kind is SurrogateType.FOREST:
+    if recipe.kind is SurrogateType.FOREST:
         limits = [ForestRecipe().describe(), NOT_OPTIMAL]
-    folds = min(FOLDS, *map(len, fit.averages))
-    return Card(
-        benchmark=definition.name,
-        surrogate=fit.kind,
-        source=definition.provenance.source,
-        licence=definition.provenance.licence,
+    folds = min(FOLDS, *map(len, recipe.averages))
+    report = Report(
+        source=definition.provenance.source, command="hpobench_ordered.save", limits=limits
+    )
+    return report.card(
+        definition,
+        recipe.surrogate,
+        recipe.figures(folds=folds),
         evaluations=sum(map(len, raw)),
-        configurations=len(Averages.of(fit.everywhere, np.zeros(len(fit.everywhere)))),
+        configurations=len(Averages.of(everywhere, np.zeros(len(everywhere)))),
         folds=folds,
-        figures=cross_validated(fit, definition, folds=folds),
-        limits=tuple(limits),
-        command="hpobench_ordered.save",
-        versions=versions_of("hpobench-ordered", "numpy", "scikit-learn"),
-        seed=fit.seed,
+        seed=recipe.seed,
     )

@@ -346,6 +346,7 @@ def natively(config: Config, base: Benchmark, unlisted: Config) -> Config:
     }
 
 
+@pytest.mark.slow
 @needs_tables
 @pytest.mark.parametrize("adjustment", FINITE, ids=lambda a: a.name)
 def test_values_are_those_of_the_whole_table(adjustment: SpaceAdjustment) -> None:
@@ -405,6 +406,7 @@ def test_artifacts_say_what_the_tables_say(adjustment: SpaceAdjustment) -> None:
     assert [f.name for f in card.figures] == list(adjustment.tasks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjustment", SEARCHED, ids=lambda a: a.name)
 def test_values_are_those_of_the_flows_forest(adjustment: SpaceAdjustment) -> None:
     base = hbo.load(adjustment.base.name, surrogate="forest")

@@ -139,6 +139,7 @@ def test_bundled_benchmarks(flow: Flow) -> None:
         assert len(evaluations) >= 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flow", BUNDLED)
 @pytest.mark.parametrize("task", ["3492", "9946"])
 def test_recorded_evaluations_can_be_repeated(flow: Flow, task: str) -> None:

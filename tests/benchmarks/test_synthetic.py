@@ -115,6 +115,7 @@ def dense_minimum(model: ForresterSurrogate) -> float:
     return best
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(a=st.floats(-4, 14), b=st.floats(-30, 30), c=st.floats(0, 10))
 @example(a=6.0, b=12.0, c=0.0)
@@ -148,6 +149,7 @@ def test_no_float_near_the_minimum_beats_it(seed: int) -> None:
     assert 0 <= regret.min() <= 1e-11
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(seed=SEEDS, ordered=st.booleans())
 def test_quadratic_minimum_is_that_of_scipy(seed: int, ordered: bool) -> None:
@@ -213,6 +215,7 @@ def test_scores_are_correlated_as_documented(function: Function, ordered: bool) 
     assert np.abs(across).max() < 0.1
 
 
+@pytest.mark.slow
 def test_neighbours_of_ordered_tasks_are_alike() -> None:
     for make in (forrester, quadratic):
         steps = []
@@ -314,6 +317,7 @@ def test_surrogates_are_picklable_and_immutable(
 # -- what the order is for -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["forrester-ordered", "quadratic-ordered"])
 def test_methods_profit_from_the_order(name: str) -> None:
     """After one trial, and ahead of the same method with the tasks in random order."""

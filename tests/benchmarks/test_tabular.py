@@ -135,6 +135,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch,
 # -- fcnet -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @needs_tables
 def test_fcnet_values_are_the_packages(fcnet: Published) -> None:
     task = hbo.load("fcnet").task(fcnet.task)

@@ -99,6 +99,7 @@ def test_every_searched_adjustment_has_a_generator() -> None:
     assert [g.name for g in GENERATORS] == ["svm-a", "svm-b", "xgb-a", "xgb-b"]
 
 
+@pytest.mark.slow
 def test_a_generated_artifact_makes_the_benchmark(
     adjustment: SpaceAdjustment, tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ from hpobench_ordered.errors import (
     InvalidSpaceError,
     UnknownNameError,
 )
-from hpobench_ordered.generation import _forest
+from hpobench_ordered.generation import _fitting
 from hpobench_ordered.generation import _mnist as mnist
 from hpobench_ordered.generation._custom import training
 from hpobench_ordered.generation._custom.data import DataSet, read_data
@@ -545,7 +545,7 @@ class TestTraining:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small search for the best known values."""
-    monkeypatch.setattr(_forest, "best_known", partial(best_known, draws=200))
+    monkeypatch.setattr(_fitting, "best_known", partial(best_known, draws=200))
 
 
 @pytest.fixture
@@ -623,6 +623,7 @@ class TestGeneration:
         assert all(path.stat().st_mtime_ns == written for path, written in kept.items())
         assert Artifact(here).sums() == Artifact(other).sums()
 
+    @pytest.mark.slow
     def test_more_trains_only_what_is_new(self, own: Path) -> None:
         generate_custom(CUSTOM)
         before = {path: path.stat().st_mtime_ns for path in own.rglob("*-evaluations/*/*.json")}
@@ -652,6 +653,7 @@ class TestGeneration:
                 generate_custom(replace(CUSTOM, name=name), output=output, replace=True)
         assert not own.exists()
 
+    @pytest.mark.slow
     def test_a_regenerated_benchmark_is_not_replaced(self, own: Path) -> None:
         """Some benchmarks of the package are generated into the folder of the user's own."""
         generators()["newsvendor"].generate(own / "newsvendor")
@@ -685,6 +687,7 @@ class TestGeneration:
             generate_custom(replace(CUSTOM, **changes))
         assert not list(own.iterdir())
 
+    @pytest.mark.slow
     def test_what_is_fixed_is_not_tuned(self, own: Path) -> None:
         generate_custom(replace(CUSTOM, fixed={"max_depth": 2, "splitter": "random"}))
         assert "max_depth" not in hbo.load("wine-tree").space.names
@@ -692,6 +695,7 @@ class TestGeneration:
         assert command.endswith("--configs 12")
         assert "--set max_depth=2 --set splitter=random" in command
 
+    @pytest.mark.slow
     def test_scores_are_maximised(self, own: Path) -> None:
         changes = {"metric": "accuracy", "model": "sklearn.neighbors:KNeighborsClassifier"}
         generate_custom(replace(CUSTOM, **changes))

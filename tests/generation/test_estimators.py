@@ -38,6 +38,7 @@ def splits() -> dict[Kind, Split]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", SPACES)
 def test_every_class_can_be_trained_in_its_space(key: str, splits: dict[Kind, Split]) -> None:
     if key.startswith("xgboost"):

@@ -18,6 +18,7 @@ from sklearn.svm import SVC
 
 from hpobench_ordered.benchmarks.openml_flows import svm_space, xgboost_space
 from hpobench_ordered.errors import MissingExtraError, StoreError
+from hpobench_ordered.generation._flows import designs
 from hpobench_ordered.generation._flows import training as flow
 from hpobench_ordered.generation._flows.datasets import ClassificationData, folds, monks
 from hpobench_ordered.space import SearchSpace
@@ -258,14 +259,14 @@ class TestDesigns:
     def test_rounds_are_distinct_ascending_and_in_range(
         self, largest: np.ndarray, below: np.ndarray
     ) -> None:
-        rounds = flow._round_counts(largest, below, 3)
+        rounds = designs._round_counts(largest, below, 3)
         assert np.all(np.diff(rounds, axis=1) >= 1)
         assert rounds.min() >= 3
         np.testing.assert_array_equal(rounds[:, -1], np.maximum(largest, 6))
 
     def test_rounds_are_log_uniform(self) -> None:
         below = (np.arange(999)[:, None] * [1, 2, 4] % 999 + 0.5) / 999
-        rounds = flow._round_counts(np.full(999, 3000.0), below, 3)[:, :-1].ravel()
+        rounds = designs._round_counts(np.full(999, 3000.0), below, 3)[:, :-1].ravel()
         share = np.mean(rounds < np.sqrt(3 * 3000))
         assert share == pytest.approx(0.5, abs=0.02)
 

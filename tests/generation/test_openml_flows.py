@@ -24,7 +24,7 @@ from hpobench_ordered.errors import (
     ExperimentError,
     UnknownNameError,
 )
-from hpobench_ordered.generation import _per_task, openml_flows
+from hpobench_ordered.generation import _fitting, openml_flows
 from hpobench_ordered.generation._flows.datasets import ClassificationData
 from hpobench_ordered.generation._openml import tasks as openml_tasks
 from hpobench_ordered.generation._openml.client import Connection
@@ -40,8 +40,8 @@ from hpobench_ordered.generation._raw import About, read_raw, write_raw
 from hpobench_ordered.generation.base import Generator
 from hpobench_ordered.registry import LOCAL_VARIABLE, benchmark_spec, local_folder
 from hpobench_ordered.surrogates.best import best_known
-from hpobench_ordered.surrogates.cross_validation import grouped_folds
 from hpobench_ordered.surrogates.fitting import ForestRecipe
+from hpobench_ordered.surrogates.pipeline import grouped_folds
 from hpobench_ordered.testing import check_benchmark
 
 GENERATORS = {generator.name: generator for generator in openml_flows.GENERATORS}
@@ -79,7 +79,7 @@ def less_work() -> Iterator[None]:
     """Smaller forests, and fewer configurations to find the best known values among."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(openml_flows, "RECIPE", ForestRecipe(trees=15, min_samples_leaf=1))
-        patch.setattr(_per_task, "best_known", partial(best_known, draws=3000))
+        patch.setattr(_fitting, "best_known", partial(best_known, draws=3000))
         yield
 
 
@@ -95,6 +95,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # -- artifacts -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surrogate", ["forest", "nearest"])
 def test_an_artifact_is_a_benchmark(generated: Path, surrogate: str) -> None:
     benchmark = hbo.load(generated, surrogate=surrogate)
@@ -164,6 +165,7 @@ def test_a_task_generated_alone_is_the_same_to_the_byte(generated: Path, tmp_pat
     assert arrays_of(other, "nearest", 0) == arrays_of(alone, "nearest", 0)
 
 
+@pytest.mark.slow
 def test_the_same_evaluations_make_the_same_artifact(generated: Path, tmp_path: Path) -> None:
     again = SVMS.generate(tmp_path / "x", source="evaluations", local=raw_file(tmp_path, SVM))
     assert Artifact(again).digest == Artifact(generated).digest
@@ -267,6 +269,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return calls
 
 
+@pytest.mark.slow
 def test_training_on_local_data(trained: list[dict[str, Any]], tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "37_diabetes.csv").touch()

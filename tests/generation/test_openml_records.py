@@ -1,7 +1,6 @@
 """Downloading OpenML's records, against a server on the loopback interface through its client."""
 
 import importlib.util
-import json
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpobench_ordered.benchmarks.openml_flows import ranger_space, svm_space, xgboost_space
-from hpobench_ordered.errors import DownloadError, ExperimentError, MissingExtraError, StoreError
+from hpobench_ordered.errors import DownloadError, MissingExtraError, StoreError
 from hpobench_ordered.generation._openml import client as openml_client
 from hpobench_ordered.generation._openml.client import Connection
 from hpobench_ordered.generation._openml.records import Records, download_records
@@ -168,7 +167,7 @@ class TestDownload:
     def test_all_evaluations_are_rows(self, server: Any, content: Any, tmp_path: Path) -> None:
         space = svm_space()
         told: list[tuple[str, int, int]] = []
-        frame, summary = download(
+        frame, dropped = download(
             server, tmp_path / "raw", progress=lambda *progress: told.append(progress)
         )
         assert list(frame["task"]) == [str(task) for task in TASKS for _ in range(RUNS[task])]
@@ -183,11 +182,7 @@ class TestDownload:
         np.testing.assert_allclose(space.values(configs), expected, rtol=1e-13)
         assert configs["gamma"].isna().equals(configs["kernel"] == "linear")
         assert configs["degree"].isna().equals(configs["kernel"] != "polynomial")
-        assert (summary.seen, summary.kept) == (len(listed), len(listed))
-        assert set(summary.dropped) == set(Dropped)
-        assert not any(summary.dropped.values())
-        assert summary.with_spread == sum(bool(e.folds) for e in listed)
-        assert json.loads(json.dumps(summary.to_json()))["dropped"]["out of bounds"] == 0
+        assert dropped == dict.fromkeys(Dropped, 0)
         assert told[: len(TASKS) + 1] == [
             ("evaluations", k, len(TASKS)) for k in range(len(TASKS) + 1)
         ]
@@ -208,7 +203,7 @@ class TestDownload:
         server.start()
         assert server.requests == []
         pd.testing.assert_frame_equal(second.frame, first.frame)
-        assert second.summary == first.summary
+        assert second.dropped == first.dropped
 
     def test_what_is_asked(self, server: Any, tmp_path: Path) -> None:
         download(server, tmp_path / "raw")
@@ -257,7 +252,7 @@ class TestResume:
         server.start()
         resumed = download(server, tmp_path / "raw")
         pd.testing.assert_frame_equal(resumed.frame, undisturbed.records.frame)
-        assert resumed.summary == undisturbed.records.summary
+        assert resumed.dropped == undisturbed.records.dropped
         done = before[: before.index(server.requests[0])]  # all but the page in flight
         assert done + server.requests == undisturbed.requests
 
@@ -279,6 +274,7 @@ class TestResume:
         pd.testing.assert_frame_equal(resumed.frame, undisturbed.records.frame)
         assert len(server.requests) == len(undisturbed.requests) + 1
 
+    @pytest.mark.slow
     def test_a_damaged_page_is_named(
         self, server: Any, undisturbed: Undisturbed, tmp_path: Path
     ) -> None:
@@ -287,8 +283,8 @@ class TestResume:
         assert len(paths) == 12  # 6 with evaluations, 4 empty, setups, defaults
         for path in paths:
             intact = path.read_bytes()
-            half, changed = intact[: len(intact) // 2], intact.replace(b"5", b"6", 1)
-            for damaged in (b"", half, b"[]", b"NaN", changed):
+            half = intact[: len(intact) // 2]
+            for damaged in (b"", half, b"[]", b"NaN"):
                 path.write_bytes(damaged)
                 with pytest.raises(StoreError, match=f"{path.name} is damaged.*delete it"):
                     download(server, tmp_path / "raw")
@@ -346,27 +342,6 @@ def test_without_openml(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
         download_records(
             flow_id=FLOW, tasks=TASKS, space=svm_space(), folder=tmp_path, setups=unused_setups
         )
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"tasks": ()},
-        {"tasks": (37, 37)},
-        {"page_size": 0},
-        {"page_size": 10_001},
-        {"requests_per_second": 0.0},
-        {"requests_per_second": float("inf")},
-    ],
-)
-def test_what_cannot_be_asked(tmp_path: Path, options: dict[str, Any]) -> None:
-    with pytest.raises(ExperimentError):
-        download_records(
-            **{"flow_id": FLOW, "tasks": TASKS, "space": svm_space(), "setups": unused_setups}
-            | {"folder": tmp_path / "raw"}
-            | options
-        )
-    assert not (tmp_path / "raw").exists()
 
 
 def unused_setups(stated: Mapping[str, str], task: int) -> Dropped:
@@ -460,9 +435,8 @@ class TestFaults:
         self, server: Any, undisturbed: Undisturbed, content: Any, tmp_path: Path
     ) -> None:
         server.content = without(content, refuses_folds=True)
-        frame, summary = download(server, tmp_path / "raw")
+        frame, _ = download(server, tmp_path / "raw")
         assert frame["spread"].isna().all()
-        assert summary.with_spread == 0
         columns = frame.columns.drop("spread")
         pd.testing.assert_frame_equal(frame[columns], undisturbed.records.frame[columns])
 
@@ -495,9 +469,8 @@ class TestRecords:
 
     def dropped(self, server: Any, folder: Path, content: Any) -> dict[Dropped, int]:
         server.content = content
-        frame, summary = download(server, folder, tasks=(37,))
-        assert len(frame) == summary.kept == summary.seen - sum(summary.dropped.values())
-        return {reason: count for reason, count in summary.dropped.items() if count}
+        _, dropped = download(server, folder, tasks=(37,))
+        return {reason: count for reason, count in dropped.items() if count}
 
     def one_task(self, content: Any, evaluations: Any, **setups: Any) -> Any:
         changed = dict(content.setups) | {int(k[1:]): v for k, v in setups.items()}

@@ -13,7 +13,7 @@ from hpobench_ordered.benchmarks.xgboost_mnist import NAME, SIZES, space
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation import _xgboost_comparison as comparison
 from hpobench_ordered.generation import xgboost_mnist
-from hpobench_ordered.generation._forest import ForestSource
+from hpobench_ordered.surrogates.pipeline import Report
 
 (GENERATOR,) = xgboost_mnist.GENERATORS
 
@@ -34,13 +34,15 @@ def trained() -> list[int]:
 @pytest.fixture
 def fitted(
     published: tuple[np.ndarray, np.ndarray], trained: list[int], monkeypatch: pytest.MonkeyPatch
-) -> list[ForestSource]:
+) -> list[tuple[np.ndarray, Report]]:
     """What forests would have been fitted to."""
-    seen: list[ForestSource] = []
+    seen: list[tuple[np.ndarray, Report]] = []
 
-    def write_forest(request: Any, defined: Any, evaluations: ForestSource, **_: Any) -> Path:
-        assert len(defined.tasks) == evaluations.targets.shape[1]
-        seen.append(evaluations)
+    def write_forest(
+        request: Any, defined: Any, values: Any, targets: np.ndarray, report: Report, **_: Any
+    ) -> Path:
+        assert len(defined.tasks) == targets.shape[1]
+        seen.append((targets, report))
         return request.folder
 
     def train_many(trainer: Any, configs: Any, sizes: Any, folder: Path, **_: Any) -> pd.DataFrame:
@@ -59,32 +61,32 @@ def fitted(
 
 
 def test_published_evaluations_come_with_the_packaged_comparison(
-    fitted: list[ForestSource], tmp_path: Path
+    fitted: list[tuple[np.ndarray, Report]], tmp_path: Path
 ) -> None:
     (tmp_path / "x-comparison.json").write_text("{}")  # what lies beside does not matter
     GENERATOR.generate(tmp_path / "x")
     card = Artifact.packaged(NAME).read_json("card.json")
-    assert fitted[0].comparisons == card["comparisons"]
-    assert fitted[0].command == card["command"]
+    assert fitted[0][1].comparisons == card["comparisons"]
+    assert fitted[0][1].command == card["command"]
 
 
 @pytest.mark.parametrize("option", [{"sizes": [56]}, {"configurations": 20}])
 def test_published_evaluations_are_taken_whole(
-    fitted: list[ForestSource], tmp_path: Path, option: dict[str, Any]
+    fitted: list[tuple[np.ndarray, Report]], tmp_path: Path, option: dict[str, Any]
 ) -> None:
     with pytest.raises(ExperimentError, match="it takes --from, --seed, --workers"):
         GENERATOR.generate(tmp_path / "x", **option)
     assert not fitted
 
 
-def test_training_on_some_sizes(fitted: list[ForestSource], tmp_path: Path) -> None:
+def test_training_on_some_sizes(fitted: list[tuple[np.ndarray, Report]], tmp_path: Path) -> None:
     GENERATOR.generate(
         tmp_path / "x", source="train", sizes=[155, 56, 155], configurations=12, seed=3
     )
     GENERATOR.generate(tmp_path / "x", source="train", sizes=[56], local=tmp_path)
-    assert fitted[0].targets.shape == (12, 2)
-    assert fitted[0].targets[5].tolist() == [56 + 5, 155 + 5]
-    assert [evaluations.command for evaluations in fitted] == [
+    assert fitted[0][0].shape == (12, 2)
+    assert fitted[0][0][5].tolist() == [56 + 5, 155 + 5]
+    assert [report.command for _, report in fitted] == [
         "hpobench-ordered generate xgboost-mnist --source train --seed 3 --sizes 56,155 "
         "--configs 12",
         "hpobench-ordered generate xgboost-mnist --source train --from DATA --seed 0 --sizes 56",
@@ -102,7 +104,7 @@ def test_training_on_some_sizes(fitted: list[ForestSource], tmp_path: Path) -> N
     ],
 )
 def test_impossible_requests_are_refused_before_training(
-    fitted: list[ForestSource],
+    fitted: list[tuple[np.ndarray, Report]],
     trained: list[int],
     tmp_path: Path,
     source: str,
@@ -116,7 +118,7 @@ def test_impossible_requests_are_refused_before_training(
 
 @pytest.mark.parametrize("count", [3, 20, 40])
 def test_comparison(
-    fitted: list[ForestSource], trained: list[int], tmp_path: Path, count: int
+    fitted: list[tuple[np.ndarray, Report]], trained: list[int], tmp_path: Path, count: int
 ) -> None:
     written = GENERATOR.generate(
         tmp_path / "out" / NAME, source="compare", configurations=count, sizes=[56, 155]

@@ -1,4 +1,3 @@
-import json
 import sys
 import time
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ import pytest
 from joblib import parallel_config
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.errors import InvalidConfigError, MissingExtraError
+from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.generation import _mnist as mnist
 from hpobench_ordered.generation import _xgboost_training as training
 
@@ -59,36 +58,6 @@ def xgboost() -> Any:
 
 def progress_of(seen: list[tuple[int, int]]) -> Any:
     return lambda step, done, total: seen.append((done, total))
-
-
-class TestConfigurations:
-    def test_come_out_as_plain_numbers_in_a_fixed_order(self) -> None:
-        given = {
-            "n_estimators": np.int64(7),
-            "max_depth": 3.0,
-            "learning_rate": 1,
-            "min_child_weight": np.float64(0.5),
-        }
-        config = training.normalise(given)
-        assert json.dumps(config) == (
-            '{"learning_rate": 1.0, "max_depth": 3, "min_child_weight": 0.5, "n_estimators": 7}'
-        )
-
-    @pytest.mark.parametrize(
-        "change",
-        [
-            {"gamma": 1.0},
-            {"max_depth": 2.5},
-            {"max_depth": float("inf")},
-            {"n_estimators": None},
-            {"learning_rate": "fast"},
-            {"learning_rate": "0.1"},
-            {"learning_rate": float("nan")},
-        ],
-    )
-    def test_of_another_kind_are_refused(self, change: Config) -> None:
-        with pytest.raises(InvalidConfigError):
-            training.normalise(CONFIG | change)
 
 
 class TestTraining:
@@ -173,13 +142,6 @@ class TestManyEvaluations:
         with parallel_config(backend="threading"):  # processes could not import this module
             two = training.train_many(stub, CONFIGS, SIZES, tmp_path / "two", workers=2)
         pd.testing.assert_frame_equal(one, two)
-
-    def test_configurations_are_checked_before_anything_is_trained(
-        self, stub: StubTrainer, tmp_path: Path
-    ) -> None:
-        with pytest.raises(InvalidConfigError):
-            training.train_many(stub, [*CONFIGS, {"max_depth": 3}], SIZES, tmp_path / "kept")
-        assert stub.calls() == 0
 
     def test_interrupted_training_continues(self, stub: StubTrainer, tmp_path: Path) -> None:
         seen: list[tuple[int, int]] = []

@@ -12,7 +12,7 @@ from hpobench_ordered.benchmark import Definition
 from hpobench_ordered.benchmarks.yahpo import FRACTIONS, PAPER_BENCHMARKS, SPECS, definition
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
 from hpobench_ordered.files import file_sha256
-from hpobench_ordered.generation import _forest, yahpo
+from hpobench_ordered.generation import _fitting, yahpo
 from hpobench_ordered.generation.base import Generator, Request
 from hpobench_ordered.generation.yahpo import (
     GENERATORS,
@@ -50,7 +50,7 @@ def generate(name: str, folder: Path, local: Path | None, *, n: int = 60, seed: 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small search for the best known values."""
-    monkeypatch.setattr(_forest, "best_known", partial(best_known, draws=200))
+    monkeypatch.setattr(_fitting, "best_known", partial(best_known, draws=200))
 
 
 def test_every_benchmark_of_the_paper_has_a_generator() -> None:
@@ -154,8 +154,8 @@ def test_the_card_tells_the_whole_command(
 ) -> None:
     commands = []
 
-    def write_forest(request, defined, evaluations, **_):  # type: ignore[no-untyped-def]
-        commands.append(evaluations.command)
+    def write_forest(request, defined, values, targets, report, **_):  # type: ignore[no-untyped-def]
+        commands.append(report.command)
         return request.folder
 
     monkeypatch.setattr(yahpo, "write_forest", write_forest)

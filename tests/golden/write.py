@@ -18,7 +18,7 @@ import hpobench_ordered as hbo
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.runner import follow, one_thread
-from hpobench_ordered.golden import FILE, golden_values
+from hpobench_ordered.golden import FILE, golden_options
 from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.testing.toy import (
     conditional_space,
@@ -36,6 +36,29 @@ PROTOCOL = hbo.Ordered(trials=12, tasks=3)
 
 Runs = dict[str, list[list[float | None]]]
 """By name of the task one row a trial: the configuration, coded as values, and its loss."""
+
+
+CONFIGURATIONS = 6
+CONFIGURATION_SEED = 2023
+
+
+def golden_values(spec: hbo.BenchmarkSpec) -> dict[str, Any]:
+    """Evaluate what is to become golden, as `read_golden` gives it for one benchmark."""
+    rng = np.random.default_rng(CONFIGURATION_SEED)
+    space, tasks = spec.define().space, spec.define().tasks
+    configs = space.configs(space.decode(space.sample_unit(rng, CONFIGURATIONS)))
+    last = len(tasks) - 1
+    loaded = {option.name: spec.load(option.name) for option in golden_options(spec)}
+    return {
+        "configs": configs,
+        "values": {
+            name: {
+                benchmark.tasks[i].name: [benchmark.tasks[i].evaluate(c) for c in configs]
+                for i in (0, last // 2, last)
+            }
+            for name, benchmark in loaded.items()
+        },
+    }
 
 
 def outcomes(name: str) -> Iterator[tuple[str, Outcome]]:

@@ -1,4 +1,5 @@
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,10 +13,10 @@ from hpobench_ordered.surrogates.fitting import (
     ForestRecipe,
     TreeKind,
     _model,
-    cross_validate,
     fit_forest,
 )
-from hpobench_ordered.surrogates.forest import LEAF, ForestSurrogate, TaskMix, interpolate
+from hpobench_ordered.surrogates.forest import LEAF, TaskMix, interpolate
+from hpobench_ordered.surrogates.pipeline import Fit, row_folds
 
 CODING = Coding(
     (
@@ -68,7 +69,8 @@ def thresholds_as_values(thresholds):
 def test_batches_rows_copies_and_stored_forests_agree():
     values, targets = evaluations(0)
     tasks = (*interpolate((0.0, 1.0, 2.0), (0.0, 0.3, 1.0, 1.9)), TaskMix(2, 0, 0.5))
-    forest = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=3, tasks=tasks)
+    forest = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=3)
+    forest = replace(forest, tasks=tasks)
     queries = evaluations(1, 2500)[0]  # more than two blocks
     copies = (
         pickle.loads(pickle.dumps(forest)),
@@ -106,7 +108,8 @@ def test_tasks_between_outputs_are_linear():
     assert tasks[0] == TaskMix(0, 0)
     assert tasks[2] == TaskMix(1, 1)
     assert tasks[4] == TaskMix(2, 2)
-    forest = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=3, tasks=tasks)
+    forest = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=3)
+    forest = replace(forest, tasks=tasks)
     at = [forest.predict(values, task) for task in range(5)]
     np.testing.assert_allclose(at[1], 0.75 * at[0] + 0.25 * at[2], rtol=1e-12)
     np.testing.assert_allclose(at[3], 0.4 * at[2] + 0.6 * at[4], rtol=1e-12)
@@ -143,7 +146,8 @@ def test_output_weights_favour_an_output():
     errors = []
     for weights in ((20.0, 1.0), (1.0, 20.0)):
         recipe = ForestRecipe(trees=20, output_weights=weights, min_samples_leaf=5)
-        predicted = cross_validate(values, both, coding=CODING, recipe=recipe, seed=0, folds=3)
+        fit = Fit.forest(values, both, coding=CODING, recipe=recipe, seed=0)
+        predicted = fit.cross_validate(row_folds(300, 3, 0))
         errors.append(np.mean((predicted[:, 0] - both[:, 0]) ** 2))
     assert errors[0] < 0.75 * errors[1]
     with pytest.raises(ValueError, match="2 positive output weights"):
@@ -151,25 +155,18 @@ def test_output_weights_favour_an_output():
 
 
 def test_cross_validation_never_predicts_what_it_was_fitted_to():
-    values, targets = evaluations(0, 60)
+    values, _ = evaluations(0, 60)
     noise = np.random.default_rng(0).normal(size=(60, 1))
     recipe = ForestRecipe(trees=20, min_samples_leaf=1)
     seen = fit_forest(values, noise, coding=CODING, recipe=recipe, seed=0).predict(values, 0)
     calls = []
-    unseen = cross_validate(
-        values,
-        noise,
-        coding=CODING,
-        recipe=recipe,
-        seed=0,
-        folds=5,
-        progress=lambda *done: calls.append(done),
-    )
+    fit = Fit.forest(values, noise, coding=CODING, recipe=recipe, seed=0)
+    unseen = fit.cross_validate(row_folds(60, 5, 0), lambda *done: calls.append(done))
     np.testing.assert_allclose(seen, noise[:, 0], atol=1e-4)
     assert np.corrcoef(unseen[:, 0], noise[:, 0])[0, 1] < 0.6
     assert calls == [(k, 5) for k in range(1, 6)]
     with pytest.raises(ValueError, match="folds"):
-        cross_validate(values, targets, coding=CODING, recipe=recipe, seed=0, folds=1)
+        row_folds(60, 1, 0)
 
 
 def test_bad_input_is_refused():
@@ -194,7 +191,7 @@ def test_damaged_arrays_are_refused():
     arrays = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=0).to_arrays()
     for name in arrays:
         with pytest.raises(ArtifactError):
-            ForestSurrogate.from_arrays({k: v for k, v in arrays.items() if k != name})
+            SurrogateType.FOREST.from_arrays({k: v for k, v in arrays.items() if k != name})
     swapped = arrays["feature"].copy()
     swapped[[0, np.flatnonzero(swapped == LEAF)[0]]] = LEAF, 0
     for damage in (
@@ -212,4 +209,4 @@ def test_damaged_arrays_are_refused():
         {"coding": arrays["coding"][:, 1:]},
     ):
         with pytest.raises(ArtifactError):
-            ForestSurrogate.from_arrays({**arrays, **damage})
+            SurrogateType.FOREST.from_arrays({**arrays, **damage})

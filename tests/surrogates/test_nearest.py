@@ -97,7 +97,7 @@ def test_bad_input_is_refused():
     arrays = model.to_arrays()
     for name in arrays:
         with pytest.raises(ArtifactError):
-            NearestSurrogate.from_arrays({k: v for k, v in arrays.items() if k != name})
+            SurrogateType.NEAREST.from_arrays({k: v for k, v in arrays.items() if k != name})
     for damage in (
         {"points": np.zeros((2, 2))},
         {"points": np.empty((0, 2)), "targets": np.empty((0, 2))},
@@ -105,7 +105,7 @@ def test_bad_input_is_refused():
         {"targets": np.zeros(3)},
     ):
         with pytest.raises(ArtifactError):
-            NearestSurrogate.from_arrays({**arrays, **damage})
+            SurrogateType.NEAREST.from_arrays({**arrays, **damage})
 
 
 @pytest.fixture(scope="module")

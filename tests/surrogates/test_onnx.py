@@ -10,7 +10,6 @@ import onnxruntime
 import pytest
 from joblib import Parallel, delayed
 
-from hpobench_ordered import surrogates
 from hpobench_ordered.benchmark import Benchmark, Definition
 from hpobench_ordered.benchmarks.yahpo import FRACTIONS, SCENARIOS, TARGETS, definition
 from hpobench_ordered.errors import ArtifactError
@@ -154,16 +153,6 @@ def test_other_processes_get_the_same_values(shared: Path) -> None:
     np.testing.assert_array_equal(np.concatenate(parts), surrogate.predict(values, TASK))
 
 
-def test_is_rebuilt_from_its_arrays(shared: Path) -> None:
-    defined, surrogate = build(shared, "xgboost")
-    arrays = surrogate.to_arrays()
-    assert all(array.dtype.kind in "iuf" for array in arrays.values())
-    values = draw(defined, 10)
-    rebuilt = OnnxSurrogate.from_arrays(arrays)
-    np.testing.assert_array_equal(rebuilt.predict(values, 0), surrogate.predict(values, 0))
-    assert isinstance(surrogate, surrogates.Surrogate)
-
-
 def test_inactive_hyperparameters_change_nothing(shared: Path) -> None:
     defined, surrogate = build(shared, "xgboost")
     linear = defined.space.values(
@@ -198,17 +187,17 @@ def test_cutting_keeps_a_network_of_another_width(shared: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"not a network", b"\x3a\x7f\x00", b"\x3a\x00"])
 def test_a_damaged_network_is_refused(shared: Path, content: bytes) -> None:
     defined, surrogate = build(shared, "rpart")
-    arrays = surrogate.to_arrays() | {"model": np.frombuffer(content, np.uint8)}
+    surrogate._model = content
     with pytest.raises(ArtifactError, match="cannot be read"):
-        OnnxSurrogate.from_arrays(arrays).predict(draw(defined, 1), TASK)
+        surrogate.predict(draw(defined, 1), TASK)
 
 
 def test_the_network_of_another_scenario_is_refused(shared: Path) -> None:
     defined, surrogate = build(shared, "rpart")
     *_, other = files(shared, "xgboost")
-    arrays = surrogate.to_arrays() | {"model": np.frombuffer(other, np.uint8)}
+    surrogate._model = other
     with pytest.raises(ArtifactError, match="inputs"):
-        OnnxSurrogate.from_arrays(arrays).predict(draw(defined, 1), TASK)
+        surrogate.predict(draw(defined, 1), TASK)
 
 
 def test_files_that_do_not_belong_together_are_refused(shared: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from hpobench_ordered.errors import ArtifactError, InvalidConfigError
+from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.base import Surrogate
 from hpobench_ordered.surrogates.table import TableSurrogate
 
@@ -35,7 +36,7 @@ def through_npz(table: TableSurrogate) -> TableSurrogate:
     np.savez(file, allow_pickle=False, **table.to_arrays())
     file.seek(0)
     with np.load(file, allow_pickle=False) as arrays:
-        return TableSurrogate.from_arrays(arrays)
+        return SurrogateType.TABLE.from_arrays(arrays)
 
 
 def test_is_a_surrogate(table: TableSurrogate) -> None:
@@ -133,5 +134,5 @@ def test_pickles_and_round_trips(table: TableSurrogate) -> None:
 )
 def test_arrays_that_do_not_fit_are_refused(table: TableSurrogate, change: dict[str, Any]) -> None:
     arrays = {k: v for k, v in (table.to_arrays() | change).items() if v is not None}
-    with pytest.raises(ArtifactError, match="not a table's"):
-        TableSurrogate.from_arrays(arrays)
+    with pytest.raises(ArtifactError, match="no table surrogate"):
+        SurrogateType.TABLE.from_arrays(arrays)

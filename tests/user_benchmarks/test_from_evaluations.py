@@ -29,10 +29,11 @@ from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates import SurrogateType, _stored
 from hpobench_ordered.surrogates.card import r_squared
 from hpobench_ordered.surrogates.coding import space_coding
-from hpobench_ordered.surrogates.fitting import ForestRecipe, cross_validate
+from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.forest import ForestSurrogate
 from hpobench_ordered.surrogates.nearest import NearestSurrogate
 from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
+from hpobench_ordered.surrogates.pipeline import Fit, row_folds
 from hpobench_ordered.testing import check_benchmark
 from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark
 from hpobench_ordered.user_benchmarks import from_evaluations, save
@@ -404,9 +405,10 @@ def test_one_forest_for_all_is_cross_validated_as_one(tmp_path: Path) -> None:
     card = read_card(benchmark_spec(save(made, tmp_path / "mine")).artifact)  # type: ignore[arg-type]
     targets = frame.pivot_table("error", list(space.names), "task")
     values = space.values(targets.index.to_frame(index=False))
-    predicted = cross_validate(
+    fit = Fit.forest(
         values, targets.to_numpy(), coding=space_coding(space), recipe=ForestRecipe(), seed=3
     )
+    predicted = fit.cross_validate(row_folds(40, 10, 3))
     r2 = r_squared(targets.to_numpy(), predicted)
     assert [figures.r2 for figures in card.figures] == pytest.approx(r2.tolist(), abs=1e-9)
 

@@ -1,0 +1,79 @@
+"""Configurations that the learners of the OpenML flows are trained with: Sobol sequences.
+
+Notation:
+    n   number of configurations
+"""
+
+from typing import Any
+
+import numpy as np
+
+from hpobench_ordered._typing import Config, FloatArray, IntArray
+from hpobench_ordered.space import SearchSpace
+
+ROUND_COUNTS = 4
+"""Numbers of rounds that one boosting is read at."""
+LINEAR_PART = 0.2
+"""Part of the boostings with linear models, which have but four hyperparameters."""
+ROUNDS = "rounds"
+"""Holds the numbers of rounds in a boosting's configuration, instead of nrounds."""
+
+
+def svm_design(space: SearchSpace, n: int, seed: int, task: str) -> list[Config]:
+    """Configurations spread evenly over the search space; a smaller n gives the first of them."""
+    points = _sobol(space.dimension, n, seed, task)
+    return space.configs(space.decode(space.canonical(points)))
+
+
+def xgboost_design(space: SearchSpace, n: int, seed: int, task: str) -> list[dict[str, Any]]:
+    """Configurations spread evenly, each with four numbers of rounds in place of nrounds.
+
+    A fifth have linear models. The largest number of rounds is uniform on nrounds' range, the
+    others are log-uniform below it.
+
+    Returns:
+        Configurations; a smaller n gives the first of them.
+    """
+    points = _sobol(space.dimension + ROUND_COUNTS - 1, n, seed, task)
+    unit, below = points[:, : space.dimension], points[:, space.dimension :]
+    booster = space.names.index("booster")
+    choices = space["booster"].choices
+    linear = unit[:, booster] >= 1 - LINEAR_PART
+    index = np.where(linear, choices.index("gblinear"), choices.index("gbtree"))
+    unit[:, booster] = (index + 0.5) / len(choices)
+    values = space.decode(space.canonical(unit))
+    largest = values[:, space.names.index("nrounds")]
+    rounds = _round_counts(largest, below, int(space["nrounds"].lower))
+    return [
+        {name: value for name, value in config.items() if name != "nrounds"} | {ROUNDS: counts}
+        for config, counts in zip(space.configs(values), rounds.tolist(), strict=True)
+    ]
+
+
+def _round_counts(largest: FloatArray, below: FloatArray, lower: int) -> IntArray:
+    """Distinct ascending numbers of rounds, shape (n, 4).
+
+    Args:
+        largest: Last of them, shape (n,); raised where there is no room for the others.
+        below: Where the others lie between `lower` and the largest, in [0, 1], shape (n, 3).
+        lower: Smallest number of rounds.
+    """
+    others = below.shape[1]
+    top = np.maximum(largest, lower + others)[:, None]
+    scaled = np.floor(lower * (top / lower) ** np.sort(below, axis=1))
+    for j in range(1, others):
+        scaled[:, j] = np.maximum(scaled[:, j], scaled[:, j - 1] + 1)
+    counts = np.concatenate([scaled, top], axis=1)
+    for j in reversed(range(others)):
+        counts[:, j] = np.minimum(counts[:, j], counts[:, j + 1] - 1)
+    return counts.astype(np.int64)
+
+
+def _sobol(dimension: int, n: int, seed: int, task: str) -> FloatArray:
+    """First n points of a scrambled Sobol sequence, shape (n, dimension)."""
+    from scipy.stats.qmc import Sobol
+
+    rng = np.random.default_rng([seed, int(task)])
+    power = max(n - 1, 0).bit_length()
+    points: FloatArray = Sobol(dimension, seed=rng).random_base2(power)[:n]
+    return points
