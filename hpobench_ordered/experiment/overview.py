@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.experiment._run_folder import Cells
 from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.plan import IDENTITY, Cell
-from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.experiment.store import Cells, Store
 
 if TYPE_CHECKING:
     import pandas as pd
