@@ -1,5 +1,6 @@
 """Files of a store: listed, read and written, with errors that name the file and the remedy."""
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -37,6 +38,19 @@ def read_bytes(path: Path) -> bytes:
         raise
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def content_hash(data: bytes, length: int) -> str:
+    """Beginning of the SHA-256 of what a file holds, for its name."""
+    return hashlib.sha256(data).hexdigest()[:length]
+
+
+def read_checked(path: Path) -> bytes:
+    """Read a file, and check that its content is what its name, HASH or KEY-HASH, says."""
+    data, expected = read_bytes(path), path.stem.rpartition("-")[2]
+    if content_hash(data, len(expected)) != expected:
+        raise DamagedFileError(path, "its content does not have the hash in its name")
+    return data
 
 
 def read_json(path: Path) -> Any:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.experiment._files import DamagedFileError, read_bytes
+from hpobench_ordered.experiment._files import content_hash, read_checked
 from hpobench_ordered.experiment.plan import IDENTITY
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def run_metadata(cell: Mapping[str, Any]) -> dict[bytes, bytes]:
 def encode_run(key: str, table: "pa.Table") -> tuple[str, bytes]:
     """Name and content of the file of one run; the same run gives the same bytes."""
     data = _encode(table, compression="lz4")
-    return f"{key}-{_hash(data)}.parquet", data
+    return f"{key}-{content_hash(data, HASH_LENGTH)}.parquet", data
 
 
 def encode_packed(runs: Sequence[Run]) -> tuple[str, bytes]:
@@ -92,21 +92,12 @@ def encode_packed(runs: Sequence[Run]) -> tuple[str, bytes]:
     import pyarrow as pa
 
     described = [
-        {**run.cell, "key": run.key, "version": run.version, "rows": run.trials.num_rows}
-        for run in runs
+        {**r.cell, "key": r.key, "version": r.version, "rows": r.trials.num_rows} for r in runs
     ]
     content = json.dumps({"format": FORMAT, "runs": described}).encode()
     joined = pa.concat_tables(run.trials for run in runs)
     data = _encode(joined.replace_schema_metadata({METADATA: content}), compression="zstd")
-    return f"{_hash(data)}.parquet", data
-
-
-def read_checked(path: Path) -> bytes:
-    """Read a file of runs, and check that its content is what its name says."""
-    data = read_bytes(path)
-    if path.stem[-HASH_LENGTH:] != _hash(data):
-        raise DamagedFileError(path, "its content does not have the hash in its name")
-    return data
+    return f"{content_hash(data, HASH_LENGTH)}.parquet", data
 
 
 def described_runs(path: Path) -> dict[str, dict[str, Any]]:
@@ -123,10 +114,6 @@ def load_runs(path: Path, columns: Sequence[str] | None = None) -> Iterator[Run]
         cell = {name: run[name] for name in IDENTITY}
         yield Run(run["key"], cell, run["version"], table.slice(start, run["rows"]))
         start += run["rows"]
-
-
-def _hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:HASH_LENGTH]
 
 
 def _encode(table: "pa.Table", *, compression: str) -> bytes:

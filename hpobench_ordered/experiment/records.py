@@ -1,6 +1,5 @@
 """What a store knows of its runs beside their results: see `Store` for the files."""
 
-import hashlib
 import heapq
 import json
 import os
@@ -15,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._files import (
     DamagedFileError,
+    content_hash,
     listed,
     read_bytes,
+    read_checked,
     read_json,
     writing,
 )
@@ -122,7 +123,7 @@ class Records:
     def write_experiment(self, grid: Mapping[str, Any]) -> str:
         """Record what is asked for; returns its name, the same for the same."""
         content = _text(grid).encode()
-        path = self.folder / "experiments" / f"{_hash(content)}.json"
+        path = self.folder / "experiments" / f"{content_hash(content, 20)}.json"
         with writing(self.folder):
             if not path.exists():
                 write_atomically(path, content)
@@ -170,7 +171,7 @@ class Records:
             self.write_failure(min(failure, known_failure, key=lambda f: _text(f.to_json())))
         with writing(self.folder):
             for path in listed(other.folder / "experiments"):
-                write_atomically(self.folder / "experiments" / path.name, path.read_bytes())
+                write_atomically(self.folder / "experiments" / path.name, read_checked(path))
             for name in ("sessions.jsonl", "timings.jsonl"):
                 mine = list(_lines(self.folder / name))
                 known = set(map(_text, mine))
@@ -211,18 +212,11 @@ def read_failure(path: Path) -> Failure:
 
 def read_experiment(path: Path) -> dict[str, Record]:
     """Read what identifies each run that was asked for, by key."""
-    content = read_bytes(path)
-    if _hash(content) != path.stem:
-        raise DamagedFileError(path, "its content does not have the hash in its name")
-    return grid_cells(json.loads(content))
+    return grid_cells(json.loads(read_checked(path)))
 
 
 def _text(record: Mapping[str, Any]) -> str:
     return json.dumps(record, sort_keys=True)
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:20]
 
 
 def _lines(path: Path) -> Iterator[Record]:

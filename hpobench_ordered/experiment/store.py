@@ -31,7 +31,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.experiment._files import DamagedFileError, listed, read_json, writing
+from hpobench_ordered.experiment._files import (
+    DamagedFileError,
+    listed,
+    read_checked,
+    read_json,
+    writing,
+)
 from hpobench_ordered.experiment._run_file import (
     FORMAT,
     KEY_LENGTH,
@@ -42,10 +48,9 @@ from hpobench_ordered.experiment._run_file import (
     load_runs,
     other_format,
     package_version,
-    read_checked,
 )
 from hpobench_ordered.experiment.failures import Failure
-from hpobench_ordered.experiment.records import Records, read_experiment, read_failure
+from hpobench_ordered.experiment.records import Records, read_failure
 from hpobench_ordered.files import write_atomically
 
 if TYPE_CHECKING:
@@ -55,8 +60,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-RUNS, PACKED, FAILURES, EXPERIMENTS = "runs", "packed", "failures", "experiments"
 MARKER = "store.json"
+RUNS, PACKED, EXPERIMENTS, FAILURES = FOLDERS = ("runs", "packed", "experiments", "failures")
 NAME = re.compile(r"([0-9a-f]{20}-)?[0-9a-f]{16}\.parquet|[0-9a-f]{20}\.json")
 """Files as only a store has them."""
 KEY = "key"
@@ -69,8 +74,6 @@ PACK = 5000
 """Most runs in one file."""
 ATTEMPTS = 5
 """How often runs are looked for while somebody else packs them."""
-SHOWN = 20
-"""Most runs that a message names."""
 
 Cells = Mapping[str, Mapping[str, Any]]
 """What identifies runs, by key."""
@@ -102,6 +105,7 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.records = Records(folder)
+        self._marker = folder / MARKER
         try:
             names = os.listdir(folder) if folder.exists() else []  # noqa: PTH208
         except (OSError, ValueError) as error:
@@ -118,10 +122,6 @@ class Store:
             )
 
     @property
-    def _marker(self) -> Path:
-        return self.folder / MARKER
-
-    @property
     def is_prepared(self) -> bool:
         """Whether it is a store: by its marker or, if that was lost, by its files."""
         folders = (self.folder / name for name in (RUNS, PACKED, EXPERIMENTS))
@@ -135,7 +135,7 @@ class Store:
             if not self._marker.exists():  # first of all: a folder of other things is no store
                 content = {"format": FORMAT, "version": package_version()}
                 write_atomically(self._marker, json.dumps(content).encode())
-            for name in (RUNS, PACKED, FAILURES, "running", EXPERIMENTS):
+            for name in (*FOLDERS, "running"):
                 (self.folder / name).mkdir(exist_ok=True)
 
     @_patient
@@ -219,16 +219,10 @@ class Store:
 
     def set_aside_damaged(self) -> list[Path]:
         """Move what is damaged to the folder "damaged", so that it is made again; says where to."""
-        readers: Mapping[str, Callable[[Path], object]] = {
-            RUNS: read_checked,
-            PACKED: read_checked,
-            FAILURES: read_failure,
-            EXPERIMENTS: read_experiment,
-        }
         moved = []
-        for path in (path for name in readers for path in listed(self.folder / name)):
+        for path in (p for name in FOLDERS for p in listed(self.folder / name)):
             try:
-                readers[path.parent.name](path)
+                read_failure(path) if path.parent.name == FAILURES else read_checked(path)
             except DamagedFileError:
                 target = self.folder / "damaged" / path.name
                 with writing(self.folder), suppress(FileNotFoundError):
@@ -268,6 +262,7 @@ class Store:
                 path.unlink(missing_ok=True)
         return len(removed)
 
+    @_patient
     def merge(self, *others: "Store") -> None:
         """Take over what other stores hold.
 
@@ -279,7 +274,12 @@ class Store:
         _refuse_different(run for store in (self, *others) for run in store._runs(shared))
         self.prepare()
         for other in others:
-            other._copy_to(self)
+            known = self.keys()
+            with writing(self.folder):
+                for path, held in other._files().items():
+                    if not held.keys() <= known:
+                        target = self.folder / path.parent.name / path.name
+                        write_atomically(target, read_checked(path))
             self.records.merge(other.records)
         self.records.forget_failures(self.keys() & self.records.failures().keys())
 
@@ -324,16 +324,6 @@ class Store:
         return written
 
     @_patient
-    def _copy_to(self, store: "Store") -> None:
-        """Copy the files that hold runs which are not in another store."""
-        known = store.keys()
-        for path, held in self._files().items():
-            if not held.keys() <= known:
-                data = read_checked(path)
-                with writing(store.folder):
-                    write_atomically(store.folder / path.parent.name / path.name, data)
-
-    @_patient
     def _table(self, keys: Iterable[str] | None, columns: Sequence[str] | None) -> "pa.Table":
         """Runs with what identifies them, one row a trial, in the order of their keys."""
         import pyarrow as pa
@@ -362,7 +352,7 @@ def _refuse_different(runs: Iterable[Run]) -> None:
         if digests.setdefault(run.key, digest) != digest:
             different[run.key] = "{benchmark}, {method}, seed {seed}".format(**run.cell)
     if different:
-        named = "; ".join(f"{what} ({key})" for key, what in list(different.items())[:SHOWN])
+        named = "; ".join(f"{what} ({key})" for key, what in list(different.items())[:20])
         raise StoreError(
             f"{len(different)} runs have two different results, such as {named}. Remove those that "
             "are wrong, their files have these keys in their names"
