@@ -150,9 +150,7 @@ class Store:
 
     def write(self, key: str, table: "pa.Table") -> None:
         """Write a finished run, atomically: a table as `run_table` makes it, and its key."""
-        name, data = encode_run(key, table)
-        with writing(self.folder):
-            write_atomically(self.folder / RUNS / name, data)
+        self._write(RUNS, *encode_run(key, table))
         self.records.forget_failures([key])
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
@@ -253,11 +251,11 @@ class Store:
         sources = {path: held for path, held in self._files().items() if len(held) < PACK}
         keys = {key for held in sources.values() for key in held}
         in_order = sorted(keys, key=lambda key: (cells[key]["benchmark"], key))
+        written: set[Path] = set()
+        for start in range(0, len(in_order), PACK):
+            written |= self._pack(in_order[start : start + PACK])
+        removed = sources.keys() - written
         with writing(self.folder):
-            written = set()
-            for start in range(0, len(in_order), PACK):
-                written |= self._pack(in_order[start : start + PACK])
-            removed = sources.keys() - written
             for path in removed:
                 path.unlink(missing_ok=True)
         return len(removed)
@@ -275,13 +273,17 @@ class Store:
         self.prepare()
         for other in others:
             known = self.keys()
-            with writing(self.folder):
-                for path, held in other._files().items():
-                    if not held.keys() <= known:
-                        target = self.folder / path.parent.name / path.name
-                        write_atomically(target, read_checked(path))
+            for path, held in other._files().items():
+                if not held.keys() <= known:
+                    self._write(path.parent.name, path.name, read_checked(path))
             self.records.merge(other.records)
         self.records.forget_failures(self.keys() & self.records.failures().keys())
+
+    def _write(self, folder: str, name: str, data: bytes) -> Path:
+        path = self.folder / folder / name
+        with writing(self.folder):
+            write_atomically(path, data)
+        return path
 
     def _files(self) -> dict[Path, Cells]:
         """What identifies the runs in each file, by key; empty for files of one run.
@@ -315,9 +317,7 @@ class Store:
             groups[str(run.trials.schema)].append(run)
         written = set()
         for group in groups.values():
-            name, data = encode_packed(group)
-            path = self.folder / PACKED / name
-            write_atomically(path, data)
+            path = self._write(PACKED, *encode_packed(group))
             if [run.digest() for run in load_runs(path)] != [run.digest() for run in group]:
                 raise StoreError(f"{path} does not hold what was written to it")
             written.add(path)
