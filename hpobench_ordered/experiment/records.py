@@ -176,8 +176,9 @@ class Records:
                 mine = list(_lines(self.folder / name))
                 known = set(map(_text, mine))
                 new = [r for r in _lines(other.folder / name) if _text(r) not in known]
-                joined = heapq.merge(mine, new, key=lambda r: (str(r.get("started")), _text(r)))
-                write_atomically(self.folder / name, "\n".join(map(_text, joined)).encode())
+                if new:
+                    joined = heapq.merge(mine, new, key=lambda r: (str(r.get("started")), _text(r)))
+                    write_atomically(self.folder / name, "\n".join(map(_text, joined)).encode())
 
     def _failure(self, key: str) -> Path:
         return self.folder / "failures" / f"{key}.json"

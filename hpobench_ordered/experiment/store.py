@@ -85,10 +85,12 @@ def _patient(
     """Let a method look again if a file has just been packed into another."""
 
     def again(store: "Store", /, *args: P.args, **options: P.kwargs) -> T:
-        for _ in range(ATTEMPTS - 1):
-            with suppress(FileNotFoundError):
+        for _ in range(ATTEMPTS):
+            try:
                 return method(store, *args, **options)
-        return method(store, *args, **options)
+            except FileNotFoundError as error:
+                vanished = error.filename
+        raise StoreError(f"{vanished} vanished while it was read")
 
     again.__doc__ = method.__doc__
     return again
@@ -164,7 +166,7 @@ class Store:
             task_name, trial, value, loss, regret (NaN where no best value is known), fallbacks and
             optimiser. Configurations are read by `configurations`.
         """
-        return self._table(keys, TRIAL_COLUMNS).to_pandas()
+        return self._table(None if keys is None else set(keys), TRIAL_COLUMNS).to_pandas()
 
     @staticmethod
     def no_trials() -> "pd.DataFrame":
@@ -183,7 +185,7 @@ class Store:
             Columns key, task, trial, value, loss, and one a hyperparameter: empty where it is
             inactive.
         """
-        table = self._table(keys, None)
+        table = self._table(set(keys), None)
         names = [name for name in table.column_names if name.startswith(CONFIG_PREFIX)]
         frame = table.select([KEY, "task", "trial", "value", "loss", *names]).to_pandas()
         return frame.rename(columns=lambda name: name.removeprefix(CONFIG_PREFIX))
@@ -324,12 +326,11 @@ class Store:
         return written
 
     @_patient
-    def _table(self, keys: Iterable[str] | None, columns: Sequence[str] | None) -> "pa.Table":
+    def _table(self, keys: Collection[str] | None, columns: Sequence[str] | None) -> "pa.Table":
         """Runs with what identifies them, one row a trial, in the order of their keys."""
         import pyarrow as pa
 
-        requested = None if keys is None else frozenset(keys)
-        runs = sorted(self._runs(requested, columns), key=lambda run: run.key)
+        runs = sorted(self._runs(keys, columns), key=lambda run: run.key)
         if not runs:
             raise StoreError(f"no finished runs in {self.folder}")
         try:

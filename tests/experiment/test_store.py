@@ -106,6 +106,20 @@ def test_compacting_while_others_do(original: Path, store: Store) -> None:
     assert store.digest() == Store(original).digest()
 
 
+def test_a_file_that_is_packed_while_it_is_read(cells, original, store, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    load, attempts = store_module.load_runs, []
+
+    def disturbed(path, columns=None):  # type: ignore[no-untyped-def]
+        attempts.append(path)
+        if len(attempts) == 2:
+            store.compact()
+        return load(path, columns)
+
+    monkeypatch.setattr(store_module, "load_runs", disturbed)
+    assert store.read(cell.key for cell in cells).equals(Store(original).read())
+    assert files(store) == (0, 2)
+
+
 @pytest.mark.parametrize("removed", range(4))
 def test_nothing_is_lost_where_compacting_stops(original, store, monkeypatch, removed) -> None:  # type: ignore[no-untyped-def]
     left = [removed]
