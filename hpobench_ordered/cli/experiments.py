@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpobench_ordered._compile import is_compiled
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.cli._checking import check_own
@@ -285,6 +284,7 @@ def _report(results: "Results | Path", target: Path, *, folder: Path) -> None:
 
 def _announce_compiling() -> None:
     """Say what the first minute of the first experiment is spent on."""
+    from hpobench_ordered._compile import is_compiled
     from hpobench_ordered.methods._gp import compiled  # noqa: F401  what is to be compiled
 
     if not is_compiled():

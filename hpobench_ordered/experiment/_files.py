@@ -1,46 +1,33 @@
-"""Files of a store: listed and read, with errors that name the file and the remedy."""
+"""Files of a store: listed, read and written, with errors that name the file and the remedy."""
 
+import hashlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from hpobench_ordered.errors import StoreError
 
-MAX_REASON = 200
-"""Most characters of a message that are shown."""
-
 
 class DamagedFileError(StoreError):
-    """A file of a store is not what it should be.
-
-    Attributes:
-        path: The file.
-    """
+    """A file of a store is not what it should be."""
 
     def __init__(self, path: Path, why: object) -> None:
         super().__init__(
-            f"{path} is damaged: {one_line(why)}; delete it and run the experiment again, which "
-            "makes what was in it once more"
+            f"{path} is damaged ({why}); delete it and run the experiment again, which makes what "
+            "was in it once more"
         )
-        self.path = path
 
 
-def one_line(message: object) -> str:
-    """What an exception says, shortened, without what a terminal cannot show."""
-    text = "".join(c if c.isprintable() else " " for c in str(message))
-    return text.strip()[:MAX_REASON]
-
-
-def listed(folder: Path, suffix: str) -> list[Path]:
-    """The files of a folder by their ending, sorted by name; hidden ones are left out."""
+def listed(folder: Path) -> list[Path]:
+    """The files of a folder, sorted by name; hidden ones, half written, are left out."""
     try:
-        names = sorted(os.listdir(folder))  # noqa: PTH208 - ten times faster for many files
+        names = os.listdir(folder)  # noqa: PTH208 - ten times faster for many files
     except FileNotFoundError:
         return []
-    except OSError as error:
-        raise _unreadable(folder, error) from None
-    return [folder / name for name in names if name.endswith(suffix) and name[0] != "."]
+    return [folder / name for name in sorted(names) if name[0] != "."]
 
 
 def read_bytes(path: Path) -> bytes:
@@ -50,7 +37,20 @@ def read_bytes(path: Path) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise StoreError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def content_hash(data: bytes, length: int) -> str:
+    """Beginning of the SHA-256 of what a file holds, for its name."""
+    return hashlib.sha256(data).hexdigest()[:length]
+
+
+def read_checked(path: Path) -> bytes:
+    """Read a file, and check that its content is what its name, HASH or KEY-HASH, says."""
+    data, expected = read_bytes(path), path.stem.rpartition("-")[2]
+    if content_hash(data, len(expected)) != expected:
+        raise DamagedFileError(path, "its content does not have the hash in its name")
+    return data
 
 
 def read_json(path: Path) -> Any:
@@ -61,5 +61,10 @@ def read_json(path: Path) -> Any:
         raise DamagedFileError(path, error) from None
 
 
-def _unreadable(path: Path, error: OSError) -> StoreError:
-    return StoreError(f"{path} cannot be read: {error.strerror}")
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Explain why a store cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"cannot write results to {folder}: {error.strerror or error}") from None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmark import Benchmark, Task
+from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.experiment._run_file import run_metadata
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.store import CONFIG_PREFIX
@@ -19,17 +19,15 @@ if TYPE_CHECKING:
 
 
 def run_table(cell: Cell, benchmark: Benchmark, outcomes: "Sequence[Outcome]") -> "pa.Table":
-    """Arrange a run as a table, with what identifies it in the metadata.
-
-    Args:
-        cell: What was run.
-        benchmark: Its benchmark.
-        outcomes: What was done, as far as it is recorded.
-    """
+    """Arrange the recorded outcomes of a run as a table; its metadata identify the run."""
     import pyarrow as pa
 
     lengths = [len(o.losses) for o in outcomes]
-    regrets = [_regret(benchmark.tasks[o.task], o.objective) for o in outcomes]
+    tasks = [benchmark.tasks[o.task] for o in outcomes]
+    regrets = [
+        np.full(n, np.nan) if task.best_value is None else task.regret(o.objective)
+        for task, o, n in zip(tasks, outcomes, lengths, strict=True)
+    ]
     columns: dict[str, pa.Array] = {
         "task": pa.array(np.repeat([o.task for o in outcomes], lengths), pa.int32()),
         "task_name": pa.array(np.repeat([o.task_name for o in outcomes], lengths).tolist()),
@@ -44,11 +42,6 @@ def run_table(cell: Cell, benchmark: Benchmark, outcomes: "Sequence[Outcome]") -
     for parameter, coded in zip(benchmark.space.parameters, values.T, strict=True):
         columns[CONFIG_PREFIX + parameter.name] = _native(parameter, coded)
     return pa.table(columns).replace_schema_metadata(run_metadata(cell.describe()))
-
-
-def _regret(task: Task, objective: FloatArray) -> FloatArray:
-    """Regret of objective values (n,); NaN where no best value is known."""
-    return np.full(len(objective), np.nan) if task.best_value is None else task.regret(objective)
 
 
 def _native(parameter: Parameter, coded: FloatArray) -> "pa.Array":

@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.experiment._run_folder import Cells
 from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.plan import IDENTITY, Cell
-from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.experiment.store import Cells, Store
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ("key", *IDENTITY, "state")
 GROUP = ("benchmark", "surrogate", "protocol", "method")
 """What a method is known by; runs of its other versions are superseded."""
 
@@ -53,9 +51,10 @@ class Overview:
         import pandas as pd
 
         states = pd.Categorical(self.runs["state"], [state.value for state in State])
-        counted = self.runs.assign(state=states).groupby([*GROUP, "state"], observed=False)
-        table = counted.size().unstack("state", fill_value=0)
-        return table[table.sum(axis=1) > 0].rename_axis(columns=None).reset_index()
+        runs = self.runs[[*GROUP]].assign(state=states)
+        table = runs.groupby([*GROUP, "state"], observed=False).size()
+        counts = table.unstack("state", fill_value=0)
+        return counts[counts.sum(axis=1) > 0].rename_axis(columns=None).reset_index()
 
 
 def overview(store: Store, cells: Iterable[Cell] | None = None) -> Overview:
@@ -71,30 +70,26 @@ def overview(store: Store, cells: Iterable[Cell] | None = None) -> Overview:
     """
     import pandas as pd
 
-    sessions = store.records.sessions()
-    asked = store.records.experiments()
-    planned = {key: cell for grid in asked.values() for key, cell in grid.items()}
-    finished = store.cells(planned)
+    sessions, planned = store.records.sessions(), store.records.experiments()
+    known: Cells = {key: cell for grid in planned.values() for key, cell in grid.items()}
+    finished = store.cells(known)
     failures = {k: f for k, f in store.records.failures().items() if k not in finished}
-    if cells is None:
-        failed = {key: _identity(failure) for key, failure in failures.items()}
-        everything = {**finished, **failed, **planned}
-        known = _latest_versions(everything, asked, sessions)
-        superseded = len(everything) - len(known)
+    superseded = 0
+    if cells is not None:
+        known = {cell.key: cell.describe() for cell in cells}
     else:
-        known, superseded = {cell.key: cell.describe() for cell in cells}, 0
+        failed = {k: {name: getattr(f, name) for name in IDENTITY} for k, f in failures.items()}
+        everything = {**finished, **failed, **known}
+        known = _latest_versions(everything, planned, sessions)
+        superseded = len(everything) - len(known)
+    states = dict.fromkeys(known, State.MISSING)
     running = store.records.in_progress(alive=True)
-
-    def state(key: str) -> State:
-        if key in finished:
-            return State.DONE
-        if key in failures:
-            return State.FAILED
-        return State.RUNNING if key in running else State.MISSING
-
-    rows = [{**cell, "key": key, "state": state(key).value} for key, cell in known.items()]
+    later = {State.RUNNING: running, State.FAILED: failures, State.DONE: finished}
+    for state, keys in later.items():
+        states |= dict.fromkeys(states.keys() & keys, state)
+    rows = [{**cell, "key": key, "state": states[key].value} for key, cell in known.items()]
     return Overview(
-        runs=pd.DataFrame(rows, columns=list(COLUMNS)),
+        runs=pd.DataFrame(rows, columns=["key", *IDENTITY, "state"]),
         superseded=superseded,
         failures=tuple(failure for key, failure in failures.items() if key in known),
         sessions=sessions,
@@ -102,23 +97,15 @@ def overview(store: Store, cells: Iterable[Cell] | None = None) -> Overview:
 
 
 def _latest_versions(
-    cells: Cells, asked: Mapping[str, Cells], sessions: Iterable[Mapping[str, Any]]
+    cells: Cells, planned: Mapping[str, Cells], sessions: Iterable[Mapping[str, Any]]
 ) -> Cells:
     """Runs of the versions of methods that were asked for last; by place, clocks go wrong."""
-    latest = {str(session.get("experiment")): i for i, session in enumerate(sessions)}
-    version: dict[tuple[Any, ...], Any] = {}
-    for name in sorted(asked, key=lambda name: (latest.get(name, -1), name)):
-        version |= {_group(cell): cell["method_version"] for cell in asked[name].values()}
-    return {
-        key: cell
-        for key, cell in cells.items()
-        if version.get(_group(cell)) in (None, cell["method_version"])
-    }
+    place = {str(session.get("experiment")): i for i, session in enumerate(sessions)}
+    latest: dict[tuple[Any, ...], Any] = {}
+    for name in sorted(planned, key=lambda name: (place.get(name, -1), name)):
+        latest |= {_group(cell): cell["method_version"] for cell in planned[name].values()}
+    return {k: c for k, c in cells.items() if latest.get(_group(c)) in (None, c["method_version"])}
 
 
 def _group(cell: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(cell[name] for name in GROUP)
-
-
-def _identity(failure: Failure) -> dict[str, Any]:
-    return {name: getattr(failure, name) for name in IDENTITY}

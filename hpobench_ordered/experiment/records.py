@@ -1,6 +1,5 @@
 """What a store knows of its runs beside their results: see `Store` for the files."""
 
-import hashlib
 import heapq
 import json
 import os
@@ -12,13 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.errors import ExperimentError, StoreError
+from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._files import (
     DamagedFileError,
+    content_hash,
     listed,
-    one_line,
     read_bytes,
+    read_checked,
     read_json,
+    writing,
 )
 from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.plan import grid_cells
@@ -27,15 +28,12 @@ from hpobench_ordered.files import write_atomically
 if TYPE_CHECKING:
     import pandas as pd
 
-SESSIONS, TIMINGS = "sessions.jsonl", "timings.jsonl"
-JSON = ".json"
-
 Record = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long a run took.
+    """How long a run took: one line of timings.jsonl.
 
     Attributes:
         key: The cell's key; the next five are as in the results.
@@ -58,17 +56,16 @@ class Timing:
 class Records:
     """Failures, runs in progress, planned experiments, sessions and timings of a store.
 
-    Methods that write raise a `StoreError` where the folder cannot be written, methods that read
-    where a record is damaged or cannot be read.
+    Methods raise a `StoreError` where the folder cannot be written or a record is damaged.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def write_failure(self, failure: Failure) -> None:
-        """Record a failed run, atomically."""
+        """Record a failed run."""
         with writing(self.folder):
-            write_atomically(self._failure(failure.key), _failure_text(failure).encode())
+            write_atomically(self._failure(failure.key), _text(failure.to_json()).encode())
 
     def has_failed(self, key: str) -> bool:
         """Whether a run is recorded as failed."""
@@ -76,7 +73,7 @@ class Records:
 
     def failures(self) -> dict[str, Failure]:
         """The runs that are recorded as failed, by key."""
-        return {p.stem: read_failure(p) for p in listed(self.folder / "failures", JSON)}
+        return {p.stem: read_failure(p) for p in listed(self.folder / "failures")}
 
     def forget_failures(self, keys: Iterable[str]) -> None:
         """Remove the records of failed runs, so that they are run again."""
@@ -87,9 +84,9 @@ class Records:
     @contextmanager
     def running(self, key: str) -> Iterator[None]:
         """Say, while inside, that this process is at a run."""
-        path = self.folder / "running" / f"{key}.json"
         with writing(self.folder):
-            path.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}))
+            text = json.dumps({"host": socket.gethostname(), "pid": os.getpid()})
+            self._running(key).write_text(text)
         try:
             yield
         finally:
@@ -102,14 +99,14 @@ class Records:
             alive: True for the former, False for the latter. Processes on other machines cannot
                 be asked: they count as alive.
         """
-        paths = listed(self.folder / "running", JSON)
-        return frozenset(path.stem for path in paths if _is_alive(path) is alive)
+        paths = listed(self.folder / "running")
+        return frozenset(p.stem for p in paths if p.suffix == ".json" and _is_alive(p) is alive)
 
     def forget_progress(self, keys: Iterable[str]) -> None:
         """Remove what says that a process is at these runs."""
         for key in keys:
             with suppress(OSError):
-                (self.folder / "running" / f"{key}.json").unlink(missing_ok=True)
+                self._running(key).unlink(missing_ok=True)
 
     def crash_file(self, key: str) -> Path:
         """Where the process that is at a run may say why it crashes."""
@@ -117,17 +114,16 @@ class Records:
 
     def crash_text(self, key: str) -> str:
         """Read what it said, and remove it."""
-        path = self.crash_file(key)
-        with suppress(OSError, StoreError):
-            text = read_bytes(path).decode(errors="replace")
-            path.unlink()
+        with suppress(OSError):
+            text = self.crash_file(key).read_text(errors="replace")
+            self.crash_file(key).unlink()
             return text
         return ""
 
     def write_experiment(self, grid: Mapping[str, Any]) -> str:
         """Record what is asked for; returns its name, the same for the same."""
-        content = json.dumps(grid, sort_keys=True, indent=1).encode()
-        path = self.folder / "experiments" / f"{_hash(content)}.json"
+        content = _text(grid).encode()
+        path = self.folder / "experiments" / f"{content_hash(content, 20)}.json"
         with writing(self.folder):
             if not path.exists():
                 write_atomically(path, content)
@@ -135,38 +131,33 @@ class Records:
 
     def experiments(self) -> dict[str, dict[str, Record]]:
         """What identifies each run that was asked for, by key, by the name of the experiment."""
-        paths = listed(self.folder / "experiments", JSON)
-        return {path.stem: read_experiment(path) for path in paths}
+        return {p.stem: read_experiment(p) for p in listed(self.folder / "experiments")}
 
     def write_session(self, session: Mapping[str, Any]) -> None:
         """Add a start of the runner, any JSON object."""
-        with writing(self.folder):
-            _append(self.folder / SESSIONS, session)
+        self._append("sessions.jsonl", session)
 
     def sessions(self) -> tuple[Record, ...]:
-        """The starts of the runner in the order they were added; damaged lines are left out.
-
-        Their times do not count: a clock may have been set back.
-        """
-        return tuple(_lines(self.folder / SESSIONS))
+        """The starts of the runner in the order they were added: a clock may have been set back."""
+        return tuple(_lines(self.folder / "sessions.jsonl"))
 
     def write_timing(self, timing: Timing) -> None:
         """Add how long a run took."""
-        with writing(self.folder):
-            _append(self.folder / TIMINGS, asdict(timing))
+        self._append("timings.jsonl", asdict(timing))
 
     def timings(self) -> "pd.DataFrame":
         """Read how long the runs took.
 
         Returns:
             One row a run, with the attributes of `Timing` as columns; of a run that was made more
-            than once the shortest time. Damaged lines are left out, and a run may lack its line if
-            its process was killed between writing the two.
+            than once the shortest time. A run lacks its row if its process was killed between
+            writing the run and its time.
         """
         import pandas as pd
 
-        lines = list(filter(_is_timing, _lines(self.folder / TIMINGS)))
-        frame = pd.DataFrame(lines, columns=[field.name for field in fields(Timing)])
+        columns = [field.name for field in fields(Timing)]
+        lines = [r for r in _lines(self.folder / "timings.jsonl") if r.keys() == set(columns)]
+        frame = pd.DataFrame(lines, columns=columns)
         return frame.sort_values(["key", "seconds"]).drop_duplicates("key", ignore_index=True)
 
     def merge(self, other: "Records") -> None:
@@ -176,31 +167,34 @@ class Records:
         """
         failures = self.failures()
         for key, failure in other.failures().items():
-            self.write_failure(min(failure, failures.get(key, failure), key=_failure_text))
-        for path in listed(other.folder / "experiments", JSON):
-            read_experiment(path)
-            with writing(self.folder):
-                write_atomically(self.folder / "experiments" / path.name, read_bytes(path))
-        for name in (SESSIONS, TIMINGS):
-            mine, theirs = list(_lines(self.folder / name)), list(_lines(other.folder / name))
-            known = set(map(_text, mine))
-            if new := [record for record in theirs if _text(record) not in known]:
-                joined = heapq.merge(mine, new, key=lambda r: (str(r.get("started")), _text(r)))
-                with writing(self.folder):
+            known_failure = failures.get(key, failure)
+            self.write_failure(min(failure, known_failure, key=lambda f: _text(f.to_json())))
+        with writing(self.folder):
+            for path in listed(other.folder / "experiments"):
+                write_atomically(self.folder / "experiments" / path.name, read_checked(path))
+            for name in ("sessions.jsonl", "timings.jsonl"):
+                mine = list(_lines(self.folder / name))
+                known = set(map(_text, mine))
+                new = [r for r in _lines(other.folder / name) if _text(r) not in known]
+                if new:
+                    joined = heapq.merge(mine, new, key=lambda r: (str(r.get("started")), _text(r)))
                     write_atomically(self.folder / name, "\n".join(map(_text, joined)).encode())
 
     def _failure(self, key: str) -> Path:
         return self.folder / "failures" / f"{key}.json"
 
+    def _running(self, key: str) -> Path:
+        return self.folder / "running" / f"{key}.json"
 
-@contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Say that a store cannot be written where that is so."""
-    try:
-        yield
-    except OSError as error:
-        why = error.strerror or error
-        raise StoreError(f"cannot write results to {folder}: {why}") from None
+    def _append(self, name: str, record: Mapping[str, Any]) -> None:
+        """Append a line of JSON in one piece: several processes may do so at the same time.
+
+        It begins with a line break: a line that a crash broke off ends there.
+        """
+        line = f"\n{json.dumps(record)}\n".encode()
+        with writing(self.folder), (self.folder / name).open("ab", buffering=0) as file:
+            if file.write(line) != len(line):
+                raise OSError(f"{name} could be written in part only: is the disk full?")
 
 
 def now() -> str:
@@ -212,65 +206,28 @@ def read_failure(path: Path) -> Failure:
     """Read the record of a failed run."""
     record = read_json(path)
     try:
-        failure = Failure.from_json(record)
+        return Failure.from_json(record)
     except StoreError as error:
         raise DamagedFileError(path, error) from None
-    if failure.key != path.stem:
-        raise DamagedFileError(path, "it is the record of another run")
-    return failure
 
 
 def read_experiment(path: Path) -> dict[str, Record]:
     """Read what identifies each run that was asked for, by key."""
-    if _hash(read_bytes(path)) != path.stem:
-        raise DamagedFileError(path, "its content does not have the hash in its name")
-    try:
-        return grid_cells(read_json(path))
-    except ExperimentError as error:
-        raise DamagedFileError(path, one_line(error)) from None
-
-
-_TYPES: dict[Any, tuple[type, ...]] = {str: (str,), int: (int,), float: (float, int)}
-
-
-def _is_timing(record: Record) -> bool:
-    """Whether a line says what `Timing` does."""
-    return record.keys() == {field.name for field in fields(Timing)} and all(
-        type(record[field.name]) in _TYPES[field.type] for field in fields(Timing)
-    )
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:20]
+    return grid_cells(json.loads(read_checked(path)))
 
 
 def _text(record: Mapping[str, Any]) -> str:
     return json.dumps(record, sort_keys=True)
 
 
-def _failure_text(failure: Failure) -> str:
-    return json.dumps(failure.to_json(), indent=1)
-
-
-def _append(path: Path, record: Mapping[str, Any]) -> None:
-    """Append a line of JSON in one piece: several processes may do so at the same time.
-
-    It begins with a line break of its own: a line that a crash broke off ends there.
-    """
-    line = f"\n{json.dumps(record)}\n".encode()
-    with path.open("ab", buffering=0) as file:
-        if file.write(line) != len(line):
-            raise OSError(f"{path} could be written in part only: is the disk full?")
-
-
 def _lines(path: Path) -> Iterator[Record]:
-    """The objects in a file of JSON lines; damaged lines are left out."""
+    """The objects in a file of JSON lines; those that a crash broke off are left out."""
     try:
         lines = read_bytes(path).splitlines()
     except FileNotFoundError:
         return
     for line in lines:
-        with suppress(ValueError, RecursionError):
+        with suppress(ValueError):
             if isinstance(record := json.loads(line), dict):
                 yield record
 
@@ -278,14 +235,13 @@ def _lines(path: Path) -> Iterator[Record]:
 def _is_alive(path: Path) -> bool | None:
     """Whether the process that wrote the file lives; None if the file is not there any more."""
     try:
-        record = read_json(path)
-        host, pid = record["host"], int(record["pid"])
-        if host == socket.gethostname():
-            os.kill(pid, 0)
+        process = read_json(path)
+        if process["host"] == socket.gethostname():
+            os.kill(process["pid"], 0)
     except FileNotFoundError:
         return None
-    except PermissionError:
-        return True  # it lives, and is somebody else's
-    except (OSError, OverflowError, StoreError, KeyError, TypeError, ValueError):
+    except (DamagedFileError, ProcessLookupError, KeyError, TypeError):
         return False  # it has ended, or did so while it wrote the file
+    except PermissionError:
+        pass  # it lives, and is somebody else's
     return True
