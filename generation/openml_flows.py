@@ -186,7 +186,8 @@ def _numbers(tasks: Sequence[str]) -> tuple[int, ...]:
 
 
 def _context(data: ClassificationData) -> dict[str, float]:
-    return DataSize(*data.x.shape, int(np.bincount(data.y).max())).context
+    rows, inputs = data.x.shape
+    return DataSize(rows, inputs, int(np.bincount(data.y).max())).context
 
 
 def _frequent(frame: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:

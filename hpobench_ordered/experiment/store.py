@@ -351,6 +351,17 @@ class Store:
         return pa.table(parts)
 
 
+def _encoded(values: "pa.Array") -> "pa.Array":
+    """Texts as places in their sorted dictionary, which pandas reads as categories."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if values.type != pa.string():
+        return values
+    names = values.unique().drop_null().sort()
+    return pa.DictionaryArray.from_arrays(pc.index_in(values, value_set=names), names)
+
+
 def _refuse_different(runs: Iterable[Run]) -> None:
     """Check that runs of the same key are the same."""
     digests: dict[str, str] = {}
