@@ -33,17 +33,6 @@ class Results:
     Attributes:
         store: Where they are.
         cells: The runs.
-
-    Examples:
-        >>> import hpobench_ordered as hbo
-        >>> result = hbo.run(
-        ...     benchmarks=["forrester"],
-        ...     methods=["random-search"],
-        ...     seeds=[0],
-        ...     protocol=hbo.Ordered(trials=3, tasks=2),
-        ... )
-        >>> len(result.frame())  # one row a trial
-        6
     """
 
     store: Store
@@ -125,16 +114,16 @@ def run(
     others go on: a warning says so, `Results.failures` has the tracebacks.
 
     Args:
-        benchmarks: Names of benchmarks.
-        methods: Names of methods; or methods of your own: subclasses of `Method`, classes with
+        benchmarks: Names or paths of benchmarks, or loaded benchmarks.
+        methods: Names of methods; or your own: subclasses of `Method`, classes with
             `ask` and `tell`, functions that make such an object, Optuna's samplers, a `MethodSpec`,
             or where one of these is imported from, such as "package.module:Class".
         seeds: Seeds.
-        protocol: What a method gets to see: `Ordered()`, which it is without, `LeaveOneOut()` or
+        protocol: What a method gets to see: `Ordered()` (the default), `LeaveOneOut()` or
             `Adjustment()`.
         surrogates: Surrogate by name of benchmark, where it is not the default one.
-        folder: Where results are kept; running again with the same folder continues. A temporary
-            folder without.
+        folder: Where results go; running again with the same folder continues. Default: a
+            temporary folder.
         workers: Number of processes.
         time_limit: Seconds that one call into a method may take; None: no limit. With one worker, a
             call into compiled code that never returns cannot be ended.
@@ -178,7 +167,7 @@ def run(
     cells = planned if part is None else part.of(planned)
     store = Store(Path(folder or tempfile.mkdtemp(prefix="hpobench_ordered-")))
     store.prepare()
-    # A cell of another part is asked for all the same: it is missing until the stores are merged.
+    # Cells of other parts are recorded, too: they are missing until the stores are merged.
     experiment = store.records.write_experiment(grid(planned))
     session = describe_session(settings, experiment=experiment, shard=part)
     if retry_failed:
@@ -186,7 +175,13 @@ def run(
     with watched(progress, what="runs") as report_progress:
         run_cells(cells, store, settings=settings, session=session, progress=report_progress)
     results = Results(store, tuple(cells))
-    _warn_of_failures(results)
+    if failures := results.failures():
+        warnings.warn(
+            f"{len(failures)} of {len(cells)} runs failed, such as: {failures[0].message}. "
+            "Results.failures() has the tracebacks",
+            FailedRunsWarning,
+            stacklevel=2,
+        )
     return results
 
 
@@ -202,20 +197,8 @@ def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
             results of one run; or the folder cannot be written.
 
     Examples:
-        >>> import tempfile
         >>> import hpobench_ordered as hbo
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     for seed in (0, 1):  # on two machines, say
-        ...         first = hbo.run(
-        ...             benchmarks=["forrester"],
-        ...             methods=["random-search"],
-        ...             seeds=[seed],
-        ...             protocol=hbo.Ordered(trials=3, tasks=2),
-        ...             folder=f"{folder}/{seed}",
-        ...         )
-        ...     store = hbo.merge_stores(f"{folder}/all", [f"{folder}/0", f"{folder}/1"])
-        ...     len(store.read())
-        12
+        >>> hbo.merge_stores("all", ["first", "second"])  # doctest: +SKIP
     """
     store = Store(Path(folder))
     sources = [Store(Path(other)) for other in others]
@@ -232,7 +215,7 @@ def report(results: Results | str | Path, folder: str | Path | None = None) -> "
 
     Args:
         results: What `run` returned, or the folder of a store.
-        folder: Where the report goes; the folder `report` in that of the results without.
+        folder: Where the report goes; default: the folder `report` in that of the results.
 
     Returns:
         Scores by benchmark, and the files written.
@@ -241,44 +224,24 @@ def report(results: Results | str | Path, folder: str | Path | None = None) -> "
         StoreError: There are no runs, they cannot be read, or the folder cannot be written.
 
     Examples:
-        >>> import tempfile
         >>> import hpobench_ordered as hbo
-        >>> result = hbo.run(
-        ...     benchmarks=["newsvendor"],
-        ...     methods=["random-search", "bo"],
-        ...     seeds=range(2),
-        ...     protocol=hbo.Ordered(trials=5, tasks=3),
-        ... )
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     written = hbo.report(result, folder)
+        >>> hbo.report("results")  # doctest: +SKIP
     """
     from hpobench_ordered.reporting import ReportInput, write_report
 
-    if isinstance(results, Results):
-        store, found = results.store, results.overview()
-    else:
-        store = Store(Path(results))
-        found = overview(store)
-    if not len(found.runs):
+    if not isinstance(results, Results):
+        results = Results(Store(Path(results)), ())
+    store = results.store
+    seen = results.overview() if results.cells else overview(store)
+    if not len(seen.runs):
         raise StoreError(f"there are no runs in {store.folder}")
-    done = found.keys(State.DONE)
+    done = seen.keys(State.DONE)
     timings = store.records.timings()
-    given = ReportInput(
+    page = ReportInput(
         trials=store.read(done) if done else store.no_trials(),
-        overview=found,
+        overview=seen,
         timings=timings[timings["key"].isin(done)],
         configurations=store.configurations,
-        limits=known_limits(found.runs),
+        limits=known_limits(seen.runs),
     )
-    return write_report(given, Path(folder or store.folder / "report"))
-
-
-def _warn_of_failures(results: Results) -> None:
-    failures = results.failures()
-    if failures:
-        warnings.warn(
-            f"{len(failures)} of {len(results.cells)} runs failed, such as: "
-            f"{failures[0].message}. Results.failures() has the tracebacks",
-            FailedRunsWarning,
-            stacklevel=3,
-        )
+    return write_report(page, Path(folder or store.folder / "report"))

@@ -2,8 +2,9 @@
 
 import re
 import traceback
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
 from hpobench_ordered.errors import (
@@ -12,18 +13,17 @@ from hpobench_ordered.errors import (
     StoreError,
     SuggestionTimeoutError,
 )
-from hpobench_ordered.experiment.plan import IDENTITY
 
 if TYPE_CHECKING:
     from hpobench_ordered.experiment.plan import Cell
 
 MAX_MESSAGE, MAX_TRACEBACK = 10_000, 200_000
-"""Most characters that are kept: the beginning of a message, the end of a traceback."""
+"""Most characters that are stored: the beginning of a message, the end of a traceback."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-class Reason(Enum):
+class Reason(StrEnum):
     """Why a run failed."""
 
     RAISED = "raised"
@@ -41,13 +41,7 @@ class Failure:
     """A run that failed, which it alone did.
 
     Attributes:
-        key: The cell's key.
-        benchmark: As in the results.
-        surrogate: As in the results.
-        method: As in the results.
-        method_version: As in the results.
-        seed: As in the results.
-        protocol: As in the results.
+        key: The cell's key; the next six are as in the results.
         reason: Why it failed.
         message: One line.
         task: Name of the task it failed on; empty where that is not known.
@@ -69,71 +63,56 @@ class Failure:
     traceback: str = ""
 
     @classmethod
-    def of(cls, cell: "Cell", error: MethodError, *, stack: str = "") -> Self:
-        """Describe what a method did in a run.
-
-        Args:
-            cell: The run.
-            error: What was raised.
-            stack: Where the method was, if nothing was raised inside it.
-        """
+    def of(cls, cell: "Cell", error: MethodError) -> Self:
+        """Describe what a method did in a run."""
         cause = error.__cause__
-        if cause is not None and not stack:
-            stack = "".join(traceback.format_exception(cause))
-        return cls(
-            key=cell.key,
-            **cell.describe(),
-            reason=_REASONS.get(type(error), Reason.RAISED),
-            message=str(error),
-            task=error.task,
-            when=error.when,
-            traceback=stack,
-        )
+        said = "" if cause is None else "".join(traceback.format_exception(cause))
+        reason = _REASONS.get(type(error), Reason.RAISED)
+        return cls._of(cell, reason, str(error), said, task=error.task, when=error.when)
 
     @classmethod
-    def died(cls, cell: "Cell", stack: str) -> Self:
-        """Describe a run whose process ended without a word.
+    def died(cls, cell: "Cell", said: str, *, limit: float | None = None) -> Self:
+        """Describe a run whose process ended.
 
         Args:
             cell: The run.
-            stack: What the process could still say; empty if nothing.
+            said: What the process could still say.
+            limit: If it was ended because a call took longer than this: the seconds.
         """
+        if limit is not None:
+            message = f"{cell.method.name}: took longer than {limit:g} s"
+            return cls._of(cell, Reason.TIMED_OUT, message, said)
+        message = f"{cell.method.name}: its process crashed, ran out of memory or was killed"
+        return cls._of(cell, Reason.DIED, message, said)
+
+    @classmethod
+    def _of(cls, cell: "Cell", reason: Reason, message: str, said: str, **where: str) -> Self:
         return cls(
             key=cell.key,
             **cell.describe(),
-            reason=Reason.DIED,
-            message=f"{cell.method.name}: its process crashed, ran out of memory or was killed",
-            traceback=stack,
+            reason=reason,
+            message=_printable(message)[:MAX_MESSAGE],
+            traceback=_printable(said)[-MAX_TRACEBACK:],
+            **where,
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON; what is very long is cut."""
-        return asdict(self) | {
-            "reason": self.reason.value,
-            "message": self.message[:MAX_MESSAGE],
-            "traceback": self.traceback[-MAX_TRACEBACK:],
-        }
+        """As JSON."""
+        return asdict(self)
 
     @classmethod
-    def from_json(cls, record: Any) -> Self:
-        """Read what `to_json` gave; what a terminal cannot show of its texts is replaced.
+    def from_json(cls, record: Mapping[str, Any]) -> Self:
+        """Read what `to_json` gave.
 
         Raises:
-            StoreError: It is something else, or of another run than its key says.
+            StoreError: It is something else.
         """
         try:
-            cell: dict[str, Any] = {name: record[name] for name in IDENTITY}
-            reason = Reason(record["reason"])
-            told: dict[str, Any] = {name: _shown(record.get(name, "")) for name in _TOLD}
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            return cls(**{**record, "reason": Reason(record["reason"])})
+        except (KeyError, TypeError, ValueError) as error:
             raise StoreError(f"not the record of a failed run: {error}") from None
-        return cls(key=record["key"], **cell, reason=reason, **told)
 
 
-_TOLD = ("message", "task", "when", "traceback")
-
-
-def _shown(text: object) -> str:
-    if not isinstance(text, str):
-        raise TypeError("what went wrong is no text")
-    return _CONTROL.sub("\ufffd", text)[-MAX_TRACEBACK:]
+def _printable(text: str) -> str:
+    """A text without what a terminal would take for commands."""
+    return _CONTROL.sub("\ufffd", text)

@@ -2,6 +2,7 @@
 
 import os
 import platform
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,13 +21,7 @@ PACKAGES = ("hpobench-ordered", "numpy", "scipy", "numba", "scikit-learn", "onnx
 def describe_session(
     settings: "Settings", *, experiment: str, shard: "Shard | None"
 ) -> dict[str, Any]:
-    """Describe a start of the runner, as JSON.
-
-    Args:
-        settings: How it runs.
-        experiment: Name of what is asked for.
-        shard: The part that it runs.
-    """
+    """Describe a start of the runner on a part of a planned experiment, as JSON."""
     return {
         "started": now(),
         "experiment": experiment,
@@ -43,27 +38,23 @@ def describe_session(
     }
 
 
+@cache
 def package_versions() -> dict[str, str]:
     """Versions of the packages, as installed here, that results may depend on."""
-    return {name: found for name in PACKAGES if (found := _version(name))}
-
-
-@cache
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
+    found = {}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def _processor() -> str:
     """The processor's name, which Linux tells in a file of its own."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, "") or platform.processor() or platform.machine()
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def _memory() -> int | None:

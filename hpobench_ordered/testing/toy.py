@@ -27,7 +27,6 @@ from hpobench_ordered.benchmark import (
 from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.runner import one_thread, optimise
-from hpobench_ordered.experiment.watchdog import Watchdog
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.protocols import Assignment
@@ -251,8 +250,8 @@ def play(
     """
     assignment = Assignment(spec, task, tuple(history), budget, workers)
     try:
-        with one_thread(), Watchdog(time_limit) as watchdog:
-            return optimise(assignment, rng, watchdog=watchdog)
+        with one_thread():
+            return optimise(assignment, rng, time_limit=time_limit)
     except MethodError as error:
         raise ConformanceError(str(error)) from error
 
