@@ -4,19 +4,19 @@ import logging
 import pickle
 from asyncio import CancelledError
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from hpobench_ordered._child import CHILDREN, pickled
+from hpobench_ordered._machine import package_versions
 from hpobench_ordered.errors import (
     ExperimentError,
     HPOBenchOrderedError,
     MissingExtraError,
     StoreError,
 )
-from hpobench_ordered.experiment.session import package_versions
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -36,12 +36,7 @@ Versions = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class DaskCluster:
-    """Workers that are ready to run cells.
-
-    Attributes:
-        client: The connection to the scheduler.
-        machines: What versions of packages the workers have, by their addresses.
-    """
+    """A connection to a scheduler, and the versions of packages that its workers have."""
 
     client: "Client"
     machines: Mapping[str, Versions]
@@ -79,31 +74,22 @@ class DaskCluster:
         except HPOBenchOrderedError:
             raise
         except (Exception, CancelledError) as error:
-            raise self._explained(error) from None
+            if self.client.status != "running" or isinstance(error, OSError | CancelledError):
+                raise ExperimentError(
+                    "the connection to the Dask scheduler was lost; finished runs are stored: "
+                    "start the scheduler and run the same again to continue"
+                ) from None
+            said = f"{type(error).__name__}: {error}"
+            raise ExperimentError(f"a Dask worker cannot run this: {said}") from None
         finally:
             with suppress(Exception):
                 if self.client.status == "running":
                     self.client.cancel(list(sent))
 
-    def _explained(self, error: BaseException) -> ExperimentError:
-        """What to tell of an error that is no run's."""
-        if self.client.status != "running" or isinstance(error, OSError | CancelledError):
-            return ExperimentError(
-                "the connection to the Dask scheduler was lost; finished runs are stored: start "
-                "the scheduler and run the same again to continue"
-            )
-        return ExperimentError(
-            f"a Dask worker cannot run this ({type(error).__name__}: {error}): all workers need "
-            "the same version of this package"
-        )
-
 
 @contextmanager
 def connected(dask: "Client | str") -> Iterator[DaskCluster]:
-    """Connect to a cluster.
-
-    Args:
-        dask: A client, which stays open, or the address of a scheduler.
+    """Connect to a cluster; a client stays open.
 
     Raises:
         MissingExtraError: Dask is not installed.
@@ -113,22 +99,29 @@ def connected(dask: "Client | str") -> Iterator[DaskCluster]:
         from distributed import Client
     except ModuleNotFoundError:
         raise MissingExtraError("distributed", extra="dask", purpose="a Dask cluster") from None
-    with _without_tracebacks():
-        if isinstance(dask, Client):
-            yield DaskCluster(dask, _machines(dask))
-            return
+    with _without_tracebacks(), ExitStack() as stack:
+        if not isinstance(dask, Client):
+            try:
+                dask = Client(dask, timeout=CONNECT_SECONDS, set_as_default=False)
+            except (OSError, ValueError) as error:
+                raise ExperimentError(
+                    f"no Dask scheduler at {dask!r}: {error or type(error).__name__}; expected an "
+                    "address such as tcp://host:8786"
+                ) from None
+            stack.callback(_close, dask)
         try:
-            client = Client(dask, timeout=CONNECT_SECONDS, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise ExperimentError(
-                f"no Dask scheduler at {dask!r}: {error or type(error).__name__}; expected an "
-                "address such as tcp://host:8786"
-            ) from None
-        try:
-            yield DaskCluster(client, _machines(client))
-        finally:
-            with suppress(Exception):
-                client.close(timeout=CONNECT_SECONDS)
+            dask.wait_for_workers(1, timeout=CONNECT_SECONDS)
+            machines = dict(dask.run(package_versions))
+        except TimeoutError:
+            raise ExperimentError("the Dask cluster has no workers") from None
+        except ModuleNotFoundError as error:
+            raise ExperimentError(f"the Dask workers lack a package: {error}") from None
+        yield DaskCluster(dask, machines)
+
+
+def _close(client: "Client") -> None:
+    with suppress(Exception):  # the scheduler may be gone
+        client.close(timeout=CONNECT_SECONDS)
 
 
 @contextmanager
@@ -148,26 +141,8 @@ def _without_tracebacks() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def _machines(client: "Client") -> dict[str, Versions]:
-    """Versions of each worker's packages.
-
-    Raises:
-        ExperimentError: There are no workers, or one lacks this package.
-    """
-    try:
-        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
-        return dict(client.run(package_versions))
-    except TimeoutError:
-        raise ExperimentError("the Dask cluster has no workers") from None
-    except ModuleNotFoundError as error:
-        raise ExperimentError(f"the Dask workers lack a package: {error}") from None
-
-
 def make(payload: bytes, versions: Versions) -> str | None:
-    """Make a run on a worker, whose packages must be those of the experiment's start.
-
-    Returns:
-        If the process died, what it said.
+    """Make a run on a worker, of the versions that the experiment has; see `Job.made_apart`.
 
     Raises:
         ExperimentError: This worker has other versions.
@@ -187,5 +162,5 @@ def make(payload: bytes, versions: Versions) -> str | None:
             f"a Dask worker does not see {job.store.folder}: the folder of the results must be on "
             "a file system that all of them share"
         )
-    said: str | None = job.made_apart(cell, CHILDREN)
-    return said
+    last_words: str | None = job.made_apart(cell, CHILDREN)
+    return last_words

@@ -1,5 +1,6 @@
 """Running experiments from Python."""
 
+import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -7,14 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpobench_ordered._machine import describe_machine
 from hpobench_ordered._progress import watched
+from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.errors import FailedRunsWarning, StoreError
 from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.overview import Overview, State, overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT, Settings, run_cells
 from hpobench_ordered.experiment.plan import Cell, Shard, grid, plan
+from hpobench_ordered.experiment.records import now
 from hpobench_ordered.experiment.scored import known_limits, scored
-from hpobench_ordered.experiment.session import describe_session
 from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.protocols import Ordered, Protocol
 
@@ -28,12 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Results:
-    """Runs of an experiment.
-
-    Attributes:
-        store: Where they are.
-        cells: The runs.
-    """
+    """The runs (`cells`) of an experiment, and the `store` that holds them."""
 
     store: Store
     cells: tuple[Cell, ...]
@@ -42,27 +40,17 @@ class Results:
         return f"Results({len(self.cells)} runs in {str(self.store.folder)!r})"
 
     def frame(self) -> "pd.DataFrame":
-        """One row a trial: key, benchmark, method, seed, task, trial, value, loss, ...
-
-        Raises:
-            StoreError: No run was finished.
-        """
+        """One row a trial: key, benchmark, method, seed, task, trial, value, loss, ..."""
         return self.store.read(cell.key for cell in self.cells)
 
     def leaderboard(
         self, trial: int | None = None, *, measured_only: bool = False
     ) -> "pd.DataFrame":
-        """How the methods compare: on all benchmarks together, each counting once, then on each.
-
-        See `hpobench_ordered.analysis.leaderboard` for the columns.
+        """How the methods compare: see `hpobench_ordered.analysis.leaderboard`.
 
         Args:
             trial: The trial, counted from 1; default: the last.
-            measured_only: Whether to leave out tasks whose values are interpolated, and surrogates
-                that stand in for others.
-
-        Raises:
-            ExperimentError: The trial is none of those made.
+            measured_only: Whether to leave out interpolated tasks and stand-in surrogates.
         """
         from hpobench_ordered.analysis.leaderboard import leaderboard
 
@@ -77,10 +65,7 @@ class Results:
         return Plots(self)
 
     def timings(self) -> "pd.DataFrame":
-        """One row a run: key, benchmark, method, seed, ..., suggestions and seconds.
-
-        `method_seconds` is the time spent inside the methods, `seconds` that of the whole run.
-        """
+        """One row a run: see `Records.timings`."""
         timings = self.store.records.timings()
         return timings[timings["key"].isin([cell.key for cell in self.cells])]
 
@@ -95,7 +80,7 @@ class Results:
 
 def run(
     *,
-    benchmarks: Iterable[str],
+    benchmarks: Iterable[str | os.PathLike[str] | Benchmark],
     methods: Iterable[object],
     seeds: Iterable[int] = range(5),
     protocol: Protocol | None = None,
@@ -142,7 +127,7 @@ def run(
         UnknownNameError: An unknown benchmark, method or surrogate.
         NotFetchedError: A surrogate's files must be fetched first.
         ExperimentError: The experiment cannot be run as asked.
-        StoreError: The folder cannot be written, or belongs to another version.
+        StoreError: The folder cannot be written.
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -167,9 +152,16 @@ def run(
     cells = planned if part is None else part.of(planned)
     store = Store(Path(folder or tempfile.mkdtemp(prefix="hpobench_ordered-")))
     store.prepare()
-    # Cells of other parts are recorded, too: they are missing until the stores are merged.
-    experiment = store.records.write_experiment(grid(planned))
-    session = describe_session(settings, experiment=experiment, shard=part)
+    session = {
+        "started": now(),
+        # Cells of other parts are recorded, too: they are missing until the stores are merged.
+        "experiment": store.records.write_experiment(grid(planned)),
+        "shard": None if part is None else str(part),
+        "workers": workers,
+        "backend": "processes" if dask is None else "dask",
+        "time_limit": time_limit,
+        **describe_machine(),
+    }
     if retry_failed:
         store.records.forget_failures(cell.key for cell in cells)
     with watched(progress, what="runs") as report_progress:
@@ -186,11 +178,7 @@ def run(
 
 
 def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
-    """Join stores: what other machines or shards have run.
-
-    Args:
-        folder: The store that takes in the others; made if it is not there.
-        others: Folders of the others, which stay as they are.
+    """Join stores of other machines or shards, which stay as they are, in one folder.
 
     Raises:
         StoreError: One is no store, of another format or damaged; two of them hold different
@@ -222,10 +210,6 @@ def report(results: Results | str | Path, folder: str | Path | None = None) -> "
 
     Raises:
         StoreError: There are no runs, they cannot be read, or the folder cannot be written.
-
-    Examples:
-        >>> import hpobench_ordered as hbo
-        >>> hbo.report("results")  # doctest: +SKIP
     """
     from hpobench_ordered.reporting import ReportInput, write_report
 

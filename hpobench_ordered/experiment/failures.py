@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from hpobench_ordered.errors import (
     InvalidSuggestionError,
     MethodError,
+    ProcessDiedError,
     StoreError,
     SuggestionTimeoutError,
 )
@@ -32,8 +33,12 @@ class Reason(StrEnum):
     DIED = "process died"
 
 
-_REASONS = {InvalidSuggestionError: Reason.INVALID, SuggestionTimeoutError: Reason.TIMED_OUT}
-"""Of errors; any other is what the method raised."""
+_REASONS = {
+    MethodError: Reason.RAISED,
+    InvalidSuggestionError: Reason.INVALID,
+    SuggestionTimeoutError: Reason.TIMED_OUT,
+    ProcessDiedError: Reason.DIED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,37 +68,18 @@ class Failure:
     traceback: str = ""
 
     @classmethod
-    def of(cls, cell: "Cell", error: MethodError) -> Self:
-        """Describe what a method did in a run."""
-        cause = error.__cause__
-        said = "" if cause is None else "".join(traceback.format_exception(cause))
-        reason = _REASONS.get(type(error), Reason.RAISED)
-        return cls._of(cell, reason, str(error), said, task=error.task, when=error.when)
-
-    @classmethod
-    def died(cls, cell: "Cell", said: str, *, limit: float | None = None) -> Self:
-        """Describe a run whose process ended.
-
-        Args:
-            cell: The run.
-            said: What the process could still say.
-            limit: If it was ended because a call took longer than this: the seconds.
-        """
-        if limit is not None:
-            message = f"{cell.method.name}: took longer than {limit:g} s"
-            return cls._of(cell, Reason.TIMED_OUT, message, said)
-        message = f"{cell.method.name}: its process crashed, ran out of memory or was killed"
-        return cls._of(cell, Reason.DIED, message, said)
-
-    @classmethod
-    def _of(cls, cell: "Cell", reason: Reason, message: str, said: str, **where: str) -> Self:
+    def of(cls, cell: "Cell", error: MethodError, *, said: str = "") -> Self:
+        """Describe what a method did in a run, and what its process said if it ended."""
+        if error.__cause__ is not None:
+            said = "".join(traceback.format_exception(error.__cause__))
         return cls(
             key=cell.key,
             **cell.describe(),
-            reason=reason,
-            message=_printable(message)[:MAX_MESSAGE],
+            reason=_REASONS[type(error)],
+            message=_printable(str(error))[:MAX_MESSAGE],
+            task=error.task,
+            when=error.when,
             traceback=_printable(said)[-MAX_TRACEBACK:],
-            **where,
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from hpobench_ordered.errors import (
     DamagedFilesWarning,
     ExperimentError,
     MethodError,
+    ProcessDiedError,
     SuggestionTimeoutError,
 )
 from hpobench_ordered.experiment._dask import connected
@@ -20,7 +21,7 @@ from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.runner import one_thread, run_cell
 from hpobench_ordered.experiment.store import MANY, Store
-from hpobench_ordered.experiment.watchdog import ENDED, Overdue, can_interrupt
+from hpobench_ordered.experiment.watchdog import ENDED, can_interrupt
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -35,14 +36,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How an experiment is run; none of it changes results.
-
-    Attributes:
-        workers: Number of processes.
-        time_limit: Seconds that a call into a method may take; None: no limit.
-        dask: A Dask client, or the address of a scheduler, whose workers run the cells; all of
-            them must see the store's folder.
-    """
+    """How an experiment is run, see `hpobench_ordered.run`; none of it changes results."""
 
     workers: int = 1
     time_limit: float | None = TIME_LIMIT
@@ -73,8 +67,7 @@ def run_cells(
         cells: The runs.
         store: Where results go.
         settings: How to run them.
-        session: What to record of this start, to which the versions of Dask's workers are added;
-            default: nothing.
+        session: What to record of this start, with the versions of Dask's workers.
         progress: Called with the number of runs that are over and of all runs.
 
     Raises:
@@ -88,17 +81,16 @@ def run_cells(
     store.records.forget_progress(store.records.in_progress(alive=False))
     over = store.keys() | store.failures().keys()
     left = [cell for cell in cells if cell.key not in over]
-    total, done = len(cells), 0
     report = progress or (lambda done, total: None)
-    report(total - len(left), total)
+    report(len(cells) - len(left), len(cells))
+    died = {}
     with _pool(store, settings) as (pool, machines):
         if session is not None:
             store.records.write_session({**session, **machines})
-        died = {}
-        for cell, last_words in pool(left):
+        for done, (cell, last_words) in enumerate(pool(left), start=len(cells) - len(left) + 1):
             if last_words is not None:
                 died[cell] = last_words
-            report(total - len(left) + (done := done + 1), total)
+            report(done, len(cells))
         for cell, last_words in died.items():
             _settle(cell, last_words, pool, store, settings.time_limit)
     store.compact(at_least=MANY)
@@ -116,7 +108,7 @@ def _pool(store: Store, settings: Settings) -> Iterator[tuple[Pool, Mapping[str,
         with connected(settings.dask) as cluster:
             yield lambda cells: cluster.run(job, cells), {"machines": cluster.machines}
     elif settings.workers == 1 and (settings.time_limit is None or can_interrupt()):
-        yield lambda cells: ((cell, job(cell)) for cell in cells), {}
+        yield lambda cells: ((cell, job.made_here(cell)) for cell in cells), {}
     else:
         children = Children()
         try:
@@ -141,12 +133,7 @@ def _in_processes(
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Makes one run and writes what comes of it.
-
-    Attributes:
-        store: Where results go.
-        time_limit: As in `Settings`.
-    """
+    """Makes one run, with the time limit of `Settings`, and writes what comes of it."""
 
     store: Store
     time_limit: float | None
@@ -159,13 +146,16 @@ class Job:
             try:
                 with one_thread():
                     table, timing = run_cell(cell, time_limit=self.time_limit)
-            except Overdue:  # at the very end of a call
-                self._fail(cell, SuggestionTimeoutError(f"{cell.method.name}: took too long"))
             except MethodError as error:
-                self._fail(cell, error)
+                self.store.records.write_failure(Failure.of(cell, error))
             else:
                 self.store.write(cell.key, table)
                 self.store.records.write_timing(timing)
+
+    def made_here(self, cell: Cell) -> str | None:
+        """Make a run in this process, which it does not end."""
+        self(cell)
+        return None
 
     def made_apart(self, cell: Cell, children: Children) -> str | None:
         """Make a run in another process; if that died, what it said."""
@@ -176,25 +166,19 @@ class Job:
             return str(died)
         return None
 
-    def _fail(self, cell: Cell, error: MethodError) -> None:
-        self.store.records.write_failure(Failure.of(cell, error))
-
 
 def _settle(cell: Cell, last_words: str, pool: Pool, store: Store, limit: float | None) -> None:
-    """Find out whether it was a run that ended its process, which may have been killed.
-
-    A run fails if its process was ended because a call took too long, or dies several times more.
-    """
+    """Find out whether a run ends its process, whenever it is made, or that was killed."""
+    error: MethodError = ProcessDiedError(f"{cell.method.name}: its process crashed or was killed")
     for _ in range(DEATHS_ALONE):
         if last_words.startswith(ENDED):
+            error = SuggestionTimeoutError(f"{cell.method.name}: took longer than {limit:g} s")
             break
         ((_, said),) = pool([cell])
         if said is None:
             return
         last_words = said
-    else:
-        limit = None
-    store.records.write_failure(Failure.died(cell, last_words, limit=limit))
+    store.records.write_failure(Failure.of(cell, error, said=last_words))
 
 
 def _set_aside(store: Store) -> None:

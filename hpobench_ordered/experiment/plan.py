@@ -76,11 +76,7 @@ class Cell:
         return key_of(self.describe())
 
     def rng(self, position: int) -> np.random.Generator:
-        """Generator for the method at a position: the same for all methods.
-
-        It depends on the benchmark's name and version, seed and position: methods are compared with
-        common random numbers.
-        """
+        """Generator for the method at a position; common random numbers: the same for all."""
         return self._rng(position)
 
     def protocol_rng(self, position: int) -> np.random.Generator:
@@ -101,17 +97,9 @@ def plan(
     protocol: Protocol,
     surrogates: Mapping[str, str] | None = None,
 ) -> list[Cell]:
-    """List the runs of an experiment, in a fixed order.
+    """List the runs of an experiment, in a fixed order: each benchmark, seed and method.
 
-    Args:
-        benchmarks: Names or paths of benchmarks, or loaded benchmarks.
-        methods: Names of methods, or other methods, see `adapters.as_method_spec`.
-        seeds: Seeds, 0 or larger.
-        protocol: The protocol.
-        surrogates: Surrogate by name of benchmark, where it is not the default one.
-
-    Returns:
-        One cell for each benchmark, method and seed.
+    The arguments are those of `hpobench_ordered.run`.
 
     Raises:
         UnknownNameError: An unknown benchmark, method or surrogate.
@@ -146,15 +134,7 @@ def plan(
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of several parts of a plan, for machines that share the work.
-
-    Attributes:
-        index: Which part, from 0.
-        count: How many parts there are.
-
-    Raises:
-        ExperimentError: There is no such part.
-    """
+    """One of `count` parts of a plan, counted from 0, for machines that share the work."""
 
     index: int
     count: int
@@ -169,32 +149,28 @@ class Shard:
         return f"{self.index}/{self.count}"
 
     def of(self, cells: Sequence[Cell]) -> list[Cell]:
-        """The cells of this part, in their order; every cell is in one part, whatever the order.
-
-        Parts are of one size, and mix benchmarks and methods, which take differently long.
-        """
+        """The cells of this part: parts are of one size, and mix benchmarks and methods."""
         chosen = set(sorted(cell.key for cell in cells)[self.index :: self.count])
         return [cell for cell in cells if cell.key in chosen]
 
 
-def grid(cells: Sequence[Cell]) -> list[list[list[Any]]]:
-    """What the cells of one `plan` are, in short: the distinct values of each of `AXES`, as JSON.
-
-    Every combination is one run.
-    """
+def grid(cells: Sequence[Cell]) -> dict[str, Any]:
+    """The distinct values of each of `AXES`, as JSON: every combination is one run."""
     described = [cell.describe() for cell in cells]
-    return [
-        [[*values] for values in dict.fromkeys(tuple(c[n] for n in axis) for c in described)]
+    return {
+        " ".join(axis): list(
+            dict.fromkeys(tuple(cell[name] for name in axis) for cell in described)
+        )
         for axis in AXES
-    ]
+    }
 
 
-def grid_cells(axes: Sequence[Sequence[Sequence[Any]]]) -> dict[str, dict[str, Any]]:
+def grid_cells(axes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What identifies each run of a `grid`, by key."""
     names = list(itertools.chain(*AXES))
     combined = (
         dict(zip(names, itertools.chain(*values), strict=True))
-        for values in itertools.product(*axes)
+        for values in itertools.product(*(axes[" ".join(axis)] for axis in AXES))
     )
     return {key_of(cell): cell for cell in combined}
 
@@ -206,11 +182,7 @@ def key_of(described: Mapping[str, Any]) -> str:
 
 
 def _several(values: "Iterable[T]", what: str) -> "list[T]":
-    """The values of an argument, at least one.
-
-    Raises:
-        ExperimentError: There is none, or what is given is one value and no list of them.
-    """
+    """The values of an argument, at least one."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         example = f"range({values})" if isinstance(values, int) else f"[{values!r}]"
         raise ExperimentError(f"{what}s are given as a list, such as {example}")

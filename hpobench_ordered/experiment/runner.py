@@ -3,7 +3,6 @@
 What a method gets is its own copy, so that nothing it does to that reaches another run.
 """
 
-import operator
 import pickle
 import reprlib
 import time
@@ -43,11 +42,7 @@ MAX_FALLBACKS = 2**31 - 1
 
 
 def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table, Timing]":
-    """Run one cell.
-
-    Args:
-        cell: The run.
-        time_limit: Seconds that a call into the method may take; None: no limit.
+    """Run one cell; a call into the method may take `time_limit` seconds.
 
     Returns:
         One row a recorded trial, with what identifies the run in the metadata: the same in any
@@ -103,9 +98,6 @@ def follow(
 
     Yields:
         What was done at each position, recorded or not.
-
-    Raises:
-        MethodError: As `optimise`.
     """
     done: list[Evaluations] = []
     for position in range(protocol.length(benchmark)):
@@ -200,21 +192,14 @@ def _setting(assignment: Assignment) -> dict[str, Any]:
 
 
 def _fallbacks(method: Method) -> int:
-    """The suggestions that a method says it made at random so far.
-
-    Raises:
-        MethodError: It says something else.
-    """
-    try:
-        count = operator.index(method.fallbacks)
-    except AttributeError:
+    """The suggestions that a method says it made at random so far."""
+    if not hasattr(method, "fallbacks"):
         raise MethodError(
             "it has no attribute `fallbacks`: its __init__ must call super().__init__(...)"
-        ) from None
-    except TypeError:
-        raise MethodError(f"`fallbacks` is a count, got {method.fallbacks!r}") from None
-    if not 0 <= count <= MAX_FALLBACKS:
-        raise MethodError(f"`fallbacks` is a count, got {count}")
+        )
+    count = method.fallbacks
+    if not isinstance(count, int | np.integer) or not 0 <= count <= MAX_FALLBACKS:
+        raise MethodError(f"`fallbacks` is a count, got {count!r}")
     return count
 
 
@@ -274,11 +259,5 @@ class _Calls:
 
 @lru_cache(maxsize=1)
 def _loaded(source: str, identity: str, surrogate: str) -> Benchmark:
-    """The benchmark of the last run, which is mostly the next one's too.
-
-    Args:
-        source: What it is loaded by.
-        identity: What it is, so that nothing else takes its place.
-        surrogate: Name of the surrogate.
-    """
+    """The benchmark of the last run, mostly the next one's too; `identity` says what it is."""
     return load(source, surrogate=surrogate)

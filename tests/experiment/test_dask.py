@@ -14,10 +14,10 @@ import pytest
 from distributed import Client, LocalCluster
 
 import hpobench_ordered as hbo
+from hpobench_ordered._machine import package_versions
 from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, StoreError
 from hpobench_ordered.experiment._run_file import package_version
 from hpobench_ordered.experiment.failures import Reason
-from hpobench_ordered.experiment.session import package_versions
 
 pytestmark = pytest.mark.slow
 

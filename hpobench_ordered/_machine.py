@@ -1,4 +1,4 @@
-"""What a start of the runner says of itself: when, where and with what versions."""
+"""What a computation ran on: versions, processor, memory."""
 
 import os
 import platform
@@ -6,29 +6,15 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from hpobench_ordered.experiment.records import now
-
-if TYPE_CHECKING:
-    from hpobench_ordered.experiment.parallel import Settings
-    from hpobench_ordered.experiment.plan import Shard
+from typing import Any
 
 PACKAGES = ("hpobench-ordered", "numpy", "scipy", "numba", "scikit-learn", "onnxruntime", "optuna")
 """Those that results may depend on."""
 
 
-def describe_session(
-    settings: "Settings", *, experiment: str, shard: "Shard | None"
-) -> dict[str, Any]:
-    """Describe a start of the runner on a part of a planned experiment, as JSON."""
+def describe_machine() -> dict[str, Any]:
+    """Describe this machine and its Python, as JSON."""
     return {
-        "started": now(),
-        "experiment": experiment,
-        "shard": None if shard is None else str(shard),
-        "workers": settings.workers,
-        "backend": "processes" if settings.dask is None else "dask",
-        "time_limit": settings.time_limit,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "processor": _processor(),
