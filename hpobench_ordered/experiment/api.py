@@ -100,15 +100,11 @@ def run(
 
     Args:
         benchmarks: Names or paths of benchmarks, or loaded benchmarks.
-        methods: Names of methods; or your own: subclasses of `Method`, classes with
-            `ask` and `tell`, functions that make such an object, Optuna's samplers, a `MethodSpec`,
-            or where one of these is imported from, such as "package.module:Class".
+        methods: Names of methods; or your own, see `adapters.as_method_spec`.
         seeds: Seeds.
-        protocol: What a method gets to see: `Ordered()` (the default), `LeaveOneOut()` or
-            `Adjustment()`.
+        protocol: `Ordered()` (the default), `LeaveOneOut()` or `Adjustment()`.
         surrogates: Surrogate by name of benchmark, where it is not the default one.
-        folder: Where results go; running again with the same folder continues. Default: a
-            temporary folder.
+        folder: Where results go, and are continued; default: a temporary folder.
         workers: Number of processes.
         time_limit: Seconds that one call into a method may take; None: no limit. With one worker, a
             call into compiled code that never returns cannot be ended.
@@ -119,9 +115,6 @@ def run(
         retry_failed: Whether to run again what is recorded as failed.
         progress: Whether to show a bar, on a terminal or in a notebook, after two seconds; or a
             function to call with the number of runs that are over and of all runs.
-
-    Returns:
-        The runs.
 
     Raises:
         UnknownNameError: An unknown benchmark, method or surrogate.
@@ -183,10 +176,6 @@ def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
     Raises:
         StoreError: One is no store, of another format or damaged; two of them hold different
             results of one run; or the folder cannot be written.
-
-    Examples:
-        >>> import hpobench_ordered as hbo
-        >>> hbo.merge_stores("all", ["first", "second"])  # doctest: +SKIP
     """
     store = Store(Path(folder))
     sources = [Store(Path(other)) for other in others]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered._child import ChildDiedError, Children
+from hpobench_ordered._threads import one_thread
 from hpobench_ordered.errors import (
     DamagedFilesWarning,
     ExperimentError,
@@ -19,7 +20,7 @@ from hpobench_ordered.errors import (
 from hpobench_ordered.experiment._dask import connected
 from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.plan import Cell
-from hpobench_ordered.experiment.runner import one_thread, run_cell
+from hpobench_ordered.experiment.runner import run_cell
 from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.experiment.watchdog import ENDED, can_interrupt
 

@@ -40,14 +40,8 @@ PROTOCOL_STREAM = 1
 class Cell:
     """One run: one method on one benchmark with one seed under one protocol.
 
-    Attributes:
-        source: What the benchmark is loaded by, or a benchmark in memory.
-        benchmark: What the benchmark is, wherever it is (`BenchmarkSpec.identity`).
-        surrogate: Name of the surrogate.
-        method: The method.
-        method_version: See `adapters.identity.method_version`.
-        seed: Seed of the run.
-        protocol: The protocol.
+    `source` loads the benchmark, or is one in memory; `benchmark` (`BenchmarkSpec.identity`) and
+    `method_version` (`adapters.identity`) say what exactly is run.
     """
 
     source: str | Benchmark = field(hash=False, compare=False, repr=False)

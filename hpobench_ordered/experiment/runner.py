@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import lru_cache
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -37,8 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MAX_FALLBACKS = 2**31 - 1
-"""Counts are stored as 32-bit integers."""
+MAX_FALLBACKS = 2**31 - 1  # counts are stored as 32-bit integers
 
 
 def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table, Timing]":
@@ -158,20 +156,6 @@ def optimise(
     )
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep linear algebra on one thread.
-
-    The matrices are small: with two threads a suggestion takes several times longer, and the last
-    bits of its numbers may differ.
-    """
-    import scipy.linalg  # noqa: F401  only what is loaded by now can be limited
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1):
-        yield
-
-
 def _setting(assignment: Assignment) -> dict[str, Any]:
     """What a method is made with: copies of its own, down to the last array and dictionary."""
 
@@ -214,47 +198,37 @@ def _said(error: BaseException) -> str:
 
 
 class _Calls:
-    """Context of every call into a method: takes its time, and lets what it raises name it."""
+    """Calls into a method: takes their time, and lets what they raise name it."""
 
     def __init__(self, spec: MethodSpec, task: Task, time_limit: float | None) -> None:
         self.seconds = 0.0
         self.suggested: object = None
         self._spec, self._task, self._watchdog = spec, task, Watchdog(time_limit)
-        self._when, self._start = "", 0.0
+        self.close = self._watchdog.close
 
-    def during(self, when: str) -> Self:
-        """The same context, for this call."""
-        self._when = when
-        return self
-
-    def close(self) -> None:
-        """There are no more calls."""
-        self._watchdog.close()
-
-    def __enter__(self) -> None:
-        self._start = time.perf_counter()
-        self._watchdog.begin()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._watchdog.end()
-        self.seconds += time.perf_counter() - self._start
-        if error is None or isinstance(error, KeyboardInterrupt):
-            return
-        who = f"{self._spec.name} on task {self._task.name!r}, {self._when}"
-        where = {"task": self._task.name, "when": self._when}
-        if isinstance(error, Overdue):
+    @contextmanager
+    def during(self, when: str) -> Iterator[None]:
+        """Context of one call."""
+        who = f"{self._spec.name} on task {self._task.name!r}, {when}"
+        where = {"task": self._task.name, "when": when}
+        start = time.perf_counter()
+        try:
+            self._watchdog.begin()
+            try:
+                yield
+            finally:
+                self._watchdog.end()
+                self.seconds += time.perf_counter() - start
+        except KeyboardInterrupt:
+            raise
+        except Overdue as error:
             message = f"{who}: took longer than {self._watchdog.limit:g} s"
             raise SuggestionTimeoutError(message, **where) from error
-        if isinstance(error, InvalidConfigError):
-            raise InvalidSuggestionError(
-                f"{who}: {error}; it suggested {reprlib.repr(self.suggested)}", **where
-            ) from error
-        raise MethodError(f"{who}: {_said(error)}", **where) from error
+        except InvalidConfigError as error:
+            said = f"{error}; it suggested {reprlib.repr(self.suggested)}"
+            raise InvalidSuggestionError(f"{who}: {said}", **where) from error
+        except BaseException as error:
+            raise MethodError(f"{who}: {_said(error)}", **where) from error
 
 
 @lru_cache(maxsize=1)

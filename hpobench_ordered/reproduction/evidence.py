@@ -103,7 +103,7 @@ class Evidence:
         self._evaluated = dict(evaluated)
         self._cells: dict[tuple[str, str], list[Cell]] = {}
         for cell in cells:
-            name = cell.source.partition("@")[0]
+            name = cell.benchmark.partition("@")[0]
             self._cells.setdefault((name, cell.method.name), []).append(cell)
         self._losses: dict[tuple[str, str], FloatArray] = {}
         self._fallbacks: dict[tuple[str, str], int] = {}

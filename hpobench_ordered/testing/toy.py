@@ -15,6 +15,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmark import (
     Benchmark,
@@ -26,7 +27,7 @@ from hpobench_ordered.benchmark import (
 )
 from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment.outcome import Outcome
-from hpobench_ordered.experiment.runner import one_thread, optimise
+from hpobench_ordered.experiment.runner import optimise
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.protocols import Assignment
