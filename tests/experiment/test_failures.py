@@ -44,7 +44,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
         (bad.Nonsense, Reason.INVALID, "a configuration is a dict, got 'a configuration'"),
         (bad.OutOfBounds, Reason.INVALID, "price_0 must be an integer in"),
         (bad.Sleeps, Reason.TIMED_OUT, "took longer than 0.3 s"),
-        (bad.Loops, Reason.TIMED_OUT, "took longer than 0.3 s"),
     ],
 )
 def test_a_bad_method_fails_alone(
@@ -97,14 +96,16 @@ def test_runs_whose_processes_are_killed_from_outside_do_not_fail(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_call_that_holds_the_interpreter_is_ended(monkeypatch, tmp_path, undisturbed) -> None:  # type: ignore[no-untyped-def]
-    small = SMALL | {"seeds": [0]}
-    with pytest.warns(FailedRunsWarning, match=r"1 of 1 runs failed"):
-        result = hbo.run(
-            methods=[bad.HoldsTheLock], folder=tmp_path, workers=2, time_limit=0.2, **small
-        )
+@pytest.mark.parametrize("method", [bad.HoldsTheLock, bad.Loops])
+def test_a_call_that_no_exception_ends_is_ended_with_its_process(
+    tmp_path: Path, method: type
+) -> None:
+    small: dict[str, Any] = SMALL | {"seeds": [0], "workers": 2, "time_limit": 0.2}
+    with pytest.warns(FailedRunsWarning, match="1 of 1 runs failed"):
+        result = hbo.run(methods=[method], folder=tmp_path, **small)
     (failure,) = result.failures()
     assert failure.reason is Reason.TIMED_OUT
+    assert "bad_methods.py" in failure.traceback
 
 
 @pytest.mark.parametrize("method", [bad.LeaksState, bad.GlobalRandom])
