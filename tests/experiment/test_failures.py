@@ -122,7 +122,12 @@ def test_what_is_bad_for_itself_does_not_change_others(
 @pytest.mark.parametrize(
     ("name", "method", "protocol"),
     [
-        ("xgboost-mnist", "transfer-bo", hbo.LeaveOneOut(trials=3, history=20, tasks=3)),
+        pytest.param(
+            "xgboost-mnist",
+            "transfer-bo",
+            hbo.LeaveOneOut(trials=3, history=20, tasks=3),
+            marks=pytest.mark.slow,
+        ),
         ("xgboost-mnist", "simple-ordered", hbo.Ordered(trials=3, tasks=3)),
         ("svm-a", "simple-previous", hbo.Adjustment(first_trials=3, trials=3, tasks=2)),
     ],
