@@ -46,7 +46,6 @@ class DaskCluster:
 
         Raises:
             ExperimentError: The scheduler is gone, or a worker cannot run this.
-            StoreError: A worker does not see the store.
         """
         from distributed import KilledWorker, as_completed
 

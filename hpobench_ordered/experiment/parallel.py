@@ -64,12 +64,8 @@ def run_cells(
     and calling this again continues. A run whose method raises, takes too long or suggests
     nonsense, or whose process dies, is recorded as failed; the others go on.
 
-    Args:
-        cells: The runs.
-        store: Where results go.
-        settings: How to run them.
-        session: What to record of this start, with the versions of Dask's workers.
-        progress: Called with the number of runs that are over and of all runs.
+    `session` is recorded, with the versions of Dask's workers; `progress` is called with the
+    number of runs that are over and of all runs.
 
     Raises:
         StoreError: The store cannot be written.

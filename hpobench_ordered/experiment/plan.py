@@ -98,8 +98,7 @@ def plan(
     Raises:
         UnknownNameError: An unknown benchmark, method or surrogate.
         NotFetchedError: A surrogate's files must be fetched first.
-        ExperimentError: Nothing to run, a negative seed, two methods of the same name, or a method
-            that cannot run on a benchmark under the protocol.
+        ExperimentError: The experiment cannot be run as asked.
     """
     by_id = {benchmark_spec(name).id: chosen for name, chosen in (surrogates or {}).items()}
     sources = [_source(benchmark, by_id) for benchmark in _several(benchmarks, "benchmark")]

@@ -117,12 +117,10 @@ def optimise(
     asked for, and the next one after every further one; results come in the order of asking.
 
     Raises:
-        MethodError: The method raised anything but KeyboardInterrupt, took too long, or suggested
-            something that is no configuration.
+        MethodError: The method raised, took too long, or suggested no configuration.
     """
     spec, task, budget = assignment.method, assignment.task, assignment.budget
-    ahead = assignment.workers_simulated - 1
-    configs: list[Config] = []
+    ahead, configs = assignment.workers_simulated - 1, list[Config]()
     values = np.empty((budget, task.space.dimension))
     measured = np.empty(budget)
     fallbacks = np.empty(budget, dtype=np.int64)
@@ -139,8 +137,7 @@ def optimise(
                     fallbacks[turn] = _fallbacks(method)
                     config = dict(configs[turn])
                 measured[turn] = task.evaluate(config)
-            finished = turn - ahead
-            if finished >= 0:
+            if (finished := turn - ahead) >= 0:
                 with calls.during(f"trial {finished + 1}"):
                     method.tell(configs[finished], task.objective.loss(measured[finished]))
     return Outcome(

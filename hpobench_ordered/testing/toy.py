@@ -147,9 +147,6 @@ def _definition(space: SearchSpace, tasks: int, direction: Direction) -> Definit
     )
 
 
-# -- search spaces ---------------------------------------------------------------------------------
-
-
 def numeric_space() -> SearchSpace:
     """Two floats, one of them on a log scale."""
     return SearchSpace([Parameter.number("x", -5, 5), Parameter.number("y", 1e-4, 1, log=True)])
@@ -204,9 +201,6 @@ def two_values_space() -> SearchSpace:
 def four_choices_space() -> SearchSpace:
     """Four configurations, of two categoricals."""
     return SearchSpace([Parameter.choice(name, ("off", "on")) for name in ("first", "second")])
-
-
-# -- runs ------------------------------------------------------------------------------------------
 
 
 def random_history(
