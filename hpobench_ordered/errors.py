@@ -125,6 +125,10 @@ class SuggestionTimeoutError(MethodError):
     """A method took longer than it may."""
 
 
+class ProcessDiedError(MethodError):
+    """The process that a method ran in ended."""
+
+
 class DamagedFilesWarning(UserWarning):
     """Files of a result store were damaged, and were moved out of the way."""
 

@@ -133,16 +133,9 @@ class FromFactory(FromElsewhere):
             return OptunaMethod(
                 sampler=made, space=space, rng=rng, history=history, context=context, budget=budget
             )
-        ask, tell = _ask_and_tell(made)
-        return AskTell(
-            ask=ask,
-            tell=tell,
-            space=space,
-            rng=rng,
-            history=history,
-            context=context,
-            budget=budget,
-        )
+        method = AskTell(space=space, rng=rng, history=history, context=context, budget=budget)
+        method.partners = _ask_and_tell(made)
+        return method
 
 
 class AskTell(Method):
@@ -151,29 +144,19 @@ class AskTell(Method):
     What it suggests may be any mapping, such as ConfigSpace's `Configuration`; it is told the very
     object that it suggested.
 
-    Args:
-        ask: Suggests a configuration.
-        tell: Takes a configuration and its loss.
+    Attributes:
+        partners: Its functions ask() and tell(config, loss).
     """
 
-    def __init__(
-        self,
-        *,
-        ask: Callable[[], object],
-        tell: Callable[[Any, float], object],
-        space: SearchSpace,
-        rng: np.random.Generator,
-        history: "Sequence[Evaluations]",
-        context: Mapping[str, float],
-        budget: int,
-    ) -> None:
-        super().__init__(space=space, rng=rng, history=history, context=context, budget=budget)
-        self._ask, self._tell = ask, tell
+    partners: tuple[Callable[[], object], Callable[[Any, float], object]]
+
+    def prepare(self) -> None:
+        """Nothing has been asked for yet."""
         self._pending: Pending[object] = Pending()
 
     def ask(self) -> Config:
         """Ask for a configuration; what is no mapping is left for the runner to refuse."""
-        asked = self._ask()
+        asked = self.partners[0]()
         if isinstance(asked, dict) or not isinstance(asked, Mapping):
             return cast("Config", asked)
         config = dict(asked)
@@ -183,7 +166,7 @@ class AskTell(Method):
     def tell(self, config: Config, loss: float) -> None:
         """Tell the loss of a configuration."""
         asked = self._pending.take(config)
-        self._tell(config if asked is None else asked, loss)
+        self.partners[1](config if asked is None else asked, loss)
 
 
 def name_of(given: object) -> str:

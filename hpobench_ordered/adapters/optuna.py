@@ -50,9 +50,6 @@ BUDGET = 100
 """Trials that a method in a study expects, where nothing is said."""
 
 
-# -- samplers as methods ---------------------------------------------------------------------------
-
-
 def optuna_method(
     sampler: type[BaseSampler] | Callable[[int], BaseSampler],
     *,
@@ -217,9 +214,6 @@ def quiet() -> Iterator[None]:
         yield
     finally:
         optuna.logging.set_verbosity(before)
-
-
-# -- methods as samplers ---------------------------------------------------------------------------
 
 
 class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow Optuna

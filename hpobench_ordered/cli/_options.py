@@ -4,8 +4,10 @@ import os
 
 import click
 
-from hpobench_ordered.cli._checking import CHECK_LIMIT
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
+
+CHECK_LIMIT = 30.0
+"""Seconds that one call into a method may take while it is checked."""
 
 time_limit_option = click.option(
     "--time-limit",

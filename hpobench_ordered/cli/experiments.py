@@ -9,7 +9,6 @@ import click
 
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
-from hpobench_ordered.cli._checking import check_own
 from hpobench_ordered.cli._completion import complete_benchmark, complete_method, complete_suite
 from hpobench_ordered.cli._options import time_limit_option, workers_option
 from hpobench_ordered.cli._protocol import PROTOCOLS, default_trials, make_protocol
@@ -170,9 +169,12 @@ def run(
     """
     from hpobench_ordered.experiment import api
 
-    given = [as_method_spec(method) for method in dict.fromkeys(_with_reference(methods))]
+    names = list(dict.fromkeys(_with_reference(methods)))
+    given = [as_method_spec(name) for name in names]
     if check:
-        check_own(given, time_limit=time_limit)
+        from hpobench_ordered.cli._checking import check_own
+
+        check_own(names, time_limit=time_limit)
     listed = () if benchmarks and suite_name is None else suite(suite_name or "othpo")
     chosen = tuple(dict.fromkeys([*listed, *benchmarks]))
     settings = {

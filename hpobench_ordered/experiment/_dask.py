@@ -1,214 +1,165 @@
-"""Runs cells on the workers of a Dask cluster."""
+"""Runs cells on the workers of a Dask cluster, each in a process of its own there."""
 
 import logging
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from asyncio import CancelledError
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpobench_ordered._child import CHILDREN, pickled
+from hpobench_ordered._machine import package_versions
 from hpobench_ordered.errors import (
     ExperimentError,
     HPOBenchOrderedError,
     MissingExtraError,
     StoreError,
 )
-from hpobench_ordered.experiment._run_file import package_version
-from hpobench_ordered.experiment.session import package_versions
-from hpobench_ordered.experiment.store import Store
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
+    from hpobench_ordered.experiment.parallel import Job
     from hpobench_ordered.experiment.plan import Cell
 
 CONNECT_SECONDS = 10
 """Time to reach a cluster."""
 AHEAD = 2
 """Cells that are sent for each thread of the workers, of which one is at work."""
+NOISY = ("distributed", "tornado", "asyncio")
+"""Loggers that print a traceback for every task that a lost connection ends."""
 
 Versions = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class DaskCluster:
-    """Workers that are ready to run cells.
-
-    Attributes:
-        client: The connection to the scheduler.
-        machines: What versions of packages the workers have, by their addresses.
-    """
+    """A connection to a scheduler, and the versions of packages that its workers have."""
 
     client: "Client"
     machines: Mapping[str, Versions]
 
-    def run(self, job: Callable[["Cell"], None], cells: Sequence["Cell"]) -> Iterator[None]:
-        """Make runs; yields each time one is over.
-
-        Args:
-            job: Makes one run.
-            cells: The runs.
+    def run(self, job: "Job", cells: Sequence["Cell"]) -> Iterator[tuple["Cell", str | None]]:
+        """Make runs; yields each that is over, and if its process died, what it said.
 
         Raises:
-            KilledWorker: A run ended the processes of several workers.
             ExperimentError: The scheduler is gone, or a worker cannot run this.
         """
         from distributed import KilledWorker, as_completed
 
-        waiting = iter(cells)
-        known = {tuple(sorted(versions.items())) for versions in self.machines.values()}
-        threads = sum(self.client.ncores().values())
+        waiting, versions = iter(cells), package_versions()
+        sent: dict[Future, Cell] = {}
 
-        def send() -> "list[Future]":
-            chosen = islice(waiting, max(1, AHEAD * threads) if not sent else 1)
-            payloads = (_pickled(job, cell) for cell in chosen)
-            return [self.client.submit(_call, p, known, pure=False) for p in payloads]
+        def send(count: int) -> "list[Future]":
+            new = {
+                self.client.submit(make, pickled(job, cell), versions, pure=False): cell
+                for cell in islice(waiting, count)
+            }
+            sent.update(new)
+            return list(new)
 
-        sent: list[Future] = []
-        sent += send()
-        finished = as_completed(sent, loop=self.client.loop)
         try:
+            threads = sum(self.client.ncores().values())
+            finished = as_completed(send(max(1, AHEAD * threads)), loop=self.client.loop)
             for future in finished:
-                future.result()
-                sent.remove(future)
-                yield
-                more = send()
-                sent += more
-                finished.update(more)
-        except (KilledWorker, HPOBenchOrderedError):
+                try:
+                    said = future.result()
+                except KilledWorker:  # of several workers, with their machines
+                    said = ""
+                yield sent.pop(future), said
+                finished.update(send(1))
+        except HPOBenchOrderedError:
             raise
-        except Exception as error:
-            raise self._explained(error) from error
+        except (Exception, CancelledError) as error:
+            if self.client.status != "running" or isinstance(error, OSError | CancelledError):
+                raise ExperimentError(
+                    "the connection to the Dask scheduler was lost; finished runs are stored: "
+                    "start the scheduler and run the same again to continue"
+                ) from None
+            said = f"{type(error).__name__}: {error}"
+            raise ExperimentError(f"a Dask worker cannot run this: {said}") from None
         finally:
-            if self.client.status == "running":
-                with suppress(Exception):
-                    self.client.cancel(sent)
-
-    def _explained(self, error: Exception) -> ExperimentError:
-        """What to tell of an error that is no run's."""
-        from asyncio import CancelledError
-
-        from distributed.client import FutureCancelledError
-
-        if self.client.status != "running" or isinstance(
-            error, OSError | CancelledError | FutureCancelledError
-        ):
-            return ExperimentError(
-                "the connection to the Dask scheduler was lost; finished runs are stored: start "
-                "the scheduler and run the same again to continue"
-            )
-        return ExperimentError(
-            f"a Dask worker cannot run this ({type(error).__name__}: {error}): all workers need "
-            f"version {package_version()} of this package"
-        )
+            with suppress(Exception):
+                if self.client.status == "running":
+                    self.client.cancel(list(sent))
 
 
 @contextmanager
-def connected(dask: "Client | str", store: Store) -> "Iterator[DaskCluster]":
-    """Connect to a cluster and check that its workers can run cells.
-
-    Args:
-        dask: A client, or the address of a scheduler.
-        store: The store, which every worker must see.
+def connected(dask: "Client | str") -> Iterator[DaskCluster]:
+    """Connect to a cluster; a client stays open.
 
     Raises:
         MissingExtraError: Dask is not installed.
-        ExperimentError: The cluster cannot be reached, or lacks this package.
-        StoreError: A worker does not see the store.
+        ExperimentError: There is no cluster, it has no workers, or they lack this package.
     """
     try:
         from distributed import Client
-    except ImportError:
-        raise MissingExtraError(
-            "distributed", extra="dask", purpose="running on a Dask cluster"
-        ) from None
-    with _without_tracebacks():
-        if isinstance(dask, Client):
-            yield DaskCluster(dask, _checked(dask, store))
-            return
+    except ModuleNotFoundError:
+        raise MissingExtraError("distributed", extra="dask", purpose="a Dask cluster") from None
+    with _without_tracebacks(), ExitStack() as stack:
+        if not isinstance(dask, Client):
+            try:
+                dask = Client(dask, timeout=CONNECT_SECONDS, set_as_default=False)
+            except (OSError, ValueError) as error:
+                raise ExperimentError(
+                    f"no Dask scheduler at {dask!r}: {error or type(error).__name__}; expected an "
+                    "address such as tcp://host:8786"
+                ) from None
+            stack.callback(_close, dask)
         try:
-            client = Client(dask, timeout=CONNECT_SECONDS, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise ExperimentError(
-                f"no Dask scheduler at {dask!r}: {error or type(error).__name__}; expected an "
-                "address such as tcp://host:8786"
-            ) from None
-        try:
-            yield DaskCluster(client, _checked(client, store))
-        finally:
-            with suppress(Exception):
-                client.close(timeout=CONNECT_SECONDS)
+            dask.wait_for_workers(1, timeout=CONNECT_SECONDS)
+            machines = dict(dask.run(package_versions))
+        except TimeoutError:
+            raise ExperimentError("the Dask cluster has no workers") from None
+        except ModuleNotFoundError as error:
+            raise ExperimentError(f"the Dask workers lack a package: {error}") from None
+        yield DaskCluster(dask, machines)
+
+
+def _close(client: "Client") -> None:
+    with suppress(Exception):  # the scheduler may be gone
+        client.close(timeout=CONNECT_SECONDS)
 
 
 @contextmanager
 def _without_tracebacks() -> Iterator[None]:
-    """Keep Dask from printing a traceback for every task that a lost connection ends."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
+    loggers = [
+        logging.getLogger(name)
+        for name in (*NOISY, *logging.root.manager.loggerDict)
+        if name.partition(".")[0] in NOISY
+    ]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
-def _checked(client: "Client", store: Store) -> dict[str, Versions]:
-    """Versions of each worker's packages.
-
-    Raises:
-        ExperimentError: There are no workers, or one lacks this package or this version of it.
-        StoreError: One does not see the store.
-    """
-    try:
-        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
-        looked = client.run(_look, str(store.folder))
-    except TimeoutError:
-        raise ExperimentError("the Dask cluster has no workers") from None
-    except ModuleNotFoundError as error:
-        raise ExperimentError(f"the Dask workers lack a package: {error}") from None
-    for worker, (versions, sees_store) in looked.items():
-        there = versions.get("hpobench-ordered")
-        if there != package_version():
-            raise ExperimentError(
-                f"the Dask worker {worker} has version {there} of this package, here it is "
-                f"{package_version()}"
-            )
-        if not sees_store:
-            raise StoreError(
-                f"the Dask worker {worker} does not see {store.folder}: the folder of the results "
-                "must be on a file system that all of them share"
-            )
-    return {worker: versions for worker, (versions, _) in looked.items()}
-
-
-def _look(folder: str) -> tuple[dict[str, str], bool]:
-    """What a worker has: the versions of its packages, and the store."""
-    return package_versions(), Store(Path(folder)).is_prepared
-
-
-def _pickled(job: Callable[["Cell"], None], cell: "Cell") -> bytes:
-    """A job for another process, with the code of what is defined in scripts."""
-    from hpobench_ordered.adapters.importing import cloudpickle
-
-    return bytes(cloudpickle().dumps((job, cell)))
-
-
-def _call(payload: bytes, known: set[tuple[tuple[str, str], ...]]) -> None:
-    """Do a job in a worker, if its packages are those of the workers at the start.
+def make(payload: bytes, versions: Versions) -> str | None:
+    """Make a run on a worker, of the versions that the experiment has; see `Job.made_apart`.
 
     Raises:
-        ExperimentError: This worker joined later, with other versions.
+        ExperimentError: This worker has other versions.
+        StoreError: It does not see the store.
     """
     here = package_versions()
-    if tuple(sorted(here.items())) not in known:
-        other = dict(next(iter(known)))
-        different = sorted(name for name in {*here, *other} if here.get(name) != other.get(name))
-        said = ", ".join(f"{n} {here.get(n)} instead of {other.get(n)}" for n in different)
+    different = [name for name in here if versions.get(name, here[name]) != here[name]]
+    if different:
+        said = ", ".join(f"{name} {here[name]} instead of {versions[name]}" for name in different)
         raise ExperimentError(
-            f"a Dask worker joined that has {said}: results of several versions are not mixed; "
-            "stop that worker and run the same again to continue"
+            f"a Dask worker has {said}: results of several versions are not mixed; stop that "
+            "worker and run the same again to continue"
         )
-    job, cell = pickle.loads(payload)
-    job(cell)
+    job, (cell,), _ = pickle.loads(payload)
+    if not job.store.is_prepared:
+        raise StoreError(
+            f"a Dask worker does not see {job.store.folder}: the folder of the results must be on "
+            "a file system that all of them share"
+        )
+    last_words: str | None = job.made_apart(cell, CHILDREN)
+    return last_words

@@ -1,5 +1,6 @@
 """Running experiments from Python."""
 
+import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -7,14 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpobench_ordered._machine import describe_machine
 from hpobench_ordered._progress import watched
+from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.errors import FailedRunsWarning, StoreError
 from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.overview import Overview, State, overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT, Settings, run_cells
 from hpobench_ordered.experiment.plan import Cell, Shard, grid, plan
+from hpobench_ordered.experiment.records import now
 from hpobench_ordered.experiment.scored import known_limits, scored
-from hpobench_ordered.experiment.session import describe_session
 from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.protocols import Ordered, Protocol
 
@@ -28,23 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Results:
-    """Runs of an experiment.
-
-    Attributes:
-        store: Where they are.
-        cells: The runs.
-
-    Examples:
-        >>> import hpobench_ordered as hbo
-        >>> result = hbo.run(
-        ...     benchmarks=["forrester"],
-        ...     methods=["random-search"],
-        ...     seeds=[0],
-        ...     protocol=hbo.Ordered(trials=3, tasks=2),
-        ... )
-        >>> len(result.frame())  # one row a trial
-        6
-    """
+    """The runs (`cells`) of an experiment, and the `store` that holds them."""
 
     store: Store
     cells: tuple[Cell, ...]
@@ -53,27 +40,17 @@ class Results:
         return f"Results({len(self.cells)} runs in {str(self.store.folder)!r})"
 
     def frame(self) -> "pd.DataFrame":
-        """One row a trial: key, benchmark, method, seed, task, trial, value, loss, ...
-
-        Raises:
-            StoreError: No run was finished.
-        """
+        """One row a trial: key, benchmark, method, seed, task, trial, value, loss, ..."""
         return self.store.read(cell.key for cell in self.cells)
 
     def leaderboard(
         self, trial: int | None = None, *, measured_only: bool = False
     ) -> "pd.DataFrame":
-        """How the methods compare: on all benchmarks together, each counting once, then on each.
-
-        See `hpobench_ordered.analysis.leaderboard` for the columns.
+        """How the methods compare: see `hpobench_ordered.analysis.leaderboard`.
 
         Args:
             trial: The trial, counted from 1; default: the last.
-            measured_only: Whether to leave out tasks whose values are interpolated, and surrogates
-                that stand in for others.
-
-        Raises:
-            ExperimentError: The trial is none of those made.
+            measured_only: Whether to leave out interpolated tasks and stand-in surrogates.
         """
         from hpobench_ordered.analysis.leaderboard import leaderboard
 
@@ -88,10 +65,7 @@ class Results:
         return Plots(self)
 
     def timings(self) -> "pd.DataFrame":
-        """One row a run: key, benchmark, method, seed, ..., suggestions and seconds.
-
-        `method_seconds` is the time spent inside the methods, `seconds` that of the whole run.
-        """
+        """One row a run: see `Records.timings`."""
         timings = self.store.records.timings()
         return timings[timings["key"].isin([cell.key for cell in self.cells])]
 
@@ -106,7 +80,7 @@ class Results:
 
 def run(
     *,
-    benchmarks: Iterable[str],
+    benchmarks: Iterable[str | os.PathLike[str] | Benchmark],
     methods: Iterable[object],
     seeds: Iterable[int] = range(5),
     protocol: Protocol | None = None,
@@ -125,16 +99,12 @@ def run(
     others go on: a warning says so, `Results.failures` has the tracebacks.
 
     Args:
-        benchmarks: Names of benchmarks.
-        methods: Names of methods; or methods of your own: subclasses of `Method`, classes with
-            `ask` and `tell`, functions that make such an object, Optuna's samplers, a `MethodSpec`,
-            or where one of these is imported from, such as "package.module:Class".
+        benchmarks: Names or paths of benchmarks, or loaded benchmarks.
+        methods: Names of methods; or your own, see `adapters.as_method_spec`.
         seeds: Seeds.
-        protocol: What a method gets to see: `Ordered()`, which it is without, `LeaveOneOut()` or
-            `Adjustment()`.
+        protocol: `Ordered()` (the default), `LeaveOneOut()` or `Adjustment()`.
         surrogates: Surrogate by name of benchmark, where it is not the default one.
-        folder: Where results are kept; running again with the same folder continues. A temporary
-            folder without.
+        folder: Where results go, and are continued; default: a temporary folder.
         workers: Number of processes.
         time_limit: Seconds that one call into a method may take; None: no limit. With one worker, a
             call into compiled code that never returns cannot be ended.
@@ -146,14 +116,11 @@ def run(
         progress: Whether to show a bar, on a terminal or in a notebook, after two seconds; or a
             function to call with the number of runs that are over and of all runs.
 
-    Returns:
-        The runs.
-
     Raises:
         UnknownNameError: An unknown benchmark, method or surrogate.
         NotFetchedError: A surrogate's files must be fetched first.
         ExperimentError: The experiment cannot be run as asked.
-        StoreError: The folder cannot be written, or belongs to another version.
+        StoreError: The folder cannot be written.
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -178,44 +145,37 @@ def run(
     cells = planned if part is None else part.of(planned)
     store = Store(Path(folder or tempfile.mkdtemp(prefix="hpobench_ordered-")))
     store.prepare()
-    # A cell of another part is asked for all the same: it is missing until the stores are merged.
-    experiment = store.records.write_experiment(grid(planned))
-    session = describe_session(settings, experiment=experiment, shard=part)
+    session = {
+        "started": now(),
+        # Cells of other parts are recorded, too: they are missing until the stores are merged.
+        "experiment": store.records.write_experiment(grid(planned)),
+        "shard": None if part is None else str(part),
+        "workers": workers,
+        "backend": "processes" if dask is None else "dask",
+        "time_limit": time_limit,
+        **describe_machine(),
+    }
     if retry_failed:
         store.records.forget_failures(cell.key for cell in cells)
     with watched(progress, what="runs") as report_progress:
         run_cells(cells, store, settings=settings, session=session, progress=report_progress)
     results = Results(store, tuple(cells))
-    _warn_of_failures(results)
+    if failures := results.failures():
+        warnings.warn(
+            f"{len(failures)} of {len(cells)} runs failed, such as: {failures[0].message}. "
+            "Results.failures() has the tracebacks",
+            FailedRunsWarning,
+            stacklevel=2,
+        )
     return results
 
 
 def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
-    """Join stores: what other machines or shards have run.
-
-    Args:
-        folder: The store that takes in the others; made if it is not there.
-        others: Folders of the others, which stay as they are.
+    """Join stores of other machines or shards, which stay as they are, in one folder.
 
     Raises:
         StoreError: One is no store, of another format or damaged; two of them hold different
             results of one run; or the folder cannot be written.
-
-    Examples:
-        >>> import tempfile
-        >>> import hpobench_ordered as hbo
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     for seed in (0, 1):  # on two machines, say
-        ...         first = hbo.run(
-        ...             benchmarks=["forrester"],
-        ...             methods=["random-search"],
-        ...             seeds=[seed],
-        ...             protocol=hbo.Ordered(trials=3, tasks=2),
-        ...             folder=f"{folder}/{seed}",
-        ...         )
-        ...     store = hbo.merge_stores(f"{folder}/all", [f"{folder}/0", f"{folder}/1"])
-        ...     len(store.read())
-        12
     """
     store = Store(Path(folder))
     sources = [Store(Path(other)) for other in others]
@@ -232,53 +192,29 @@ def report(results: Results | str | Path, folder: str | Path | None = None) -> "
 
     Args:
         results: What `run` returned, or the folder of a store.
-        folder: Where the report goes; the folder `report` in that of the results without.
+        folder: Where the report goes; default: the folder `report` in that of the results.
 
     Returns:
         Scores by benchmark, and the files written.
 
     Raises:
         StoreError: There are no runs, they cannot be read, or the folder cannot be written.
-
-    Examples:
-        >>> import tempfile
-        >>> import hpobench_ordered as hbo
-        >>> result = hbo.run(
-        ...     benchmarks=["newsvendor"],
-        ...     methods=["random-search", "bo"],
-        ...     seeds=range(2),
-        ...     protocol=hbo.Ordered(trials=5, tasks=3),
-        ... )
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     written = hbo.report(result, folder)
     """
     from hpobench_ordered.reporting import ReportInput, write_report
 
-    if isinstance(results, Results):
-        store, found = results.store, results.overview()
-    else:
-        store = Store(Path(results))
-        found = overview(store)
-    if not len(found.runs):
+    if not isinstance(results, Results):
+        results = Results(Store(Path(results)), ())
+    store = results.store
+    seen = results.overview() if results.cells else overview(store)
+    if not len(seen.runs):
         raise StoreError(f"there are no runs in {store.folder}")
-    done = found.keys(State.DONE)
+    done = seen.keys(State.DONE)
     timings = store.records.timings()
-    given = ReportInput(
+    page = ReportInput(
         trials=store.read(done) if done else store.no_trials(),
-        overview=found,
+        overview=seen,
         timings=timings[timings["key"].isin(done)],
         configurations=store.configurations,
-        limits=known_limits(found.runs),
+        limits=known_limits(seen.runs),
     )
-    return write_report(given, Path(folder or store.folder / "report"))
-
-
-def _warn_of_failures(results: Results) -> None:
-    failures = results.failures()
-    if failures:
-        warnings.warn(
-            f"{len(failures)} of {len(results.cells)} runs failed, such as: "
-            f"{failures[0].message}. Results.failures() has the tracebacks",
-            FailedRunsWarning,
-            stacklevel=3,
-        )
+    return write_report(page, Path(folder or store.folder / "report"))

@@ -2,28 +2,29 @@
 
 import re
 import traceback
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
 from hpobench_ordered.errors import (
     InvalidSuggestionError,
     MethodError,
+    ProcessDiedError,
     StoreError,
     SuggestionTimeoutError,
 )
-from hpobench_ordered.experiment.plan import IDENTITY
 
 if TYPE_CHECKING:
     from hpobench_ordered.experiment.plan import Cell
 
 MAX_MESSAGE, MAX_TRACEBACK = 10_000, 200_000
-"""Most characters that are kept: the beginning of a message, the end of a traceback."""
+"""Most characters that are stored: the beginning of a message, the end of a traceback."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-class Reason(Enum):
+class Reason(StrEnum):
     """Why a run failed."""
 
     RAISED = "raised"
@@ -32,8 +33,12 @@ class Reason(Enum):
     DIED = "process died"
 
 
-_REASONS = {InvalidSuggestionError: Reason.INVALID, SuggestionTimeoutError: Reason.TIMED_OUT}
-"""Of errors; any other is what the method raised."""
+_REASONS = {
+    MethodError: Reason.RAISED,
+    InvalidSuggestionError: Reason.INVALID,
+    SuggestionTimeoutError: Reason.TIMED_OUT,
+    ProcessDiedError: Reason.DIED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +46,7 @@ class Failure:
     """A run that failed, which it alone did.
 
     Attributes:
-        key: The cell's key.
-        benchmark: As in the results.
-        surrogate: As in the results.
-        method: As in the results.
-        method_version: As in the results.
-        seed: As in the results.
-        protocol: As in the results.
+        key: The cell's key; the next six are as in the results.
         reason: Why it failed.
         message: One line.
         task: Name of the task it failed on; empty where that is not known.
@@ -69,71 +68,37 @@ class Failure:
     traceback: str = ""
 
     @classmethod
-    def of(cls, cell: "Cell", error: MethodError, *, stack: str = "") -> Self:
-        """Describe what a method did in a run.
-
-        Args:
-            cell: The run.
-            error: What was raised.
-            stack: Where the method was, if nothing was raised inside it.
-        """
-        cause = error.__cause__
-        if cause is not None and not stack:
-            stack = "".join(traceback.format_exception(cause))
+    def of(cls, cell: "Cell", error: MethodError, *, said: str = "") -> Self:
+        """Describe what a method did in a run, and what its process said if it ended."""
+        if error.__cause__ is not None:
+            said = "".join(traceback.format_exception(error.__cause__))
         return cls(
             key=cell.key,
             **cell.describe(),
-            reason=_REASONS.get(type(error), Reason.RAISED),
-            message=str(error),
+            reason=_REASONS[type(error)],
+            message=_printable(str(error))[:MAX_MESSAGE],
             task=error.task,
             when=error.when,
-            traceback=stack,
-        )
-
-    @classmethod
-    def died(cls, cell: "Cell", stack: str) -> Self:
-        """Describe a run whose process ended without a word.
-
-        Args:
-            cell: The run.
-            stack: What the process could still say; empty if nothing.
-        """
-        return cls(
-            key=cell.key,
-            **cell.describe(),
-            reason=Reason.DIED,
-            message=f"{cell.method.name}: its process crashed, ran out of memory or was killed",
-            traceback=stack,
+            traceback=_printable(said)[-MAX_TRACEBACK:],
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON; what is very long is cut."""
-        return asdict(self) | {
-            "reason": self.reason.value,
-            "message": self.message[:MAX_MESSAGE],
-            "traceback": self.traceback[-MAX_TRACEBACK:],
-        }
+        """As JSON."""
+        return asdict(self)
 
     @classmethod
-    def from_json(cls, record: Any) -> Self:
-        """Read what `to_json` gave; what a terminal cannot show of its texts is replaced.
+    def from_json(cls, record: Mapping[str, Any]) -> Self:
+        """Read what `to_json` gave.
 
         Raises:
-            StoreError: It is something else, or of another run than its key says.
+            StoreError: It is something else.
         """
         try:
-            cell: dict[str, Any] = {name: record[name] for name in IDENTITY}
-            reason = Reason(record["reason"])
-            told: dict[str, Any] = {name: _shown(record.get(name, "")) for name in _TOLD}
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            return cls(**{**record, "reason": Reason(record["reason"])})
+        except (KeyError, TypeError, ValueError) as error:
             raise StoreError(f"not the record of a failed run: {error}") from None
-        return cls(key=record["key"], **cell, reason=reason, **told)
 
 
-_TOLD = ("message", "task", "when", "traceback")
-
-
-def _shown(text: object) -> str:
-    if not isinstance(text, str):
-        raise TypeError("what went wrong is no text")
-    return _CONTROL.sub("\ufffd", text)[-MAX_TRACEBACK:]
+def _printable(text: str) -> str:
+    """A text without what a terminal would take for commands."""
+    return _CONTROL.sub("\ufffd", text)

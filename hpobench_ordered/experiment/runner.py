@@ -3,15 +3,13 @@
 What a method gets is its own copy, so that nothing it does to that reaches another run.
 """
 
-import operator
 import pickle
 import reprlib
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import lru_cache
-from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -28,27 +26,21 @@ from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Timing
 from hpobench_ordered.experiment.store import CELL_COLUMNS
-from hpobench_ordered.experiment.watchdog import UNWATCHED, Overdue, Watchdog
+from hpobench_ordered.experiment.watchdog import Overdue, Watchdog
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Assignment, Protocol
 from hpobench_ordered.registry import load
-from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
 
-MAX_FALLBACKS = 2**31 - 1
-"""Counts are stored as 32-bit integers."""
+MAX_FALLBACKS = 2**31 - 1  # counts are stored as 32-bit integers
 
 
-def run_cell(cell: Cell, *, watchdog: Watchdog = UNWATCHED) -> "tuple[pa.Table, Timing]":
-    """Run one cell.
-
-    Args:
-        cell: The run.
-        watchdog: Watches the calls into the method.
+def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table, Timing]":
+    """Run one cell; a call into the method may take `time_limit` seconds.
 
     Returns:
         One row a recorded trial, with what identifies the run in the metadata: the same in any
@@ -60,20 +52,18 @@ def run_cell(cell: Cell, *, watchdog: Watchdog = UNWATCHED) -> "tuple[pa.Table, 
     start = time.perf_counter()
     source = cell.source
     if isinstance(source, str):
-        benchmark = _loaded(source, cell.benchmark, cell.surrogate)
-    else:
-        benchmark = source
+        source = _loaded(source, cell.benchmark, cell.surrogate)
     outcomes = list(
         follow(
             cell.protocol,
-            benchmark,
+            source,
             cell.method,
             rng=cell.rng,
             protocol_rng=cell.protocol_rng,
-            watchdog=watchdog,
+            time_limit=time_limit,
         )
     )
-    table = run_table(cell, benchmark, [outcome for outcome in outcomes if outcome.is_recorded])
+    table = run_table(cell, source, [outcome for outcome in outcomes if outcome.is_recorded])
     described = cell.describe()
     timing = Timing(
         key=cell.key,
@@ -92,7 +82,7 @@ def follow(
     *,
     rng: Callable[[int], np.random.Generator],
     protocol_rng: Callable[[int], np.random.Generator],
-    watchdog: Watchdog = UNWATCHED,
+    time_limit: float | None = None,
 ) -> Iterator[Outcome]:
     """Let a method do, one after the other, what a protocol gives it to do on a benchmark.
 
@@ -102,27 +92,24 @@ def follow(
         method: The method.
         rng: Makes the generator of the method at a position.
         protocol_rng: Makes the generator of the protocol at a position.
-        watchdog: Watches the calls into the method.
+        time_limit: Seconds that a call into the method may take; None: no limit.
 
     Yields:
         What was done at each position, recorded or not.
-
-    Raises:
-        MethodError: As `optimise`.
     """
-    own: list[Evaluations] = []
+    done: list[Evaluations] = []
     for position in range(protocol.length(benchmark)):
         assignment = protocol.assignment(
-            benchmark, method, position=position, own=own, rng=protocol_rng(position)
+            benchmark, method, position=position, own=done, rng=protocol_rng(position)
         )
-        outcome = optimise(assignment, rng(position), watchdog=watchdog)
+        outcome = optimise(assignment, rng(position), time_limit=time_limit)
         task = assignment.task
-        own.append(Evaluations(task.name, task.context, outcome.values, outcome.losses))
+        done.append(Evaluations(task.name, task.context, outcome.values, outcome.losses))
         yield outcome
 
 
 def optimise(
-    assignment: Assignment, rng: np.random.Generator, *, watchdog: Watchdog = UNWATCHED
+    assignment: Assignment, rng: np.random.Generator, *, time_limit: float | None = None
 ) -> Outcome:
     """Let a method optimise one task: ask, evaluate, tell.
 
@@ -130,95 +117,70 @@ def optimise(
     asked for, and the next one after every further one; results come in the order of asking.
 
     Raises:
-        MethodError: The method raised anything but KeyboardInterrupt, took too long, or suggested
-            something that is no configuration.
+        MethodError: The method raised, took too long, or suggested no configuration.
     """
     spec, task, budget = assignment.method, assignment.task, assignment.budget
-    ahead = assignment.workers_simulated - 1
-    space, history = _copies(assignment)
-    configs: list[Config] = []
+    ahead, configs = assignment.workers_simulated - 1, list[Config]()
     values = np.empty((budget, task.space.dimension))
     measured = np.empty(budget)
     fallbacks = np.empty(budget, dtype=np.int64)
-    inside = _Inside(spec, task, watchdog)
-    with inside.during("when it was made"):
-        method = spec.method(
-            space=space,
-            rng=rng,
-            history=history,
-            context=dict(task.context),
-            budget=budget,
-        )
-    for turn in range(budget + ahead):
-        if turn < budget:
-            with inside.during(f"trial {turn + 1}"):
-                configs.append(method.ask())
-                inside.suggested = configs[turn]
-                values[turn] = task.space.row(configs[turn])
-                fallbacks[turn] = _fallbacks(method)
-                config = dict(configs[turn])
-            measured[turn] = task.evaluate(config)
-        finished = turn - ahead
-        if finished >= 0:
-            with inside.during(f"trial {finished + 1}"):
-                method.tell(configs[finished], task.objective.loss(measured[finished]))
-    losses = task.objective.losses(measured)
+    with closing(_Calls(spec, task, time_limit)) as calls:
+        setting = _setting(assignment)
+        with calls.during("when it was made"):
+            method = spec.method(rng=rng, **setting)
+        for turn in range(budget + ahead):
+            if turn < budget:
+                with calls.during(f"trial {turn + 1}"):
+                    configs.append(method.ask())
+                    calls.suggested = configs[turn]
+                    values[turn] = task.space.row(configs[turn])
+                    fallbacks[turn] = _fallbacks(method)
+                    config = dict(configs[turn])
+                measured[turn] = task.evaluate(config)
+            if (finished := turn - ahead) >= 0:
+                with calls.during(f"trial {finished + 1}"):
+                    method.tell(configs[finished], task.objective.loss(measured[finished]))
     return Outcome(
         optimiser=spec.name,
         task=task.index,
         task_name=task.name,
         values=values,
         objective=measured,
-        losses=losses,
+        losses=task.objective.losses(measured),
         fallbacks=fallbacks,
-        seconds=inside.seconds,
+        seconds=calls.seconds,
         is_recorded=assignment.is_recorded,
     )
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Keep linear algebra on one thread.
-
-    The matrices are small: with two threads a suggestion takes several times longer, and the last
-    bits of its numbers may differ.
-    """
-    import scipy.linalg  # noqa: F401  only what is loaded by now can be limited
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1):
-        yield
-
-
-def _copies(assignment: Assignment) -> tuple[SearchSpace, tuple[Evaluations, ...]]:
-    """Search space and history for one method alone, down to the last array and dictionary."""
+def _setting(assignment: Assignment) -> dict[str, Any]:
+    """What a method is made with: copies of its own, down to the last array and dictionary."""
 
     def copied(space: T) -> T:
         return cast("T", pickle.loads(pickle.dumps(space)))  # faster than deepcopy
 
-    history = (
+    task = assignment.task
+    history = tuple(
         Evaluations(e.task, dict(e.context), e.values, e.losses, copied(e.space))
         for e in assignment.history
     )
-    return copied(assignment.task.space), tuple(history)
+    return {
+        "space": copied(task.space),
+        "history": history,
+        "context": dict(task.context),
+        "budget": assignment.budget,
+    }
 
 
 def _fallbacks(method: Method) -> int:
-    """The suggestions that a method says it made at random so far.
-
-    Raises:
-        MethodError: It says something else.
-    """
-    try:
-        count = operator.index(method.fallbacks)
-    except AttributeError:
+    """The suggestions that a method says it made at random so far."""
+    if not hasattr(method, "fallbacks"):
         raise MethodError(
             "it has no attribute `fallbacks`: its __init__ must call super().__init__(...)"
-        ) from None
-    except TypeError:
-        raise MethodError(f"`fallbacks` is a count, got {method.fallbacks!r}") from None
-    if not 0 <= count <= MAX_FALLBACKS:
-        raise MethodError(f"`fallbacks` is a count, got {count}")
+        )
+    count = method.fallbacks
+    if not isinstance(count, int | np.integer) or not 0 <= count <= MAX_FALLBACKS:
+        raise MethodError(f"`fallbacks` is a count, got {count!r}")
     return count
 
 
@@ -232,54 +194,41 @@ def _said(error: BaseException) -> str:
         return type(error).__name__
 
 
-class _Inside:
-    """Context of every call into a method: takes its time, and lets what it raises name it."""
+class _Calls:
+    """Calls into a method: takes their time, and lets what they raise name it."""
 
-    def __init__(self, spec: MethodSpec, task: Task, watchdog: Watchdog) -> None:
+    def __init__(self, spec: MethodSpec, task: Task, time_limit: float | None) -> None:
         self.seconds = 0.0
-        self._spec, self._task, self._watchdog = spec, task, watchdog
-        self._when, self._start = "", 0.0
         self.suggested: object = None
+        self._spec, self._task, self._watchdog = spec, task, Watchdog(time_limit)
+        self.close = self._watchdog.close
 
-    def during(self, when: str) -> Self:
-        """The same context, for this call."""
-        self._when = when
-        return self
-
-    def __enter__(self) -> None:
-        self._start = self._watchdog.begin()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._watchdog.end()
-        self.seconds += time.perf_counter() - self._start
-        if error is None:
-            return
-        who = f"{self._spec.name} on task {self._task.name!r}, {self._when}"
-        where = {"task": self._task.name, "when": self._when}
-        if isinstance(error, Overdue):
-            limit = self._watchdog.limit
-            message = f"{who}: took longer than {limit:g} s"
+    @contextmanager
+    def during(self, when: str) -> Iterator[None]:
+        """Context of one call."""
+        who = f"{self._spec.name} on task {self._task.name!r}, {when}"
+        where = {"task": self._task.name, "when": when}
+        start = time.perf_counter()
+        try:
+            self._watchdog.begin()
+            try:
+                yield
+            finally:
+                self._watchdog.end()
+                self.seconds += time.perf_counter() - start
+        except KeyboardInterrupt:
+            raise
+        except Overdue as error:
+            message = f"{who}: took longer than {self._watchdog.limit:g} s"
             raise SuggestionTimeoutError(message, **where) from error
-        if isinstance(error, InvalidConfigError):
-            raise InvalidSuggestionError(
-                f"{who}: {error}; it suggested {reprlib.repr(self.suggested)}", **where
-            ) from error
-        if not isinstance(error, KeyboardInterrupt):
+        except InvalidConfigError as error:
+            said = f"{error}; it suggested {reprlib.repr(self.suggested)}"
+            raise InvalidSuggestionError(f"{who}: {said}", **where) from error
+        except BaseException as error:
             raise MethodError(f"{who}: {_said(error)}", **where) from error
 
 
 @lru_cache(maxsize=1)
 def _loaded(source: str, identity: str, surrogate: str) -> Benchmark:
-    """The benchmark of the last run, which is mostly the next one's too.
-
-    Args:
-        source: What it is loaded by.
-        identity: What it is, so that nothing else takes its place.
-        surrogate: Name of the surrogate.
-    """
+    """The benchmark of the last run, mostly the next one's too; `identity` says what it is."""
     return load(source, surrogate=surrogate)

@@ -4,13 +4,13 @@ import pickle
 import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from typing import ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-from hpobench_ordered.errors import HPOBenchOrderedError
+from hpobench_ordered._child import CHILDREN, ChildDiedError
+from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,29 +39,22 @@ def untouched_global_random_state(what: str) -> Iterator[None]:
 def elsewhere(
     executor: Executor | None, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Call a function in another process; in one started for it without an executor.
+    """Call a function in another process; default: one started for it.
 
     Raises:
-        ConformanceError: What is given cannot be sent there.
+        ConformanceError: It cannot be sent there, or ends the process.
     """
     if executor is not None:
         return executor.submit(function, *args, **kwargs).result()
-    from joblib import Parallel, delayed
-
-    # With two workers joblib starts processes, and sends them classes of scripts and notebooks too.
     try:
-        (result,) = Parallel(n_jobs=2)([delayed(function)(*args, **kwargs)])
-    except BrokenProcessPool as error:
-        raise ConformanceError(
-            "it cannot be sent to another process: define it in a module that can be imported "
-            f"there ({error})"
-        ) from error
-    return cast("T", result)
+        return CHILDREN.call(function, *args, **kwargs)
+    except ExperimentError as error:
+        raise ConformanceError(f"it cannot be checked in another process: {error}") from error
+    except ChildDiedError as died:
+        raise ConformanceError(f"it ends or crashes its process\n{died}".rstrip()) from None
 
 
 def in_new_process(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function in a process that has done nothing before."""
-    from joblib.externals.loky import get_reusable_executor
-
-    get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    CHILDREN.close()
     return elsewhere(None, function, *args, **kwargs)

@@ -15,6 +15,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
+from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmark import (
     Benchmark,
@@ -26,8 +27,7 @@ from hpobench_ordered.benchmark import (
 )
 from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment.outcome import Outcome
-from hpobench_ordered.experiment.runner import one_thread, optimise
-from hpobench_ordered.experiment.watchdog import Watchdog
+from hpobench_ordered.experiment.runner import optimise
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.protocols import Assignment
@@ -147,9 +147,6 @@ def _definition(space: SearchSpace, tasks: int, direction: Direction) -> Definit
     )
 
 
-# -- search spaces ---------------------------------------------------------------------------------
-
-
 def numeric_space() -> SearchSpace:
     """Two floats, one of them on a log scale."""
     return SearchSpace([Parameter.number("x", -5, 5), Parameter.number("y", 1e-4, 1, log=True)])
@@ -206,9 +203,6 @@ def four_choices_space() -> SearchSpace:
     return SearchSpace([Parameter.choice(name, ("off", "on")) for name in ("first", "second")])
 
 
-# -- runs ------------------------------------------------------------------------------------------
-
-
 def random_history(
     tasks: Sequence[Task],
     *,
@@ -251,8 +245,8 @@ def play(
     """
     assignment = Assignment(spec, task, tuple(history), budget, workers)
     try:
-        with one_thread(), Watchdog(time_limit) as watchdog:
-            return optimise(assignment, rng, watchdog=watchdog)
+        with one_thread():
+            return optimise(assignment, rng, time_limit=time_limit)
     except MethodError as error:
         raise ConformanceError(str(error)) from error
 

@@ -26,6 +26,7 @@ class Own(hbo.Method):
         pass
 
 
+@pytest.mark.slow
 def test_run_and_report_twice(tmp_path: Path) -> None:
     for _ in range(2):
         result = hbo.run(
@@ -41,6 +42,7 @@ def test_run_and_report_twice(tmp_path: Path) -> None:
     assert repr(result).startswith("Results(4 runs in ")
 
 
+@pytest.mark.slow
 def test_simulated_workers_from_the_command_line(tmp_path: Path) -> None:
     words = "--benchmark newsvendor --method random-search --seeds 1 --trials 3 --tasks 2"
     more = ["--workers", "1", "--simulated-workers", "2", "--output", str(tmp_path / "results")]

@@ -172,11 +172,12 @@ def test_simulated_workers_do_not_change_what_is_asked_at_random(small_plan, tmp
     assert losses[0] == losses[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "protocol"),
     [
-        ("newsvendor", "Ordered()"),
-        ("toy", "Adjustment(first_trials=20, trials=40)"),
+        ("newsvendor", "Ordered(trials=20, tasks=4)"),
+        ("toy", "Adjustment(first_trials=10, trials=20)"),
     ],
 )
 def test_killed_and_started_again(
@@ -212,6 +213,7 @@ def test_killed_and_started_again(
     assert kept.items() <= expected.items()
 
 
+@pytest.mark.slow
 def test_linear_algebra_runs_on_one_thread_from_the_first_run_on(folder: Path) -> None:
     """In a fresh process, where a method is the first to load SciPy, with a BLAS of its own."""
     script = (
@@ -280,6 +282,7 @@ def test_damaged_timings_are_left_out_and_hide_no_others(folder: Path) -> None:
     assert timings["seconds"].to_list() == [2.0, 3.0]
 
 
+@pytest.mark.slow
 def test_timings_written_at_the_same_time(folder: Path) -> None:
     store = Store(folder)
     store.prepare()

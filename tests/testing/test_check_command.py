@@ -26,7 +26,8 @@ class Ends(Noisy):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("Noisy", "holds to the contract"), ("Ends", "exit code 0 and no verd")]
+    ("name", "said"),
+    [("Noisy", "survives degenerate input"), ("Ends", "ends or crashes its process")],
 )
 def test_the_verdict_comes_last(tmp_path: Path, name: str, said: str) -> None:
     (tmp_path / "mine.py").write_text(SOURCE)
@@ -34,3 +35,12 @@ def test_the_verdict_comes_last(tmp_path: Path, name: str, said: str) -> None:
     last = str(result.exception) if result.exception else result.output.splitlines()[-1]
     assert said in last
     assert (result.exit_code == 0) is (name == "Noisy")
+    assert "noise" not in result.output
+
+
+def test_a_method_that_ends_its_process_does_not_end_run(tmp_path: Path) -> None:
+    """Its own check comes first."""
+    (tmp_path / "mine.py").write_text(SOURCE)
+    command = ["run", "--method", f"{tmp_path / 'mine.py'}:Ends", "--output", str(tmp_path)]
+    result = CliRunner().invoke(app, command)
+    assert "ends or crashes its process" in str(result.exception)

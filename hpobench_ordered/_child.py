@@ -1,0 +1,198 @@
+"""Python processes that run what they are sent, and whose end ends nobody else."""
+
+import faulthandler
+import os
+import pickle
+import queue
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar, cast
+
+from hpobench_ordered.errors import ExperimentError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+IDLE_SECONDS = 60.0
+"""Time without work after which a process ends itself."""
+_START = (
+    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
+    "from hpobench_ordered import _child; _child.serve()"
+)
+_REPLY = b"\1"
+"""Begins a reply; what Python says when it crashes begins otherwise."""
+_LENGTH = struct.Struct(">Q")
+
+crash_report: list[int] = []
+"""In a process started here: the descriptor to which it says why it crashes; else empty."""
+
+
+class ChildDiedError(Exception):
+    """The process ended without a reply; the message is what it said of why."""
+
+
+class Child:
+    """A Python process that runs functions, one at a time.
+
+    Raises:
+        ExperimentError: It does not start.
+    """
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _START], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        try:
+            self._write(pickle.dumps(sys.path))
+            self._read()
+        except ChildDiedError:
+            raise ExperimentError(
+                "a process ended before it was ready: is there enough memory?"
+            ) from None
+
+    def is_alive(self) -> bool:
+        """Whether it can be sent something."""
+        return self._process.poll() is None
+
+    def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function there; what is defined in scripts is sent with its code.
+
+        Raises:
+            ChildDiedError: The process ended.
+            ExperimentError: The function or its arguments cannot be sent there.
+        """
+        payload = pickled(function, *args, **kwargs)
+        self._write(_LENGTH.pack(len(payload)) + payload)
+        result, error = self._read()
+        if error is not None:
+            raise error
+        return cast("T", result)
+
+    def close(self) -> None:
+        """End it."""
+        self._process.kill()
+        with suppress(OSError):
+            cast("Any", self._process.stdin).close()
+        cast("Any", self._process.stdout).close()
+        self._process.wait()
+
+    def _write(self, content: bytes) -> None:
+        stream = cast("Any", self._process.stdin)
+        with suppress(OSError):  # it has ended: reading says so
+            stream.write(content)
+            stream.flush()
+
+    def _read(self) -> Any:
+        stream = cast("Any", self._process.stdout)
+        first = stream.read(1)
+        header = stream.read(_LENGTH.size) if first == _REPLY else first
+        if first == _REPLY and len(header) == _LENGTH.size:
+            content = stream.read(_LENGTH.unpack(header)[0])
+            with suppress(EOFError, pickle.UnpicklingError):  # broken off
+                return pickle.loads(content)
+        said = header + stream.read()
+        self.close()
+        raise ChildDiedError(said.decode(errors="replace"))
+
+
+class Children:
+    """Processes that are started when they are needed and used again; for several threads."""
+
+    def __init__(self) -> None:
+        self._idle: list[Child] = []
+        self._all: list[Child] = []
+
+    def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """As `Child.call`, in one that is free."""
+        child = self._take()
+        try:
+            return child.call(function, *args, **kwargs)
+        finally:
+            (self._idle if child.is_alive() else []).append(child)
+
+    def close(self) -> None:
+        """End them, whatever they do."""
+        for child in self._all:
+            child.close()
+
+    def _take(self) -> Child:
+        while self._idle:
+            with suppress(IndexError):  # another thread was faster
+                child = self._idle.pop()
+                if child.is_alive():
+                    return child
+        child = Child()
+        self._all = [known for known in self._all if known.is_alive()] + [child]
+        return child
+
+
+CHILDREN = Children()
+"""Those of nobody in particular, such as of a Dask worker."""
+
+
+def pickled(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> bytes:
+    """A call for another process.
+
+    Raises:
+        ExperimentError: It cannot be sent there.
+    """
+    from hpobench_ordered.adapters.importing import cloudpickle
+
+    try:
+        return bytes(cloudpickle().dumps((function, args, kwargs)))
+    except Exception as error:
+        raise _not_sendable(error) from error
+
+
+def serve() -> None:
+    """What the process does: answers what it reads until nobody listens any more."""
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a method prints is no reply
+    crash_report.append(replies.fileno())
+    faulthandler.enable(replies.fileno())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
+    calls: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(calls,), daemon=True).start()
+    reply = pickle.dumps(None)
+    with suppress(queue.Empty, BrokenPipeError):
+        while True:
+            replies.write(_REPLY + _LENGTH.pack(len(reply)) + reply)
+            replies.flush()
+            reply = _answer(calls.get(timeout=IDLE_SECONDS))
+    os._exit(0)
+
+
+def _listen(calls: "queue.SimpleQueue[bytes]") -> None:
+    """Read calls; end the process at once when the one that started it is gone."""
+    stream = sys.stdin.buffer
+    while len(header := stream.read(_LENGTH.size)) == _LENGTH.size:
+        calls.put(stream.read(_LENGTH.unpack(header)[0]))
+    os._exit(1)
+
+
+def _answer(payload: bytes) -> bytes:
+    """Result of a call, and what it raised."""
+    try:
+        function, args, kwargs = pickle.loads(payload)
+    except Exception as error:
+        return pickle.dumps((None, _not_sendable(error)))
+    try:
+        return bytes(pickle.dumps((function(*args, **kwargs), None)))
+    except BaseException as error:
+        with suppress(Exception):
+            pickle.loads(content := pickle.dumps((None, error)))
+            return content
+        return pickle.dumps((None, RuntimeError("".join(traceback.format_exception(error)))))
+
+
+def _not_sendable(error: Exception) -> ExperimentError:
+    return ExperimentError(
+        "a method cannot be sent to another process: define it in a module that can be imported "
+        f"there, or use one worker ({type(error).__name__}: {error})"
+    )

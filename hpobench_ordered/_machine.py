@@ -1,0 +1,51 @@
+"""What a computation ran on: versions, processor, memory."""
+
+import os
+import platform
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("hpobench-ordered", "numpy", "scipy", "numba", "scikit-learn", "onnxruntime", "optuna")
+"""Those that results may depend on."""
+
+
+def describe_machine() -> dict[str, Any]:
+    """Describe this machine and its Python, as JSON."""
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory": _memory(),
+        "packages": package_versions(),
+    }
+
+
+@cache
+def package_versions() -> dict[str, str]:
+    """Versions of the packages, as installed here, that results may depend on."""
+    found = {}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def _processor() -> str:
+    """The processor's name, which Linux tells in a file of its own."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory() -> int | None:
+    """Bytes of main memory, where the system tells."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None

@@ -1,0 +1,51 @@
+"""What identifies a benchmark in memory, which no artifact does."""
+
+import hashlib
+import json
+
+import numpy as np
+
+from hpobench_ordered.benchmark import Benchmark, Definition, TaskDefinition
+from hpobench_ordered.specs import BenchmarkSpec
+
+CONTENT_SIZE = 256
+"""Random configurations whose values, on every task, identify a benchmark in memory."""
+
+
+def spec_in_memory(benchmark: Benchmark) -> BenchmarkSpec:
+    """Describe a benchmark as if it were registered."""
+    definition = Definition(
+        benchmark.name,
+        benchmark.version,
+        benchmark.summary,
+        benchmark.space,
+        benchmark.objective,
+        tuple(TaskDefinition(task.name, task.context) for task in benchmark.tasks),
+        benchmark.provenance,
+    )
+    previous = benchmark.previous
+    return BenchmarkSpec(
+        name=benchmark.name,
+        version=benchmark.version,
+        summary=benchmark.summary,
+        define=lambda: definition,
+        surrogates=(),
+        previous=None if previous is None else spec_in_memory(previous),
+    )
+
+
+def content_hash(benchmark: Benchmark) -> str:
+    """Hash of what a benchmark in memory gives: its tasks, recorded evaluations and values."""
+    tasks = [(t.name, dict(t.context), t.best_value) for t in benchmark.tasks]
+    objective = benchmark.objective
+    described = [benchmark.space.to_json(), objective.name, objective.direction.value, tasks]
+    content = hashlib.sha256(json.dumps(described, default=float).encode())
+    unit = benchmark.space.sample_unit(np.random.default_rng(0), CONTENT_SIZE)
+    values = benchmark.space.decode(unit)
+    for task in benchmark.tasks:
+        content.update(task.evaluate_many(values).tobytes())
+    for recorded in benchmark.recorded() if benchmark.recorded is not None else ():
+        content.update(recorded.values.tobytes() + recorded.losses.tobytes())
+    if benchmark.previous is not None:
+        content.update(content_hash(benchmark.previous).encode())
+    return content.hexdigest()[:12]
