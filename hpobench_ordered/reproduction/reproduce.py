@@ -90,9 +90,6 @@ def reproduce(
     return result
 
 
-# -- internals -------------------------------------------------------------------------------------
-
-
 def _require_all(store: Store, cells: Sequence[Cell]) -> None:
     """A paper is reproduced from all runs or not at all."""
     failures = store.failures()

@@ -143,9 +143,6 @@ def time_rows(result: Reproduction) -> Rows:
     return rows + [_time_row("all", timings)] if rows else []
 
 
-# -- internals -------------------------------------------------------------------------------------
-
-
 def _how(result: Reproduction) -> list[str]:
     """What was run, in a few lines."""
     setup = result.setup

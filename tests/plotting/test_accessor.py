@@ -22,12 +22,11 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> hbo.Results:
 def test_every_chart_of_results_renders(result: hbo.Results) -> None:
     plot = result.plot
     charts = [
-        plot.curves(),
+        plot.curves(size=(300, 200)).properties(title="mine"),
         plot.curves("value", benchmark="newsvendor"),
         plot.ranks(),
         plot.heatmap(trial=1),
         plot.critical_differences(),
-        plot.wins(),
         plot.attainment("newsvendor@1"),
         plot.landscape("newsvendor"),
         plot.landscape("newsvendor", "1", x="price_2", y="price_0", seed=1),
