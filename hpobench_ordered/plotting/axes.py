@@ -62,7 +62,7 @@ def measure_axis(measure: str, numbers: Iterable[float], *, top: float | None = 
     positive = float(known[known > 0].min(initial=math.inf))
     if measure in LINEAR or low < 0 or high <= DECADES * positive:
         room = 0.04 * (high - low) or 0.5
-        linear = alt.Scale(domain=[low - room, high + room], nice=False, zero=False, clamp=True)
+        linear = alt.Scale(domain=[low - room, high + room], nice=False, zero=False)
         return alt.Y("mean:Q", scale=linear, axis=alt.Axis(title=title_of(measure), tickCount=5))
     if low > 0:
         scale = alt.Scale(type="log", domain=[low / 1.1, high * 1.1], nice=False, clamp=True)

@@ -19,6 +19,7 @@ from hpobench_ordered.plotting.theme import (
     by_method,
     configured,
     drawing_order,
+    panel_title,
     value_tips,
 )
 
@@ -182,43 +183,54 @@ def by_task(
         size: Width and height of a panel, in pixels.
         title: Title of the chart.
     """
-    data = frame[["panel", "task", "method", "mean", "low", "high"]].dropna(subset=["mean"])
-    top = data["panel"].map(tops).astype(float) * (1 + 1e-9)  # random search ends near 100
-    is_above, is_cut = data["mean"] > top, data["high"] > top
-    data = data.assign(shown=data["mean"].clip(upper=top), above=data["high"].clip(upper=top))
-    data = data.assign(below=data["low"].clip(lower=0.0, upper=top), sign=1.035 * top)
-    shown = drawing_order(data["method"])
-    looks = by_method(shown)
-    labels = alt.Axis(labelAngle=0, labelOverlap=True)
-    tasks = alt.X("task:N", sort=list(dict.fromkeys(data["task"])), title="task", axis=labels)
-    y = alt.Y("shown:Q", title="normalised score", scale=alt.Scale(nice=False))
-    offset = alt.XOffset("method:N", sort=shown)
-    base = alt.Chart().encode(x=tasks, xOffset=offset, tooltip=value_tips("task:N"))
-    error: Any = base.transform_filter("isValid(datum.above) && datum.mark == 'in range'")
-    if bars:
-        layers = [
-            base.mark_bar().encode(y=y, color=looks["color"]),
-            error.mark_rule(color=ON_LIGHT, strokeWidth=0.9).encode(y="below:Q", y2="above:Q"),
-        ]
-    else:
-        sign = base.mark_point(filled=True, size=36, opacity=1).transform_filter(
-            "datum.mark == 'in range'"
+    panels = [str(name) for name in dict.fromkeys(frame["panel"])]
+    drawn = [
+        _by_task(frame[frame["panel"] == name], tops[name], bars=bars).properties(
+            width=size[0], height=size[1], title=panel_title(name)
         )
-        layers = [
-            error.mark_rule().encode(y="below:Q", y2="above:Q", color=looks["color"]),
-            sign.encode(y=y, color=looks["color"], shape=looks["shape"]),
-        ]
-    data["mark"] = np.where(is_above, "above", "in range")
-    data["arrow"] = np.where(is_above, INK, np.where(is_cut, BEYOND, ""))
-    arrow: Any = base.transform_filter("datum.arrow != ''")
-    ink = alt.Fill("arrow:N", scale=None)
-    arrow = arrow.mark_point(shape="triangle-up", filled=True, size=22, opacity=1)
-    chart = alt.layer(*layers, arrow.encode(y="sign:Q", fill=ink), data=data)
-    panels = [str(name) for name in dict.fromkeys(data["panel"])]
-    facet = alt.Facet("panel:N", sort=panels, header=alt.Header(title=None, labelAnchor="start"))
-    chart = chart.properties(width=size[0], height=size[1]).facet(facet, columns=columns)
+        for name in panels
+    ]
+    rows = [alt.hconcat(*drawn[n : n + columns]) for n in range(0, len(drawn), columns)]
+    names = ", ".join(drawing_order(frame["method"]))
     return configured(
-        chart.resolve_scale(x="independent", y="independent", color="shared"),
+        alt.vconcat(*rows),
         title=title,
-        description=f"Normalised scores of {', '.join(shown)} by task: {', '.join(panels)}.",
+        description=f"Normalised scores of {names} by task: {', '.join(panels)}.",
     )
+
+
+def _by_task(frame: "pd.DataFrame", top: float, *, bars: bool) -> Any:
+    data = frame[["task", "method", "mean", "low", "high"]].dropna(subset=["mean"])
+    limit = top * (1 + 1e-9)  # random search ends near 100
+    is_above, is_cut = data["mean"] > limit, data["high"] > limit
+    data = data.assign(
+        shown=data["mean"].clip(upper=top),
+        below=data["low"].clip(lower=0.0, upper=top),
+        above=data["high"].clip(upper=top),
+        arrow=np.where(is_above, INK, np.where(is_cut, BEYOND, None)),
+    )
+    methods = drawing_order(frame["method"])
+    looks = by_method(methods)
+    order = list(dict.fromkeys(frame["task"]))
+    labels = alt.Axis(labelAngle=0, labelOverlap=True)
+    encoding = {
+        "x": alt.X("task:N", sort=order, title="task", axis=labels),
+        "xOffset": alt.XOffset("method:N", sort=methods, scale=alt.Scale(domain=methods)),
+        "tooltip": value_tips("task:N"),
+    }
+    y = alt.Y("shown:Q", title="normalised score", scale=alt.Scale(nice=False))
+    rule = alt.Chart(data[~is_above & data["high"].notna()]).encode(
+        **encoding, y="below:Q", y2="above:Q"
+    )
+    arrows = alt.Chart(data[is_above | is_cut]).mark_point(
+        shape="triangle-up", filled=True, size=22, opacity=1
+    )
+    arrows = arrows.encode(
+        **encoding, y=alt.datum(1.035 * top), fill=alt.Fill("arrow:N", scale=None)
+    )
+    if bars:
+        bar = alt.Chart(data).mark_bar().encode(**encoding, y=y, color=looks["color"])
+        return alt.layer(bar, rule.mark_rule(color=ON_LIGHT, strokeWidth=0.9), arrows)
+    sign = alt.Chart(data[~is_above]).mark_point(filled=True, size=36, opacity=1)
+    sign = sign.encode(**encoding, y=y, color=looks["color"], shape=looks["shape"])
+    return alt.layer(rule.mark_rule().encode(color=looks["color"]), sign, arrows)

@@ -115,17 +115,19 @@ def _layers(
     last = int(frame["trial"].max())
     base = alt.Chart().encode(x=trial_axis(last), color=looks["color"])
     opacity = alt.condition(chosen, alt.value(1.0), alt.value(DIMMED))
-    line = base.mark_line(strokeWidth=1.6).encode(
+    line = base.mark_line(strokeWidth=1.6, clip=True).encode(
         y=y, strokeDash=looks["strokeDash"], strokeOpacity=opacity
     )
     marked = alt.FieldOneOfPredicate(field="trial", oneOf=spaced_trials(last, MARKERS))
-    markers = base.mark_point(filled=True, size=34, opacity=1).transform_filter(marked)
+    markers = base.mark_point(filled=True, size=34, opacity=1, clip=True).transform_filter(marked)
     markers = markers.encode(
         y=y, shape=looks["shape"], fillOpacity=opacity, tooltip=value_tips("trial:Q")
     )
     layers = [line, markers.add_params(chosen)]
     if bands and frame["low"].notna().any():
         pale = alt.condition(chosen, alt.value(BAND_OPACITY), alt.value(0.02))
-        band = base.mark_area().encode(y=alt.Y("low:Q", title=None), y2="high:Q", fillOpacity=pale)
+        band = base.mark_area(clip=True).encode(
+            y=alt.Y("low:Q", title=None), y2="high:Q", fillOpacity=pale
+        )
         layers.insert(0, band)
     return alt.layer(*layers, data=frame)

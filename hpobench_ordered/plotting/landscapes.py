@@ -194,7 +194,7 @@ def landscape(
     return configured(
         alt.vconcat(*drawn).resolve_scale(color="independent", fill="independent"),
         title=title or axes,
-        description=f"Landscapes of {axes}: {names}.",
+        description=f"Landscapes of {axes}: {names}.".replace("\n", ", "),
     )
 
 

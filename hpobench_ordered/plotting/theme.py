@@ -175,8 +175,8 @@ def value_tips(*columns: str) -> list[Any]:
 
 
 def panel_title(text: str) -> alt.TitleParams:
-    """The title of one of several panels."""
-    return alt.TitleParams(text, fontSize=12, anchor="start")
+    """The title of one of several panels, maybe of several lines."""
+    return alt.TitleParams(text.split("\n"), fontSize=12, anchor="start")
 
 
 def configured(chart: Any, *, title: Any, description: str) -> alt.TopLevelMixin:

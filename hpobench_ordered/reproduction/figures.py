@@ -252,7 +252,7 @@ def locations(
             places = {"x": x.coded(seen[x.name]), "y": y.coded(seen[y.name])}
             what = "first evaluation" if trials == 1 else f"first {trials} evaluations"
             panel = Panel(
-                f"{method}: task {evidence.task_label(item.benchmark, task)}, {what}",
+                f"{method}, task {evidence.task_label(item.benchmark, task)}\n{what}",
                 x,
                 y,
                 crosses=_crosses(landscape, item, task),

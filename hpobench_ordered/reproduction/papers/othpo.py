@@ -85,7 +85,7 @@ AXES = {
     "yahpo-ranger": ("num.trees", "min.node.size"),
     "yahpo-glmnet": ("alpha", "s"),
 }
-"""Hyperparameters of the landscapes, by benchmark or, without its last part, by scenario of YAHPO."""
+"""Hyperparameters of the landscapes, by benchmark; those of YAHPO by their beginning."""
 
 ALMOST_ALL = 0.9
 """Share of tasks that is taken for "almost all"."""
