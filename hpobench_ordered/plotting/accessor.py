@@ -63,7 +63,8 @@ class Plots:
 
         Args:
             measure: "score", "regret", "rank" or "value".
-            benchmark: Draw the tasks of this benchmark, one panel each; default: all benchmarks.
+            benchmark: Draw the tasks of this benchmark, one panel each; "all": only the mean over
+                all benchmarks; default: that, and all benchmarks.
             size: Width and height of a panel, in pixels.
 
         Raises:
@@ -71,8 +72,9 @@ class Plots:
             ExperimentError: The measure is not defined.
         """
         frame = self._curves
-        if benchmark is None:
-            return plotting.curves(frame, measure=measure, size=size)
+        if benchmark in (None, "all"):
+            chosen = frame if benchmark is None else frame[frame["benchmark"] == "all"]
+            return plotting.curves(chosen, measure=measure, size=size)
         name = self._item(benchmark).benchmark
         chosen = frame[(frame["benchmark"] == name) & (frame["task"] != "")]
         title = f"{measure} over trials: {name}"

@@ -78,7 +78,7 @@ def curves(
     last = int(chosen["trial"].max())
     shown = chosen.loc[
         chosen["trial"].isin(spaced_trials(last, POINTS)),
-        ["method", "trial", "mean", "low", "high", facet],
+        ["measure", "method", "trial", "mean", "low", "high", facet],
     ]
     y = measure_axis(measure, shown["mean"], top=top)
     if measure not in SAME_SCALE and len(panels) > 1:
@@ -113,13 +113,14 @@ def _layers(
     looks = by_method(frame["method"], methods)
     chosen = alt.selection_point(name="chosen", fields=["method"], bind="legend")
     last = int(frame["trial"].max())
+    is_cut = bool((frame["measure"] == "score").any())
     base = alt.Chart().encode(x=trial_axis(last), color=looks["color"])
     opacity = alt.condition(chosen, alt.value(1.0), alt.value(DIMMED))
     line = base.mark_line(strokeWidth=1.6, clip=True).encode(
         y=y, strokeDash=looks["strokeDash"], strokeOpacity=opacity
     )
     marked = alt.FieldOneOfPredicate(field="trial", oneOf=spaced_trials(last, MARKERS))
-    markers = base.mark_point(filled=True, size=34, opacity=1, clip=True).transform_filter(marked)
+    markers = base.mark_point(filled=True, size=34, opacity=1, clip=is_cut).transform_filter(marked)
     markers = markers.encode(
         y=y, shape=looks["shape"], fillOpacity=opacity, tooltip=value_tips("trial:Q")
     )
