@@ -248,7 +248,7 @@ def _tasks(definition: Definition, benchmark: Benchmark | None, card: Card | Non
         text += f"\n\nBest known: on the surrogate {code(benchmark.surrogate)}."
     if figures and card is not None:
         text += (
-            f" R², Spearman's correlation and the share of the best tenth that is found: "
+            f" R², Spearman's correlation and the share of the best tenth in the predicted best tenth: "
             f"{card.folds}-fold cross-validation of the forest."
         )
     return text

@@ -127,8 +127,8 @@ def _layers(
     layers = [line, markers.add_params(chosen)]
     if bands and frame["low"].notna().any():
         pale = alt.condition(chosen, alt.value(BAND_OPACITY), alt.value(0.02))
-        band = base.mark_area(clip=True).encode(
-            y=alt.Y("low:Q", title=None), y2="high:Q", fillOpacity=pale
-        )
+        ends = y.copy(deep=False)
+        ends.shorthand = "low:Q"
+        band = base.mark_area(clip=True).encode(y=ends, y2="high:Q", fillOpacity=pale)
         layers.insert(0, band)
     return alt.layer(*layers, data=frame)

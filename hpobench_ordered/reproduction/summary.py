@@ -1,4 +1,4 @@
-"""Writes what was found: a one-page summary, the figures with what the paper says, and tables."""
+"""The files of a reproduction: a summary, the figures with what the paper says, and tables."""
 
 import math
 import platform

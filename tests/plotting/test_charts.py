@@ -129,6 +129,7 @@ def test_forty_methods_differ_in_colour_or_dashes_on_both_pages() -> None:
     assert theme.styles(["bo", "cts"])["cts"] == theme.styles(names)["cts"]
 
 
+@pytest.mark.slow
 def test_forty_methods_are_drawn() -> None:
     names = tuple(f"method-{number:02d}" for number in range(40))
     image = encoded(plotting.curves(curve_frame(names), measure="rank"), [Format.SVG])[
