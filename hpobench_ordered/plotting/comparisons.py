@@ -207,7 +207,7 @@ def _by_task(frame: "pd.DataFrame", top: float, *, bars: bool) -> Any:
         shown=data["mean"].clip(upper=top),
         below=data["low"].clip(lower=0.0, upper=top),
         above=data["high"].clip(upper=top),
-        arrow=np.where(is_above, INK, np.where(is_cut, BEYOND, None)),
+        arrow=np.where(is_above, INK, np.where(is_cut, BEYOND, "")),
     )
     methods = drawing_order(frame["method"])
     looks = by_method(methods)

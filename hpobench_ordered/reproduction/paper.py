@@ -223,7 +223,7 @@ class Paper:
 
 
 def experiments(exhibits: Iterable[Exhibit]) -> dict[str, tuple[str, ...]]:
-    """The methods to run on each benchmark, for figures and tables; none where a benchmark is shown."""
+    """The methods to run on each benchmark; none where only the benchmark is shown."""
     methods: dict[str, dict[str, None]] = {}
     for exhibit in exhibits:
         for comparison in exhibit.needs:
