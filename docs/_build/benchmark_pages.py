@@ -56,7 +56,7 @@ def page(name: str) -> Page:
     benchmark = None if ready is None else spec.load(ready)
     sample = None if benchmark is None else landscape.Sample.of(benchmark)
     shares = None if sample is None else landscape.effects(sample)
-    figure, caption = None, _without_landscape(spec)
+    figure, caption = None, _no_landscape(spec)
     if benchmark is not None and sample is not None and shares is not None:
         axes = landscape.axes_of(benchmark, shares)
         figure = landscape.draw(sample, axes)
@@ -110,9 +110,6 @@ def _names(options: Sequence[SurrogateOption]) -> str:
     repeats = [option for option in options if option.name.startswith("repeat-")]
     shown = [code(option.name) for option in options if option not in repeats]
     return ", ".join(shown + [f"{len(repeats)} repeats"] * bool(repeats))
-
-
-# -- sections --------------------------------------------------------------------------------------
 
 
 def _facts(spec: BenchmarkSpec, definition: Definition) -> str:
@@ -173,7 +170,7 @@ def _caption(benchmark: Benchmark, axes: Sequence[str]) -> str:
     return f'<div class="landscape" markdown>\n{image}\n</div>\n\n{said}'
 
 
-def _without_landscape(spec: BenchmarkSpec) -> str:
+def _no_landscape(spec: BenchmarkSpec) -> str:
     needs = " ".join(dict.fromkeys(FIRST[_needs(o).partition(" ")[0]] for o in spec.surrogates))
     return (
         "There is no figure: when this page was built, none of the benchmark's surrogates could be "
@@ -182,22 +179,21 @@ def _without_landscape(spec: BenchmarkSpec) -> str:
 
 
 def _space(space: SearchSpace, shares: "np.ndarray | None") -> str:
-    with_conditions, with_effects = bool(space.conditions), shares is not None
     rows = []
     for j, parameter in enumerate(space.parameters):
         row = [code(parameter.name), KINDS[parameter.kind], *_range(parameter)]
-        if with_conditions:
+        if space.conditions:
             row.append(code(space.describe_condition(parameter.name)))
         if shares is not None:
             row.append(f"{100 * shares[j]:.0f} %")
         rows.append(row)
     header = ["hyperparameter", "kind", "values", "scale", "default"]
-    header += ["active if"] * with_conditions + [">effect"] * with_effects
+    header += ["active if"] * bool(space.conditions) + [">effect"] * (shares is not None)
     text = table(header, rows)
     if space.constants:
         fixed = ", ".join(f"{code(name)} = {code(repr(v))}" for name, v in space.constants.items())
         text += f"\n\nFixed: {fixed}."
-    if with_effects:
+    if shares is not None:
         text += (
             "\n\nEffect: the share of the variance of the ranks of 4000 random configurations that "
             "the hyperparameter explains alone (epsilon squared), the mean over the tasks in the "
@@ -252,7 +248,7 @@ def _tasks(definition: Definition, benchmark: Benchmark | None, card: Card | Non
         text += f"\n\nBest known: on the surrogate {code(benchmark.surrogate)}."
     if figures and card is not None:
         text += (
-            f" R², Spearman's correlation and the share of the best tenth that is found: "
+            f" R², Spearman's correlation and the share of the best tenth in the predicted best tenth: "
             f"{card.folds}-fold cross-validation of the forest."
         )
     return text

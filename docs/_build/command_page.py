@@ -31,11 +31,11 @@ def _sections(command: click.Command, context: click.Context) -> list[str]:
     sections = [f"{level} {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"]
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
-            found = command.get_command(context, name)
-            if found is None or found.hidden:
+            child = command.get_command(context, name)
+            if child is None or child.hidden:
                 continue
             with click.Context(
-                found, info_name=name, parent=context, terminal_width=WIDTH
+                child, info_name=name, parent=context, terminal_width=WIDTH
             ) as inner:
-                sections += _sections(found, inner)
+                sections += _sections(child, inner)
     return sections

@@ -20,7 +20,8 @@ from hpobench_ordered.analysis.landscape import colour_ends
 from hpobench_ordered.benchmark import Benchmark, Task
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.plotting import Dimension, Format, Panel
-from hpobench_ordered.plotting.landscapes import cells
+from hpobench_ordered.plotting.landscapes import CROSS, cells
+from hpobench_ordered.plotting.theme import STYLES, configured
 from hpobench_ordered.reproduction.papers.othpo import AXES
 from hpobench_ordered.space.parameters import Parameter
 
@@ -35,13 +36,6 @@ DRAWS = 48
 """Draws of the other hyperparameters that every cell averages over, K."""
 CROSSES = 10
 """Best random configurations that are marked."""
-PAPER_AXES = {
-    "newsvendor": ("price_0", "price_1"),
-    "xgboost-mnist": ("max_depth", "n_estimators"),
-}
-"""Axes of Hellan et al. (2023), figures 1 and 4; those of YAHPO's scenarios are `AXES`."""
-
-
 @dataclass(frozen=True)
 class Sample:
     """Random configurations of a benchmark, always the same.
@@ -109,11 +103,10 @@ def axes_of(benchmark: Benchmark, shares: FloatArray) -> tuple[str, ...]:
         benchmark: The benchmark.
         shares: The effects, shape (d,).
     """
-    parts = benchmark.name.split("-")
-    if benchmark.name in PAPER_AXES:
-        return PAPER_AXES[benchmark.name]
-    if parts[0] == "yahpo" and parts[1] in AXES:
-        return AXES[parts[1]]
+    family = benchmark.name.rpartition("-")[0]
+    published = AXES.get(benchmark.name) or AXES.get(family)
+    if published is not None:
+        return published
     largest = np.argsort(-shares, kind="stable")[:2]
     return tuple(benchmark.space.names[j] for j in largest)
 
@@ -177,7 +170,7 @@ def _title(task: Task) -> str:
 
 
 def _profiles(sample: Sample, tasks: Sequence[Task]) -> alt.TopLevelMixin:
-    """The objective of a single number."""
+    """The objective by a single hyperparameter, crosses on the best."""
     objective, parameter = sample.benchmark.objective, sample.benchmark.space.parameters[0]
     coded = parameter.decode(np.linspace(0.0, 1.0, 401))
     frames = []
@@ -186,8 +179,17 @@ def _profiles(sample: Sample, tasks: Sequence[Task]) -> alt.TopLevelMixin:
         best = np.arange(len(coded)) == np.argmin(objective.losses(values))
         columns = {"panel": _title(task), "x": coded, "value": values, "best": best}
         frames.append(pd.DataFrame(columns))
-    x = Dimension.of_parameter(parameter)
-    return plotting.profiles(pd.concat(frames, ignore_index=True), x, value=objective.name)
+    data = pd.concat(frames, ignore_index=True)
+    x = Dimension.of_parameter(parameter).channel(alt.X)
+    base = alt.Chart().encode(x=x, y=alt.Y("value:Q", title=objective.name))
+    line = base.mark_line(color=STYLES["simple-ordered"].colour, strokeWidth=1.6)
+    cross = base.transform_filter("datum.best").mark_point(**CROSS)
+    panels = alt.Facet("panel:N", sort=list(data["panel"].unique()), title=None)
+    return configured(
+        alt.layer(line, cross, data=data).properties(width=190, height=150).facet(panels),
+        title=f"{objective.name} by {parameter.name}",
+        description=f"Curves of {objective.name} by {parameter.name}.",
+    )
 
 
 def _maps(sample: Sample, tasks: Sequence[Task], names: Sequence[str]) -> alt.TopLevelMixin:

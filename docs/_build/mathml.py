@@ -11,8 +11,8 @@ DISPLAYED = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.
 
 def with_mathml(page: str) -> str:
     """Replace the formulas in a page's HTML, as `pymdownx.arithmatex` leaves them, by MathML."""
-    page = INLINE.sub(lambda found: convert(html.unescape(found[1])), page)
-    return DISPLAYED.sub(lambda found: _displayed(html.unescape(found[1])), page)
+    page = INLINE.sub(lambda match: convert(html.unescape(match[1])), page)
+    return DISPLAYED.sub(lambda match: _displayed(html.unescape(match[1])), page)
 
 
 def _displayed(formula: str) -> str:

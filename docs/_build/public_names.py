@@ -10,7 +10,7 @@ DESCRIBED = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
 def filled(text: str) -> str:
     """Put in the place of every marker what its module exports and the page does not describe."""
     described = set(DESCRIBED.findall(text))
-    return MARKER.sub(lambda found: "\n\n".join(_missing(found[1], described)), text)
+    return MARKER.sub(lambda match: "\n\n".join(_missing(match[1], described)), text)
 
 
 def _missing(module: str, described: set[str]) -> list[str]:

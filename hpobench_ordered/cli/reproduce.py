@@ -34,7 +34,7 @@ Examples:
 @click.option("--table", "tables", type=int, multiple=True, help="Only this table; repeat.")
 @click.option(
     "--seeds",
-    help="How many (5), a range (10-19), a list (3,7); the paper's without.",
+    help="How many (5), a range (10-19), a list (3,7); default: the paper's.",
 )
 @workers_option
 @click.option(
@@ -68,8 +68,8 @@ def reproduce(
     """Reproduce the results of a paper and check what it claims.
 
     Runs the experiments of PAPER (othpo: Hellan et al. 2023), draws its figures, computes its
-    tables, and says which of its claims hold. Runs are kept in OUTPUT/results: what is finished is
-    not run again, so stopping loses nothing. OUTPUT/summary.md has everything on one page,
+    tables, and says which of its claims hold. Runs are stored in OUTPUT/results: what is finished
+    is not run again, so stopping loses nothing. OUTPUT/summary.md has everything on one page,
     OUTPUT/figures.md every figure next to what the paper says about it; each figure is there as
     PNG, SVG and CSV.
     """

@@ -1,14 +1,13 @@
-"""Axes that several charts share: of trials, and of measures that may span decades."""
+"""The axes of trials and of measures that may span decades."""
 
 import math
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import altair as alt
 import numpy as np
 
 DECADES = 30.0
-"""Positive numbers so many times apart stand on a logarithmic axis."""
+"""Positive numbers of which the largest is so many times the smallest get a logarithmic axis."""
 
 HIGHEST_SCORE = 300.0
 """Scores above are cut off; random search ends at 100."""
@@ -19,79 +18,70 @@ TITLES = {
     "rank": "mean rank",
     "value": "objective",
 }
-"""What measures are called on an axis, where it is not their name."""
+"""Titles of the axes of measures; default: the measure's name."""
 
 LINEAR = frozenset({"score", "rank"})
-"""Measures that never stand on a logarithmic axis: their zero is arbitrary, or they have none."""
+"""Measures that never get a logarithmic axis: their zero is arbitrary, or they have none."""
+
+STEPS = (1, 3, 10, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 
 
 def title_of(measure: str) -> str:
-    """What a measure is called on an axis."""
+    """The title of a measure's axis."""
     return TITLES.get(measure, measure)
 
 
 def trial_axis(last: int) -> alt.X:
-    """Trials from 1 to the last, on a logarithmic axis where there are more than two."""
-    steps = [1, 2, 3, 5, 10, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10000]
+    """Trials from 1 to the last, on a logarithmic axis if there are more than two."""
+    steps = STEPS if last >= 10 else (1, 2, 3, 5)
     ticks = [step for step in steps if step < 0.75 * last] + [last]
-    if last >= 10:
-        ticks = [tick for tick in ticks if tick not in (2, 5)]
     scale = alt.Scale(type="log" if last > 2 else "linear", domain=[1, max(last, 2)], nice=False)
-    axis = alt.Axis(values=ticks, format="d", grid=True)
-    return alt.X("trial:Q", title="trial", scale=scale, axis=axis)
+    return alt.X("trial:Q", title="trial", scale=scale, axis=alt.Axis(values=ticks, format="d"))
 
 
-def marked_trials(last: int, count: int = 6) -> list[int]:
-    """Trials at which a curve has its method's marker, evenly spaced along the axis."""
-    places = np.rint(np.geomspace(1, max(last, 1), count))
-    return [int(place) for place in np.unique(places)]
-
-
-def shown_trials(last: int, most: int = 60) -> list[int]:
-    """Trials that a curve is drawn through: all, or as many as can be told apart."""
-    if last <= most:
+def spaced_trials(last: int, count: int) -> list[int]:
+    """At most `count` trials, evenly spaced along the axis; all of them if there are no more."""
+    if last <= count:
         return list(range(1, last + 1))
-    return marked_trials(last, most)
+    return [int(place) for place in np.unique(np.rint(np.geomspace(1, last, count)))]
 
 
-def measure_scale(measure: str, numbers: Iterable[float], *, top: float | None = None) -> alt.Scale:
-    """The vertical scale of a measure that shows some numbers.
+def measure_axis(measure: str, numbers: Iterable[float], *, top: float | None = None) -> alt.Y:
+    """The vertical axis of the column `mean`, on which all of some numbers can be seen.
 
     Args:
         measure: Name of the measure.
-        numbers: What must be seen, such as the means of all curves; what is not finite is ignored.
-        top: Upper end of the plotted range; default: of scores 300, of others none.
+        numbers: What must be seen, such as the means of all curves; NaN is ignored.
+        top: Upper end of the plotted range; default: 300 for scores, else the largest number.
     """
     known = np.array([number for number in numbers if math.isfinite(number)])
-    if not len(known):
-        return alt.Scale()
     low, high = float(known.min()), float(known.max())
     if measure == "score":
         low, top = min(low, 0.0), HIGHEST_SCORE if top is None else top
     high = high if top is None else min(high, top)
-    if measure not in LINEAR and low >= 0 and high > 0:
-        positive = float(known[known > 0].min())
-        options: dict[str, Any] = {"nice": False, "clamp": True}
-        if low > 0 and high > DECADES * positive:
-            return alt.Scale(type="log", domain=[low / 1.1, high * 1.1], **options)
-        if low == 0 and high > DECADES * positive:
-            constant = max(positive, high / 1e6)
-            return alt.Scale(type="symlog", constant=constant, domain=[0, high * 1.1], **options)
-    room = 0.04 * (high - low) or 0.5
-    return alt.Scale(domain=[low - room, high + room], nice=False, zero=False, clamp=True)
+    positive = float(known[known > 0].min(initial=math.inf))
+    if measure in LINEAR or low < 0 or high <= DECADES * positive:
+        room = 0.04 * (high - low) or 0.5
+        linear = alt.Scale(domain=[low - room, high + room], nice=False, zero=False)
+        return alt.Y("mean:Q", scale=linear, axis=alt.Axis(title=title_of(measure), tickCount=5))
+    if low > 0:
+        scale = alt.Scale(type="log", domain=[low / 1.1, high * 1.1], nice=False, clamp=True)
+        values = _powers(low / 1.1, high * 1.1)
+    else:
+        small = max(positive, high / 1e6)
+        ends = [0, high * 1.1]
+        scale = alt.Scale(type="symlog", constant=small, domain=ends, nice=False, clamp=True)
+        values = [0.0, *_powers(small, high * 1.1)]
+    axis = alt.Axis(title=title_of(measure), values=values, format="~r")
+    return alt.Y("mean:Q", scale=scale, axis=axis)
 
 
-def measure_axis(scale: alt.Scale, title: str) -> alt.Axis:
-    """The vertical axis that goes with a scale."""
-    options = scale.to_dict()
-    if options.get("type") not in ("log", "symlog"):
-        return alt.Axis(title=title, tickCount=5, format="~r")
-    low, high = options["domain"]
-    first = math.floor(math.log10(low or options["constant"]))
-    powers = [10.0**exponent for exponent in range(first, math.ceil(math.log10(high)) + 1)]
-    ticks = [tick for tick in powers if low <= tick <= high]
-    if len(ticks) < 3:
-        ticks = [step * tick for tick in powers for step in (1, 2, 5) if low <= step * tick <= high]
-    stride = math.ceil(len(ticks) / 6)
-    values = [0.0] * (low == 0) + ticks[::stride]
-    return alt.Axis(title=title, values=values, format="~r")
+def _powers(low: float, high: float) -> Sequence[float]:
+    """At most seven ticks of a logarithmic axis: powers of ten, or 1, 2, 5 times these."""
+    span = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1,), (1, 2, 5)):
+        every = [step * 10.0**exponent for exponent in span for step in steps]
+        ticks = [tick for tick in every if low <= tick <= high]
+        if len(ticks) >= 3:
+            break
+    return ticks[:: math.ceil(len(ticks) / 6)]

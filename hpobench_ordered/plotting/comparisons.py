@@ -1,61 +1,58 @@
-"""Charts that compare methods: critical differences, heat maps, wins, and bars by task."""
+"""Charts that compare methods: critical differences, heat maps, and means by task."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
+import numpy as np
 
-from hpobench_ordered.analysis.significance import CriticalDifference
-from hpobench_ordered.analysis.wins import Wins
+from hpobench_ordered.analysis.critical_differences import CriticalDifference
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.plotting.axes import title_of
-from hpobench_ordered.plotting.curves import method_legend
 from hpobench_ordered.plotting.theme import (
-    DIVERGING,
     FAINT,
     INK,
     ON_DARK,
     ON_LIGHT,
     SEQUENCE,
+    by_method,
     configured,
     drawing_order,
-    scales,
-    styles,
+    panel_title,
+    value_tips,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
 
-AXIS_WIDTH = 420
-ROW = 18
-"""Height of a method's line, in pixels."""
+AXIS_WIDTH, ROW, BAR_GAP = 420, 18, 8
+"""Of a diagram of critical differences: width, height of a method's line, distance of bars."""
 
 REACH = 26
 """How far the lines of methods go beyond the ends of the axis, in pixels."""
 
-BAR_GAP = 8
 CELL_WIDTH, CELL_HEIGHT = 62, 24
 DARK_CELL = 0.35
 """Below this share of `SEQUENCE`, white text stands out from a cell better than black."""
 
-HEADROOM = 1.07
-"""Height of bars' axis relative to the plotted range; arrows stand in between."""
+BEYOND = "#B0B0B0"
+"""Colour of an arrow where only the error is above the plotted range."""
 
 
 def critical_differences(
-    ranking: CriticalDifference, *, methods: Sequence[str] | None = None, title: str | None = None
+    ranking: CriticalDifference, *, methods: Sequence[str] = (), title: str = "mean ranks"
 ) -> alt.TopLevelMixin:
     """Draw mean ranks and which methods cannot be told apart (Demsar 2006, JMLR 7, figure 1).
 
-    Methods are named on a line of their own each, the better half at the left, so that names never
-    meet; a bar joins methods that cannot be told apart.
+    Each method has a line of its own, the better half at the left, so that names never meet; a bar
+    joins methods that cannot be told apart.
 
     Args:
-        ranking: Ranks and groups, as `analysis.critical_difference` gives.
+        ranking: As `analysis.critical_difference` gives.
         methods: All methods of the experiment, for the same colours in every chart; default: those
             ranked.
-        title: Title of the chart; default: "mean ranks".
+        title: Title of the chart.
 
     Raises:
         ExperimentError: Fewer than two methods are ranked.
@@ -65,80 +62,53 @@ def critical_differences(
     count = len(ranking.methods)
     if count < 2:
         raise ExperimentError("a diagram of critical differences needs two methods or more")
-    unit = (count - 1) / AXIS_WIDTH  # ranks a pixel
-    half = math.ceil(count / 2)
+    reach = REACH * (count - 1) / AXIS_WIDTH  # in ranks
+    left = (count + 1) // 2
     top = 24 + BAR_GAP * len(ranking.bars)
-    rows = []
-    for place, (method, rank) in enumerate(zip(ranking.methods, ranking.mean_ranks, strict=True)):
-        is_left = place < half
-        line = top + ROW * (place if is_left else count - 1 - place)
-        end = 1 - REACH * unit if is_left else count + REACH * unit
-        label = f"{method}  {rank:.2f}"
-        rows.append((method, float(rank), float(line), end, label, "left" if is_left else "right"))
-    frame = pd.DataFrame(rows, columns=["method", "rank", "y", "end", "label", "side"]).assign(
-        zero=0.0
-    )
-    bars = pd.DataFrame(
-        [(low, high, 12 + BAR_GAP * n) for n, (low, high) in enumerate(ranking.bars)],
-        columns=["low", "high", "y"],
-    ).astype(float)
-    height = top + ROW * (half - 1) + 10
+    height = top + ROW * (left - 1) + 10
+    places = np.arange(count)
+    frame = pd.DataFrame({"method": ranking.methods, "rank": ranking.mean_ranks, "top": 0.0})
+    frame["end"] = np.where(places < left, 1 - reach, count + reach)
+    frame["y"] = top + ROW * np.minimum(places, count - 1 - places).astype(float)
+    frame["label"] = [f"{m}  {r:.2f}" for m, r in zip(frame["method"], frame["rank"], strict=True)]
+    bars = pd.DataFrame(ranking.bars, columns=["low", "high"], dtype=float)
+    bars["y"] = 12.0 + BAR_GAP * bars.index
     ticks = [tick for tick in range(1, count + 1) if count <= 20 or tick % 5 in (0, 1)]
-    domain = [1 - REACH * unit, count + REACH * unit]
     axis = alt.Axis(values=ticks, orient="top", grid=False, title="mean rank", format="d")
-    x = alt.X("rank:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis)
-    y = alt.Y("y:Q", scale=alt.Scale(domain=[height, 0], nice=False), axis=None)
-    looks = scales(methods or ranking.methods)
-    layers = _diagram(frame, x, y, looks, y_domain=[height, 0])
-    if len(bars):
-        thick = alt.Chart(bars).mark_rule(strokeWidth=4, color=INK, strokeCap="round")
-        layers.append(thick.encode(x=alt.X("low:Q"), x2="high:Q", y=y))
-    diagram = alt.layer(*layers).properties(width=AXIS_WIDTH + 2 * REACH, height=height)
-    heading: dict[str, Any] = {"text": title or "mean ranks", "subtitle": _margin(ranking)}
-    ranks = ", ".join(frame["label"].str.replace("  ", " "))
+    ends = alt.Scale(domain=[1 - reach, count + reach], nice=False)
+    down = alt.Scale(domain=[height, 0], nice=False)
+    x, y = alt.X("rank:Q", scale=ends, axis=axis), alt.Y("y:Q", scale=down, axis=None)
+    at_top = alt.Y("top:Q", scale=down, axis=None)
+    looks = by_method(ranking.methods, methods)
+    looks = {name: looks[name].legend(None) for name in ("color", "shape")}
+    base = alt.Chart(frame)
+    point = base.mark_point(filled=True, size=50, opacity=1).encode(**looks)
+    layers = [
+        base.mark_rule(color=FAINT).encode(x=x, y=at_top, y2="y:Q"),
+        base.mark_rule(color=FAINT).encode(x=x, x2="end:Q", y=y),
+        point.encode(x=x, y=at_top, tooltip=["method:N", "rank:Q"]),
+        point.encode(x="end:Q", y=y),
+        alt.Chart(bars).mark_rule(strokeWidth=4, color=INK, strokeCap="round")
+        .encode(x="low:Q", x2="high:Q", y=y),
+    ]  # fmt: skip
+    for side, align, dx in ((frame[:left], "right", -8), (frame[left:], "left", 8)):
+        text = alt.Chart(side).mark_text(align=align, dx=dx, baseline="middle", fontSize=12)
+        layers.append(text.encode(x="end:Q", y=y, text="label:N"))
     return configured(
-        diagram,
-        title=alt.TitleParams(**heading),
-        description=f"Diagram of critical differences; mean ranks are {ranks}.",
+        alt.layer(*layers).properties(width=AXIS_WIDTH + 2 * REACH, height=height),
+        title=alt.TitleParams(title, subtitle=_test(ranking)),
+        description="Diagram of critical differences; mean ranks are "
+        f"{', '.join(frame['label'].str.replace('  ', ' '))}.",
     )
 
 
-def _margin(ranking: CriticalDifference) -> str:
+def _test(ranking: CriticalDifference) -> str:
     p_value = ranking.friedman_p_value
     said = "p < 0.0001" if p_value < 1e-4 else f"p = {p_value:.2g}"
     text = f"{ranking.samples} samples; Friedman's test: {said}"
     if math.isfinite(ranking.critical_difference):
         text += f"; critical difference {ranking.critical_difference:.2f}"
     return text
-
-
-def _diagram(
-    frame: "pd.DataFrame",
-    x: alt.X,
-    y: alt.Y,
-    looks: Mapping[str, alt.Scale],
-    *,
-    y_domain: list[float],
-) -> list[Any]:
-    base = alt.Chart(frame)
-    colour = alt.Color("method:N", scale=looks["color"], legend=None)
-    shape = alt.Shape("method:N", scale=looks["shape"], legend=None)
-    top = alt.Y("zero:Q", scale=alt.Scale(domain=y_domain, nice=False), axis=None)
-    point: dict[str, Any] = {"filled": True, "size": 50, "opacity": 1}
-    layers: list[Any] = [
-        base.mark_rule(color=FAINT).encode(x=x, y=top, y2="y:Q"),
-        base.mark_rule(color=FAINT).encode(x=x, x2="end:Q", y=y),
-        base.mark_point(**point).encode(
-            x=x, y=top, color=colour, shape=shape, tooltip=["method:N", "rank:Q"]
-        ),
-        base.mark_point(**point).encode(x="end:Q", y=y, color=colour, shape=shape),
-    ]
-    for side, align, dx in (("left", "right", -8), ("right", "left", 8)):
-        text = alt.Chart(frame[frame["side"] == side]).mark_text(
-            align=align, dx=dx, baseline="middle", color=INK, fontSize=12
-        )
-        layers.append(text.encode(x="end:Q", y=y, text="label:N"))
-    return layers
 
 
 def heatmap(
@@ -148,7 +118,7 @@ def heatmap(
     rows: str = "benchmark",
     title: str | None = None,
 ) -> alt.TopLevelMixin:
-    """Draw a measure of every method on every benchmark as a table of colours with the numbers.
+    """Draw a measure of every method on every benchmark as a table of coloured numbers.
 
     Args:
         frame: As `analysis.leaderboard` gives: a row a benchmark and method, of one protocol and
@@ -166,160 +136,101 @@ def heatmap(
     methods = drawing_order(frame["method"])
     names = [str(name) for name in dict.fromkeys(frame[rows])]
     data = frame[[rows, "method", measure]].dropna()
-    numbers = data[measure]
+    numbers = data[measure].astype(float)
     low, high = (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 1.0)
-    span = high - low or 1.0
-    data = data.assign(
-        label=[f"{number:.3g}" for number in numbers],
-        ink=[ON_DARK if (n - low) / span < DARK_CELL else ON_LIGHT for n in numbers],
+    is_dark = numbers < low + DARK_CELL * ((high - low) or 1.0)
+    data = data.assign(label=numbers.map("{:.3g}".format), ink=np.where(is_dark, ON_DARK, ON_LIGHT))
+    axis = alt.Axis(orient="top", labelAngle=-35, domain=False)
+    base = alt.Chart(data).encode(
+        x=alt.X("method:N", sort=methods, title=None, axis=axis),
+        y=alt.Y(f"{rows}:N", sort=names, title=None),
     )
-    x = alt.X(
-        "method:N",
-        sort=methods,
-        title=None,
-        axis=alt.Axis(orient="top", labelAngle=-35, domain=False),
-    )
-    base = alt.Chart(data).encode(x=x, y=alt.Y(f"{rows}:N", sort=names, title=None))
     colour = alt.Color(
         f"{measure}:Q",
         scale=alt.Scale(range=list(SEQUENCE), domain=[low, high]),
         legend=alt.Legend(title=title_of(measure), gradientLength=120),
     )
     cells = base.mark_rect().encode(color=colour, tooltip=[f"{rows}:N", "method:N", f"{measure}:Q"])
-    text = base.mark_text(fontSize=11).encode(
-        text="label:N", color=alt.Color("ink:N", scale=None, legend=None)
-    )
+    text = base.mark_text(fontSize=11).encode(text="label:N", color=alt.Color("ink:N", scale=None))
     width = max(CELL_WIDTH * len(methods) * (0.7 if len(methods) > 15 else 1), 200)
-    chart = alt.layer(cells, text).resolve_scale(color="independent")
     return configured(
-        chart.properties(width=width, height=CELL_HEIGHT * len(names)),
+        alt.layer(cells, text).resolve_scale(color="independent")
+        .properties(width=width, height=CELL_HEIGHT * len(names)),
         title=title or title_of(measure),
         description=f"Table of the {title_of(measure)} of {', '.join(methods)} on "
         f"{', '.join(names)}.",
-    )
+    )  # fmt: skip
 
 
-def wins(counts: Wins, *, title: str = "wins, ties and losses") -> alt.TopLevelMixin:
-    """Draw how often the method of the row was better than that of the column.
-
-    Args:
-        counts: As `analysis.count_wins` gives.
-        title: Title of the chart.
-    """
-    import pandas as pd
-
-    rows = []
-    for a, method in enumerate(counts.methods):
-        for b, opponent in enumerate(counts.methods):
-            share = float(counts.shares[a, b])
-            if a != b and not math.isnan(share):
-                label = f"{counts.wins[a, b]}/{counts.ties[a, b]}/{counts.losses[a, b]}"
-                ink = ON_DARK if share < 0.1 or share > 0.9 else ON_LIGHT
-                rows.append((method, opponent, share, label, ink))
-    data = pd.DataFrame(rows, columns=["method", "opponent", "share", "label", "ink"])
-    order = list(counts.methods)
-    x = alt.X(
-        "opponent:N",
-        sort=order,
-        title=None,
-        axis=alt.Axis(orient="top", labelAngle=-35, domain=False),
-    )
-    base = alt.Chart(data).encode(x=x, y=alt.Y("method:N", sort=order, title=None))
-    colour = alt.Color(
-        "share:Q",
-        scale=alt.Scale(range=list(DIVERGING), domain=[0, 1]),
-        legend=alt.Legend(title="share won", gradientLength=120),
-    )
-    tips = ["method:N", "opponent:N", "label:N", "share:Q"]
-    cells = base.mark_rect().encode(color=colour, tooltip=tips)
-    text = base.mark_text(fontSize=11).encode(
-        text="label:N", color=alt.Color("ink:N", scale=None, legend=None)
-    )
-    size = len(order)
-    chart = alt.layer(cells, text).resolve_scale(color="independent")
-    return configured(
-        chart.properties(width=1.2 * CELL_WIDTH * size, height=CELL_HEIGHT * size),
-        title=title,
-        description=f"Table of wins, ties and losses of {', '.join(order)} against each other.",
-    )
-
-
-def bars(
+def by_task(
     frame: "pd.DataFrame",
     *,
-    measure: str = "score",
-    tops: Mapping[str, float] | None = None,
-    methods: Sequence[str] | None = None,
-    title: str | None = None,
+    bars: bool,
+    columns: int,
+    tops: Mapping[str, float],
+    size: tuple[float, float],
+    title: str,
 ) -> alt.TopLevelMixin:
-    """Draw bars of every method on every task, with their errors, one row a benchmark.
+    """Draw the mean score of every method on every task with its error, as bars or points.
 
-    A dark arrow says that the mean is above the plotted range, a pale one that the error is.
+    A dark arrow says that a mean is above the plotted range, a pale one that its error is.
 
     Args:
-        frame: A row a benchmark, task and method, with mean, low and high. Tasks stand in the order
-            of the frame.
-        measure: What is measured, for the titles.
-        tops: Upper end of the plotted range by benchmark; default: all is plotted.
-        methods: All methods of the experiment; default: those in the frame.
+        frame: A row a panel, task and method, with mean, low and high; panels and tasks in order.
+        bars: Draw bars; otherwise points.
+        columns: Panels in a row.
+        tops: Upper end of the plotted range by panel.
+        size: Width and height of a panel, in pixels.
         title: Title of the chart.
     """
-    shown = drawing_order(frame["method"])
-    names = [str(name) for name in dict.fromkeys(frame["benchmark"])]
-    rows = [
-        _bars_of(
-            frame[frame["benchmark"] == name],
-            name,
-            y_title=title_of(measure),
-            top=(tops or {}).get(name, math.inf),
-            methods=methods or shown,
+    panels = [str(name) for name in dict.fromkeys(frame["panel"])]
+    drawn = [
+        _by_task(frame[frame["panel"] == name], tops[name], bars=bars).properties(
+            width=size[0], height=size[1], title=panel_title(name)
         )
-        for name in names
+        for name in panels
     ]
-    whole = rows[0] if len(rows) == 1 else alt.vconcat(*rows)
+    rows = [alt.hconcat(*drawn[n : n + columns]) for n in range(0, len(drawn), columns)]
+    names = ", ".join(drawing_order(frame["method"]))
     return configured(
-        whole,
-        title=title or title_of(measure),
-        description=f"Bars of the {title_of(measure)} of {', '.join(shown)} on tasks of "
-        f"{', '.join(names)}.",
+        alt.vconcat(*rows),
+        title=title,
+        description=f"Normalised scores of {names} by task: {', '.join(panels)}.",
     )
 
 
-def _bars_of(
-    frame: "pd.DataFrame", name: str, *, y_title: str, top: float, methods: Sequence[str]
-) -> Any:
-    tasks = list(dict.fromkeys(frame["task"]))
-    shown = list(styles(frame["method"]))
-    highest = float(frame[["mean", "high"]].max().max())
-    top = min(top, max(highest, 1.0)) if math.isfinite(highest) else 1.0
-    data = frame[["task", "method", "mean", "low", "high"]].assign(
-        shown=frame["mean"].clip(upper=top),
-        below=frame["low"].clip(lower=0.0, upper=top),
-        above=frame["high"].clip(upper=top),
+def _by_task(frame: "pd.DataFrame", top: float, *, bars: bool) -> Any:
+    data = frame[["task", "method", "mean", "low", "high"]].dropna(subset=["mean"])
+    limit = top * (1 + 1e-9)  # random search ends near 100
+    is_above, is_cut = data["mean"] > limit, data["high"] > limit
+    data = data.assign(
+        shown=data["mean"].clip(upper=top),
+        below=data["low"].clip(lower=0.0, upper=top),
+        above=data["high"].clip(upper=top),
+        arrow=np.where(is_above, INK, np.where(is_cut, BEYOND, "")),
     )
-    limit = top * (1 + 1e-9)  # random search ends at 100, give or take what floating point does
-    x = alt.X("task:N", sort=tasks, title="task", axis=alt.Axis(labelAngle=0))
-    offset = alt.XOffset("method:N", sort=shown, scale=alt.Scale(domain=shown))
-    scale = alt.Scale(domain=[0, HEADROOM * top], nice=False)
-    y = alt.Y("shown:Q", title=y_title, scale=scale, axis=alt.Axis(tickCount=5))
-    colour = alt.Color("method:N", scale=scales(methods)["color"], legend=method_legend(shown))
-    tips = [
-        "method:N",
-        "task:N",
-        *(alt.Tooltip(f"{n}:Q", format=".4~r") for n in ("mean", "low", "high")),
-    ]
-    layers = [
-        alt.Chart(data).mark_bar().encode(x=x, xOffset=offset, y=y, color=colour, tooltip=tips)
-    ]
-    inside = data[(data["mean"] <= limit) & data["high"].notna()]
-    rule = alt.Chart(inside).mark_rule(color=ON_LIGHT, strokeWidth=0.9)
-    layers.append(rule.encode(x=x, xOffset=offset, y=alt.Y("below:Q"), y2="above:Q"))
-    beyond = data["mean"] > limit
-    for chosen, ink in ((beyond, INK), (~beyond & (data["high"] > limit), "#B0B0B0")):
-        if chosen.any():
-            sign = alt.Chart(data[chosen]).mark_point(
-                shape="triangle-up", filled=True, color=ink, size=22, opacity=1
-            )
-            layers.append(sign.encode(x=x, xOffset=offset, y=alt.datum((1 + HEADROOM) / 2 * top)))
-    width = max(90.0 + 8 * len(shown), 60.0) * len(tasks)
-    return alt.layer(*layers).properties(width=min(width, 820), height=150, title=name)
+    methods = drawing_order(frame["method"])
+    looks = by_method(methods)
+    order = list(dict.fromkeys(frame["task"]))
+    labels = alt.Axis(labelAngle=0, labelOverlap=True)
+    encoding = {
+        "x": alt.X("task:N", sort=order, title="task", axis=labels),
+        "xOffset": alt.XOffset("method:N", sort=methods, scale=alt.Scale(domain=methods)),
+        "tooltip": value_tips("task:N"),
+    }
+    y = alt.Y("shown:Q", title="normalised score", scale=alt.Scale(nice=False))
+    rule = alt.Chart(data[~is_above & data["high"].notna()]).encode(
+        **encoding, y="below:Q", y2="above:Q"
+    )
+    arrows = alt.Chart(data[is_above | is_cut]).mark_point(
+        shape="triangle-up", filled=True, size=22, opacity=1
+    )
+    arrows = arrows.encode(
+        **encoding, y=alt.datum(1.035 * top), fill=alt.Fill("arrow:N", scale=None)
+    )
+    if bars:
+        bar = alt.Chart(data).mark_bar().encode(**encoding, y=y, color=looks["color"])
+        return alt.layer(bar, rule.mark_rule(color=ON_LIGHT, strokeWidth=0.9), arrows)
+    sign = alt.Chart(data[~is_above]).mark_point(filled=True, size=36, opacity=1)
+    sign = sign.encode(**encoding, y=y, color=looks["color"], shape=looks["shape"])
+    return alt.layer(rule.mark_rule().encode(color=looks["color"]), sign, arrows)

@@ -9,41 +9,40 @@ import altair as alt
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, Value
-from hpobench_ordered.plotting.theme import ON_DARK, ON_LIGHT, STYLES, TRIALS, configured
+from hpobench_ordered.plotting.theme import ON_DARK, ON_LIGHT, TRIALS, configured, panel_title
 from hpobench_ordered.space.parameters import Parameter
 
 if TYPE_CHECKING:
     import pandas as pd
 
 WIDE = 300.0
-"""Positive numbers so many times apart are taken for a logarithmic range."""
+"""Evaluated positive numbers of which the largest is so many times the smallest are logarithmic."""
 
 WIDE_VALUES = 10.0
-"""Objectives whose largest value is so many times the smallest are coloured on a log scale."""
+"""Objectives of which the largest is so many times the smallest are coloured on a log scale."""
 
-CROSS_SIZE, POINT_SIZE = 70, 24
+POINT_SIZE = 24
 CROSS: dict[str, Any] = {
     "shape": "cross",
     "angle": 45,
     "fill": ON_LIGHT,
     "stroke": ON_DARK,
     "filled": True,
-    "size": CROSS_SIZE,
+    "size": 70,
     "opacity": 1,
     "strokeWidth": 0.9,
 }
-PROFILE = STYLES["simple-ordered"].colour
 MARGIN = 0.04
 """Margin around the range of a hyperparameter, relative to its width."""
 
 OVERLAP = 0.12
 """Share of its width by which a cell reaches below the next one, so that there are no seams."""
 
-MOST_NAME = 14
+LONGEST_NAME = 14
 """Characters of a choice's name beside an axis."""
 
 INACTIVE = "#C9C9CA"
-"""Colour behind cells where a hyperparameter is never active."""
+"""Colour where a hyperparameter is inactive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +53,8 @@ class Dimension:
         name: Its name.
         low: Lower end, as coded: of a choice, its index.
         high: Upper end.
-        log: Whether on a logarithmic scale.
-        choices: Its values where it is no number, in order.
+        log: On a logarithmic scale.
+        choices: Its values in order, if it is no number.
     """
 
     name: str
@@ -73,7 +72,7 @@ class Dimension:
 
     @classmethod
     def of_column(cls, name: str, column: "pd.Series") -> "Dimension":
-        """The axis that fits the evaluated values of a hyperparameter, some of which are known."""
+        """The axis that fits the evaluated values of a hyperparameter."""
         from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
         known = column.dropna()
@@ -104,36 +103,36 @@ class Dimension:
             return np.asarray(low * (high / low) ** unit)
         return np.asarray(low + (high - low) * unit)
 
-    def scale(self, margin: float = MARGIN) -> alt.Scale:
-        """Its scale, with a margin relative to its width."""
-        kind: Any = "log" if self.log else "linear"
-        return alt.Scale(type=kind, domain=list(self._ends(margin)), nice=False, zero=False)
+    def channel(self, kind: type[Any], *, margin: float = MARGIN, labels: bool = True) -> Any:
+        """Its channel, with the names of choices.
 
-    def axis(self, *, horizontal: bool) -> alt.Axis:
-        """Its axis, with the names of choices."""
-        options: dict[str, Any] = {"title": self.name, "grid": False, "labelOverlap": True}
-        if not self.choices:
-            return alt.Axis(tickCount=4, format="~g" if self.log else "~r", **options)
-        names = [_short(str(choice)) for choice in self.choices]
-        if horizontal and sum(map(len, names)) > 24:
-            options["labelAngle"] = -35
-        values = [float(index) for index in range(len(names))]
-        return alt.Axis(values=values, labelExpr=f"{json.dumps(names)}[datum.value]", **options)
+        Args:
+            kind: `alt.X` or `alt.Y`.
+            margin: Margin on both sides, relative to its width.
+            labels: Whether the axis has a title and labels.
+        """
+        log = "log" if self.log else "linear"
+        scale = alt.Scale(type=log, domain=list(self._ends(margin)), nice=False, zero=False)
+        axis: dict[str, Any] = {"tickCount": 4, "format": "~g" if self.log else "~r"}
+        if self.choices:
+            names = [str(choice) for choice in self.choices]
+            names = [n if len(n) <= LONGEST_NAME else f"{n[: LONGEST_NAME - 1]}…" for n in names]
+            label = f"{json.dumps(names)}[datum.value]"
+            axis = {"values": list(range(len(names))), "labelExpr": label}
+            if kind is alt.X and sum(map(len, names)) > 24:
+                axis["labelAngle"] = -35
+        title = self.name if labels else None
+        axis |= {"title": title, "labels": labels, "grid": False, "labelOverlap": True}
+        return kind("x:Q" if kind is alt.X else "y:Q", scale=scale, axis=alt.Axis(**axis))
 
     def _ends(self, margin: float) -> tuple[float, float]:
-        if self.choices:
-            return self.low - 0.5, self.high + 0.5
-        if self.low == self.high:
+        if self.choices or self.low == self.high:
             return self.low - 0.5, self.high + 0.5
         if self.log:
             factor = (self.high / self.low) ** margin
             return self.low / factor, self.high * factor
         room = margin * (self.high - self.low)
         return self.low - room, self.high + room
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= MOST_NAME else f"{name[: MOST_NAME - 1]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +143,14 @@ class Panel:
         title: What it is of, such as a task.
         x: Hyperparameter of the horizontal axis.
         y: That of the vertical axis.
-        values: Columns x, y (coded) and value, the best last; cells have x2 and y2 as well. None:
-            only crosses and points.
+        values: Columns x, y (coded) and value, the best last; cells have x2 and y2 as well.
+            Default: only crosses and points.
         value: What the values are called.
         domain: Values at the ends of the colours; what is beyond looks as these.
-        maximised: Whether high values are good; good is bright.
+        maximised: High values are good; good is bright.
         crosses: The best configurations: columns x and y.
         points: What a method evaluated: columns x, y and trial.
-        colour: Colour of the points; None: from light to dark over the trials.
+        colour: Colour of the points; default: from light to dark over the trials.
     """
 
     title: str
@@ -169,97 +168,56 @@ class Panel:
 def landscape(
     rows: Sequence[Sequence[Panel]],
     *,
-    title: str = "",
-    description: str = "",
+    title: str | None = None,
     size: tuple[float, float] = (170, 140),
 ) -> alt.TopLevelMixin:
     """Draw landscapes, bright where they are good: cells or points, crosses on the best.
 
     Args:
         rows: Panels, row by row; panels of a row with the same colours share a colour bar.
-        title: Title of the chart.
-        description: For screen readers; default: made of the panels' titles.
+        title: Title of the chart; default: the axes of the first panel.
         size: Width and height of a panel, in pixels.
     """
     drawn = []
     for row in rows:
-        ends = [panel.domain for panel in row]
-        panels = []
-        for number, panel in enumerate(row):
-            has_bar = number + 1 == len(row) or len(set(ends)) > 1
-            is_first = number == 0 or panel.y != row[0].y
-            panels.append(_panel(panel, size=size, has_bar=has_bar, has_title=is_first))
+        is_shared = len({panel.domain for panel in row}) == 1
+        panels = [
+            _panel(panel, has_bar=panel is row[-1] or not is_shared, has_title=not n or panel.y
+                   != row[0].y).properties(width=size[0], height=size[1])
+            for n, panel in enumerate(row)
+        ]  # fmt: skip
         joined = alt.hconcat(*panels, spacing=12)
         drawn.append(joined.resolve_scale(color="independent", fill="independent"))
     first = rows[0][0]
     names = ", ".join(dict.fromkeys(panel.title for row in rows for panel in row))
-    chart = alt.vconcat(*drawn).resolve_scale(color="independent", fill="independent")
+    axes = f"{first.value} by {first.x.name} and {first.y.name}"
     return configured(
-        chart,
-        title=title or f"{first.value} by {first.x.name} and {first.y.name}",
-        description=description
-        or f"Landscapes of {first.value} by {first.x.name} and {first.y.name}: {names}.",
+        alt.vconcat(*drawn).resolve_scale(color="independent", fill="independent"),
+        title=title or axes,
+        description=f"Landscapes of {axes}: {names}.".replace("\n", ", "),
     )
 
 
-def profiles(
-    frame: "pd.DataFrame", x: Dimension, *, value: str, size: tuple[float, float] = (190, 150)
-) -> alt.TopLevelMixin:
-    """Draw what a single hyperparameter does, one panel a task, a cross on the best.
-
-    Args:
-        frame: Columns panel, x (coded), value and best (whether it is the best of its panel).
-        x: The hyperparameter.
-        value: What the values are called.
-        size: Width and height of a panel, in pixels.
-    """
-    panels = []
-    names = list(dict.fromkeys(frame["panel"]))
-    across = alt.X("x:Q", scale=x.scale(), axis=x.axis(horizontal=True))
-    up = alt.Y("value:Q", title=value, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
-    for name in names:
-        rows = frame[frame["panel"] == name]
-        line = alt.Chart(rows).mark_line(color=PROFILE, strokeWidth=1.6).encode(x=across, y=up)
-        sign = alt.Chart(rows[rows["best"]]).mark_point(**CROSS).encode(x=across, y=up)
-        heading = alt.TitleParams(name, fontSize=12, anchor="start")
-        panels.append(
-            alt.layer(line, sign).properties(width=size[0], height=size[1], title=heading)
-        )
-    return configured(
-        alt.hconcat(*panels),
-        title=f"{value} by {x.name}",
-        description=f"Curves of {value} by {x.name}: {', '.join(names)}.",
-    )
-
-
-def _panel(panel: Panel, *, size: tuple[float, float], has_bar: bool, has_title: bool) -> Any:
-    x_axis, y_axis = panel.x.axis(horizontal=True), panel.y.axis(horizontal=False)
-    if not has_title:
-        y_axis.title = None
-        y_axis.labels = False
+def _panel(panel: Panel, *, has_bar: bool, has_title: bool) -> Any:
     has_cells = panel.values is not None and "x2" in panel.values.columns
     margin = 0.0 if has_cells else MARGIN
-    x = alt.X("x:Q", scale=panel.x.scale(margin), axis=x_axis)
-    y = alt.Y("y:Q", scale=panel.y.scale(margin), axis=y_axis)
-    layers: list[Any] = []
+    x = panel.x.channel(alt.X, margin=margin)
+    y = panel.y.channel(alt.Y, margin=margin, labels=has_title)
+    layers = []
     if panel.values is not None:
-        layers.append(_background(panel, panel.values, x, y, has_bar=has_bar))
+        layers.append(_background(panel, panel.values, has_bar=has_bar))
     if panel.points is not None and len(panel.points):
-        layers.append(_points(panel.points, x, y, panel.colour))
+        layers.append(_points(panel.points, panel.colour))
     if panel.crosses is not None and len(panel.crosses):
         cross = alt.Chart(panel.crosses[["x", "y"]]).mark_point(**CROSS)
-        layers.insert(1 if panel.colour else len(layers), cross.encode(x=x, y=y))
-    return alt.layer(*layers).properties(
-        width=size[0],
-        height=size[1],
-        title=alt.TitleParams(panel.title, fontSize=12, anchor="start"),
-        view=alt.ViewBackground(fill=INACTIVE if has_cells else None),
-    )
+        layers.insert(1 if panel.colour else len(layers), cross)
+    view = alt.ViewBackground(fill=INACTIVE if has_cells else None)
+    whole = alt.layer(*(layer.encode(x=x, y=y) for layer in layers))
+    return whole.properties(title=panel_title(panel.title), view=view)
 
 
-def _background(panel: Panel, values: "pd.DataFrame", x: alt.X, y: alt.Y, *, has_bar: bool) -> Any:
+def _background(panel: Panel, values: "pd.DataFrame", *, has_bar: bool) -> Any:
     low, high = panel.domain
-    # What is beyond the ends looks like them; values of 0 and less have no logarithm.
     is_log = low > 0 and low * WIDE_VALUES < high and values["value"].min() > 0
     scale = alt.Scale(
         type="log" if is_log else "linear",
@@ -267,29 +225,26 @@ def _background(panel: Panel, values: "pd.DataFrame", x: alt.X, y: alt.Y, *, has
         scheme="viridis",
         reverse=not panel.maximised,
         nice=False,
+        clamp=True,
     )
     bar = alt.Legend(title=panel.value, gradientLength=110, format="~r", tickCount=4)
-    colour = alt.Color("shown:Q", scale=scale, legend=bar if has_bar else None)
-    chart = alt.Chart(values.assign(shown=values["value"].clip(low, high)))
+    colour = alt.Color("value:Q", scale=scale, legend=bar if has_bar else None)
+    value = alt.Tooltip("value:Q", title=panel.value, format=".4~g")
+    chart = alt.Chart(values)
     if "x2" in values.columns:
-        tips = [alt.Tooltip("value:Q", title=panel.value, format=".4~g")]
         cells = chart.mark_rect(stroke=None, aria=False)
-        return cells.encode(x=x, x2="x2", y=y, y2="y2", color=colour, tooltip=tips)
-    tips = [alt.Tooltip(n, format=".4~g") for n in ("x:Q", "y:Q", "value:Q")]
+        return cells.encode(x2="x2", y2="y2", color=colour, tooltip=value)
     dots = chart.mark_circle(size=POINT_SIZE, opacity=1, aria=False)
-    return dots.encode(x=x, y=y, color=colour, tooltip=tips)
+    return dots.encode(color=colour, tooltip=["x:Q", "y:Q", value])
 
 
-def _points(points: "pd.DataFrame", x: alt.X, y: alt.Y, colour: str | None) -> Any:
-    tips = [name for name in points.columns if name not in ("x", "y")]
-    chart = alt.Chart(points)
+def _points(points: "pd.DataFrame", colour: str | None) -> Any:
+    chart = alt.Chart(points).encode(tooltip=[n for n in points.columns if n not in ("x", "y")])
     if colour is not None:
-        dots = chart.mark_circle(size=POINT_SIZE, color=colour, opacity=0.45)
-        return dots.encode(x=x, y=y, tooltip=tips)
-    last = max(int(points["trial"].max()), 2)
-    scale = alt.Scale(domain=[1, last], range=list(TRIALS))
+        return chart.mark_circle(size=POINT_SIZE, color=colour, opacity=0.45)
+    scale = alt.Scale(domain=[1, max(int(points["trial"].max()), 2)], range=list(TRIALS))
     dots = chart.mark_point(size=1.6 * POINT_SIZE, opacity=1, stroke=ON_LIGHT, strokeWidth=0.7)
-    return dots.encode(x=x, y=y, tooltip=tips, fill=alt.Fill("trial:Q", scale=scale, legend=None))
+    return dots.encode(fill=alt.Fill("trial:Q", scale=scale, legend=None))
 
 
 def cells(means: FloatArray, x: Dimension, y: Dimension) -> "pd.DataFrame":

@@ -1,14 +1,11 @@
-"""Charts as files: PNG, SVG, PDF, Vega-Lite's JSON, and HTML that needs no network.
+"""Charts as files: PNG, SVG, PDF, Vega-Lite's JSON, and HTML; vl-convert needs no browser.
 
-vl-convert renders all of them, without a browser and without a network. A page with many charts
-holds Vega once, `javascript`, and each chart as JSON; its script calls
-`vegaEmbed(element, specification, EMBED_OPTIONS)`. With these options Vega interprets expressions
-instead of compiling them, so that a content policy need not allow `unsafe-eval`.
+A page with several charts holds Vega once, `javascript`, and calls `vegaEmbed` for each.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -16,16 +13,14 @@ from typing import Any
 
 import altair as alt
 
+from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.files import write_atomically
 from hpobench_ordered.plotting.theme import dark as darkened
 
 DOTS_PER_INCH = 200.0
 
-EMBED_OPTIONS: Mapping[str, Any] = {"mode": "vega-lite", "ast": True, "renderer": "svg"}
-"""Options of `vegaEmbed` for a page whose content policy forbids `unsafe-eval`."""
-
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
-"""A content policy that such a page works under: it loads nothing."""
+"""A content policy under which a page loads nothing; Vega then interprets expressions (`ast`)."""
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -38,14 +33,20 @@ PAGE = """<!DOCTYPE html>
 <body>
 <div id="chart"></div>
 <script>{library}</script>
-<script>vegaEmbed("#chart", {specification}, {options});</script>
+<script>vegaEmbed("#chart", {specification}, {{"ast": true, "renderer": "svg"}});</script>
 </body>
 </html>
 """
 
+IDENTIFIER = re.compile(r'(id="|#)(clip|gradient_)(\d+)')
+"""Where an SVG defines or uses a clip path or a gradient."""
+
+RESOURCES = re.compile(rb"(?:^ +/[a-z]+\d+ \d+ 0 R\n)+", re.MULTILINE)
+"""Resources of a page of a PDF, one a line."""
+
 
 class Format(Enum):
-    """A format of files."""
+    """A file format."""
 
     PNG = "png"
     SVG = "svg"
@@ -54,22 +55,16 @@ class Format(Enum):
     HTML = "html"
 
 
-IDENTIFIER = re.compile(r'(id="|#)(clip|gradient_)(\d+)')
-"""Where an SVG names or uses what it defines."""
-
-FIGURE_FORMATS = (Format.PNG, Format.SVG, Format.PDF)
-
-
 def specification(chart: alt.TopLevelMixin, *, dark: bool = False) -> dict[str, Any]:
-    """The Vega-Lite specification of a chart with its data.
+    """The Vega-Lite specification of a chart with its data, in the colours of a light page.
 
     Args:
         chart: The chart.
-        dark: Whether for a dark page.
+        dark: Use the colours of a dark page.
     """
     with alt.data_transformers.enable("default", max_rows=None, consolidate_datasets=True):
         spec: dict[str, Any] = chart.to_dict()
-    # Vega's parser of expressions, which names stand in, takes these for ends of lines.
+    # Names become part of expressions, where Vega's parser takes these for ends of lines.
     text = json.dumps(spec)
     if "\\u2028" in text or "\\u2029" in text:
         spec = json.loads(text.replace("\\u2028", " ").replace("\\u2029", " "))
@@ -77,91 +72,87 @@ def specification(chart: alt.TopLevelMixin, *, dark: bool = False) -> dict[str, 
 
 
 def encoded(
-    chart: alt.TopLevelMixin, formats: Iterable[Format] = FIGURE_FORMATS, *, dark: bool = False
+    chart: alt.TopLevelMixin, formats: Iterable[Format], *, dark: bool = False
 ) -> dict[Format, bytes]:
-    """Encode a chart; the same chart gives the same bytes.
+    """Encode a chart; equal charts give equal bytes.
 
     Args:
         chart: The chart.
         formats: The formats.
-        dark: Whether for a dark page.
+        dark: Use the colours of a dark page.
     """
     spec = specification(chart, dark=dark)
-    return {name: ENCODERS[name](spec) for name in formats}
+    image = cache(lambda: _svg(spec))
+    encoders = {
+        Format.PNG: lambda: png_of(image()),
+        Format.SVG: lambda: image().encode(),
+        Format.PDF: lambda: pdf_of(image()),
+        Format.JSON: lambda: json.dumps(spec, indent=1).encode(),
+        Format.HTML: lambda: _html(spec),
+    }
+    return {name: encoders[name]() for name in formats}
 
 
 def save(chart: alt.TopLevelMixin, path: str | Path, *, dark: bool = False) -> Path:
-    """Write a chart to a file in the format that the file's name ends with.
+    """Write a chart to a file.
 
     Args:
         chart: The chart.
-        path: Where to; png, svg, pdf, json or html.
-        dark: Whether for a dark page.
-
-    Returns:
-        The path.
+        path: The file; its name ends with .png, .svg, .pdf, .json or .html.
+        dark: Use the colours of a dark page.
 
     Raises:
         UnknownNameError: The name ends with another format.
     """
-    from hpobench_ordered.errors import UnknownNameError
-
     path = Path(path)
     suffix = path.suffix.removeprefix(".").lower()
     names = [name.value for name in Format]
     if suffix not in names:
         raise UnknownNameError("format of charts", suffix, names)
-    write_atomically(path, encoded(chart, [Format(suffix)], dark=dark)[Format(suffix)])
+    (content,) = encoded(chart, [Format(suffix)], dark=dark).values()
+    write_atomically(path, content)
     return path
 
 
 @cache
 def javascript() -> str:
-    """Vega, Vega-Lite, vega-embed and the interpreter of expressions, to stand in a `<script>`.
-
-    It defines `vegaEmbed`. About 0.9 MB.
-    """
+    """Vega, Vega-Lite and vega-embed as text of a `<script>`, which defines `vegaEmbed`; 0.9 MB."""
     import vl_convert
 
     bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed; window.vega = vega;")
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
-def script_json(value: object) -> str:
-    """A value as JSON that may stand in a `<script>`."""
-    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _png(spec: dict[str, Any]) -> bytes:
+def png_of(svg: str) -> bytes:
+    """Convert a chart from SVG to PNG."""
     import vl_convert
 
-    image: bytes = vl_convert.vegalite_to_png(spec, ppi=DOTS_PER_INCH)
+    image: bytes = vl_convert.svg_to_png(svg, ppi=DOTS_PER_INCH)
     return image
 
 
-def _svg(spec: dict[str, Any]) -> bytes:
+def pdf_of(svg: str) -> bytes:
+    """Convert a chart from SVG to PDF; equal charts give equal bytes."""
     import vl_convert
 
-    image: str = vl_convert.vegalite_to_svg(spec)
-    # Vega numbers these in the order of all charts of a process.
+    # Resources are listed in random order.
+    return RESOURCES.sub(
+        lambda match: b"".join(sorted(match[0].splitlines(keepends=True))),
+        vl_convert.svg_to_pdf(svg),
+    )
+
+
+def _svg(spec: dict[str, Any]) -> str:
+    import vl_convert
+
+    # Vega counts clip paths and gradients over all charts of a process.
     numbers: dict[str, int] = {}
 
     def renumbered(match: re.Match[str]) -> str:
         number = numbers.setdefault(match[2] + match[3], len(numbers))
         return f"{match[1]}{match[2]}{number}"
 
-    return IDENTIFIER.sub(renumbered, image).encode()
-
-
-def _pdf(spec: dict[str, Any]) -> bytes:
-    import vl_convert
-
-    image: bytes = vl_convert.vegalite_to_pdf(spec)
-    return image
-
-
-def _json(spec: dict[str, Any]) -> bytes:
-    return json.dumps(spec, indent=1).encode()
+    return IDENTIFIER.sub(renumbered, vl_convert.vegalite_to_svg(spec))
 
 
 def _html(spec: dict[str, Any]) -> bytes:
@@ -172,16 +163,6 @@ def _html(spec: dict[str, Any]) -> bytes:
         policy=POLICY,
         title=escape(title["text"] if isinstance(title, dict) else title),
         library=javascript(),
-        specification=script_json(spec),
-        options=script_json(dict(EMBED_OPTIONS)),
+        specification=json.dumps(spec).replace("<", "\\u003c"),
     )
     return page.encode()
-
-
-ENCODERS: Mapping[Format, Callable[[dict[str, Any]], bytes]] = {
-    Format.PNG: _png,
-    Format.SVG: _svg,
-    Format.PDF: _pdf,
-    Format.JSON: _json,
-    Format.HTML: _html,
-}

@@ -7,8 +7,7 @@ kinds of colour blindness, on white and on dark pages; those of other methods st
 have a contrast of at least 3:1. Dashes and markers tell methods apart without colour: with up to 57
 methods no two have the same colour and the same dashes.
 
-A chart is made with the colours of a white page. `dark` exchanges each for its counterpart, so that
-one chart serves both.
+A chart is made with the colours of a white page; `dark` exchanges each for its counterpart.
 """
 
 import json
@@ -147,38 +146,61 @@ def _other(number: int) -> Style:
     return Style(base.colour, base.dark, dashes, marker)
 
 
-def scales(methods: Iterable[str]) -> dict[str, alt.Scale]:
-    """Scales of the channels color, strokeDash and shape by method."""
-    looks = styles(methods)
-    names = list(looks)
+def by_method(shown: Iterable[str], methods: Iterable[str] = ()) -> dict[str, Any]:
+    """Channels by method, with one legend below the chart: color, strokeDash and shape.
+
+    Args:
+        shown: The methods in the chart.
+        methods: All methods of the experiment, for the same styles in every chart; default: those
+            in the chart.
+    """
+    names = drawing_order(shown)
+    every = styles([*names, *methods])
+    looks = [every[name] for name in names]
+    legend = alt.Legend(title=None, orient="bottom", columns=min(5, len(names)), symbolSize=70)
+    colours = alt.Scale(domain=names, range=[look.colour for look in looks])
+    dashes = alt.Scale(domain=names, range=[list(look.dashes) for look in looks])
+    markers = alt.Scale(domain=names, range=[look.marker for look in looks])
     return {
-        "color": alt.Scale(domain=names, range=[look.colour for look in looks.values()]),
-        "strokeDash": alt.Scale(domain=names, range=[list(look.dashes) for look in looks.values()]),
-        "shape": alt.Scale(domain=names, range=[look.marker for look in looks.values()]),
+        "color": alt.Color("method:N", scale=colours, legend=legend),
+        "strokeDash": alt.StrokeDash("method:N", scale=dashes, legend=None),
+        "shape": alt.Shape("method:N", scale=markers, legend=legend),
     }
+
+
+def value_tips(*columns: str) -> list[Any]:
+    """What is under the pointer: the method, some columns, and a mean with its interval."""
+    means = (alt.Tooltip(f"{name}:Q", format=".4~r") for name in ("mean", "low", "high"))
+    return ["method:N", *columns, *means]
+
+
+def panel_title(text: str) -> alt.TitleParams:
+    """The title of one of several panels, maybe of several lines."""
+    return alt.TitleParams(text.split("\n"), fontSize=12, anchor="start")
 
 
 def configured(chart: Any, *, title: Any, description: str) -> alt.TopLevelMixin:
     """Give a finished chart the theme, a title, and a description for screen readers."""
-    axis = {"labelColor": INK, "titleColor": INK, "tickColor": FAINT, "domainColor": FAINT}
-    text = {"labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal"}
-    themed: alt.TopLevelMixin = (
-        chart.properties(title=title, description=description)
-        .configure(background=PAGE, padding=8, font="sans-serif")
-        .configure_view(stroke=None)
-        .configure_axis(**axis, **text, gridColor=GRID, labelLimit=200)
-        .configure_legend(
-            labelColor=INK, titleColor=INK, **text, labelLimit=0, symbolStrokeWidth=1.8
-        )
-        .configure_header(
-            labelColor=INK, titleColor=INK, labelFontSize=12, titleFontSize=12, labelLimit=400
-        )
-        .configure_title(
-            color=INK, fontSize=14, fontWeight="normal", anchor="start", subtitleColor=FAINT
-        )
-        .configure_text(color=INK)
-    )
-    return themed
+    text = {"labelColor": INK, "titleColor": INK, "titleFontSize": 12}
+    plain = {**text, "labelFontSize": 11, "titleFontWeight": "normal"}
+    config = {
+        "background": PAGE,
+        "padding": 8,
+        "font": "sans-serif",
+        "view": {"stroke": None},
+        "axis": {
+            **plain, "tickColor": FAINT, "domainColor": FAINT, "gridColor": GRID, "labelLimit": 200,
+        },
+        "legend": {**plain, "labelLimit": 0, "symbolStrokeWidth": 1.8, "symbolOpacity": 1},
+        "header": {**text, "labelFontSize": 12, "labelLimit": 400},
+        "title": {
+            "color": INK, "fontSize": 14, "fontWeight": "normal", "anchor": "start",
+            "subtitleColor": FAINT,
+        },
+        "text": {"color": INK},
+    }  # fmt: skip
+    themed: alt.TopLevelMixin = chart.properties(title=title, description=description)
+    return themed.configure(**config)
 
 
 def dark(specification: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from hpobench_ordered.analysis.together import Together, Unit, differences_of
 from hpobench_ordered.analysis.verdict import FEWEST, TESTS
 from hpobench_ordered.plotting import Format, critical_differences, curves, encoded, heatmap
 from hpobench_ordered.plotting.landscapes import landscape
+from hpobench_ordered.plotting.saving import pdf_of
 from hpobench_ordered.plotting.theme import drawing_order
 from hpobench_ordered.reporting.chart import follow_theme
 from hpobench_ordered.reporting.formats import csv_bytes, slug
@@ -91,7 +92,7 @@ class Figure:
         return {
             f"figures/{self.stem}.png": image,
             f"figures/{self.stem}.svg": self.svg.encode(),
-            f"figures/{self.stem}.pdf": vl_convert.svg_to_pdf(self.svg),
+            f"figures/{self.stem}.pdf": pdf_of(self.svg),
             f"figures/{self.stem}.csv": csv_bytes(self.data),
         }
 

@@ -198,9 +198,6 @@ def grows(benchmark: str, hyperparameter: str, *, count: int, at_least: float) -
     return check
 
 
-# -- internals -------------------------------------------------------------------------------------
-
-
 def _by_benchmark(check: ScoreCheck) -> Check:
     def checked(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
         return [check(item.benchmark, evidence.scores(item)) for item in comparisons]

@@ -80,7 +80,7 @@ class Evidence:
     Args:
         store: Where the runs are.
         cells: The runs that count, all finished.
-        surrogates: Surrogate by name of benchmark, where it is not the default one.
+        surrogates: Surrogate by name of benchmark; default: the benchmark's default surrogate.
         evaluated: As `Paper.evaluated`.
     """
 
@@ -97,7 +97,7 @@ class Evidence:
         self._evaluated = dict(evaluated)
         self._cells: dict[tuple[str, str], list[Cell]] = {}
         for cell in cells:
-            name = cell.benchmark.partition("@")[0]
+            name = str(cell.source).partition("@")[0]
             self._cells.setdefault((name, cell.method.name), []).append(cell)
         self._losses: dict[tuple[str, str], FloatArray] = {}
         self._fallbacks: dict[tuple[str, str], int] = {}
@@ -105,19 +105,22 @@ class Evidence:
         self._benchmarks: dict[str, Benchmark] = {}
         self._landscapes: dict[str, Landscape] = {}
 
-    # -- benchmarks ----------------------------------------------------------------------------
-
     def benchmark(self, name: str) -> Benchmark:
         """The benchmark, on the surrogate it was run on."""
         if name not in self._benchmarks:
             self._benchmarks[name] = load(name, surrogate=self._surrogates.get(name))
         return self._benchmarks[name]
 
+    def task_label(self, benchmark: str, task: int) -> str:
+        """Number of a task, from 1 as in papers, and its name if that is another."""
+        name = self.benchmark(benchmark).tasks[task].name
+        return f"{task + 1}" if name == str(task) else f"{task + 1} ({name})"
+
     def landscape(self, name: str) -> Landscape:
         """Many configurations of a benchmark with their values.
 
-        Those that the paper's authors evaluated, where the surrogate knows them; else all, or
-        random ones.
+        Those that the paper's authors evaluated, if the surrogate knows them; else all, or random
+        ones.
         """
         if name not in self._landscapes:
             benchmark = self.benchmark(name)
@@ -126,8 +129,6 @@ class Evidence:
                 Landscape(benchmark, known()) if known else Landscape.of(benchmark)
             )
         return self._landscapes[name]
-
-    # -- runs ----------------------------------------------------------------------------------
 
     def losses(self, comparison: Comparison) -> FloatArray:
         """Loss of every trial, shape (A, S, T, M)."""
@@ -157,8 +158,8 @@ class Evidence:
     def configurations(self, benchmark: str, method: str) -> "pd.DataFrame":
         """The configurations a method tried: seed, task, trial, and a column a hyperparameter."""
         seeds = {cell.key: cell.seed for cell in self._cells[benchmark, method]}
-        found = self._store.configurations(seeds)
-        return found.assign(seed=found["key"].map(seeds)).drop(columns=["key", "value", "loss"])
+        tried = self._store.configurations(seeds)
+        return tried.assign(seed=tried["key"].map(seeds)).drop(columns=["key", "value", "loss"])
 
     def fallbacks(self) -> dict[str, int]:
         """Suggestions each method made at random because its model failed, in what was read."""
@@ -166,8 +167,6 @@ class Evidence:
         for (_, method), count in self._fallbacks.items():
             totals[method] = totals.get(method, 0) + count
         return totals
-
-    # -- internals -----------------------------------------------------------------------------
 
     def _read(self, benchmark: str, methods: Sequence[str]) -> None:
         cells = [cell for method in methods for cell in self._cells[benchmark, method]]

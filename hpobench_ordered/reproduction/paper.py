@@ -210,20 +210,20 @@ class Paper:
     def select(
         self, *, figures: Iterable[int] = (), tables: Iterable[int] = ()
     ) -> tuple[Exhibit, ...]:
-        """Find figures and tables by their numbers; all of them without any.
+        """Find figures and tables by their numbers; default: all of them.
 
         Raises:
             ExperimentError: The paper has no such figure or table, or it shows no result.
         """
-        wanted = [
+        requested = [
             *(_find("figure", number, self.figures) for number in figures),
             *(_find("table", number, self.tables) for number in tables),
         ]
-        return tuple(item for item in self.exhibits if not wanted or item in wanted)
+        return tuple(item for item in self.exhibits if not requested or item in requested)
 
 
 def experiments(exhibits: Iterable[Exhibit]) -> dict[str, tuple[str, ...]]:
-    """The methods to run on each benchmark for some figures and tables; maybe none."""
+    """The methods to run on each benchmark; none where only the benchmark is shown."""
     methods: dict[str, dict[str, None]] = {}
     for exhibit in exhibits:
         for comparison in exhibit.needs:

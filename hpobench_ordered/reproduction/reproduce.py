@@ -52,7 +52,7 @@ def reproduce(
         folder: Where everything goes; the runs to `results` inside it.
         figures: Numbers of figures; with no figure and no table, everything is reproduced.
         tables: Numbers of tables.
-        seeds: Seeds; the paper's without.
+        seeds: Seeds; default: those of the paper.
         surrogate: Evaluate on this one all benchmarks that have it, the others on their default.
         workers: Number of processes.
         workers_simulated: Trials in flight, see `Ordered`.
@@ -88,9 +88,6 @@ def reproduce(
     result = _make(setup, cells, report)
     _write(folder, {SUMMARY: summary(result), GALLERY: gallery(result), CLAIMS: claims_csv(result)})
     return result
-
-
-# -- internals -------------------------------------------------------------------------------------
 
 
 def _require_all(store: Store, cells: Sequence[Cell]) -> None:

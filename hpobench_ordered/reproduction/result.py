@@ -52,12 +52,12 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class CheckedClaim:
-    """A claim and what was found.
+    """A claim and whether it holds.
 
     Attributes:
         exhibit: The figure or table it belongs to.
         claim: The claim.
-        findings: What was found.
+        findings: What the runs say about it, such as one for each benchmark.
     """
 
     exhibit: Exhibit

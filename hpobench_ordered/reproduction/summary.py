@@ -1,4 +1,4 @@
-"""Writes what was found: a one-page summary, the figures with what the paper says, and tables."""
+"""The files of a reproduction: a summary, the figures with what the paper says, and tables."""
 
 import math
 import platform
@@ -141,9 +141,6 @@ def time_rows(result: Reproduction) -> Rows:
     groups = dict(list(timings.groupby("method")))
     rows = [_time_row(method, groups[method]) for method in drawing_order(groups)]
     return rows + [_time_row("all", timings)] if rows else []
-
-
-# -- internals -------------------------------------------------------------------------------------
 
 
 def _how(result: Reproduction) -> list[str]:

@@ -37,14 +37,14 @@ def downstream(
     entries = []
     for comparison in comparisons:
         name = comparison.benchmark
-        own, other = (
+        tested, reference = (
             evidence.best_values(name, which)[:, FIRST_WITH_HISTORY:, trial - 1]
             for which in (method, baseline)
         )
         direction = evidence.benchmark(name).objective.direction
         measured = {
-            REDUCTION: reduction_in_standard_error(own, other),
-            IMPROVEMENT: improvement_in_mean(own, other, direction=direction),
+            REDUCTION: reduction_in_standard_error(tested, reference),
+            IMPROVEMENT: improvement_in_mean(tested, reference, direction=direction),
         }
         entries += [
             Entry(row, name, published[row, name], over_tasks(per_task))

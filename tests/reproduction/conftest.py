@@ -11,7 +11,6 @@ from hpobench_ordered.reproduction.checks import ahead, ahead_on_tasks
 from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.figures import (
     Slice,
-    View,
     bars,
     curves,
     landscapes,
@@ -70,7 +69,7 @@ def small_paper() -> Paper:
             figure(
                 7,
                 [Comparison(NAME, (FIRST,))],
-                partial(locations, item=item, methods=(FIRST,), views=(View(1, 1), View(8, 2))),
+                partial(locations, item=item, methods=(FIRST,), views=((1, 1), (8, 2))),
             ),
             Table(1, "caption.", "says", TWO, table),
         ),

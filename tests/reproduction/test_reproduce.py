@@ -73,6 +73,7 @@ def test_again_runs_nothing_and_gives_the_same_bytes(
     assert {path: path.stat().st_mtime_ns for path in runs} == runs
 
 
+@pytest.mark.slow
 def test_another_folder_gives_the_same_figures(
     whole: tuple[Path, Reproduction], small_paper: Paper, tmp_path: Path
 ) -> None:
@@ -105,6 +106,7 @@ def test_landscapes_need_no_runs(small_paper: Paper, tmp_path: Path) -> None:
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.slow
 def test_one_seed(small_paper: Paper, tmp_path: Path) -> None:
     reproduce(small_paper, folder=tmp_path, seeds=[0])
     summary = (tmp_path / "summary.md").read_text(encoding="utf-8")

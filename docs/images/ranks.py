@@ -1,0 +1,23 @@
+"""Draws ranks.png, the figure of the README: `python docs/images/ranks.py`, a few minutes."""
+
+from pathlib import Path
+
+import hpobench_ordered as hbo
+from hpobench_ordered import plotting
+
+METHODS = (
+    "random-search",
+    "bo",
+    "bounding-box",
+    "zero-shot",
+    "cts",
+    "simple-ordered-shuffled",
+    "simple-ordered",
+    "simple-previous",
+)
+
+if __name__ == "__main__":
+    result = hbo.run(benchmarks=hbo.suite("othpo"), methods=METHODS, seeds=range(3), workers=2)
+    chart = result.plot.curves("rank", benchmark="all", size=(520, 300))
+    title = "Mean rank of eight methods on ten benchmarks"
+    plotting.save(chart.properties(title=title), Path(__file__).with_name("ranks.png"))
