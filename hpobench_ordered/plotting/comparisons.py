@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 import numpy as np
 
-from hpobench_ordered.analysis.critical_differences import CriticalDifference
+from hpobench_ordered.analysis.significance import CriticalDifference
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.plotting.axes import title_of
 from hpobench_ordered.plotting.theme import (

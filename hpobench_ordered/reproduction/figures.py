@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered import plotting
-from hpobench_ordered.analysis.landscape import colour_ends
-from hpobench_ordered.analysis.optima import best_indices, visible_indices
+from hpobench_ordered.analysis.landscape import best_indices, colour_ends, visible_indices
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.plotting.landscapes import Dimension, Panel, cells
 from hpobench_ordered.plotting.theme import STYLES

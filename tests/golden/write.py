@@ -19,7 +19,7 @@ from hpobench_ordered._threads import one_thread
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.runner import follow
-from hpobench_ordered.golden import FILE, golden_values
+from hpobench_ordered.golden import FILE, golden_options
 from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.testing.toy import (
     conditional_space,

@@ -7,9 +7,9 @@ import altair as alt
 import numpy as np
 import pandas as pd
 import pytest
-from hpobench_ordered.analysis.critical_differences import critical_difference
 
 from hpobench_ordered import plotting
+from hpobench_ordered.analysis.significance import critical_difference
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.plotting import Dimension, Format, Panel, theme
 from hpobench_ordered.plotting.landscapes import cells
