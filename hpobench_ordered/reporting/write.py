@@ -1,4 +1,4 @@
-"""Writes a report: a page for people, a summary, all numbers as CSV, figures and tables."""
+"""Writes a report: a page for people, a summary, figures, and the numbers as CSV."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,9 +55,9 @@ class Report:
 def write_report(content: ReportInput, folder: Path) -> Report:
     """Write a report.
 
-    The files are `report.html`, a page that needs nothing else; `summary.md`; `means.csv`, means
-    over tasks after every trial; `scores.csv`, the same by task; and in `figures` and `tables` what
-    the page shows, for use elsewhere.
+    The files are `report.html`, a page that needs nothing else; `summary.md`, its words and tables;
+    `leaderboard.csv` and `leaderboard.tex`; `means.csv`, means after every trial; `pairs.csv`, how
+    methods compare two by two; `failures.csv`; and in `figures` the figures for use elsewhere.
 
     Args:
         content: What it is made of.
@@ -67,13 +67,13 @@ def write_report(content: ReportInput, folder: Path) -> Report:
         ExperimentError: There are no runs.
         StoreError: The folder cannot be written.
     """
-    from hpobench_ordered.reporting.page import PAGE, page_files
+    from hpobench_ordered.reporting.page import PAGE, report_files
 
     runs = runs_of(content.trials) if content.overview is None else content.overview.runs
     if not len(runs):
         raise ExperimentError("there are no runs to report")
     scored, unscored = score_benchmarks(content.trials, runs, content.timings)
-    files = page_files(content, runs, scored, unscored)
+    files = report_files(content, runs, scored, unscored)
     try:
         for name, data in files.items():
             path = folder / name
