@@ -21,7 +21,7 @@ from hpobench_ordered.plotting.landscapes import landscape
 from hpobench_ordered.plotting.theme import drawing_order
 from hpobench_ordered.reporting.chart import follow_theme
 from hpobench_ordered.reporting.formats import slug
-from hpobench_ordered.reporting.landscapes import Configurations, chosen_benchmarks, panels
+from hpobench_ordered.reporting.landscapes import Configurations, panels
 
 if TYPE_CHECKING:
     import altair as alt
@@ -35,8 +35,10 @@ MOST = 10
 MOST_BANDS = 4
 """With at most so many methods curves have bands."""
 
-DOTS_PER_INCH = 200.0
-SIZE = re.compile(r'<svg[^>]*? width="([0-9.]+)')
+MOST_LANDSCAPES = 2
+"""So many benchmarks have landscapes, each of another family."""
+
+DOTS_PER_INCH = 150.0
 PARTS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 """What names single marks, which is of no use in a picture with a name and a table beside it."""
 
@@ -65,12 +67,6 @@ class Figure:
         return encoded(self.chart, [Format.SVG])[Format.SVG].decode()
 
     @property
-    def width(self) -> int:
-        """Width in CSS pixels at which its text has its size."""
-        size = SIZE.search(self.svg)
-        return round(float(size.group(1))) if size else 1000
-
-    @property
     def markup(self) -> Markup:
         """The picture on the page, in the page's colours; its encoder escapes all text in it."""
         # All figures of a page share the names of what they refer to.
@@ -91,14 +87,12 @@ class Material:
 
     Attributes:
         group: Scores of its benchmarks.
-        means: Their curves, as `analysis.curve_frames.curves` gives.
         board: Their leaderboard, as `analysis.leaderboard.leaderboard` gives.
         runs: All runs, as `Overview.runs`.
         configurations: Gives the configurations of runs by their keys; None: no landscapes.
     """
 
     group: Together
-    means: "pd.DataFrame"
     board: "pd.DataFrame"
     runs: "pd.DataFrame"
     configurations: Configurations | None
@@ -160,37 +154,27 @@ def _differences(material: Material) -> Iterator[Figure]:
         yield material.figure(f"differences {unit.value}", title, caption, draw)
 
 
-def _curves(material: Material) -> Iterator[Figure]:
-    means = material.means
-    frame = means[(means["benchmark"] != ALL) & (means["measure"] == "regret")]
-    caption = "Means over tasks and seeds."
-    yield from _multiples(material, frame, "curves", "Normalised regret over trials", caption)
-
-
 def _attainment(material: Material) -> Iterator[Figure]:
+    best, methods = material.best, drawing_order(material.group.methods)
     frame = attained(material.group.items)
-    frame = frame[frame["method"].isin(material.best)]
-    labels = ["protocol", "benchmark", "surrogate", "method", "trial"]
+    frame = _panels(frame[frame["method"].isin(best)])
+    labels = ["panel", "method", "trial"]
     levels = frame.pivot(index=labels, columns="fraction", values="level").reset_index()
     levels = levels.rename(columns=dict(zip(QUARTILES, ("low", "mean", "high"), strict=True)))
-    caption = "What the best quarter, half (the line) and three quarters of the runs attain."
-    title = "Normalised regret that runs attain"
-    yield from _multiples(material, levels.assign(measure="regret"), "attainment", title, caption)
-
-
-def _multiples(
-    material: Material, frame: "pd.DataFrame", stem: str, title: str, caption: str
-) -> Iterator[Figure]:
-    """Curves of the best methods, one panel a benchmark; none where there is nothing to draw."""
-    best, methods = material.best, drawing_order(material.group.methods)
-    shown = _panels(frame[frame["method"].isin(best)])
-    if not shown["mean"].notna().any():
+    if not len(levels) or not levels["mean"].notna().any():
         return
+    caption = "What the best quarter, half (the line) and three quarters of the runs attain."
     if len(best) < len(methods):
         caption += f" Of the {MOST} methods of lowest mean rank, and random search."
-    bands = len(best) <= MOST_BANDS
-    draw = partial(curves, shown, measure="regret", facet="panel", methods=methods, bands=bands)
-    yield material.figure(stem, title, caption, draw)
+    draw = partial(
+        curves,
+        levels.assign(measure="regret"),
+        measure="regret",
+        facet="panel",
+        methods=methods,
+        bands=len(best) <= MOST_BANDS,
+    )
+    yield material.figure("attainment", "Normalised regret that runs attain", caption, draw)
 
 
 def _landscapes(material: Material) -> Iterator[Figure]:
@@ -198,11 +182,10 @@ def _landscapes(material: Material) -> Iterator[Figure]:
     ranked = [method for method in material.best if method in group.methods]
     if configurations is None or not ranked:
         return
-    rows = [
-        row
-        for item in chosen_benchmarks(group.items)
-        if (row := panels(item, material.runs, configurations, ranked))
-    ]
+    families = {item.benchmark.partition("-")[0]: item for item in reversed(group.items)}
+    chosen = list(reversed(families.values()))[:MOST_LANDSCAPES]
+    rows = [panels(item, material.runs, configurations, ranked) for item in chosen]
+    rows = [row for row in rows if row]
     if rows:
         caption = (
             "Best value evaluated in each cell of the two hyperparameters that explain most of the "
@@ -215,7 +198,6 @@ def _landscapes(material: Material) -> Iterator[Figure]:
 SECTIONS: "Sequence[tuple[str, str, Callable[[Material], Iterator[Figure]]]]" = (
     ("heatmap", "Methods by benchmark", _heat_map),
     ("differences", "Critical differences", _differences),
-    ("curves", "Curves by benchmark", _curves),
     ("attainment", "What runs attain", _attainment),
     ("landscapes", "Landscapes", _landscapes),
 )

@@ -21,13 +21,8 @@ NOTHING = "\u2013"
 
 MINUS = "\u2212"
 
-LATEX = str.maketrans(
-    {character: f"\\{character}" for character in "&%$#_{}"}
-    | {MINUS: "$-$", "µ": r"\textmu{}", NOTHING: "--", "\u2026": r"\dots{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}"}
-)
-"""What LaTeX would take for its own, or has no letter for."""
+LATEX = re.compile(r"([&%$#_{}])")
+"""What captions may have of LaTeX's own."""
 
 
 @dataclass(frozen=True)
@@ -63,25 +58,13 @@ def markdown_text(text: str) -> str:
 
 def latex(table: Table) -> str:
     """A table as LaTeX, for the package booktabs."""
+    import pandas as pd
+
+    rows = pd.DataFrame([list(row) for row in table.rows], columns=list(table.header))
     columns = "l" * table.text_columns + "r" * (len(table.header) - table.text_columns)
-    head, *body = (
-        f"    {' & '.join(map(latex_text, row))} \\\\" for row in (table.header, *table.rows)
-    )
-    lines = [
-        r"\begin{table}",
-        r"  \centering",
-        f"  \\caption{{{latex_text(table.caption)}}}",
-        f"  \\begin{{tabular}}{{{columns}}}",
-        *(r"    \toprule", head, r"    \midrule", *body, r"    \bottomrule"),
-        r"  \end{tabular}",
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def latex_text(text: str) -> str:
-    """Text in which LaTeX sees no commands, on one line."""
-    return " ".join(text.translate(LATEX).split())
+    caption = LATEX.sub(r"\\\1", table.caption)
+    text: str = rows.to_latex(index=False, escape=True, column_format=columns, caption=caption)
+    return text.replace(MINUS, "$-$")
 
 
 def number(value: float, decimals: int) -> str:
@@ -119,6 +102,6 @@ def _without_formulas(column: "pd.Series[Any]") -> "pd.Series[Any]":
     """A column whose texts that look like formulas have an apostrophe before them."""
     if column.dtype.kind in "biufM":
         return column
-    distinct = column.unique().tolist()
-    changed = {x: f"'{x}" for x in distinct if isinstance(x, str) and x.startswith(FORMULAS)}
-    return column.astype(object).replace(changed) if changed else column
+    return column.astype(object).map(
+        lambda cell: f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULAS) else cell
+    )

@@ -34,16 +34,8 @@ DIGITS = 5
 
 MEASURES = (
     ("score", "Normalised score", "0 is the best method after the last trial, 100 random search."),
-    (
-        "regret",
-        "Normalised regret",
-        "Distance from the best known value; 1 is the worst value that any compared method met.",
-    ),
-    (
-        "rank",
-        "Mean rank",
-        "Among the methods compared, each seed ranked by itself on each task; 1 is best.",
-    ),
+    ("regret", "Normalised regret", "0 is the best known value, 1 the worst that any method met."),
+    ("rank", "Mean rank", "Among the methods compared, by seed and task; 1 is best."),
     ("value", "Value", "In the objective's own units."),
 )
 COLUMNS = (
@@ -110,23 +102,22 @@ def _entries(
     wins = [_wins(item) for item in items]
     group = Together.of(items)
     last = group.last_trial
-    parts: list[Any] = []
+    parts: list[Any] = [
+        (item.benchmark, item.surrogate, item.label, item.last_trial, counts, item.notes())
+        for item, counts in zip(items, wins, strict=True)
+    ]
     if len(items) > 1:
         total = {m: np.sum([one[m][:last] for one in wins], axis=0) for m in group.methods}
-        label = f"all {len(group.benchmarks)} benchmarks"
-        parts.append(((ALL, ""), label, last, total, {"notes": []}))
-    for item, counts in zip(items, wins, strict=True):
-        details = {"maximised": item.is_maximised, "notes": item.notes()}
-        key = item.benchmark, item.surrogate
-        parts.append((key, item.label, item.last_trial, counts, details))
+        parts.insert(0, (ALL, "", f"all {len(group.benchmarks)} benchmarks", last, total, []))
+    maximised = {item.label for item in items if item.is_maximised}
     entries = []
-    for key, label, trials, counts, details in parts:
-        of_key = (board["benchmark"] == key[0]) & (board["surrogate"] == key[1])
+    for benchmark, surrogate, label, trials, counts, notes in parts:
+        of_key = (board["benchmark"] == benchmark) & (board["surrogate"] == surrogate)
         cells = {row["method"]: _cells(row) for row in board[of_key].to_dict("records")}
-        view = views.get(key, {})
+        view = views.get((benchmark, surrogate), {})
         entries.append(
             {
-                "key": key,
+                "key": (benchmark, surrogate),
                 "label": label,
                 "trials": trials,
                 "measures": view.get("", {}),
@@ -134,7 +125,8 @@ def _entries(
                 "wins": [counts[m].tolist() if m in counts else None for m in methods],
                 "failed": [cells.get(m, {}).get("failed") for m in methods],
                 "seconds": [cells.get(m, {}).get("seconds") for m in methods],
-                **details,
+                "notes": notes,
+                "maximised": label in maximised,
             }
         )
     return entries

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 Configurations = Callable[[Iterable[str]], "pd.DataFrame"]
 
-MOST_BENCHMARKS = 2
-"""So many benchmarks have landscapes, each of another family."""
-
 MOST_SEEDS = 3
 """Evaluations of so many seeds make a landscape."""
 
@@ -33,14 +30,6 @@ WORST = 0.8
 """Share of the cells that colours tell apart; the worst look the same."""
 
 NO_HYPERPARAMETERS = frozenset({"key", "task", "trial", "value", "loss", "method", "seed"})
-
-
-def chosen_benchmarks(items: Sequence[BenchmarkScores]) -> list[BenchmarkScores]:
-    """The first benchmark of each of the first families, by the beginnings of their names."""
-    families: dict[str, BenchmarkScores] = {}
-    for item in items:
-        families.setdefault(item.benchmark.partition("@")[0].split("-")[0], item)
-    return list(families.values())[:MOST_BENCHMARKS]
 
 
 def panels(
@@ -70,27 +59,20 @@ def panels(
     # A hyperparameter of such a name could not be told from these.
     evaluations = configurations(chosen["key"]).drop(columns=["method", "seed"], errors="ignore")
     evaluations = evaluations.merge(chosen[["key", "method", "seed"]], on="key")
-    places = {0, len(item.tasks) - 1}
-    by_task = [evaluations[evaluations["task"] == item.tasks[place]] for place in sorted(places)]
+    places = sorted({0, len(item.tasks) - 1})
+    by_task = [evaluations[evaluations["task"] == item.tasks[place]] for place in places]
     axes = _axes(by_task)
-    if axes is None:
-        return []
-    names = [f"{item.benchmark}, {item.task_names[place]}" for place in sorted(places)]
+    titles = [f"{item.benchmark}, {item.task_names[place]}" for place in places]
     return [
-        _panel(name, tried, methods[0], axes, maximised=item.is_maximised)
-        for name, tried in zip(names, by_task, strict=True)
+        _panel(title, tried, methods[0], *axes, maximised=item.is_maximised)
+        for title, tried in zip(titles, by_task, strict=True)
+        if axes is not None
     ]
 
 
 def _panel(
-    title: str,
-    tried: "pd.DataFrame",
-    leader: str,
-    axes: tuple[Dimension, Dimension],
-    *,
-    maximised: bool,
+    title: str, tried: "pd.DataFrame", leader: str, x: Dimension, y: Dimension, *, maximised: bool
 ) -> Panel:
-    x, y = axes
     placed = tried.assign(x=x.coded(tried[x.name]), y=y.coded(tried[y.name]))
     placed = placed.dropna(subset=["x", "y", "loss"])
     values = lowest_in_cells(
@@ -123,24 +105,17 @@ def _axes(by_task: "Sequence[pd.DataFrame]") -> tuple[Dimension, Dimension] | No
     import pandas as pd
 
     joined = pd.concat(by_task)
-    names = [name for name in joined.columns if name not in NO_HYPERPARAMETERS]
-    dimensions = [
-        Dimension.of_column(name, joined[name]) for name in names if joined[name].nunique() > 1
-    ]
-    if len(dimensions) < 2:
+    varying = [name for name in joined.columns if joined[name].nunique() > 1]
+    names = [name for name in varying if name not in NO_HYPERPARAMETERS]
+    if len(names) < 2:
         return None
-    places = [
-        np.stack([one.unit(one.coded(tried[one.name])) for one in dimensions], axis=1)
-        for tried in by_task
-    ]
-    shares = np.mean(
-        [
-            explained_shares(units, tried["loss"].to_numpy(dtype=np.float64))
-            for units, tried in zip(places, by_task, strict=True)
-        ],
-        axis=0,
-    )
-    for a, b in combinations(np.argsort(-shares, kind="stable"), 2):
+    dimensions = [Dimension.of_column(name, joined[name]) for name in names]
+    places, shares = [], []
+    for tried in by_task:
+        units = [one.unit(one.coded(tried[one.name])) for one in dimensions]
+        places.append(np.stack(units, axis=1))
+        shares.append(explained_shares(places[-1], tried["loss"].to_numpy(dtype=np.float64)))
+    for a, b in combinations(np.argsort(-np.mean(shares, axis=0), kind="stable"), 2):
         if all((~np.isnan(units[:, [a, b]])).all(axis=1).any() for units in places):
             return dimensions[a], dimensions[b]
     return None

@@ -5,21 +5,13 @@
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
   for (const node of all(".js-only")) node.hidden = false;
 
-  /* Theme: that of the system until the reader chooses; light in print. */
+  /* Theme: that of the system until the reader chooses. */
   const system = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-  const setTheme = (theme) => {
-    if (theme) root.dataset.theme = theme;
-    else delete root.dataset.theme;
-    $("theme").textContent = isDark() ? "Light" : "Dark";
-    $("theme").setAttribute("aria-label", `Use the ${isDark() ? "light" : "dark"} theme`);
-  };
-  $("theme").addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
-  system.addEventListener("change", () => setTheme(root.dataset.theme));
-  setTheme();
-  let before;
-  addEventListener("beforeprint", () => { before = root.dataset.theme; setTheme("light"); });
-  addEventListener("afterprint", () => setTheme(before));
+  const label = () => { $("theme").textContent = isDark() ? "Light theme" : "Dark theme"; };
+  $("theme").addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; label(); });
+  system.addEventListener("change", label);
+  label();
 
   if (!$("data")) return;
   const unpack = (id) => {
@@ -80,10 +72,7 @@
     });
     return rows.map(([m]) => m);
   };
-  const choose = (method) => {
-    if (!state.chosen.delete(method)) state.chosen.add(method);
-    render();
-  };
+  const choose = (method) => { if (!state.chosen.delete(method)) state.chosen.add(method); render(); };
   const rowOf = (columns) => (m) => {
     const method = protocol().methods[m];
     const chosen = state.chosen.has(method);
@@ -134,10 +123,9 @@
     const method = protocol().methods[m];
     const common = { method, ...protocol().looks[m], chosen: state.chosen.has(method) };
     return Array.from({ length: entry().trials }, (_, t) => {
-      const [mean, low, high] = at(state.measure, m, t + 1);
-      const hasBand = low !== null && !(isLog() && low <= 0);
-      return { ...common, trial: t + 1, mean, low: hasBand ? low : null, high: hasBand ? high : null };
-    }).filter(({ mean }) => mean !== null && !(isLog() && mean <= 0));
+      const [mean, low, high] = at(state.measure, m, t + 1).map((end) => (isLog() && end <= 0 ? null : end));
+      return { ...common, trial: t + 1, mean, low, high };
+    }).filter(({ mean }) => mean !== null);
   });
   const renderChart = async () => {
     if (!view) return;
@@ -149,16 +137,10 @@
     view.signal("title", title).signal("most", isCut ? most : null).signal("hovered", state.hovered);
     view.data("curves", points).data("at", [{ trial: state.trial }]);
     await view.resize().runAsync();
-    const label = `${title} by trial of ${new Set(points.map(({ method }) => method)).size} methods; ${about()}. The table below has the numbers.`;
-    const svg = $("chart").querySelector("svg");
-    svg.setAttribute("aria-label", label);
-    svg.setAttribute("role", "img");
+    const said = `${title} by trial of ${new Set(points.map(({ method }) => method)).size} methods; ${about()}. The table below has the numbers.`;
+    for (const [name, value] of [["role", "img"], ["aria-label", said]]) $("chart").querySelector("svg").setAttribute(name, value);
   };
-  const hover = (method) => {
-    if (state.hovered === method) return;
-    state.hovered = method;
-    view?.signal("hovered", method).runAsync();
-  };
+  const hover = (method) => { if (state.hovered !== method) view?.signal("hovered", state.hovered = method).runAsync(); };
   const fit = () => {
     const width = $("chart").clientWidth;
     if (view && width) view.width(Math.max(160, width - 60)).height(width < 600 ? 260 : 360);
@@ -218,8 +200,7 @@
   const chooseBest = () => {
     const { methods } = protocol();
     const ranked = sorted(methods.map((_, m) => m), state.measure, false, true).map((m) => methods[m]);
-    state.chosen = new Set(ranked.slice(0, ranked.length <= data.few ? ranked.length : data.best));
-    if (methods.includes(data.reference)) state.chosen.add(data.reference);
+    state.chosen = new Set(ranked.filter((method, place) => ranked.length <= data.few || place < data.best || method === data.reference));
   };
   const fillMeasures = () => {
     const measures = data.measures.filter((key) => source()[key]);
@@ -251,9 +232,7 @@
   on("task", "change", async (value) => { tasks ??= await unpack("tasks"); state.task = Number(value); fillMeasures(); });
   on("measure", "change", (value) => { state.measure = state.sort = value; state.descending = false; });
   on("trial", "input", (value) => { state.trial = Number(value); });
-  on("filter", "input", () => {});
-  on("only", "change", () => {});
-  on("log", "change", () => {});
+  for (const id of ["filter", "only", "log"]) on(id, "input", () => {});
   on("choose-best", "click", chooseBest);
   on("choose-all", "click", () => { state.chosen = new Set(protocol().methods); });
   on("choose-none", "click", () => { state.chosen = new Set(); });

@@ -122,15 +122,6 @@ def session_table(sessions: Sequence[Mapping[str, Any]]) -> Table:
     )
 
 
-def packages(sessions: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Versions of the packages that took part, by name; all of them where they differ."""
-    versions: dict[str, set[str]] = {}
-    for session in sessions:
-        for name, version in dict(session.get("packages") or {}).items():
-            versions.setdefault(str(name), set()).add(str(version))
-    return {name: ", ".join(sorted(versions[name])) for name in sorted(versions)}
-
-
 def unfinished_table(runs: "pd.DataFrame") -> Table | None:
     """What became of the runs of every method and benchmark that are not all finished."""
     rows = []
