@@ -10,8 +10,6 @@ import altair as alt
 
 from hpobench_ordered.plotting.theme import DARK_COLOURS, FAINT, GRID, INK
 
-BAND_OPACITY = 0.13
-
 
 def variable(colour: str) -> str:
     """The CSS custom property that stands for a colour of charts on the page."""
@@ -41,56 +39,47 @@ def interactive_specification() -> dict[str, Any]:
     """
     import vl_convert
 
-    chart = _layers().properties(width=800, height=360, background="transparent")
-    chart = chart.add_params(
-        alt.param(name="title", value=""), alt.param(name="most", value=None)
-    ).configure_view(stroke=None)
-    chart = chart.configure_axis(
+    chart = _layers().properties(
+        title=alt.TitleParams(
+            alt.ExprRef("title"), anchor="start", fontSize=13, fontWeight="normal", color=INK
+        ),
+        width=800,
+        height=360,
+        background="transparent",
+    )
+    chart = chart.configure_view(stroke=None).configure_axis(
         labelColor=INK, titleColor=INK, tickColor=FAINT, domainColor=FAINT, gridColor=GRID,
         labelFontSize=12, titleFontSize=13, titleFontWeight="normal", format="~g",
     )  # fmt: skip
     spec = vl_convert.vegalite_to_vega(chart.to_dict())
-    # Vega-Lite has no titles that change.
-    axis = next(a for a in spec["axes"] if a["scale"] == "y" and not a["grid"])
-    axis["title"] = {"signal": "title"}
     themed: dict[str, Any] = json.loads(follow_theme(json.dumps(spec)))
     return themed
 
 
 def _layers() -> Any:
-    hovered = alt.param(name="hovered", value=None)
-    x = alt.X(
-        "trial:Q",
-        title="trial",
-        scale=alt.Scale(nice=False, zero=False),
-        axis=alt.Axis(tickMinStep=1),
-    )
-    y = alt.Y(
-        "mean:Q",
-        title=None,
-        scale=alt.Scale(zero=False, domainMax=alt.ExprRef("most")),
-    )
+    names = ("hovered", "title", "most")
+    hovered, title, most = (alt.param(name=n, value=None) for n in names)
+    scale = alt.Scale(nice=False, zero=False)
+    x = alt.X("trial:Q", title="trial", scale=scale, axis=alt.Axis(tickMinStep=1))
+    y = alt.Y("mean:Q", title=None, scale=alt.Scale(zero=False, domainMax=alt.ExprRef("most")))
     base = alt.Chart(alt.NamedData("curves")).encode(x=x, detail="method:N")
-    wide = alt.condition("datum.method === hovered", alt.value(4), alt.value(1.8))
-    own = alt.Color("colour:N", scale=None, legend=None)
-    line = base.encode(y=y, strokeWidth=wide)
-    others = line.mark_line(clip=True, stroke=FAINT).encode(
-        opacity=alt.condition("datum.method === hovered", alt.value(1), alt.value(0.3))
-    )
-    chosen = line.mark_line(clip=True).encode(
-        color=own, strokeDash=alt.StrokeDash("dash:N", scale=None, legend=None)
-    )
+
+    def when_hovered(hovered: float, otherwise: float) -> Any:
+        test = "datum.method === hovered"
+        return alt.condition(test, alt.value(hovered), alt.value(otherwise))
+
+    colour = alt.Color("colour:N", scale=None, legend=None)
+    line = base.encode(y=y, strokeWidth=when_hovered(4, 1.8))
+    dash = alt.StrokeDash("dash:N", scale=None, legend=None)
     band = base.mark_area(clip=True).encode(
-        y=alt.Y("low:Q", title=None),
-        y2="high:Q",
-        color=own,
-        opacity=alt.condition("datum.method === hovered", alt.value(0.3), alt.value(BAND_OPACITY)),
+        y=alt.Y("low:Q", title=None), y2="high:Q", color=colour, opacity=when_hovered(0.3, 0.13)
     )
-    rule = alt.Chart(alt.NamedData("at")).mark_rule(stroke=FAINT, strokeDash=[3, 3])
-    is_chosen, has_band = "datum.chosen", "datum.chosen && datum.low !== null"
+    rule = alt.Chart(alt.NamedData("at")).mark_rule(stroke=FAINT, strokeDash=[3, 3]).encode(x=x)
+    others = line.mark_line(clip=True, stroke=FAINT).encode(opacity=when_hovered(1, 0.3))
+    chosen = line.mark_line(clip=True).encode(color=colour, strokeDash=dash)
     return alt.layer(
-        rule.encode(x=x),
-        others.transform_filter(f"!{is_chosen}"),
-        band.transform_filter(has_band),
-        chosen.transform_filter(is_chosen),
-    ).add_params(hovered)
+        rule,
+        others.transform_filter("!datum.chosen"),
+        band.transform_filter("datum.chosen && datum.low !== null"),
+        chosen.transform_filter("datum.chosen"),
+    ).add_params(hovered, title, most)

@@ -18,10 +18,7 @@ from hpobench_ordered.plotting.landscapes import Dimension, Panel, cells
 if TYPE_CHECKING:
     import pandas as pd
 
-    Configurations = Callable[[Iterable[str]], pd.DataFrame]
-
-MOST_BENCHMARKS = 2
-"""So many benchmarks have landscapes, each of another family."""
+Configurations = Callable[[Iterable[str]], "pd.DataFrame"]
 
 MOST_SEEDS = 3
 """Evaluations of so many seeds make a landscape."""
@@ -35,19 +32,10 @@ WORST = 0.8
 NO_HYPERPARAMETERS = frozenset({"key", "task", "trial", "value", "loss", "method", "seed"})
 
 
-def chosen_benchmarks(items: Sequence[BenchmarkScores]) -> list[BenchmarkScores]:
-    """The first benchmark of each of the first families, by the beginnings of their names."""
-    families: dict[str, BenchmarkScores] = {}
-    for item in items:
-        name = item.benchmark.partition("@")[0].split("-")
-        families.setdefault("-".join(name[:2] if len(name) > 2 else name[:1]), item)
-    return list(families.values())[:MOST_BENCHMARKS]
-
-
 def panels(
     item: BenchmarkScores,
     runs: "pd.DataFrame",
-    configurations: "Configurations",
+    configurations: Configurations,
     methods: Sequence[str],
 ) -> list[Panel]:
     """Landscapes of the first and the last task.
@@ -66,84 +54,68 @@ def panels(
     of_item &= (runs["protocol"] == item.protocol) & (runs["state"] == "done")
     seeds = item.seed_numbers[:MOST_SEEDS]
     chosen = runs[of_item & runs["seed"].isin(seeds) & runs["method"].isin(methods)]
-    identity = chosen[["key", "method", "seed"]]
-    if not len(identity):
+    if not len(chosen):
         return []
     # A hyperparameter of such a name could not be told from these.
-    evaluations = configurations(identity["key"]).drop(columns=["method", "seed"], errors="ignore")
-    evaluations = evaluations.merge(identity, on="key")
-    count = len(item.tasks)
-    places = sorted({0, count - 1})
-    tasks = {item.tasks[place]: item.task_names[place] for place in places}
-    evaluations = evaluations[evaluations["task"].isin(list(tasks))]
-    axes = _axes(evaluations, list(tasks))
-    if axes is None:
-        return []
-    leader = evaluations[(evaluations["method"] == methods[0]) & (evaluations["seed"] == seeds[0])]
+    evaluations = configurations(chosen["key"]).drop(columns=["method", "seed"], errors="ignore")
+    evaluations = evaluations.merge(chosen[["key", "method", "seed"]], on="key")
+    places = sorted({0, len(item.tasks) - 1})
+    by_task = [evaluations[evaluations["task"] == item.tasks[place]] for place in places]
+    axes = _axes(by_task)
+    titles = [f"{item.benchmark}, {item.task_names[place]}" for place in places]
     return [
-        _panel(item, name, evaluations[evaluations["task"] == task], leader, task, axes)
-        for task, name in tasks.items()
+        _panel(title, tried, methods[0], *axes, maximised=item.is_maximised)
+        for title, tried in zip(titles, by_task, strict=True)
+        if axes is not None
     ]
 
 
 def _panel(
-    item: BenchmarkScores,
-    name: str,
-    evaluations: "pd.DataFrame",
-    leader: "pd.DataFrame",
-    task: int,
-    axes: tuple[Dimension, Dimension],
+    title: str, tried: "pd.DataFrame", leader: str, x: Dimension, y: Dimension, *, maximised: bool
 ) -> Panel:
-    import pandas as pd
-
-    x, y = axes
-    coded = {"x": x.coded(evaluations[x.name]), "y": y.coded(evaluations[y.name])}
-    frame = pd.DataFrame(coded).assign(loss=evaluations["loss"].to_numpy()).dropna()
+    placed = tried.assign(x=x.coded(tried[x.name]), y=y.coded(tried[y.name]))
+    placed = placed.dropna(subset=["x", "y", "loss"])
     values = lowest_in_cells(
-        x.unit(frame["x"].to_numpy()),
-        y.unit(frame["y"].to_numpy()),
-        frame["loss"].to_numpy(),
+        x.unit(placed["x"].to_numpy()),
+        y.unit(placed["y"].to_numpy()),
+        placed["loss"].to_numpy(),
         shape=GRID,
     )
     low, high = float(values.min()), float(np.quantile(values, WORST))
-    sign = -1 if item.is_maximised else 1
-    points = leader[leader["task"] == task]
-    points = pd.DataFrame(
-        {"x": x.coded(points[x.name]), "y": y.coded(points[y.name]), "trial": points["trial"]}
-    )
+    sign = -1 if maximised else 1
+    run = placed[(placed["method"] == leader) & (placed["seed"] == placed["seed"].min())]
     return Panel(
-        title=f"{item.benchmark}, {name}",
+        title=title,
         x=x,
         y=y,
         values=cells(sign * values, x, y),
         value="value",
-        domain=(low, high) if sign > 0 else (-high, -low),
-        maximised=item.is_maximised,
-        crosses=frame.nsmallest(1, "loss"),
-        points=points.dropna(),
+        domain=(-high, -low) if maximised else (low, high),
+        maximised=maximised,
+        crosses=placed.nsmallest(1, "loss"),
+        points=run[["x", "y", "trial"]],
     )
 
 
-def _axes(evaluations: "pd.DataFrame", tasks: Sequence[int]) -> tuple[Dimension, Dimension] | None:
+def _axes(by_task: "Sequence[pd.DataFrame]") -> tuple[Dimension, Dimension] | None:
     """The two hyperparameters that explain most of the losses on these tasks.
 
     None where no two of them vary and are active together on each task.
     """
-    names = [
-        name
-        for name in evaluations.columns
-        if name not in NO_HYPERPARAMETERS and evaluations[name].nunique() > 1
-    ]
+    import pandas as pd
+
+    joined = pd.concat(by_task)
+    varying = [name for name in joined.columns if joined[name].nunique() > 1]
+    names = [name for name in varying if name not in NO_HYPERPARAMETERS]
     if len(names) < 2:
         return None
-    dimensions = [Dimension.of_column(name, evaluations[name]) for name in names]
-    coded = [d.unit(d.coded(evaluations[d.name])) for d in dimensions]
-    places = np.stack(coded, axis=1)
-    losses = evaluations["loss"].to_numpy(dtype=np.float64)
-    on_task = [(evaluations["task"] == task).to_numpy() for task in tasks]
-    shares = np.mean([explained_shares(places[on], losses[on]) for on in on_task], axis=0)
-    for a, b in combinations(np.argsort(-shares, kind="stable"), 2):
-        active = ~np.isnan(places[:, [a, b]]).any(axis=1)
-        if all((active & on).any() for on in on_task):
+    dimensions = [Dimension.of_column(name, joined[name]) for name in names]
+    places, shares = [], []
+    for tried in by_task:
+        units = [one.unit(one.coded(tried[one.name])) for one in dimensions]
+        places.append(np.stack(units, axis=1))
+        shares.append(explained_shares(places[-1], tried["loss"].to_numpy(dtype=np.float64)))
+    for a, b in combinations(np.argsort(-np.mean(shares, axis=0), kind="stable"), 2):
+        if all((~np.isnan(units[:, [a, b]])).all(axis=1).any() for units in places):
             return dimensions[a], dimensions[b]
     return None

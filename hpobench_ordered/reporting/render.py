@@ -10,7 +10,6 @@ import gzip
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
@@ -22,8 +21,8 @@ from hpobench_ordered.reporting.chart import colour_properties
 
 DARK = (
     "color-scheme: dark; --paper: #1b1d22; --ink: #ebebec; --soft: #a9a9aa; --line: #3c3f45; "
-    "--strong: #74767c; --faint: #4a4d54; --shade: #e7e6e140; --fill: #25282e; --link: #9cc3f2; "
-    "--warn: #f0b27f; --warn-fill: #33251a;"
+    "--strong: #74767c; --shade: #e7e6e140; --fill: #25282e; --link: #9cc3f2; --warn: #f0b27f; "
+    "--warn-fill: #33251a; "
 )
 
 
@@ -40,28 +39,27 @@ def render(
     import jinja2
     from markupsafe import Markup
 
-    script = _resource("script.js")
+    template, style, script = map(_resource, ("template.html.j2", "style.css", "script.js"))
     library = "" if data is None else _library()
-    allowed = " ".join(_digest(text) for text in (script, library) if text)
+    hashes = (hashlib.sha256(text.encode()).digest() for text in (script, library))
+    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in hashes)
     # Styles may stand inline, as attributes in figures do.
     policy = (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    style = _resource("style.css").replace("LIGHT", colour_properties(dark=False), 1)
+    style = style.replace("LIGHT", colour_properties(dark=False), 1)
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.from_string(_resource("template.html.j2")).render(
-        {
-            **values,
-            "policy": policy,
-            "style": Markup(style.replace("DARK", DARK + colour_properties(dark=True))),
-            "script": Markup(script),
-            "library": Markup(library),
-            "data": "" if data is None else packed(data),
-            "tasks": packed(tasks),
-        }
+    return environment.from_string(template).render(
+        **values,
+        policy=policy,
+        style=Markup(style.replace("DARK", DARK + colour_properties(dark=True))),
+        script=Markup(script),
+        library=Markup(library),
+        data="" if data is None else packed(data),
+        tasks=packed(tasks),
     )
 
 
@@ -71,17 +69,9 @@ def packed(data: Any) -> str:
     return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
 
 
-def _digest(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-@cache
 def _library() -> str:
     """Vega and what embeds it; bundling takes seconds, so that a copy stays in the cache."""
-    import vl_convert
-
-    versions = (version("vl-convert-python"), vl_convert.get_vega_version())
-    path = cache_folder() / f"vega-{'-'.join(versions)}.js"
+    path = cache_folder() / f"vega-{version('vl-convert-python')}.js"
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

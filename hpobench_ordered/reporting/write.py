@@ -1,18 +1,60 @@
-"""Writes a report: a page for people, a summary, all numbers as CSV, figures and tables."""
+"""Writes a report: a page for people, a summary, figures, and the numbers as CSV."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of, score_benchmarks
+from hpobench_ordered.analysis.curves import curves
+from hpobench_ordered.analysis.labels import counted, protocol_label
+from hpobench_ordered.analysis.leaderboard import leaderboard
+from hpobench_ordered.analysis.scoring import (
+    BenchmarkScores,
+    by_protocol,
+    runs_of,
+    score_benchmarks,
+)
+from hpobench_ordered.analysis.together import Together
+from hpobench_ordered.analysis.verdict import verdicts
 from hpobench_ordered.errors import ExperimentError, StoreError
 from hpobench_ordered.files import write_atomically
+from hpobench_ordered.reporting.figures import SECTIONS, Figure, Material
+from hpobench_ordered.reporting.formats import Table, csv_bytes, latex, markdown, markdown_text
+from hpobench_ordered.reporting.interactive import COLUMNS, interactive
+from hpobench_ordered.reporting.landscapes import Configurations
+from hpobench_ordered.reporting.render import render
+from hpobench_ordered.reporting.tables import (
+    STATES,
+    agreement_table,
+    experiment_table,
+    leaderboard_tables,
+    pairs,
+    session_table,
+    unfinished_table,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from hpobench_ordered.experiment.overview import Overview
+
+PAGE = "report.html"
+MOST_FAILURES = 200
+"""So many are shown on the page; a file lists all."""
+
+READING = (
+    "Everything is of the best trial so far. A number is a mean over seeds and tasks, but for the "
+    "first task of ordered runs, which has no history; over several benchmarks the mean of theirs.",
+    "Scores, normalised regrets and ranks are better the lower they are, and relative to the "
+    "methods compared here: compare them within one report only.",
+    "Bands and intervals are 95 % intervals over seeds: what other seeds might have given on the "
+    "same tasks. Verdicts and critical differences are over benchmarks: tasks of one benchmark "
+    "resemble each other, so that tests over tasks find differences too easily.",
+    "A mean is over all seeds that a method has finished, a comparison of two methods over those "
+    "that both have. A method that finished fewer than half of its planned seeds on a benchmark is "
+    "not compared there.",
+)
 
 
 @dataclass(frozen=True)
@@ -31,7 +73,7 @@ class ReportInput:
     trials: "pd.DataFrame"
     overview: "Overview | None" = None
     timings: "pd.DataFrame | None" = None
-    configurations: "Callable[[Iterable[str]], pd.DataFrame] | None" = None
+    configurations: Configurations | None = None
     limits: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
@@ -55,9 +97,9 @@ class Report:
 def write_report(content: ReportInput, folder: Path) -> Report:
     """Write a report.
 
-    The files are `report.html`, a page that needs nothing else; `summary.md`; `means.csv`, means
-    over tasks after every trial; `scores.csv`, the same by task; and in `figures` and `tables` what
-    the page shows, for use elsewhere.
+    The files are `report.html`, a page that needs nothing else; `summary.md`, its words and tables;
+    `leaderboard.csv` and `leaderboard.tex`; `means.csv`, means after every trial; `pairs.csv`, how
+    methods compare two by two; `failures.csv`; and in `figures` the figures for use elsewhere.
 
     Args:
         content: What it is made of.
@@ -67,13 +109,11 @@ def write_report(content: ReportInput, folder: Path) -> Report:
         ExperimentError: There are no runs.
         StoreError: The folder cannot be written.
     """
-    from hpobench_ordered.reporting.page import PAGE, page_files
-
     runs = runs_of(content.trials) if content.overview is None else content.overview.runs
     if not len(runs):
         raise ExperimentError("there are no runs to report")
     scored, unscored = score_benchmarks(content.trials, runs, content.timings)
-    files = page_files(content, runs, scored, unscored)
+    files = _files(content, runs, scored, unscored)
     try:
         for name, data in files.items():
             path = folder / name
@@ -83,3 +123,115 @@ def write_report(content: ReportInput, folder: Path) -> Report:
         raise StoreError(f"cannot write the report to {folder}: {error}") from None
     paths = tuple(folder / name for name in files)
     return Report(tuple(scored), tuple(unscored), paths, folder / PAGE)
+
+
+def _files(
+    content: ReportInput,
+    runs: "pd.DataFrame",
+    scored: Sequence[BenchmarkScores],
+    unscored: Sequence[str],
+) -> dict[str, bytes]:
+    """The page, and what it links to, by file name."""
+    means, board = curves(scored), leaderboard(scored)
+    boards = list(leaderboard_tables(board))
+    parts: dict[str, list[str]] = {}
+    for verdict in verdicts(scored):
+        parts.setdefault(protocol_label(verdict.protocol), []).append(verdict.sentence)
+    sections = list(_sections(content, runs, scored, board))
+    files = {f"figures/{f.stem}.{e}": d for s in sections for f in s[2] for e, d in f.files()}
+    if scored:
+        by_benchmark = means[means["task"] == ""].drop(columns="task")
+        files |= {
+            "leaderboard.csv": csv_bytes(board),
+            "leaderboard.tex": "\n".join(map(latex, boards)).encode(),
+            "means.csv": csv_bytes(by_benchmark),
+            "pairs.csv": csv_bytes(pairs(scored)),
+        }
+    failures = () if content.overview is None else content.overview.failures
+    if failures:
+        import pandas as pd
+
+        records = [asdict(failure) | {"reason": failure.reason.value} for failure in failures]
+        files["failures.csv"] = csv_bytes(pd.DataFrame(records))
+    values = {
+        **_head(content, runs),
+        "unscored": unscored,
+        "parts": parts,
+        "board": boards[0] if boards else None,
+        "columns": COLUMNS,
+        "sections": sections,
+        "failures": failures,
+        "most_failures": MOST_FAILURES,
+        "reading": READING,
+        "files": sorted(name for name in files if "/" not in name),
+    }
+    page = render(values, *(interactive(scored, means, board) if scored else (None, ())))
+    texts = []
+    for title, said in parts.items():
+        texts += [f"## {markdown_text(title)}", *map(markdown_text, said)]
+    texts += [markdown(one).rstrip() for one in boards]
+    notes = [f"{item.label}: {note}" for item in scored for note in item.notes()]
+    texts += map(markdown_text, [*notes, *unscored])
+    return {
+        PAGE: page.encode(),
+        "summary.md": ("\n\n".join(texts) + "\n").encode(),
+        **files,
+    }
+
+
+def _sections(
+    content: ReportInput,
+    runs: "pd.DataFrame",
+    scored: Sequence[BenchmarkScores],
+    board: "pd.DataFrame",
+) -> Iterator[tuple[str, str, list[Figure], list[Table]]]:
+    """Parts of the page with figures or tables: id, title, figures and tables of each."""
+    materials = [
+        Material(
+            Together.of(items), board[board["protocol"] == protocol], runs, content.configurations
+        )
+        for protocol, items in by_protocol(scored).items()
+    ]
+    for name, title, make in SECTIONS:
+        figures = [figure for material in materials for figure in make(material)]
+        if figures:
+            yield name, title, figures, []
+    agreement = agreement_table(scored)
+    if agreement is not None:
+        yield "surrogates", "Surrogates", [], [agreement]
+
+
+def _head(content: ReportInput, runs: "pd.DataFrame") -> dict[str, Any]:
+    """What the page says of the runs as a whole."""
+    overview = content.overview
+    sessions = () if overview is None else overview.sessions
+    counts = {state: int((runs["state"] == state).sum()) for state in STATES}
+    others = ", ".join(f"{counts[s]:,} {s}" for s in STATES[1:] if counts[s])
+    alert = f"Not finished, of {len(runs):,} runs: {others}." if others else ""
+    coverage = alert or "Every planned run is finished."
+    if overview is not None and overview.superseded:
+        older = f"{overview.superseded:,} runs of other versions of a method"
+        coverage += f" {older} are there and count nowhere."
+    protocols = "; ".join(map(protocol_label, dict.fromkeys(runs["protocol"])))
+    names = [list(dict.fromkeys(runs[column])) for column in ("method", "benchmark")]
+    who, what = (
+        values[0] if len(values) == 1 else counted(len(values), noun)
+        for values, noun in zip(names, ("method", "benchmark"), strict=True)
+    )
+    days = sorted(str(s["started"]).partition("T")[0] for s in sessions if s.get("started"))
+    return {
+        "title": f"{who} on {what}",
+        "version": version("hpobench-ordered"),
+        "summary": f"{counts['done']:,} of {len(runs):,} runs are finished, over "
+        f"{counted(runs['seed'].nunique(), 'seed')}, under {protocols}.",
+        "when": " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
+        "limits": content.limits,
+        "coverage": coverage,
+        "alert": alert,
+        "unfinished": unfinished_table(runs),
+        "experiment": experiment_table(runs),
+        "sessions": session_table(sessions) if sessions else None,
+        "packages": sorted(
+            {f"{p} {v}" for s in sessions for p, v in s.get("packages", {}).items()}
+        ),
+    }

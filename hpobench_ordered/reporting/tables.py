@@ -1,0 +1,136 @@
+"""The tables of a report: leaderboards, pairs of methods, surrogates, what was run and failed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpobench_ordered.analysis.labels import protocol_label, ranges
+from hpobench_ordered.analysis.scoring import GROUP, BenchmarkScores, by_protocol
+from hpobench_ordered.analysis.together import Together, Unit, significance_of, wins_of
+from hpobench_ordered.analysis.verdict import surrogate_agreement
+from hpobench_ordered.plotting.theme import drawing_order
+from hpobench_ordered.reporting.formats import NOTHING, Table, duration, number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DECIMALS = {"score": 1, "regret": 4, "rank": 2}
+"""Measures of the leaderboard, with their decimals."""
+
+CONTESTS = ("wins", "ties", "losses")
+STATES = ("done", "failed", "running", "missing")
+"""What may become of a run."""
+
+SESSION = ("started", "shard", "workers", "backend", "python", "platform", "processor", "cores")
+"""What is shown of every start of the runner."""
+
+
+def leaderboard_tables(board: "pd.DataFrame") -> Iterator[Table]:
+    """A table of each protocol's overall rows, and one of each benchmark.
+
+    Args:
+        board: As `analysis.leaderboard.leaderboard` gives.
+    """
+    for labels, rows in board.groupby(["protocol", "benchmark", "surrogate"], sort=False):
+        protocol, benchmark, surrogate = map(str, labels)
+        what = f"{benchmark} ({surrogate})" if surrogate else "All benchmarks"
+        yield Table(
+            f"{what}, {protocol_label(protocol)}, after trial {rows['trial'].iloc[0]}; in brackets "
+            "95 % intervals over seeds.",
+            ("method", *DECIMALS, "won/tied/lost", "failed", "per suggestion"),
+            [leaderboard_row(row) for row in rows.to_dict("records")],
+        )
+
+
+def leaderboard_row(row: Mapping[Any, Any]) -> list[str]:
+    """A row of the leaderboard as texts."""
+    cells = []
+    for measure, decimals in DECIMALS.items():
+        mean, *ends = (number(row[measure + end], decimals) for end in ("", "_low", "_high"))
+        cells.append(mean if NOTHING in ends else f"{mean} ({' to '.join(ends)})")
+    contests = [row[name] for name in CONTESTS]
+    known = all(isinstance(count, int) for count in contests)
+    cells += ["/".join(map(str, contests)) if known else NOTHING]
+    return [row["method"], *cells, f"{row['failed']} of {row['runs']}", duration(row["seconds"])]
+
+
+def pairs(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
+    """Every pair of methods compared on all benchmarks: wins, and p values of both tests."""
+    import pandas as pd
+
+    frames = []
+    for items in by_protocol(scored).values():
+        group = Together.of(items)
+        first, second = np.nonzero(~np.eye(len(group.methods), dtype=bool))
+        names = np.array(group.methods, dtype=object)
+        counts = wins_of(group)
+        matrices: dict[str, Any] = {name: getattr(counts, name) for name in CONTESTS}
+        for unit in Unit:
+            if test := significance_of(group, unit=unit):
+                matrices[f"p_{unit.value}"] = test.p_values
+                matrices[f"p_holm_{unit.value}"] = test.adjusted
+        columns = {name: matrix[first, second] for name, matrix in matrices.items()}
+        labels = {"protocol": group.protocol, "method": names[first], "other": names[second]}
+        frames.append(pd.DataFrame(labels | columns))
+    return pd.concat(frames) if frames else pd.DataFrame()
+
+
+def agreement_table(scored: Sequence[BenchmarkScores]) -> Table | None:
+    """The order of methods on each surrogate of benchmarks that were run on several."""
+    rows = []
+    for (protocol, benchmark, surrogate), part in surrogate_agreement(scored).groupby(
+        ["protocol", "benchmark", "surrogate"], sort=False
+    ):
+        ordered = part.sort_values("place")
+        ranks = zip(ordered["method"], ordered["rank"], strict=True)
+        order = ", ".join(f"{method} {rank:.2f}" for method, rank in ranks)
+        alike = "yes" if part["is_same"].all() else "no"
+        rows.append((f"{benchmark}, {protocol_label(protocol)}", alike, surrogate, order))
+    caption = (
+        "Methods by mean rank on every surrogate of the same benchmark, best first, and whether "
+        "their order is the same on all of them."
+    )
+    header = ("benchmark", "same order", "surrogate", "methods with their mean ranks")
+    return Table(caption, header, rows, text_columns=4) if rows else None
+
+
+def experiment_table(runs: "pd.DataFrame") -> Table:
+    """What was planned: a row for all benchmarks with the same protocol, methods and seeds."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for (benchmark, surrogate, protocol), group in runs.groupby(list(GROUP), observed=True):
+        methods = ", ".join(drawing_order(map(str, group["method"].unique())))
+        planned = protocol_label(str(protocol)), methods, ranges(group["seed"].unique())
+        alike.setdefault(planned, []).append(f"{benchmark} ({surrogate})")
+    return Table(
+        "Benchmarks with their versions (and surrogates), methods and seeds.",
+        ("protocol", "benchmarks", "methods", "seeds"),
+        [(label, ", ".join(names), *rest) for (label, *rest), names in alike.items()],
+        text_columns=4,
+    )
+
+
+def session_table(sessions: Sequence[Mapping[str, Any]]) -> Table:
+    """The starts of the runner: a row each, columns without any entry left out."""
+    shown = [name for name in SESSION if any(s.get(name) is not None for s in sessions)]
+    ordered = sorted(sessions, key=lambda session: str(session.get("started", "")))
+    return Table(
+        "Every start of the runner, and where it ran.",
+        shown,
+        [[str(s.get(name, NOTHING)).replace("+00:00", " UTC") for name in shown] for s in ordered],
+        text_columns=len(shown),
+    )
+
+
+def unfinished_table(runs: "pd.DataFrame") -> Table | None:
+    """What became of the runs of every method and benchmark that are not all finished."""
+    rows = []
+    for labels, states in runs.groupby(["method", *GROUP], observed=True)["state"]:
+        method, benchmark, surrogate, protocol = map(str, labels)
+        counts = states.astype(str).value_counts()
+        if counts.get("done", 0) < len(states):
+            cells = [str(counts.get(state, 0)) for state in STATES]
+            rows.append((method, f"{benchmark} ({surrogate})", protocol_label(protocol), *cells))
+    caption = "Runs of methods and benchmarks of which not all are finished."
+    header = ("method", "benchmark", "protocol", *STATES)
+    return Table(caption, header, rows, text_columns=3) if rows else None
