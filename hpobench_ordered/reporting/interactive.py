@@ -58,7 +58,7 @@ def interactive(
 
     Args:
         scored: Scores by benchmark.
-        means: Their curves, as `analysis.curve_frames.curves` gives.
+        means: Their curves, as `analysis.curves.curves` gives.
         board: Their leaderboard, as `analysis.leaderboard.leaderboard` gives.
     """
     protocols, tasks = [], []

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hpobench_ordered.analysis.curve_frames import curves
 from markupsafe import escape
 from reporting_support import HOSTILE, ORDERED, known_runs, made_up_trials
 
+from hpobench_ordered.analysis.curves import curves
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import by_protocol, score_benchmarks
 from hpobench_ordered.analysis.together import Together, significance_of
