@@ -18,7 +18,7 @@ from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.analysis.wins import count_wins
 from hpobench_ordered.plotting.axes import HIGHEST_SCORE
-from hpobench_ordered.plotting.theme import DASHES, drawing_order, styles
+from hpobench_ordered.plotting.theme import drawing_order, styles
 from hpobench_ordered.reporting.chart import interactive_specification, variable
 from hpobench_ordered.reporting.formats import duration
 from hpobench_ordered.reporting.tables import DECIMALS
@@ -64,16 +64,14 @@ def interactive(
     protocols, tasks = [], []
     for protocol, items in by_protocol(scored).items():
         methods = drawing_order(method for item in items for method in item.runs)
-        looks = styles(methods).values()
-        dashes = [() if look.dashes == DASHES["solid"] else look.dashes for look in looks]
-        colours = [variable(look.colour) for look in looks]
+        looks = [(variable(look.colour), look.dashes) for look in styles(methods).values()]
         views = _views(means[means["protocol"] == protocol], methods)
         entries = _entries(items, methods, board[board["protocol"] == protocol], views)
         protocols.append(
             {
                 "label": protocol_label(protocol),
                 "methods": methods,
-                "looks": [{"colour": c, "dash": d} for c, d in zip(colours, dashes, strict=True)],
+                "looks": [{"colour": colour, "dash": dash} for colour, dash in looks],
                 "entries": entries,
             }
         )

@@ -149,10 +149,8 @@ def _files(
         }
     failures = () if content.overview is None else content.overview.failures
     if failures:
-        import pandas as pd
-
         records = [asdict(failure) | {"reason": failure.reason.value} for failure in failures]
-        files["failures.csv"] = csv_bytes(pd.DataFrame(records))
+        files["failures.csv"] = csv_bytes(records)
     values = {
         **_head(content, runs),
         "unscored": unscored,
@@ -166,17 +164,23 @@ def _files(
         "files": sorted(name for name in files if "/" not in name),
     }
     page = render(values, *(interactive(scored, means, board) if scored else (None, ())))
+    notes = [f"{item.label}: {note}" for item in scored for note in item.notes()]
+    return {
+        PAGE: page.encode(),
+        "summary.md": _summary(parts, boards, [*notes, *unscored]).encode(),
+        **files,
+    }
+
+
+def _summary(
+    parts: Mapping[str, Sequence[str]], boards: Sequence[Table], notes: Sequence[str]
+) -> str:
+    """The verdicts and leaderboards as Markdown."""
     texts = []
     for title, said in parts.items():
         texts += [f"## {markdown_text(title)}", *map(markdown_text, said)]
     texts += [markdown(one).rstrip() for one in boards]
-    notes = [f"{item.label}: {note}" for item in scored for note in item.notes()]
-    texts += map(markdown_text, [*notes, *unscored])
-    return {
-        PAGE: page.encode(),
-        "summary.md": ("\n\n".join(texts) + "\n").encode(),
-        **files,
-    }
+    return "\n\n".join([*texts, *map(markdown_text, notes)]) + "\n"
 
 
 def _sections(
