@@ -127,6 +127,8 @@ class Children:
                 child = self._idle.pop()
                 if child.is_alive():
                     return child
+        for ended in [known for known in self._all if not known.is_alive()]:
+            ended.close()
         child = Child()
         self._all = [known for known in self._all if known.is_alive()] + [child]
         return child

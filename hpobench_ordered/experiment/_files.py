@@ -25,7 +25,7 @@ def listed(folder: Path) -> list[Path]:
     """The files of a folder, sorted by name; hidden ones, half written, are left out."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 - ten times faster for many files
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # writing there says what is wrong
         return []
     return [folder / name for name in sorted(names) if name[0] != "."]
 

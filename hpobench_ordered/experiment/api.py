@@ -31,7 +31,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Results:
-    """The runs (`cells`) of an experiment, and the `store` that holds them."""
+    """The runs (`cells`) of an experiment, and the `store` that holds them.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> result = hbo.run(
+        ...     benchmarks=["forrester"],
+        ...     methods=["random-search"],
+        ...     seeds=[0],
+        ...     protocol=hbo.Ordered(trials=3, tasks=2),
+        ... )
+        >>> len(result.frame())
+        6
+    """
 
     store: Store
     cells: tuple[Cell, ...]
@@ -41,7 +53,8 @@ class Results:
 
     def frame(self) -> "pd.DataFrame":
         """One row a trial: key, benchmark, method, seed, task, trial, value, loss, ..."""
-        return self.store.read(cell.key for cell in self.cells)
+        trials = self.store.read(cell.key for cell in self.cells)
+        return trials.astype(dict.fromkeys(trials.select_dtypes("category"), object))
 
     def leaderboard(
         self, trial: int | None = None, *, measured_only: bool = False

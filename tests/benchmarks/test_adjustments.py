@@ -360,6 +360,7 @@ def test_values_are_those_of_the_whole_table(adjustment: SpaceAdjustment) -> Non
                 assert task.evaluate(config) == whole.evaluate(native)
 
 
+@pytest.mark.slow
 @needs_tables
 @pytest.mark.parametrize("adjustment", FINITE, ids=lambda a: a.name)
 def test_best_values_are_optima(adjustment: SpaceAdjustment) -> None:

@@ -28,7 +28,7 @@ from hpobench_ordered.generation import _fitting, openml_flows
 from hpobench_ordered.generation._flows.datasets import ClassificationData
 from hpobench_ordered.generation._openml import tasks as openml_tasks
 from hpobench_ordered.generation._openml.client import Connection
-from hpobench_ordered.generation._openml.records import Records, Summary
+from hpobench_ordered.generation._openml.records import Records
 from hpobench_ordered.generation._openml.setups import Dropped
 from hpobench_ordered.generation._openml.tasks import (
     DataSize,
@@ -349,7 +349,7 @@ def downloaded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         many = [evaluations(flow, [str(task)]) for task in tasks if task != 31]
         frame = pd.concat([*many, few] if len(few) else many, ignore_index=True)
         dropped = dict.fromkeys(Dropped, 0) | {Dropped.OUT_OF_BOUNDS: 7}
-        return Records(frame, Summary(len(frame) + 7, len(frame), dropped, 0))
+        return Records(frame, dropped)
 
     monkeypatch.setattr(openml_flows, "download_records", download_records)
     monkeypatch.setattr(

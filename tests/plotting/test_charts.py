@@ -150,6 +150,7 @@ def test_saving_in_every_format(tmp_path: Path) -> None:
         save(CHARTS["heatmap"], tmp_path / "chart.pngg")
 
 
+@pytest.mark.slow
 def test_same_chart_gives_the_same_bytes() -> None:
     first = encoded(charts()["landscape"], Format)
     assert encoded(charts()["landscape"], Format) == first

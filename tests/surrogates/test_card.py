@@ -94,7 +94,7 @@ CARD = Card(
 
 
 def test_json_round_trip():
-    card = CARD.with_size(1234)
+    card = replace(CARD, size=1234)
     assert Card.from_json(json.loads(json.dumps(card.to_json()))) == card
     assert card.size == 1234
 
@@ -132,7 +132,7 @@ def test_malformed_cards_are_refused(change):
 
 
 def test_description_names_what_matters():
-    text = CARD.with_size(1_500_000).describe()
+    text = replace(CARD, size=1_500_000).describe()
     for part in (
         "forest",
         "1.50 MB",

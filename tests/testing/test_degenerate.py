@@ -10,6 +10,7 @@ import hpobench_ordered as hbo
 from hpobench_ordered.testing import ConformanceError, check_degenerate_input
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", hbo.list_methods())
 def test_every_method(name: str) -> None:
     check_degenerate_input(name)

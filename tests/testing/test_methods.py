@@ -18,6 +18,7 @@ def test_every_method(name: str, executor: Executor) -> None:
     check_method(name, executor=executor)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(hbo.list_methods()) - {"random-search"}))
 def test_every_method_beats_random_search(name: str) -> None:
     check_beats_random_search(name)
