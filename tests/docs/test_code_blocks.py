@@ -87,8 +87,8 @@ COMMANDS = {shlex.join(words): words for page in PAGES for words in commands(pag
 
 
 def with_marks(page: Path):
-    """The pages that most people try are run by the quick tests, the others by the slow ones."""
-    marks = () if page.name in ("README.md", "start.md") else pytest.mark.slow
+    """The README is run by the quick tests, the other pages by the slow ones."""
+    marks = () if page.name == "README.md" else pytest.mark.slow
     return pytest.param(page, id=name_of(page), marks=marks)
 
 
