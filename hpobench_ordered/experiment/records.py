@@ -108,18 +108,6 @@ class Records:
             with suppress(OSError):
                 self._running(key).unlink(missing_ok=True)
 
-    def crash_file(self, key: str) -> Path:
-        """Where the process that is at a run may say why it crashes."""
-        return self.folder / "running" / f"{key}.crash"
-
-    def crash_text(self, key: str) -> str:
-        """Read what it said, and remove it."""
-        with suppress(OSError):
-            text = self.crash_file(key).read_text(errors="replace")
-            self.crash_file(key).unlink()
-            return text
-        return ""
-
     def write_experiment(self, grid: Mapping[str, Any]) -> str:
         """Record what is asked for; returns its name, the same for the same."""
         content = _text(grid).encode()

@@ -7,7 +7,14 @@ import numpy as np
 
 from hpobench_ordered.analysis.labels import protocol_label, ranges
 from hpobench_ordered.analysis.scoring import GROUP, BenchmarkScores, by_protocol
-from hpobench_ordered.analysis.together import Together, Unit, significance_of, wins_of
+from hpobench_ordered.analysis.speedup import geometric_mean
+from hpobench_ordered.analysis.together import (
+    Together,
+    Unit,
+    significance_of,
+    speedups_of,
+    wins_of,
+)
 from hpobench_ordered.analysis.verdict import surrogate_agreement
 from hpobench_ordered.plotting.theme import drawing_order
 from hpobench_ordered.reporting.formats import NOTHING, Table, duration, number
@@ -93,6 +100,25 @@ def agreement_table(scored: Sequence[BenchmarkScores]) -> Table | None:
     )
     header = ("benchmark", "same order", "surrogate", "methods with their mean ranks")
     return Table(caption, header, rows, text_columns=4) if rows else None
+
+
+def speedup_tables(scored: Sequence[BenchmarkScores]) -> Iterator[Table]:
+    """Speed-ups and failure rates after an adjustment: means over tasks, then over benchmarks."""
+    for items in by_protocol(scored).values():
+        if speedups := speedups_of(Together.of(items)):
+            first = speedups[0]
+            means = geometric_mean(np.stack([one.mean for one in speedups]), axis=0)
+            failures = np.mean([one.mean_failure_rate for one in speedups], axis=0)
+            yield Table(
+                f"Speed-up over {first.reference}: how many times fewer trials a method needs to "
+                "get as far as that on average in so many trials (geometric means), and in "
+                "brackets the share of its runs that never get there.",
+                ("method", *(f"{budget} trials" for budget in first.budgets)),
+                [
+                    (m, *(f"{x:.2f} ({rate:.0%})" for x, rate in zip(*ends, strict=True)))
+                    for m, *ends in zip(first.methods, means, failures, strict=True)
+                ],
+            )
 
 
 def experiment_table(runs: "pd.DataFrame") -> Table:

@@ -31,6 +31,7 @@ from hpobench_ordered.reporting.tables import (
     leaderboard_tables,
     pairs,
     session_table,
+    speedup_tables,
     unfinished_table,
 )
 
@@ -200,6 +201,8 @@ def _sections(
         figures = [figure for material in materials for figure in make(material)]
         if figures:
             yield name, title, figures, []
+    if speedups := list(speedup_tables(scored)):
+        yield "speedups", "Speed-ups", [], speedups
     agreement = agreement_table(scored)
     if agreement is not None:
         yield "surrogates", "Surrogates", [], [agreement]
