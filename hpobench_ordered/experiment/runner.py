@@ -100,7 +100,7 @@ def follow(
     done: list[Evaluations] = []
     for position in range(protocol.length(benchmark)):
         assignment = protocol.assignment(
-            benchmark, method, position=position, own=done, rng=protocol_rng(position)
+            benchmark, method, position=position, evaluated=done, rng=protocol_rng(position)
         )
         outcome = optimise(assignment, rng(position), time_limit=time_limit)
         task = assignment.task

@@ -104,7 +104,7 @@ class Adjustment:
         method: MethodSpec,
         *,
         position: int,
-        own: Sequence[Evaluations],
+        evaluated: Sequence[Evaluations],
         rng: "np.random.Generator",
     ) -> Assignment:
         """At even positions the optimisation before the adjustment, at odd ones that after it.
@@ -124,7 +124,7 @@ class Adjustment:
                 budget=self.first_trials,
                 is_recorded=False,
             )
-        first = replace(own[position - 1], space=benchmark.previous.space)
+        first = replace(evaluated[position - 1], space=benchmark.previous.space)
         return Assignment(method=method, task=task, history=(first,), budget=self.trials)
 
     def _targets(self, benchmark: Benchmark) -> tuple[int, ...]:

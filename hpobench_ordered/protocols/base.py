@@ -66,7 +66,7 @@ class Protocol(typing.Protocol):
         method: MethodSpec,
         *,
         position: int,
-        own: Sequence[Evaluations],
+        evaluated: Sequence[Evaluations],
         rng: "np.random.Generator",
     ) -> Assignment:
         """Make the assignment at a position.
@@ -75,7 +75,7 @@ class Protocol(typing.Protocol):
             benchmark: The benchmark.
             method: The method.
             position: Which assignment of the run, from 0.
-            own: Evaluations made in the run before it, one `Evaluations` a position.
+            evaluated: Evaluations made in the run before it, one `Evaluations` a position.
             rng: For what the protocol draws, such as a history; the same for all methods.
         """
         ...

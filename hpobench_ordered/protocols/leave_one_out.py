@@ -90,7 +90,7 @@ class LeaveOneOut:
         method: MethodSpec,
         *,
         position: int,
-        own: Sequence[Evaluations],
+        evaluated: Sequence[Evaluations],
         rng: "np.random.Generator",
     ) -> Assignment:
         """The target at this position, with evaluations of all other tasks."""

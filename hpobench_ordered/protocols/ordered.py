@@ -78,19 +78,19 @@ class Ordered:
         method: MethodSpec,
         *,
         position: int,
-        own: Sequence[Evaluations],
+        evaluated: Sequence[Evaluations],
         rng: "np.random.Generator",
     ) -> Assignment:
         """The task at this position, with all that was evaluated before.
 
         While there are fewer earlier tasks than the method needs, Bayesian optimisation runs.
         """
-        ready = len(own) >= method.min_history
+        ready = len(evaluated) >= method.min_history
         chosen = method if ready else method_spec(FIRST_TASKS_METHOD)
         return Assignment(
             method=chosen,
             task=benchmark.tasks[position],
-            history=tuple(own),
+            history=tuple(evaluated),
             budget=self.trials,
             workers_simulated=self.workers_simulated,
         )

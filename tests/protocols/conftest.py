@@ -39,7 +39,7 @@ def assignments(toy: BenchmarkSpec) -> Callable[..., list[Assignment]]:
         own: list[Evaluations] = []
         for i in range(protocol.length(benchmark)):
             given = protocol.assignment(
-                benchmark, cell.method, position=i, own=own, rng=cell.protocol_rng(i)
+                benchmark, cell.method, position=i, evaluated=own, rng=cell.protocol_rng(i)
             )
             done = optimise(given, cell.rng(i))
             own.append(Evaluations(given.task.name, given.task.context, done.values, done.losses))

@@ -28,7 +28,7 @@ def test_assignments() -> None:
     own: list[Evaluations] = []
     for position, optimiser in enumerate(["bo", "bo", "transfer", "transfer"]):
         rng = np.random.default_rng(0)
-        given = protocol.assignment(benchmark, TRANSFER, position=position, own=own, rng=rng)
+        given = protocol.assignment(benchmark, TRANSFER, position=position, evaluated=own, rng=rng)
         assert given.method.name == optimiser
         assert given.task is benchmark.tasks[position]
         assert (given.history, given.budget, given.workers_simulated) == (tuple(own), 3, 2)
