@@ -117,7 +117,7 @@ def test_what_is_interrupted_continues(process, tmp_path: Path) -> None:  # type
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers, too
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "interrupted; what is finished is kept: the same command continues" in said
+    assert "interrupted; finished runs are stored: the same command continues" in said
     assert "Traceback" not in said
     finished = {path: path.stat().st_mtime_ns for path in kept.rglob("*.json")}
     assert 2 <= len(finished) < 20

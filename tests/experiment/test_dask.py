@@ -31,7 +31,7 @@ SMALL: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
     """Two worker processes on this machine."""
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(processes=True, **options) as started:
         yield started
 
@@ -87,7 +87,7 @@ def test_a_bad_method_fails_alone(
 @pytest.mark.parametrize("processes", [True, False])
 def test_one_worker_with_one_thread_is_used(tmp_path: Path, processes: bool) -> None:
     """Even where it is a thread of the user's process, nothing that a method does ends that."""
-    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(processes=processes, **options) as one, pytest.warns(FailedRunsWarning):
         result = hbo.run(
             benchmarks=["newsvendor"],
