@@ -201,7 +201,10 @@ def read_failure(path: Path) -> Failure:
 
 def read_experiment(path: Path) -> dict[str, Record]:
     """Read what identifies each run that was asked for, by key."""
-    return grid_cells(json.loads(read_checked(path)))
+    try:
+        return grid_cells(json.loads(read_checked(path)))
+    except (KeyError, TypeError, ValueError) as error:
+        raise DamagedFileError(path, f"it is no record of an experiment: {error!r}") from None
 
 
 def _text(record: Mapping[str, Any]) -> str:
