@@ -123,7 +123,7 @@ def test_what_is_interrupted_continues(process, tmp_path: Path) -> None:  # type
     assert 2 <= len(finished) < 20
     assert not (tmp_path / "own" / "wine-slow").exists()
     (tmp_path / "slow").unlink()
-    again = process(*asked)
+    again = subprocess.run(command(*asked), capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
     assert all(path.stat().st_mtime_ns == written for path, written in finished.items())
 
