@@ -96,7 +96,7 @@ def mean_intervals(
     if len(incomplete):
         patterns, which = np.unique(known[:, incomplete], axis=1, return_inverse=True)
         for place, pattern in enumerate(patterns.T):
-            columns = incomplete[which == place]
+            columns = incomplete[which.ravel() == place]  # numpy 2.0 returns two axes
             part = flat[pattern][:, columns]
             ends[:, columns] = _ends(part, copy.deepcopy(before), resamples)
     mean, lower, upper = ends.reshape(3, *samples.shape[1:])
