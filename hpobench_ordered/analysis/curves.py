@@ -112,7 +112,7 @@ def attained(
         values = values[:, :, defined_tasks(values)].reshape(len(item.methods), -1, item.last_trial)
         levels = [attained_levels(runs[~np.isnan(runs).any(axis=1)], fractions) for runs in values]
         labels = {**_names(item), "method": item.methods, "fraction": fractions}
-        frames.append(_product({**labels, "trial": range(1, item.last_trial + 1)}, level=levels))
+        frames.append(product({**labels, "trial": range(1, item.last_trial + 1)}, level=levels))
     return _joined(frames, [*LABELS[:3], "method", "trial", "fraction", "level"])
 
 
@@ -164,10 +164,10 @@ def _frame(labels: Labels, ends: FloatArray) -> "pd.DataFrame":
     levels = {name: labels.get(name, [""]) for name in LABELS}
     mean, low, high = ends if len(ends) == 3 else (ends[0], np.nan, np.nan)
     columns = {"mean": mean, "low": low, "high": high}
-    return _product({**levels, "trial": range(1, ends.shape[-1] + 1)}, **columns)
+    return product({**levels, "trial": range(1, ends.shape[-1] + 1)}, **columns)
 
 
-def _product(levels: Labels, **columns: Any) -> "pd.DataFrame":
+def product(levels: Labels, **columns: Any) -> "pd.DataFrame":
     """All combinations of labels, and a number or array of numbers for them by column."""
     import pandas as pd
 

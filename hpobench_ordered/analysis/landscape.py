@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from hpobench_ordered._typing import FloatArray
 
 BINS = 8
-WORST_ALIKE = 0.05  # share of the worst values that get the same colour, for the sake of the others
+WORST_ALIKE = 0.05
+"""Share of the worst values that get the same colour, for the sake of the others."""
 
 
 def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS) -> FloatArray:
@@ -83,13 +84,18 @@ def lowest_in_cells(
     return np.asarray(lowest[tuple(nearest)])
 
 
-def colour_ends(losses: FloatArray) -> tuple[float, float]:
-    """Losses at the ends of a scale of colours: the lowest, and one that few are above.
+def colour_ends(
+    losses: FloatArray, *, maximised: bool, alike: float = WORST_ALIKE
+) -> tuple[float, float]:
+    """Objectives at the ends of a scale of colours: the best, and one that few are worse than.
 
     Args:
         losses: Losses of any shape; NaN where there are none.
+        maximised: Whether the objective is the negative loss.
+        alike: Share of the worst that look the same.
     """
-    return float(np.nanmin(losses)), float(np.nanquantile(losses, 1 - WORST_ALIKE))
+    low, high = float(np.nanmin(losses)), float(np.nanquantile(losses, 1 - alike))
+    return (-high, -low) if maximised else (low, high)
 
 
 def best_indices(losses: FloatArray, count: int) -> NDArray[np.intp]:

@@ -5,18 +5,17 @@ Altair's own methods restyle it. No chart computes a statistic.
 """
 
 from hpobench_ordered.plotting.comparisons import by_task, critical_differences, heatmap
-from hpobench_ordered.plotting.curves import curves
+from hpobench_ordered.plotting.curves import attainment, curves
 from hpobench_ordered.plotting.landscapes import Dimension, Panel, landscape
-from hpobench_ordered.plotting.saving import Format, encoded, javascript, save, specification
+from hpobench_ordered.plotting.saving import javascript, save, specification
 
 __all__ = [
     "Dimension",
-    "Format",
     "Panel",
+    "attainment",
     "by_task",
     "critical_differences",
     "curves",
-    "encoded",
     "heatmap",
     "javascript",
     "landscape",

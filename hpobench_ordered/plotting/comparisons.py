@@ -1,8 +1,8 @@
 """Charts that compare methods: critical differences, heat maps, and means by task."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import altair as alt
 import numpy as np
@@ -19,7 +19,8 @@ from hpobench_ordered.plotting.theme import (
     by_method,
     configured,
     drawing_order,
-    panel_title,
+    facetted,
+    panel_names,
     value_tips,
 )
 
@@ -62,43 +63,58 @@ def critical_differences(
     count = len(ranking.methods)
     if count < 2:
         raise ExperimentError("a diagram of critical differences needs two methods or more")
-    reach = REACH * (count - 1) / AXIS_WIDTH  # in ranks
-    left = (count + 1) // 2
-    top = 24 + BAR_GAP * len(ranking.bars)
-    height = top + ROW * (left - 1) + 10
-    places = np.arange(count)
-    frame = pd.DataFrame({"method": ranking.methods, "rank": ranking.mean_ranks, "top": 0.0})
-    frame["end"] = np.where(places < left, 1 - reach, count + reach)
-    frame["y"] = top + ROW * np.minimum(places, count - 1 - places).astype(float)
-    frame["label"] = [f"{m}  {r:.2f}" for m, r in zip(frame["method"], frame["rank"], strict=True)]
     bars = pd.DataFrame(ranking.bars, columns=["low", "high"], dtype=float)
     bars["y"] = 12.0 + BAR_GAP * bars.index
+    reach = REACH * (count - 1) / AXIS_WIDTH  # in ranks
+    frame = _lines(ranking, reach)
     ticks = [tick for tick in range(1, count + 1) if count <= 20 or tick % 5 in (0, 1)]
     axis = alt.Axis(values=ticks, orient="top", grid=False, title="mean rank", format="d")
-    ends = alt.Scale(domain=[1 - reach, count + reach], nice=False)
+    x = alt.X("rank:Q", scale=alt.Scale(domain=[1 - reach, count + reach], nice=False), axis=axis)
+    height = float(frame["y"].max()) + 10
     down = alt.Scale(domain=[height, 0], nice=False)
-    x, y = alt.X("rank:Q", scale=ends, axis=axis), alt.Y("y:Q", scale=down, axis=None)
-    at_top = alt.Y("top:Q", scale=down, axis=None)
+    y, at_top = (alt.Y(f"{name}:Q", scale=down, axis=None) for name in ("y", "top"))
     looks = by_method(ranking.methods, methods)
     looks = {name: looks[name].legend(None) for name in ("color", "shape")}
     base = alt.Chart(frame)
+    line = base.mark_rule(color=FAINT)
     point = base.mark_point(filled=True, size=50, opacity=1).encode(**looks)
+    bar = alt.Chart(bars).mark_rule(strokeWidth=4, color=INK, strokeCap="round")
     layers = [
-        base.mark_rule(color=FAINT).encode(x=x, y=at_top, y2="y:Q"),
-        base.mark_rule(color=FAINT).encode(x=x, x2="end:Q", y=y),
+        line.encode(x=x, y=at_top, y2="y:Q"),
+        line.encode(x=x, x2="end:Q", y=y),
         point.encode(x=x, y=at_top, tooltip=["method:N", "rank:Q"]),
         point.encode(x="end:Q", y=y),
-        alt.Chart(bars).mark_rule(strokeWidth=4, color=INK, strokeCap="round")
-        .encode(x="low:Q", x2="high:Q", y=y),
-    ]  # fmt: skip
-    for side, align, dx in ((frame[:left], "right", -8), (frame[left:], "left", 8)):
-        text = alt.Chart(side).mark_text(align=align, dx=dx, baseline="middle", fontSize=12)
+        bar.encode(x="low:Q", x2="high:Q", y=y),
+    ]
+    for is_left, align, dx in ((True, "right", -8), (False, "left", 8)):
+        side = alt.Chart(frame[frame["is_left"] == is_left])
+        text = side.mark_text(align=align, dx=dx, baseline="middle", fontSize=12)
         layers.append(text.encode(x="end:Q", y=y, text="label:N"))
     return configured(
         alt.layer(*layers).properties(width=AXIS_WIDTH + 2 * REACH, height=height),
         title=alt.TitleParams(title, subtitle=_test(ranking)),
-        description="Diagram of critical differences; mean ranks are "
-        f"{', '.join(frame['label'].str.replace('  ', ' '))}.",
+        description=f"Diagram of critical differences; mean ranks are {', '.join(frame['label'])}.",
+    )
+
+
+def _lines(ranking: CriticalDifference, reach: float) -> "pd.DataFrame":
+    """Where the line of every method goes: from the axis down to y, and out to an end."""
+    import pandas as pd
+
+    count = len(ranking.methods)
+    places = np.arange(count)
+    is_left = places < (count + 1) // 2
+    labels = [f"{m}  {r:.2f}" for m, r in zip(ranking.methods, ranking.mean_ranks, strict=True)]
+    return pd.DataFrame(
+        {
+            "method": ranking.methods,
+            "rank": ranking.mean_ranks,
+            "label": labels,
+            "is_left": is_left,
+            "end": np.where(is_left, 1 - reach, count + reach),
+            "top": 0.0,
+            "y": 24.0 + BAR_GAP * len(ranking.bars) + ROW * np.minimum(places, count - 1 - places),
+        }
     )
 
 
@@ -112,54 +128,47 @@ def _test(ranking: CriticalDifference) -> str:
 
 
 def heatmap(
-    frame: "pd.DataFrame",
-    *,
-    measure: str = "rank",
-    rows: str = "benchmark",
-    title: str | None = None,
+    frame: "pd.DataFrame", *, measure: str = "rank", title: str | None = None
 ) -> alt.TopLevelMixin:
     """Draw a measure of every method on every benchmark as a table of coloured numbers.
 
     Args:
-        frame: As `analysis.leaderboard` gives: a row a benchmark and method, of one protocol and
-            surrogate a benchmark.
+        frame: As `analysis.leaderboard` gives: a row a benchmark and method, of one protocol;
+            methods and benchmarks are drawn in its order.
         measure: Column of the frame; lower is better.
-        rows: Column that makes the rows, in the order of the frame.
         title: Title of the chart; default: the measure.
 
     Raises:
         UnknownNameError: The frame has no such column.
     """
-    for column in (measure, rows):
-        if column not in frame.columns:
-            raise UnknownNameError("column", column, list(frame.columns))
-    methods = drawing_order(frame["method"])
-    names = [str(name) for name in dict.fromkeys(frame[rows])]
-    data = frame[[rows, "method", measure]].dropna()
+    if measure not in frame.columns:
+        raise UnknownNameError("column", measure, list(frame.columns))
+    data = frame.assign(panel=panel_names(frame))[["panel", "method", measure]].dropna()
+    methods, panels = ([str(n) for n in data[c].unique()] for c in ("method", "panel"))
     numbers = data[measure].astype(float)
     low, high = (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 1.0)
     is_dark = numbers < low + DARK_CELL * ((high - low) or 1.0)
     data = data.assign(label=numbers.map("{:.3g}".format), ink=np.where(is_dark, ON_DARK, ON_LIGHT))
     axis = alt.Axis(orient="top", labelAngle=-35, domain=False)
+    # Methods stand in rows: there may be forty of them, and a page is longer than wide.
     base = alt.Chart(data).encode(
-        x=alt.X("method:N", sort=methods, title=None, axis=axis),
-        y=alt.Y(f"{rows}:N", sort=names, title=None),
+        x=alt.X("panel:N", sort=panels, title=None, axis=axis),
+        y=alt.Y("method:N", sort=methods, title=None),
+        tooltip=["panel:N", "method:N", f"{measure}:Q"],
     )
-    colour = alt.Color(
-        f"{measure}:Q",
-        scale=alt.Scale(range=list(SEQUENCE), domain=[low, high]),
-        legend=alt.Legend(title=title_of(measure), gradientLength=120),
-    )
-    cells = base.mark_rect().encode(color=colour, tooltip=[f"{rows}:N", "method:N", f"{measure}:Q"])
+    scale = alt.Scale(range=list(SEQUENCE), domain=[low, high])
+    legend = alt.Legend(title=title_of(measure), gradientLength=120)
+    cells = base.mark_rect().encode(color=alt.Color(f"{measure}:Q", scale=scale, legend=legend))
     text = base.mark_text(fontSize=11).encode(text="label:N", color=alt.Color("ink:N", scale=None))
-    width = max(CELL_WIDTH * len(methods) * (0.7 if len(methods) > 15 else 1), 200)
+    whole = alt.layer(cells, text).resolve_scale(color="independent")
     return configured(
-        alt.layer(cells, text).resolve_scale(color="independent")
-        .properties(width=width, height=CELL_HEIGHT * len(names)),
+        whole.properties(
+            width=max(CELL_WIDTH * len(panels), 200), height=CELL_HEIGHT * len(methods)
+        ),
         title=title or title_of(measure),
         description=f"Table of the {title_of(measure)} of {', '.join(methods)} on "
-        f"{', '.join(names)}.",
-    )  # fmt: skip
+        f"{', '.join(panels)}.",
+    )
 
 
 def by_task(
@@ -167,7 +176,6 @@ def by_task(
     *,
     bars: bool,
     columns: int,
-    tops: Mapping[str, float],
     size: tuple[float, float],
     title: str,
 ) -> alt.TopLevelMixin:
@@ -176,61 +184,53 @@ def by_task(
     A dark arrow says that a mean is above the plotted range, a pale one that its error is.
 
     Args:
-        frame: A row a panel, task and method, with mean, low and high; panels and tasks in order.
+        frame: A row a panel, task and method, with mean, low and high, and top, the upper end of
+            its panel's plotted range; panels and tasks in order.
         bars: Draw bars; otherwise points.
         columns: Panels in a row.
-        tops: Upper end of the plotted range by panel.
         size: Width and height of a panel, in pixels.
         title: Title of the chart.
     """
-    panels = [str(name) for name in dict.fromkeys(frame["panel"])]
-    drawn = [
-        _by_task(frame[frame["panel"] == name], tops[name], bars=bars).properties(
-            width=size[0], height=size[1], title=panel_title(name)
-        )
-        for name in panels
-    ]
-    rows = [alt.hconcat(*drawn[n : n + columns]) for n in range(0, len(drawn), columns)]
-    names = ", ".join(drawing_order(frame["method"]))
+    panels, methods = list(dict.fromkeys(frame["panel"])), drawing_order(frame["method"])
+    looks = by_method(methods)
+    labels = alt.Axis(labelAngle=0, labelOverlap=True)
+    y = alt.Y("shown:Q", title="normalised score", scale=alt.Scale(nice=False))
+    base = alt.Chart().encode(
+        x=alt.X("task:N", sort=list(dict.fromkeys(frame["task"])), title="task", axis=labels),
+        xOffset=alt.XOffset("method:N", sort=methods, scale=alt.Scale(domain=methods)),
+        tooltip=value_tips("task:N"),
+    )
+    inside = base.transform_filter("!datum.is_above")
+    rule = inside.transform_filter("datum.high !== null").encode(y="below:Q", y2="above:Q")
+    arrows = base.mark_point(shape="triangle-up", filled=True, size=22, opacity=1).encode(
+        y="tip:Q", fill=alt.Fill("arrow:N", scale=None)
+    )
+    if bars:
+        marks = base.mark_bar().encode(y=y, color=looks["color"])
+        layers = [marks, rule.mark_rule(color=ON_LIGHT, strokeWidth=0.9)]
+    else:
+        marks = inside.mark_point(filled=True, size=36, opacity=1)
+        marks = marks.encode(y=y, color=looks["color"], shape=looks["shape"])
+        layers = [rule.mark_rule().encode(color=looks["color"]), marks]
+    whole = alt.layer(*layers, arrows.transform_filter("datum.arrow"), data=_cut(frame))
+    whole = facetted(whole.properties(width=size[0], height=size[1]), "panel", panels, columns)
     return configured(
-        alt.vconcat(*rows),
+        whole.resolve_scale(x="independent", xOffset="independent", y="independent"),
         title=title,
-        description=f"Normalised scores of {names} by task: {', '.join(panels)}.",
+        description=f"Normalised scores of {', '.join(methods)} by task: {', '.join(panels)}.",
     )
 
 
-def _by_task(frame: "pd.DataFrame", top: float, *, bars: bool) -> Any:
-    data = frame[["task", "method", "mean", "low", "high"]].dropna(subset=["mean"])
-    limit = top * (1 + 1e-9)  # random search ends near 100
-    is_above, is_cut = data["mean"] > limit, data["high"] > limit
-    data = data.assign(
+def _cut(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Means and errors within the plotted range, and arrows where they are not."""
+    data = frame[["panel", "task", "method", "mean", "low", "high", "top"]].dropna(subset=["mean"])
+    top = data["top"].astype(float)
+    is_above = data["mean"] > top * (1 + 1e-9)  # random search ends near 100
+    return data.assign(
+        is_above=is_above,
         shown=data["mean"].clip(upper=top),
         below=data["low"].clip(lower=0.0, upper=top),
         above=data["high"].clip(upper=top),
-        arrow=np.where(is_above, INK, np.where(is_cut, BEYOND, "")),
+        tip=1.035 * top,
+        arrow=np.select([is_above, data["high"] > top * (1 + 1e-9)], [INK, BEYOND], ""),
     )
-    methods = drawing_order(frame["method"])
-    looks = by_method(methods)
-    order = list(dict.fromkeys(frame["task"]))
-    labels = alt.Axis(labelAngle=0, labelOverlap=True)
-    encoding = {
-        "x": alt.X("task:N", sort=order, title="task", axis=labels),
-        "xOffset": alt.XOffset("method:N", sort=methods, scale=alt.Scale(domain=methods)),
-        "tooltip": value_tips("task:N"),
-    }
-    y = alt.Y("shown:Q", title="normalised score", scale=alt.Scale(nice=False))
-    rule = alt.Chart(data[~is_above & data["high"].notna()]).encode(
-        **encoding, y="below:Q", y2="above:Q"
-    )
-    arrows = alt.Chart(data[is_above | is_cut]).mark_point(
-        shape="triangle-up", filled=True, size=22, opacity=1
-    )
-    arrows = arrows.encode(
-        **encoding, y=alt.datum(1.035 * top), fill=alt.Fill("arrow:N", scale=None)
-    )
-    if bars:
-        bar = alt.Chart(data).mark_bar().encode(**encoding, y=y, color=looks["color"])
-        return alt.layer(bar, rule.mark_rule(color=ON_LIGHT, strokeWidth=0.9), arrows)
-    sign = alt.Chart(data[~is_above]).mark_point(filled=True, size=36, opacity=1)
-    sign = sign.encode(**encoding, y=y, color=looks["color"], shape=looks["shape"])
-    return alt.layer(rule.mark_rule().encode(color=looks["color"]), sign, arrows)

@@ -7,7 +7,13 @@ import altair as alt
 
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.plotting.axes import measure_axis, spaced_trials, title_of, trial_axis
-from hpobench_ordered.plotting.theme import by_method, configured, drawing_order, value_tips
+from hpobench_ordered.plotting.theme import (
+    by_method,
+    configured,
+    drawing_order,
+    facetted,
+    value_tips,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,28 +71,21 @@ def curves(
         >>> chart.to_dict()["description"]
         'Curves of the normalised score of bo over 3 trials on forrester.'
     """
-    if facet not in frame.columns:
-        raise UnknownNameError("column to make panels of", facet, list(frame.columns))
-    chosen = frame[frame["measure"] == measure]
-    if facet != "task" and "task" in frame.columns and (chosen["task"] == "").any():
-        chosen = chosen[chosen["task"] == ""]
-    if not len(chosen):
-        raise UnknownNameError("measure", measure, list(dict.fromkeys(frame["measure"])))
-    if not chosen["mean"].notna().any():
-        raise ExperimentError(f"{title_of(measure)} is undefined everywhere: nothing to draw")
+    chosen = _of_measure(frame, measure, facet)
     panels = [str(name) for name in dict.fromkeys(chosen[facet])]
     last = int(chosen["trial"].max())
     shown = chosen.loc[
         chosen["trial"].isin(spaced_trials(last, POINTS)),
         ["measure", "method", "trial", "mean", "low", "high", facet],
     ]
+    is_one = len(panels) == 1
     y = measure_axis(measure, shown["mean"], top=top)
-    if measure not in SAME_SCALE and len(panels) > 1:
+    if measure not in SAME_SCALE and not is_one:
         y = alt.Y("mean:Q", title=title_of(measure), scale=alt.Scale(zero=False))
-    width, height = size or (SIZE if len(panels) > 1 else (2 * SIZE[0], 2 * SIZE[1]))
+    width, height = size or ((2 * SIZE[0], 2 * SIZE[1]) if is_one else SIZE)
     chart = _layers(shown, y, methods, bands=bands).properties(width=width, height=height)
-    if len(panels) > 1:
-        chart = _facetted(chart, facet, panels, columns)
+    if not is_one:
+        chart = facetted(chart, facet, panels, columns)
         chart = chart if measure in SAME_SCALE else chart.resolve_scale(y="independent")
     names = ", ".join(drawing_order(chosen["method"]))
     return configured(
@@ -97,14 +96,42 @@ def curves(
     )
 
 
-def _facetted(
-    chart: alt.LayerChart, facet: str, panels: Sequence[str], columns: int
-) -> alt.FacetChart:
-    header = alt.Header(title=None, labelAnchor="start")
-    whole = chart.facet(alt.Facet(f"{facet}:N", sort=list(panels), header=header), columns=columns)
-    # Otherwise panels above an empty place have no axis of trials.
-    is_ragged = len(panels) > columns and len(panels) % columns > 0
-    return whole.resolve_axis(x="independent") if is_ragged else whole
+def _of_measure(frame: "pd.DataFrame", measure: str, facet: str) -> "pd.DataFrame":
+    """Rows of a measure; means over tasks where tasks make no panels."""
+    if facet not in frame.columns:
+        raise UnknownNameError("column to make panels of", facet, list(frame.columns))
+    chosen = frame[frame["measure"] == measure]
+    if facet != "task" and "task" in frame.columns and (chosen["task"] == "").any():
+        chosen = chosen[chosen["task"] == ""]
+    if not len(chosen):
+        raise UnknownNameError("measure", measure, list(dict.fromkeys(frame["measure"])))
+    if not chosen["mean"].notna().any():
+        raise ExperimentError(f"{title_of(measure)} is undefined everywhere: nothing to draw")
+    return chosen
+
+
+def attainment(
+    frame: "pd.DataFrame",
+    *,
+    facet: str = "method",
+    methods: Sequence[str] = (),
+    bands: bool = True,
+    size: tuple[float, float] | None = None,
+    title: str | None = None,
+) -> alt.TopLevelMixin:
+    """Draw the normalised regret that half of the runs attain, with quartiles.
+
+    Of a frame as `analysis.curves.attained` gives of three fractions; arguments as of `curves`.
+    """
+    levels = frame.assign(panel=frame[facet].astype(str)).pivot(
+        index=["panel", "method", "trial"], columns="fraction", values="level"
+    )
+    levels = levels.set_axis(["low", "mean", "high"], axis=1).reset_index()
+    levels = levels.assign(measure="regret")
+    return curves(
+        levels, measure="regret", facet="panel", methods=methods, bands=bands, size=size,
+        title=title,
+    )  # fmt: skip
 
 
 def _layers(

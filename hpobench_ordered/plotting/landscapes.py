@@ -41,6 +41,9 @@ OVERLAP = 0.12
 LONGEST_NAME = 14
 """Characters of a choice's name beside an axis."""
 
+APART = {"color": "independent", "fill": "independent"}
+"""How panels have their scales."""
+
 INACTIVE = "#C9C9CA"
 """Colour where a hyperparameter is inactive."""
 
@@ -89,16 +92,22 @@ class Dimension:
         codes = {str(choice): float(index) for index, choice in enumerate(self.choices)}
         return np.array([codes.get(str(value), np.nan) for value in column])
 
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The ends, half a step beyond choices and what is the same everywhere."""
+        half = 0.5 if self.choices or self.low == self.high else 0.0
+        return self.low - half, self.high + half
+
     def unit(self, coded: FloatArray) -> FloatArray:
         """Places of coded values from 0 to 1, half a step from the ends for choices."""
-        low, high = self._ends(0.0)
+        low, high = self._ends
         if self.log:
             low, high, coded = np.log(low), np.log(high), np.log(coded)
-        return np.asarray((coded - low) / ((high - low) or 1.0))
+        return np.asarray((coded - low) / (high - low))
 
     def from_unit(self, unit: FloatArray) -> FloatArray:
         """Coded values of places from 0 to 1, the inverse of `unit`."""
-        low, high = self._ends(0.0)
+        low, high = self._ends
         if self.log:
             return np.asarray(low * (high / low) ** unit)
         return np.asarray(low + (high - low) * unit)
@@ -112,7 +121,9 @@ class Dimension:
             labels: Whether the axis has a title and labels.
         """
         log = "log" if self.log else "linear"
-        scale = alt.Scale(type=log, domain=list(self._ends(margin)), nice=False, zero=False)
+        room = 0.0 if self.choices else margin
+        ends = self.from_unit(np.array([-room, 1.0 + room])).tolist()
+        scale = alt.Scale(type=log, domain=ends, nice=False, zero=False)
         axis: dict[str, Any] = {"tickCount": 4, "format": "~g" if self.log else "~r"}
         if self.choices:
             names = [str(choice) for choice in self.choices]
@@ -124,15 +135,6 @@ class Dimension:
         title = self.name if labels else None
         axis |= {"title": title, "labels": labels, "grid": False, "labelOverlap": True}
         return kind("x:Q" if kind is alt.X else "y:Q", scale=scale, axis=alt.Axis(**axis))
-
-    def _ends(self, margin: float) -> tuple[float, float]:
-        if self.choices or self.low == self.high:
-            return self.low - 0.5, self.high + 0.5
-        if self.log:
-            factor = (self.high / self.low) ** margin
-            return self.low / factor, self.high * factor
-        room = margin * (self.high - self.low)
-        return self.low - room, self.high + room
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,17 +184,19 @@ def landscape(
     for row in rows:
         is_shared = len({panel.domain for panel in row}) == 1
         panels = [
-            _panel(panel, has_bar=panel is row[-1] or not is_shared, has_title=not n or panel.y
-                   != row[0].y).properties(width=size[0], height=size[1])
-            for n, panel in enumerate(row)
-        ]  # fmt: skip
-        joined = alt.hconcat(*panels, spacing=12)
-        drawn.append(joined.resolve_scale(color="independent", fill="independent"))
+            _panel(
+                panel,
+                has_bar=panel is row[-1] or not is_shared,
+                has_title=panel is row[0] or panel.y != row[0].y,
+            ).properties(width=size[0], height=size[1])
+            for panel in row
+        ]
+        drawn.append(alt.hconcat(*panels, spacing=12).resolve_scale(**APART))
     first = rows[0][0]
     names = ", ".join(dict.fromkeys(panel.title for row in rows for panel in row))
     axes = f"{first.value} by {first.x.name} and {first.y.name}"
     return configured(
-        alt.vconcat(*drawn).resolve_scale(color="independent", fill="independent"),
+        alt.vconcat(*drawn).resolve_scale(**APART),
         title=title or axes,
         description=f"Landscapes of {axes}: {names}.".replace("\n", ", "),
     )

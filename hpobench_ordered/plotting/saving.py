@@ -5,8 +5,7 @@ A page with several charts holds Vega once, `javascript`, and calls `vegaEmbed` 
 
 import json
 import re
-from collections.abc import Iterable
-from enum import Enum
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,35 +23,17 @@ POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inli
 
 PAGE = """<!DOCTYPE html>
 <html lang="en">
-<head>
 <meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <title>{title}</title>
-</head>
-<body>
 <div id="chart"></div>
 <script>{library}</script>
 <script>vegaEmbed("#chart", {specification}, {{"ast": true, "renderer": "svg"}});</script>
-</body>
 </html>
 """
 
 IDENTIFIER = re.compile(r'(id="|#)(clip|gradient_)(\d+)')
 """Where an SVG defines or uses a clip path or a gradient."""
-
-RESOURCES = re.compile(rb"(?:^ +/[a-z]+\d+ \d+ 0 R\n)+", re.MULTILINE)
-"""Resources of a page of a PDF, one a line."""
-
-
-class Format(Enum):
-    """A file format."""
-
-    PNG = "png"
-    SVG = "svg"
-    PDF = "pdf"
-    JSON = "json"
-    HTML = "html"
 
 
 def specification(chart: alt.TopLevelMixin, *, dark: bool = False) -> dict[str, Any]:
@@ -71,30 +52,8 @@ def specification(chart: alt.TopLevelMixin, *, dark: bool = False) -> dict[str, 
     return darkened(spec) if dark else spec
 
 
-def encoded(
-    chart: alt.TopLevelMixin, formats: Iterable[Format], *, dark: bool = False
-) -> dict[Format, bytes]:
-    """Encode a chart; equal charts give equal bytes.
-
-    Args:
-        chart: The chart.
-        formats: The formats.
-        dark: Use the colours of a dark page.
-    """
-    spec = specification(chart, dark=dark)
-    image = cache(lambda: _svg(spec))
-    encoders = {
-        Format.PNG: lambda: png_of(image()),
-        Format.SVG: lambda: image().encode(),
-        Format.PDF: lambda: pdf_of(image()),
-        Format.JSON: lambda: json.dumps(spec, indent=1).encode(),
-        Format.HTML: lambda: _html(spec),
-    }
-    return {name: encoders[name]() for name in formats}
-
-
 def save(chart: alt.TopLevelMixin, path: str | Path, *, dark: bool = False) -> Path:
-    """Write a chart to a file.
+    """Write a chart to a file; equal charts give equal bytes, but for PDF.
 
     Args:
         chart: The chart.
@@ -106,12 +65,28 @@ def save(chart: alt.TopLevelMixin, path: str | Path, *, dark: bool = False) -> P
     """
     path = Path(path)
     suffix = path.suffix.removeprefix(".").lower()
-    names = [name.value for name in Format]
-    if suffix not in names:
-        raise UnknownNameError("format of charts", suffix, names)
-    (content,) = encoded(chart, [Format(suffix)], dark=dark).values()
-    write_atomically(path, content)
+    spec = specification(chart, dark=dark)
+    encoders: dict[str, Callable[[], bytes]] = {
+        "png": lambda: png_of(_svg(spec)),
+        "svg": lambda: _svg(spec).encode(),
+        "pdf": lambda: pdf_of(_svg(spec)),
+        "json": lambda: json.dumps(spec, indent=1).encode(),
+        "html": lambda: _html(spec),
+    }
+    if suffix not in encoders:
+        raise UnknownNameError("format of charts", suffix, encoders)
+    write_atomically(path, encoders[suffix]())
     return path
+
+
+def svg_of(chart: alt.TopLevelMixin, *, prefix: str = "") -> str:
+    """Convert a chart to SVG; equal charts give equal text.
+
+    Args:
+        chart: The chart.
+        prefix: What its ids begin with, which charts on one page share otherwise.
+    """
+    return _svg(specification(chart), prefix)
 
 
 @cache
@@ -127,22 +102,17 @@ def png_of(svg: str) -> bytes:
     """Convert a chart from SVG to PNG."""
     import vl_convert
 
-    image: bytes = vl_convert.svg_to_png(svg, ppi=DOTS_PER_INCH)
-    return image
+    return bytes(vl_convert.svg_to_png(svg, ppi=DOTS_PER_INCH))
 
 
 def pdf_of(svg: str) -> bytes:
-    """Convert a chart from SVG to PDF; equal charts give equal bytes."""
+    """Convert a chart from SVG to PDF."""
     import vl_convert
 
-    # Resources are listed in random order.
-    return RESOURCES.sub(
-        lambda match: b"".join(sorted(match[0].splitlines(keepends=True))),
-        vl_convert.svg_to_pdf(svg),
-    )
+    return bytes(vl_convert.svg_to_pdf(svg))
 
 
-def _svg(spec: dict[str, Any]) -> str:
+def _svg(spec: dict[str, Any], prefix: str = "") -> str:
     import vl_convert
 
     # Vega counts clip paths and gradients over all charts of a process.
@@ -150,7 +120,7 @@ def _svg(spec: dict[str, Any]) -> str:
 
     def renumbered(match: re.Match[str]) -> str:
         number = numbers.setdefault(match[2] + match[3], len(numbers))
-        return f"{match[1]}{match[2]}{number}"
+        return f"{match[1]}{prefix}{match[2]}{number}"
 
     return IDENTIFIER.sub(renumbered, vl_convert.vegalite_to_svg(spec))
 

@@ -11,11 +11,14 @@ A chart is made with the colours of a white page; `dark` exchanges each for its 
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 INK, FAINT, GRID, PAGE = "#1A1A1B", "#6B6B6C", "#DEDEDF", "#FFFFFE"
 """Colours of text and axes, of minor text, of grid lines, and of the page."""
@@ -25,9 +28,6 @@ ON_LIGHT, ON_DARK = "#111111", "#FFFFFF"
 
 SEQUENCE = ("#123A63", "#1F5F8B", "#3B86A8", "#6FAFBF", "#A9D0CC", "#DCE9D5", "#F7F6E6")
 """From good to bad: lighter at every step, so that the order shows without colour."""
-
-DIVERGING = ("#9A4A00", "#E08A2E", "#F6CFA0", "#F2F2F0", "#AFCBE3", "#4E8CC0", "#124E86")
-"""From 0 over 1/2 to 1: orange and blue, a pair that all readers tell apart."""
 
 TRIALS = ("#FFFFFF", "#FFE6CC", "#FFCC99", "#FFAE66", "#F98B36", "#E4660F", "#B84A00", "#7F3000")
 """Of points, from the first trial to the last; they stand out from `SEQUENCE` in hue."""
@@ -79,7 +79,7 @@ def _style(colour: str, dark: str, dashes: str, marker: str) -> Style:
     return Style(colour, dark, DASHES[dashes], marker)
 
 
-STYLES: Mapping[str, Style] = {
+STYLES: dict[str, Style] = {
     "random-search": _style("#007553", "#37A36D", "dotted", "square"),
     "bo": _style("#75974F", "#B6DC8C", "solid", "triangle-left"),
     "bounding-box": _style("#7C1006", "#C4412F", "dash-dot", "triangle-up"),
@@ -123,7 +123,7 @@ def drawing_order(methods: Iterable[str]) -> list[str]:
 
 
 def styles(methods: Iterable[str]) -> dict[str, Style]:
-    """The style of each method, in drawing order.
+    """The style of each method.
 
     Args:
         methods: All methods of an experiment: those that are not in `STYLES` get theirs in the
@@ -131,19 +131,16 @@ def styles(methods: Iterable[str]) -> dict[str, Style]:
     """
     ordered = drawing_order(methods)
     others = [method for method in ordered if method not in STYLES]
-    extra = {method: _other(number) for number, method in enumerate(others)}
-    return {method: STYLES.get(method) or extra[method] for method in ordered}
+    return STYLES | {method: _other(number) for number, method in enumerate(others)}
 
 
 def _other(number: int) -> Style:
     if number < len(OTHERS):
         return OTHERS[number]
     every = (*OTHERS, *STYLES.values())
-    number -= len(OTHERS)
-    base = every[number % len(every)]
-    dashes = MORE_DASHES[number // len(every) % len(MORE_DASHES)]
-    marker = every[(number + 5) % len(every)].marker
-    return Style(base.colour, base.dark, dashes, marker)
+    turn, place = divmod(number - len(OTHERS), len(every))
+    marker = every[(place + 5) % len(every)].marker
+    return replace(every[place], dashes=MORE_DASHES[turn % len(MORE_DASHES)], marker=marker)
 
 
 def by_method(shown: Iterable[str], methods: Iterable[str] = ()) -> dict[str, Any]:
@@ -179,6 +176,22 @@ def panel_title(text: str) -> alt.TitleParams:
     return alt.TitleParams(text.split("\n"), fontSize=12, anchor="start")
 
 
+def panel_names(frame: "pd.DataFrame") -> "pd.Series[str]":
+    """The benchmark of every row, and its surrogate where it has several."""
+    several = frame.groupby("benchmark", observed=True)["surrogate"].transform("nunique") > 1
+    name, surrogate = frame["benchmark"].astype(str), frame["surrogate"].astype(str)
+    return name.where(~several, name + " (" + surrogate + ")")
+
+
+def facetted(chart: Any, column: str, panels: Sequence[str], columns: int) -> alt.FacetChart:
+    """A chart once for each panel, so many in a row."""
+    header = alt.Header(title=None, labelAnchor="start")
+    whole = chart.facet(alt.Facet(f"{column}:N", sort=list(panels), header=header), columns=columns)
+    # Otherwise panels above an empty place have no axis of trials.
+    is_ragged = len(panels) > columns and len(panels) % columns > 0
+    return whole.resolve_axis(x="independent") if is_ragged else whole
+
+
 def configured(chart: Any, *, title: Any, description: str) -> alt.TopLevelMixin:
     """Give a finished chart the theme, a title, and a description for screen readers."""
     text = {"labelColor": INK, "titleColor": INK, "titleFontSize": 12}
@@ -205,8 +218,12 @@ def configured(chart: Any, *, title: Any, description: str) -> alt.TopLevelMixin
 
 def dark(specification: Mapping[str, Any]) -> dict[str, Any]:
     """Exchange the colours of a chart's specification for those of a dark page."""
-    text = json.dumps(specification)
-    for colour, counterpart in DARK_COLOURS.items():
-        text = text.replace(f'"{colour}"', f'"{counterpart}"')
-    exchanged: dict[str, Any] = json.loads(text)
+    exchanged: dict[str, Any] = json.loads(recoloured(json.dumps(specification), DARK_COLOURS))
     return exchanged
+
+
+def recoloured(text: str, colours: Mapping[str, str]) -> str:
+    """Exchange colours in a specification or an SVG."""
+    for colour, counterpart in colours.items():
+        text = text.replace(f'"{colour}"', f'"{counterpart}"')
+    return text

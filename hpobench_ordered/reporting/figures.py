@@ -6,28 +6,30 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-import vl_convert
 from markupsafe import Markup, escape
 
-from hpobench_ordered.analysis.curves import QUARTILES, attained
+from hpobench_ordered.analysis.curves import attained
 from hpobench_ordered.analysis.labels import protocol_label
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
+from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.analysis.together import Together, Unit, differences_of
 from hpobench_ordered.analysis.verdict import FEWEST, TESTS
-from hpobench_ordered.plotting import Format, critical_differences, curves, encoded, heatmap
-from hpobench_ordered.plotting.landscapes import landscape
-from hpobench_ordered.plotting.saving import pdf_of
-from hpobench_ordered.plotting.theme import drawing_order
-from hpobench_ordered.reporting.chart import follow_theme
+from hpobench_ordered.plotting import Panel, attainment, critical_differences, heatmap, landscape
+from hpobench_ordered.plotting.evaluations import (
+    Configurations,
+    evaluated,
+    evaluations,
+    telling_axes,
+)
+from hpobench_ordered.plotting.saving import pdf_of, png_of, svg_of
+from hpobench_ordered.plotting.theme import drawing_order, panel_names
+from hpobench_ordered.reporting.chart import themed
 from hpobench_ordered.reporting.formats import slug
-from hpobench_ordered.reporting.landscapes import Configurations, panels
 
 if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
-
-    Draw = Callable[..., alt.TopLevelMixin]
 
 MOST = 10
 """So many methods have curves in figures; the interactive chart has all of them."""
@@ -38,11 +40,11 @@ MOST_BANDS = 4
 MOST_LANDSCAPES = 2
 """So many benchmarks have landscapes, each of another family."""
 
-DOTS_PER_INCH = 150.0
+MOST_SEEDS = 3
+"""Evaluations of so many seeds make a landscape."""
+
 PARTS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 """What names single marks, which is of no use in a picture with a name and a table beside it."""
-
-IDS = re.compile(r'(id="|url\(#|href="#)(clip|gradient)')
 
 
 @dataclass(frozen=True)
@@ -64,21 +66,18 @@ class Figure:
     @cached_property
     def svg(self) -> str:
         """The chart as SVG, from which all other formats are made."""
-        return encoded(self.chart, [Format.SVG])[Format.SVG].decode()
+        return svg_of(self.chart, prefix=f"{self.stem}-")
 
     @property
     def markup(self) -> Markup:
         """The picture on the page, in the page's colours; its encoder escapes all text in it."""
-        # All figures of a page share the names of what they refer to.
-        text = IDS.sub(rf"\1{self.stem}-\2", follow_theme(PARTS.sub("", self.svg)))
         label = f'<svg role="img" aria-label="{escape(self.title)}" '
-        return Markup(text.replace("<svg ", label, 1))
+        return Markup(themed(PARTS.sub("", self.svg)).replace("<svg ", label, 1))
 
-    def files(self) -> Iterator[tuple[str, bytes]]:
+    @property
+    def files(self) -> dict[str, bytes]:
         """Its files, by their ending."""
-        yield "png", vl_convert.svg_to_png(self.svg, scale=DOTS_PER_INCH / 96, ppi=DOTS_PER_INCH)
-        yield "svg", self.svg.encode()
-        yield "pdf", pdf_of(self.svg)
+        return {"png": png_of(self.svg), "svg": self.svg.encode(), "pdf": pdf_of(self.svg)}
 
 
 @dataclass(frozen=True)
@@ -107,34 +106,23 @@ class Material:
         """The methods of lowest mean rank, and random search."""
         return [m for place, m in enumerate(self.ranked) if place < MOST or m == RANDOM_SEARCH]
 
-    def figure(self, stem: str, title: str, caption: str, draw: "Draw") -> Figure:
-        """A figure of the protocol."""
+    def name(self, stem: str, title: str) -> tuple[str, str]:
+        """Stem and title of one of the protocol's figures."""
         label = protocol_label(self.group.protocol)
-        title = f"{title}, {label}"
-        return Figure(slug(f"{stem} {label}"), title, caption, draw(title=title))
-
-
-def _panels(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """With the column `panel`: the benchmark, and its surrogate where it has several."""
-    several = frame.groupby("benchmark", observed=True)["surrogate"].transform("nunique") > 1
-    name, surrogate = frame["benchmark"].astype(str), frame["surrogate"].astype(str)
-    return frame.assign(panel=name.where(~several, name + " (" + surrogate + ")"))
+        return slug(f"{stem} {label}"), f"{title}, {label}"
 
 
 def _heat_map(material: Material) -> Iterator[Figure]:
     if len(material.group.methods) < 2:
         return
-    rows = _panels(material.board[material.board["benchmark"] != ALL])
-    rows = rows[["panel", "method", "rank"]].dropna().set_index("method")
-    # Methods stand in rows: there may be forty of them, and a page is longer than wide.
-    turned = rows.loc[[m for m in material.ranked if m in rows.index]].reset_index()
-    turned = turned.rename(columns={"method": "benchmark", "panel": "method"})
+    rows = material.board[material.board["benchmark"] != ALL].set_index("method")
+    rows = rows.loc[[method for method in material.ranked if method in rows.index]].reset_index()
     caption = (
         "Mean rank of every method after the last trial; 1 is best, dark is better. Methods are "
         "in the order of the leaderboard."
     )
-    draw = partial(heatmap, turned)
-    yield material.figure("heatmap", "Mean rank by benchmark", caption, draw)
+    stem, title = material.name("heatmap", "Mean rank by benchmark")
+    yield Figure(stem, title, caption, heatmap(rows, title=title))
 
 
 def _differences(material: Material) -> Iterator[Figure]:
@@ -149,50 +137,63 @@ def _differences(material: Material) -> Iterator[Figure]:
         )
         if unit is Unit.TASKS:
             caption += " A second view: tasks of one benchmark resemble each other."
-        title = f"Mean ranks, tested over {ranking.samples} {unit.value}"
-        draw = partial(critical_differences, ranking, methods=group.methods)
-        yield material.figure(f"differences {unit.value}", title, caption, draw)
+        what = f"Mean ranks, tested over {ranking.samples} {unit.value}"
+        stem, title = material.name(f"differences {unit.value}", what)
+        chart = critical_differences(ranking, methods=group.methods, title=title)
+        yield Figure(stem, title, caption, chart)
 
 
 def _attainment(material: Material) -> Iterator[Figure]:
     best, methods = material.best, drawing_order(material.group.methods)
     frame = attained(material.group.items)
-    frame = _panels(frame[frame["method"].isin(best)])
-    labels = ["panel", "method", "trial"]
-    levels = frame.pivot(index=labels, columns="fraction", values="level").reset_index()
-    levels = levels.rename(columns=dict(zip(QUARTILES, ("low", "mean", "high"), strict=True)))
-    if not len(levels) or not levels["mean"].notna().any():
+    frame = frame[frame["method"].isin(best)]
+    if not frame["level"].notna().any():
         return
     caption = "What the best quarter, half (the line) and three quarters of the runs attain."
     if len(best) < len(methods):
         caption += f" Of the {MOST} methods of lowest mean rank, and random search."
-    draw = partial(
-        curves,
-        levels.assign(measure="regret"),
-        measure="regret",
-        facet="panel",
-        methods=methods,
-        bands=len(best) <= MOST_BANDS,
-    )
-    yield material.figure("attainment", "Normalised regret that runs attain", caption, draw)
+    stem, title = material.name("attainment", "Normalised regret that runs attain")
+    frame = frame.assign(name=panel_names(frame))
+    bands = len(best) <= MOST_BANDS
+    chart = attainment(frame, facet="name", methods=methods, bands=bands, title=title)
+    yield Figure(stem, title, caption, chart)
 
 
 def _landscapes(material: Material) -> Iterator[Figure]:
-    group, configurations = material.group, material.configurations
+    group = material.group
     ranked = [method for method in material.best if method in group.methods]
-    if configurations is None or not ranked:
+    read = material.configurations
+    if read is None or not ranked:
         return
-    families = {item.benchmark.partition("-")[0]: item for item in reversed(group.items)}
-    chosen = list(reversed(families.values()))[:MOST_LANDSCAPES]
-    rows = [panels(item, material.runs, configurations, ranked) for item in chosen]
-    rows = [row for row in rows if row]
+    families: dict[str, BenchmarkScores] = {}
+    for item in group.items:
+        families.setdefault(item.benchmark.partition("-")[0], item)
+    chosen = list(families.values())[:MOST_LANDSCAPES]
+    rows = [row for item in chosen if (row := _row(item, material.runs, read, ranked))]
     if rows:
         caption = (
             "Best value evaluated in each cell of the two hyperparameters that explain most of the "
             f"losses; bright is good, the cross is the best. Points are what {ranked[0]} evaluated "
             "in one run, darker with the trial."
         )
-        yield material.figure("landscapes", "Landscapes", caption, partial(landscape, rows))
+        stem, title = material.name("landscapes", "Landscapes")
+        yield Figure(stem, title, caption, landscape(rows, title=title))
+
+
+def _row(
+    item: BenchmarkScores, runs: "pd.DataFrame", read: Configurations, ranked: Sequence[str]
+) -> list[Panel]:
+    """The first and the last task, with the points of the best method; none without two axes."""
+    seeds = item.seed_numbers[:MOST_SEEDS]
+    tried = evaluations(item, runs, read, methods=ranked, seeds=seeds)
+    by_task = {item.task_names[n]: tried[tried["task"] == item.tasks[n]] for n in (0, -1)}
+    axes = telling_axes(list(by_task.values()))
+    if axes is None:
+        return []
+    draw = partial(
+        evaluated, axes=axes, method=ranked[0], seed=seeds[0], maximised=item.is_maximised
+    )
+    return [draw(f"{item.benchmark}, {name}", part) for name, part in by_task.items()]
 
 
 SECTIONS: "Sequence[tuple[str, str, Callable[[Material], Iterator[Figure]]]]" = (

@@ -1,4 +1,9 @@
-"""The kinds of figures that papers on transfer have: frames of the results, drawn by `plotting`."""
+"""The kinds of figures that papers on transfer have: frames of the results, drawn by `plotting`.
+
+Each takes the results and the comparisons that a figure needs, from top to bottom, and what the
+paper chose: trials, methods, tasks (from 0), and `top`, the upper end of the plotted range. Data
+list all tasks, also those that are not drawn.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered import plotting
+from hpobench_ordered.analysis.curves import product
 from hpobench_ordered.analysis.landscape import best_indices, colour_ends, visible_indices
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.plotting.landscapes import Dimension, Panel, cells
@@ -16,6 +22,8 @@ from hpobench_ordered.reproduction.paper import Comparison, Drawing
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Tasks = Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +62,8 @@ def score_table(
             "task": range(1, scores.values.shape[2] + 1),
             "trial": trials,
         }
-        numbers = {"score": scores.mean, "two_standard_errors": scores.two_standard_errors}
-        index = pd.MultiIndex.from_product(levels.values(), names=list(levels))
-        table = {name: array[..., columns].ravel() for name, array in numbers.items()}
-        frames.append(pd.DataFrame(table, index=index).reset_index())
+        mean, errors = scores.mean[..., columns], scores.two_standard_errors[..., columns]
+        frames.append(product(levels, score=mean, two_standard_errors=errors))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -67,27 +73,15 @@ def bars(
     *,
     trial: int,
     tops: Mapping[str, float],
-    tasks: Mapping[str, Sequence[int]],
+    tasks: Tasks,
 ) -> Drawing:
-    """Draw bars by task after a trial, one row a benchmark.
-
-    Args:
-        evidence: The results.
-        comparisons: The comparisons, from top to bottom; all their methods are shown.
-        trial: The trial, counted from 1.
-        tops: Upper end of the plotted range by benchmark.
-        tasks: Tasks to show by benchmark, from 0; the table lists all.
-    """
+    """Bars by task after a trial, one row a benchmark."""
     table = score_table(evidence, comparisons, [trial])
-    shown = _on_tasks(evidence, table, tasks)
-    names = shown["benchmark"] + " (" + shown["surrogate"] + ")"
+    shown = _means(_on_tasks(evidence, table, tasks), "score")
+    shown = shown.assign(panel=_on_surrogate(shown), top=shown["benchmark"].map(tops))
+    title = f"normalised score after trial {trial}"
     chart = plotting.by_task(
-        _means(shown, "score").assign(panel=names, task=shown["label"]),
-        bars=True,
-        columns=1,
-        tops=dict(zip(names, shown["benchmark"].map(tops), strict=True)),
-        size=(820, 150),
-        title=f"normalised score after trial {trial}",
+        shown.assign(task=shown["label"]), bars=True, columns=1, size=(820, 150), title=title
     )
     return Drawing(chart, table)
 
@@ -100,92 +94,56 @@ def points(
     methods: Sequence[str],
     columns: int,
 ) -> Drawing:
-    """Draw points with two standard errors on every task with history, a panel a benchmark.
-
-    Args:
-        evidence: The results.
-        comparisons: The comparisons.
-        trials: The trials, counted from 1; panels go by trial first.
-        methods: The methods to show.
-        columns: Panels in a row.
-    """
+    """Points by task with history, so many panels in a row: a benchmark and trial each."""
     table = score_table(evidence, comparisons, trials)
     table = table[table["method"].isin(methods)]
     shown = table[table["task"] > FIRST_WITH_HISTORY].sort_values("trial", kind="stable")
-    labels = shown["benchmark"] + " (" + shown["surrogate"] + "), trial "
-    frame = _means(shown, "score").assign(panel=labels + shown["trial"].astype(str))
-    highest = frame.groupby("panel", sort=False)["mean"].max()
-    chart = plotting.by_task(
-        frame,
-        bars=False,
-        columns=columns,
-        tops=(1.15 * highest.clip(lower=1.0)).to_dict(),
-        size=(215, 140),
-        title="normalised score by task",
-    )
+    panels = _on_surrogate(shown) + ", trial " + shown["trial"].astype(str)
+    frame = _means(shown, "score").assign(panel=panels)
+    frame["top"] = 1.15 * frame.groupby("panel")["mean"].transform("max").clip(lower=1.0)
+    title = "normalised score by task"
+    chart = plotting.by_task(frame, bars=False, columns=columns, size=(215, 140), title=title)
     return Drawing(chart, table)
 
 
 def curves(
-    evidence: Evidence,
-    comparisons: Sequence[Comparison],
-    *,
-    tasks: Mapping[str, Sequence[int]],
-    top: float,
+    evidence: Evidence, comparisons: Sequence[Comparison], *, tasks: Tasks, top: float
 ) -> Drawing:
-    """Draw the mean score over trials, one row a benchmark, one panel a task.
-
-    Args:
-        evidence: The results.
-        comparisons: The comparisons; all their methods are shown.
-        tasks: Tasks to show by benchmark, from 0, as many for each; the table lists all.
-        top: Upper end of the plotted range.
-    """
+    """The mean score over trials, one row a benchmark, one panel a task; as many tasks for each."""
     trials = range(1, evidence.scores(comparisons[0]).values.shape[-1] + 1)
     table = score_table(evidence, comparisons, trials)
     shown = _means(_on_tasks(evidence, table, tasks), "score")
-    labels = shown["benchmark"] + ": task " + shown["label"]
+    shown = shown.assign(measure="score", panel=shown["benchmark"] + ": task " + shown["label"])
+    shown["row"] = shown["benchmark"].map(list(tasks).index)
     chart = plotting.curves(
-        shown.assign(measure="score", panel=labels).sort_values("task", kind="stable").sort_values(
-            "benchmark", key=lambda c: c.map(list(tasks).index), kind="stable"
-        ),
+        shown.sort_values(["row", "task"], kind="stable"),
         facet="panel",
         columns=max(map(len, tasks.values())),
         bands=False,
         top=top,
         title="normalised score over trials",
-    )  # fmt: skip
+    )
     return Drawing(chart, table)
 
 
 def rank_curves(
     evidence: Evidence, comparisons: Sequence[Comparison], *, methods: Sequence[str]
 ) -> Drawing:
-    """Draw mean ranks over trials with two standard errors, one panel a benchmark.
-
-    Args:
-        evidence: The results.
-        comparisons: The comparisons; ranks are among all their methods.
-        methods: The methods to show.
-    """
+    """Mean ranks among all methods over trials with two standard errors, one panel a benchmark."""
     import pandas as pd
 
     frames = []
     for comparison in comparisons:
         ranks = evidence.ranks(comparison)
-        for method in methods:
-            errors = ranks.two_standard_errors[ranks.methods.index(method)]
-            columns = {
-                "benchmark": comparison.benchmark,
-                "method": method,
-                "trial": np.arange(1, len(errors) + 1),
-                "mean_rank": ranks.of(method),
-                "two_standard_errors": errors,
-            }
-            frames.append(pd.DataFrame(columns))
+        chosen = [ranks.methods.index(method) for method in methods]
+        mean, errors = ranks.mean[chosen], ranks.two_standard_errors[chosen]
+        trials = range(1, mean.shape[-1] + 1)
+        levels = {"benchmark": [comparison.benchmark], "method": methods, "trial": trials}
+        frames.append(product(levels, mean_rank=mean, two_standard_errors=errors))
     table = pd.concat(frames, ignore_index=True)
-    labels = [f"{name} ({evidence.benchmark(name).surrogate})" for name in table["benchmark"]]
-    frame = _means(table, "mean_rank").assign(panel=labels, measure="rank")
+    surrogates = {one.benchmark: evidence.benchmark(one.benchmark).surrogate for one in comparisons}
+    frame = table.assign(surrogate=table["benchmark"].map(surrogates), measure="rank")
+    frame = _means(frame.assign(panel=_on_surrogate(frame)), "mean_rank")
     title = f"mean rank of {len(comparisons[0].methods)} methods over trials"
     return Drawing(plotting.curves(frame, measure="rank", facet="panel", title=title), table)
 
@@ -197,26 +155,38 @@ def landscapes(
     slices: Sequence[Slice],
     common_scale: bool = True,
 ) -> Drawing:
-    """Draw landscapes: configurations coloured by their value, the best on top and crossed.
+    """Configurations coloured by their value, the best on top and crossed, one row a slice.
 
-    Args:
-        evidence: The results.
-        slices: The rows, as many tasks in each.
-        common_scale: Whether the colours of a row mean the same in all its panels.
+    With a common scale colours mean the same in all panels of a row.
     """
     import pandas as pd
 
-    rows, frames = [], []
+    rows: list[list[Panel]] = []
+    frames = []
     for item in slices:
         landscape = evidence.landscape(item.benchmark)
-        panels = []
+        x, y = _axes(landscape, item)
+        objective = landscape.benchmark.objective
+        maximised = objective.direction is Direction.MAXIMIZE
+        rows.append([])
         for task in item.tasks:
-            frame = _seen(landscape, item, task)
+            frames.append(_seen(landscape, item, task))
+            values = dots = _dots(frames[-1])
+            if landscape.is_complete:
+                grid = dots.pivot(index="y", columns="x", values="value")
+                values = cells(grid.to_numpy(), x, y)
             scale = list(item.tasks) if common_scale else [task]
-            title = f"{item.benchmark}: task {evidence.task_label(item.benchmark, task)}"
-            panels.append(_panel(landscape, item, task, frame, title=title, scale=scale))
-            frames.append(frame)
-        rows.append(panels)
+            panel = Panel(
+                f"{item.benchmark}: task {evidence.task_label(item.benchmark, task)}",
+                x,
+                y,
+                values=values,
+                value=objective.name,
+                domain=colour_ends(landscape.losses[scale], maximised=maximised),
+                maximised=maximised,
+                crosses=dots[frames[-1]["crossed"]],
+            )
+            rows[-1].append(panel)
     data = pd.concat(frames, ignore_index=True)
     return Drawing(plotting.landscape(rows, title="landscapes"), data)
 
@@ -229,56 +199,61 @@ def locations(
     methods: Sequence[str],
     views: Sequence[tuple[int, int]],
 ) -> Drawing:
-    """Draw where methods evaluated, all seeds together, one row a method.
+    """Where methods evaluated, all seeds together: a row a method, a column a task and its trials.
 
-    Args:
-        evidence: The results.
-        item: Benchmark, hyperparameters and number of crosses.
-        methods: The methods, from top to bottom.
-        views: The columns: a task, from 0, and how many of the first trials.
+    The views are the columns: a task, from 0, and how many of the first trials.
     """
     import pandas as pd
 
     landscape = evidence.landscape(item.benchmark)
-    x, y = (Dimension.of_parameter(landscape.benchmark.space[n]) for n in (item.x, item.y))
-    rows, frames = [], []
+    x, y = _axes(landscape, item)
+    rows: list[list[Panel]] = []
+    frames = []
     for method in methods:
         tried = evidence.configurations(item.benchmark, method)
-        panels = []
+        tried = tried.assign(method=method, x=x.coded(tried[x.name]), y=y.coded(tried[y.name]))
+        rows.append([])
         for task, trials in views:
             seen = tried[(tried["task"] == task) & (tried["trial"] <= trials)]
-            frames.append(seen[["seed", "task", "trial", x.name, y.name]].assign(method=method))
-            places = {"x": x.coded(seen[x.name]), "y": y.coded(seen[y.name])}
+            frames.append(seen[["seed", "task", "trial", x.name, y.name, "method"]])
+            best = _seen(landscape, item, task)
             what = "first evaluation" if trials == 1 else f"first {trials} evaluations"
             panel = Panel(
                 f"{method}, task {evidence.task_label(item.benchmark, task)}\n{what}",
                 x,
                 y,
-                crosses=_crosses(landscape, item, task),
-                points=seen[["seed", "trial"]].assign(**places),
+                crosses=_dots(best[best["crossed"]]),
+                points=seen[["seed", "trial", "x", "y"]],
                 colour=STYLES[method].colour,
             )
-            panels.append(panel)
-        rows.append(panels)
+            rows[-1].append(panel)
     table = pd.concat(frames, ignore_index=True).drop_duplicates()
     chart = plotting.landscape(rows, title=f"where methods evaluated: {item.benchmark}")
     return Drawing(chart, table.assign(task=table["task"] + 1))
 
 
-def _on_tasks(
-    evidence: Evidence, table: "pd.DataFrame", tasks: Mapping[str, Sequence[int]]
-) -> "pd.DataFrame":
+def _on_surrogate(table: "pd.DataFrame") -> "pd.Series[str]":
+    return table["benchmark"] + " (" + table["surrogate"] + ")"
+
+
+def _on_tasks(evidence: Evidence, table: "pd.DataFrame", tasks: Tasks) -> "pd.DataFrame":
     """Rows of some tasks, with the label of each."""
+    labels = {
+        (name, task + 1): evidence.task_label(name, task) for name in tasks for task in tasks[name]
+    }
     keys = zip(table["benchmark"], table["task"], strict=True)
-    shown = table[[task - 1 in tasks.get(name, ()) for name, task in keys]]
-    keys = zip(shown["benchmark"], shown["task"], strict=True)
-    return shown.assign(label=[evidence.task_label(name, task - 1) for name, task in keys])
+    return table.assign(label=[labels.get(key) for key in keys]).dropna(subset=["label"])
 
 
 def _means(table: "pd.DataFrame", number: str) -> "pd.DataFrame":
     """With the columns that charts take: mean, low and high."""
     mean, errors = table[number], table["two_standard_errors"]
     return table.assign(mean=mean, low=mean - errors, high=mean + errors)
+
+
+def _axes(landscape: Landscape, item: Slice) -> tuple[Dimension, Dimension]:
+    space = landscape.benchmark.space
+    return Dimension.of_parameter(space[item.x]), Dimension.of_parameter(space[item.y])
 
 
 def _seen(landscape: Landscape, item: Slice, task: int) -> "pd.DataFrame":
@@ -301,36 +276,6 @@ def _seen(landscape: Landscape, item: Slice, task: int) -> "pd.DataFrame":
     return pd.DataFrame(columns)
 
 
-def _panel(
-    landscape: Landscape,
-    item: Slice,
-    task: int,
-    seen: "pd.DataFrame",
-    *,
-    title: str,
-    scale: Sequence[int],
-) -> Panel:
-    benchmark = landscape.benchmark
-    x, y = (Dimension.of_parameter(benchmark.space[name]) for name in (item.x, item.y))
+def _dots(seen: "pd.DataFrame") -> "pd.DataFrame":
     columns = {"x_value": "x", "y_value": "y", "objective": "value"}
-    values = seen[list(columns)].rename(columns=columns)
-    if landscape.is_complete:
-        values = cells(values.pivot(index="y", columns="x", values="value").to_numpy(), x, y)
-    ends = benchmark.objective.losses(np.array(colour_ends(landscape.losses[list(scale)])))
-    return Panel(
-        title,
-        x,
-        y,
-        values=values,
-        value=benchmark.objective.name,
-        domain=(float(ends.min()), float(ends.max())),
-        maximised=benchmark.objective.direction is Direction.MAXIMIZE,
-        crosses=_crosses(landscape, item, task),
-    )
-
-
-def _crosses(landscape: Landscape, item: Slice, task: int) -> "pd.DataFrame":
-    import pandas as pd
-
-    best = best_indices(landscape.losses[task], item.crosses)
-    return pd.DataFrame({"x": landscape.column(item.x)[best], "y": landscape.column(item.y)[best]})
+    return seen[list(columns)].rename(columns=columns)

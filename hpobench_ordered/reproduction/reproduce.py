@@ -8,7 +8,7 @@ from hpobench_ordered.experiment.parallel import Settings, run_cells
 from hpobench_ordered.experiment.plan import Cell, plan
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files import write_atomically
-from hpobench_ordered.plotting import Format, encoded
+from hpobench_ordered.plotting.saving import png_of, svg_of
 from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.reproduction.evidence import Evidence
@@ -157,9 +157,9 @@ def _make(setup: Setup, cells: Sequence[Cell], report: Progress) -> Reproduction
 def _draw(figure: Figure, evidence: Evidence) -> dict[str, bytes]:
     drawing = figure.draw(evidence, figure.needs)
     table = drawing.data.to_csv(index=False).encode()
-    files = encoded(drawing.figure, [Format.PNG, Format.SVG])
-    images = {f"{figure.name}.{name.value}": content for name, content in files.items()}
-    return {**images, f"{figure.name}.csv": table}
+    svg = svg_of(drawing.figure)
+    files = {"png": png_of(svg), "svg": svg.encode(), "csv": table}
+    return {f"{figure.name}.{ending}": content for ending, content in files.items()}
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ import pytest
 from hpobench_ordered import plotting
 from hpobench_ordered.analysis.significance import critical_difference
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
-from hpobench_ordered.plotting import Dimension, Format, Panel, theme
+from hpobench_ordered.plotting import Dimension, Panel, theme
 from hpobench_ordered.plotting.landscapes import cells
-from hpobench_ordered.plotting.saving import POLICY, encoded, javascript, save, specification
+from hpobench_ordered.plotting.saving import POLICY, javascript, save, specification, svg_of
 
 METHODS = ("random-search", "bo", "simple-ordered", "mine.Mine")
 STATISTICS = {
@@ -47,11 +48,11 @@ def curve_frame(methods: tuple[str, ...] = METHODS) -> pd.DataFrame:
 def charts() -> Mapping[str, alt.TopLevelMixin]:
     rng = np.random.default_rng(0)
     frame = curve_frame()
-    board = frame[(frame["measure"] == "rank") & (frame["trial"] == 5)].assign(rank=frame["mean"])
+    board = frame[(frame["measure"] == "rank") & (frame["trial"] == 5)]
+    board = board.assign(rank=frame["mean"], surrogate="forest")
     scores = frame[(frame["measure"] == "score") & (frame["trial"] <= 2)]
-    by_task = scores.assign(task=scores["trial"], panel=scores["benchmark"])
-    tops = dict.fromkeys(by_task["panel"], 15.0)
-    looks: dict[str, Any] = {"columns": 2, "tops": tops, "size": (200, 100), "title": "scores"}
+    by_task = scores.assign(task=scores["trial"], panel=scores["benchmark"], top=15.0)
+    looks: dict[str, Any] = {"columns": 2, "size": (200, 100), "title": "scores"}
     x, y = Dimension("rate", 1e-5, 1.0, log=True), Dimension("tree", 0, 1, choices=("a", "it's"))
     tried = pd.DataFrame({"x": [0.1, 0.01], "y": [0.0, 1.0], "trial": [1, 2]})
     means = np.array([[1.0, 2.0, np.nan], [4.0, 5.0, 60.0]])
@@ -91,7 +92,7 @@ def values_of(spec: Any, key: str) -> Iterator[Any]:
 def test_every_chart_renders_without_complaint(
     name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    image = encoded(CHARTS[name], [Format.SVG])[Format.SVG].decode()
+    image = svg_of(CHARTS[name])
     assert image.startswith("<svg") and "NaN" not in image and "undefined" not in image
     assert not capfd.readouterr().err
 
@@ -132,9 +133,7 @@ def test_forty_methods_differ_in_colour_or_dashes_on_both_pages() -> None:
 @pytest.mark.slow
 def test_forty_methods_are_drawn() -> None:
     names = tuple(f"method-{number:02d}" for number in range(40))
-    image = encoded(plotting.curves(curve_frame(names), measure="rank"), [Format.SVG])[
-        Format.SVG
-    ].decode()
+    image = svg_of(plotting.curves(curve_frame(names), measure="rank"))
     assert all(name in image for name in names)
 
 
@@ -151,9 +150,18 @@ def test_saving_in_every_format(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_same_chart_gives_the_same_bytes() -> None:
-    first = encoded(charts()["landscape"], Format)
-    assert encoded(charts()["landscape"], Format) == first
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf", "json", "html"])
+def test_same_chart_gives_the_same_bytes(suffix: str, tmp_path: Path) -> None:
+    first, second = (
+        save(charts()["landscape"], tmp_path / f"{name}.{suffix}").read_bytes() for name in "ab"
+    )
+    assert first == second
+
+
+def test_ids_begin_with_what_is_asked_for() -> None:
+    image = svg_of(CHARTS["rank"], prefix="one-")
+    ids = re.findall(r'(?:id="|#)([a-z_0-9-]*(?:clip|gradient)[a-z_0-9-]*)', image)
+    assert ids and all(name.startswith("one-") for name in ids)
 
 
 def test_dark_charts_have_the_colours_of_dark_pages() -> None:
@@ -187,7 +195,7 @@ def test_colours_are_linear_where_values_have_no_logarithm() -> None:
     for name, least in (("positive", 0.5), ("zero", 0.0), ("negative", -3.0)):
         values = cells(np.array([[least, 5.0], [50.0, 60.0]]), x, y)
         chart = plotting.landscape([[Panel(name, x, y, values, domain=(1.0, 50.0))]])
-        assert b"NaN" not in encoded(chart, [Format.SVG])[Format.SVG]
+        assert "NaN" not in svg_of(chart)
         scales = values_of(specification(chart), "scale")
         kinds[name] = next(scale["type"] for scale in scales if "scheme" in scale)
     assert kinds == {"positive": "log", "zero": "linear", "negative": "linear"}
@@ -197,8 +205,8 @@ def test_colours_are_linear_where_values_have_no_logarithm() -> None:
 def test_regrets_over_decades_are_on_an_axis_that_shows_them(least: float) -> None:
     frame = curve_frame()
     frame.loc[frame["trial"] == 5, "mean"] = least
-    image = encoded(plotting.curves(frame, measure="regret"), [Format.SVG])[Format.SVG]
-    assert b"NaN" not in image and b"Infinity" not in image
+    image = svg_of(plotting.curves(frame, measure="regret"))
+    assert "NaN" not in image and "Infinity" not in image
 
 
 def test_axes_of_hyperparameters() -> None:
