@@ -8,25 +8,13 @@ from typing import Any
 
 import altair as alt
 
-from hpobench_ordered.plotting.theme import DARK_COLOURS, FAINT, GRID, INK
+from hpobench_ordered.plotting.theme import DARK_COLOURS, FAINT, configured, recoloured
 
 
-def variable(colour: str) -> str:
-    """The CSS custom property that stands for a colour of charts on the page."""
-    return f"var(--c{colour.removeprefix('#')})"
-
-
-def colour_properties(*, dark: bool) -> str:
-    """Definitions of the custom properties of all colours of charts."""
-    pairs = DARK_COLOURS.items()
-    return " ".join(f"--c{k.removeprefix('#')}: {v if dark else k};" for k, v in pairs)
-
-
-def follow_theme(text: str) -> str:
-    """Exchange the colours in a specification or an SVG for the page's custom properties."""
-    for colour in DARK_COLOURS:
-        text = text.replace(f'"{colour}"', f'"{variable(colour)}"')
-    return text
+def themed(text: str) -> str:
+    """Exchange the colours in a specification or an SVG for those that follow the page's theme."""
+    both = {light: f"light-dark({light}, {dark})" for light, dark in DARK_COLOURS.items()}
+    return recoloured(text, both)
 
 
 def interactive_specification() -> dict[str, Any]:
@@ -39,28 +27,19 @@ def interactive_specification() -> dict[str, Any]:
     """
     import vl_convert
 
-    chart = _layers().properties(
-        title=alt.TitleParams(
-            alt.ExprRef("title"), anchor="start", fontSize=13, fontWeight="normal", color=INK
-        ),
-        width=800,
-        height=360,
-        background="transparent",
-    )
-    chart = chart.configure_view(stroke=None).configure_axis(
-        labelColor=INK, titleColor=INK, tickColor=FAINT, domainColor=FAINT, gridColor=GRID,
-        labelFontSize=12, titleFontSize=13, titleFontWeight="normal", format="~g",
-    )  # fmt: skip
+    title = alt.TitleParams(alt.ExprRef("title"), anchor="start", fontSize=13, fontWeight="normal")
+    chart = configured(_layers(), title=title, description="Curves over trials.")
+    chart = chart.properties(width=800, height=360, background="transparent", padding=5)
     spec = vl_convert.vegalite_to_vega(chart.to_dict())
-    themed: dict[str, Any] = json.loads(follow_theme(json.dumps(spec)))
-    return themed
+    followed: dict[str, Any] = json.loads(themed(json.dumps(spec)))
+    return followed
 
 
 def _layers() -> Any:
     names = ("hovered", "title", "most")
     hovered, title, most = (alt.param(name=n, value=None) for n in names)
     scale = alt.Scale(nice=False, zero=False)
-    x = alt.X("trial:Q", title="trial", scale=scale, axis=alt.Axis(tickMinStep=1))
+    x = alt.X("trial:Q", title="trial", scale=scale, axis=alt.Axis(tickMinStep=1, format="~g"))
     y = alt.Y("mean:Q", title=None, scale=alt.Scale(zero=False, domainMax=alt.ExprRef("most")))
     base = alt.Chart(alt.NamedData("curves")).encode(x=x, detail="method:N")
 

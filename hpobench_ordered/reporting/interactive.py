@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered._typing import IntArray
 from hpobench_ordered.analysis.labels import protocol_label
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
@@ -19,7 +19,7 @@ from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.analysis.wins import count_wins
 from hpobench_ordered.plotting.axes import HIGHEST_SCORE
 from hpobench_ordered.plotting.theme import drawing_order, styles
-from hpobench_ordered.reporting.chart import interactive_specification, variable
+from hpobench_ordered.reporting.chart import interactive_specification
 from hpobench_ordered.reporting.formats import duration
 from hpobench_ordered.reporting.tables import DECIMALS
 
@@ -64,19 +64,23 @@ def interactive(
     protocols, tasks = [], []
     for protocol, items in by_protocol(scored).items():
         methods = drawing_order(method for item in items for method in item.runs)
-        looks = [(variable(look.colour), look.dashes) for look in styles(methods).values()]
+        every = styles(methods)
+        looks = [
+            {"colour": f"light-dark({one.colour}, {one.dark})", "dash": one.dashes}
+            for one in map(every.__getitem__, methods)
+        ]
         views = _views(means[means["protocol"] == protocol], methods)
         entries = _entries(items, methods, board[board["protocol"] == protocol], views)
         protocols.append(
             {
                 "label": protocol_label(protocol),
                 "methods": methods,
-                "looks": [{"colour": colour, "dash": dash} for colour, dash in looks],
+                "looks": looks,
                 "entries": entries,
             }
         )
-        by_task = [list(views.get(entry["key"], {"": {}}).items()) for entry in entries]
-        tasks.append([[measures for task, measures in one if task] for one in by_task])
+        by_entry = [views.get(entry["key"], {}) for entry in entries]
+        tasks.append([[view[task] for task in view if task] for view in by_entry])
     columns = [
         {"key": key, "title": title, "meaning": meaning, "decimals": DECIMALS.get(key)}
         for key, title, meaning in COLUMNS
@@ -97,82 +101,73 @@ def _entries(
     items: Sequence[BenchmarkScores], methods: Sequence[str], board: "pd.DataFrame", views: Views
 ) -> list[dict[str, Any]]:
     """What can be selected: all benchmarks together, and each of them."""
-    wins = [_wins(item) for item in items]
-    group = Together.of(items)
-    last = group.last_trial
+    group, wins = Together.of(items), [_wins(item) for item in items]
     parts: list[Any] = [
-        (item.benchmark, item.surrogate, item.label, item.last_trial, counts, item.notes())
-        for item, counts in zip(items, wins, strict=True)
+        ((one.benchmark, one.surrogate), one.label, one.last_trial, counts, one.notes(), one)
+        for one, counts in zip(items, wins, strict=True)
     ]
     if len(items) > 1:
+        last = group.last_trial
         total = {m: np.sum([one[m][:last] for one in wins], axis=0) for m in group.methods}
-        parts.insert(0, (ALL, "", f"all {len(group.benchmarks)} benchmarks", last, total, []))
-    maximised = {item.label for item in items if item.is_maximised}
+        label = f"all {len(group.benchmarks)} benchmarks"
+        parts.insert(0, ((ALL, ""), label, last, total, [], None))
     entries = []
-    for benchmark, surrogate, label, trials, counts, notes in parts:
-        of_key = (board["benchmark"] == benchmark) & (board["surrogate"] == surrogate)
-        cells = {row["method"]: _cells(row) for row in board[of_key].to_dict("records")}
-        view = views.get((benchmark, surrogate), {})
+    for key, label, trials, counts, notes, item in parts:
+        of_key = (board["benchmark"] == key[0]) & (board["surrogate"] == key[1])
+        rows = {row["method"]: row for row in board[of_key].to_dict("records")}
+        view = views.get(key, {})
         entries.append(
             {
-                "key": (benchmark, surrogate),
+                "key": key,
                 "label": label,
                 "trials": trials,
                 "measures": view.get("", {}),
                 "tasks": [task for task in view if task],
                 "wins": [counts[m].tolist() if m in counts else None for m in methods],
-                "failed": [cells.get(m, {}).get("failed") for m in methods],
-                "seconds": [cells.get(m, {}).get("seconds") for m in methods],
+                "failed": [_failed(rows[m]) if m in rows else None for m in methods],
+                "seconds": [_seconds(rows[m]) if m in rows else None for m in methods],
                 "notes": notes,
-                "maximised": label in maximised,
+                "maximised": item is not None and item.is_maximised,
             }
         )
     return entries
 
 
-def _cells(row: Mapping[Any, Any]) -> dict[str, tuple[float | None, str]]:
-    """What cells that do not depend on the trial are sorted by, and their texts."""
-    seconds = float(row["seconds"])
-    return {
-        "failed": (int(row["failed"]), f"{row['failed']} of {row['runs']}"),
-        "seconds": (seconds if np.isfinite(seconds) else None, duration(seconds)),
-    }
+def _failed(row: Mapping[Any, Any]) -> tuple[int, str]:
+    """What a cell is sorted by, and its text."""
+    return int(row["failed"]), f"{row['failed']} of {row['runs']}"
+
+
+def _seconds(row: Mapping[Any, Any]) -> tuple[float | None, str]:
+    return _rounded(row["seconds"]), duration(row["seconds"])
 
 
 def _views(means: "pd.DataFrame", methods: Sequence[str]) -> Views:
     """Curves as JSON has them: [mean, low, high] by method and trial, or [mean] alone."""
     views: dict[tuple[str, str], dict[str, dict[str, list[Any]]]] = {}
-    for labels, rows in means.groupby(
-        ["benchmark", "surrogate", "task", "measure"], observed=True, sort=False
+    levels = ["benchmark", "surrogate", "task", "measure"]
+    for (benchmark, surrogate, task, measure), rows in means.groupby(
+        levels, observed=True, sort=False
     ):
-        benchmark, surrogate, task, measure = map(str, labels)
         names = rows["method"].unique()
         ends = rows[["mean", "low", "high"]].to_numpy().T.reshape(3, len(names), -1)
         if np.isnan(ends[0]).all():
             continue
-        known = ends[: 1 if np.isnan(ends[1]).all() else 3]
-        curves = [dict(zip(names, numbers, strict=True)) for numbers in _nested(known)]
-        by_method = [[one.get(method) for method in methods] for one in curves]
-        views.setdefault((benchmark, surrogate), {}).setdefault(task, {})[measure] = by_method
+        known = np.vectorize(_rounded, otypes=[object])(ends[: 1 if np.isnan(ends[1]).all() else 3])
+        curves = [dict(zip(names, numbers, strict=True)) for numbers in known.tolist()]
+        by_measure = views.setdefault((benchmark, surrogate), {}).setdefault(task, {})
+        by_measure[measure] = [[one.get(method) for method in methods] for one in curves]
     return views
 
 
-def _nested(values: FloatArray) -> list[Any]:
-    """Numbers with so many significant digits; None where there is none."""
-    exponents = np.floor(np.log10(np.abs(np.where(values == 0, 1, values))))
-    scale = 10.0 ** (DIGITS - 1 - exponents)
-    rounded = np.round(values * scale) / scale
-    shown = rounded.astype(object)
-    shown[~np.isfinite(rounded)] = None
-    nested: list[Any] = shown.tolist()
-    return nested
+def _rounded(value: float) -> float | None:
+    return float(f"{value:.{DIGITS}g}") if np.isfinite(value) else None
 
 
 def _wins(item: BenchmarkScores) -> dict[str, IntArray]:
     """By method how many runs won, tied and lost after every trial, shape (M, 3)."""
-    counts = [
-        count_wins(item.losses, item.methods, trial=trial, first_task=item.first_task)
-        for trial in range(1, item.last_trial + 1)
-    ]
-    sums = [[c.sum(axis=1) for c in (one.wins, one.ties, one.losses)] for one in counts]
+    sums = []
+    for trial in range(1, item.last_trial + 1):
+        one = count_wins(item.losses, item.methods, trial=trial, first_task=item.first_task)
+        sums.append([counts.sum(axis=1) for counts in (one.wins, one.ties, one.losses)])
     return dict(zip(item.methods, np.array(sums).transpose(2, 0, 1), strict=True))

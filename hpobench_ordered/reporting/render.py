@@ -17,13 +17,6 @@ from typing import Any
 from hpobench_ordered.files import write_atomically
 from hpobench_ordered.plotting.saving import javascript
 from hpobench_ordered.remote import cache_folder
-from hpobench_ordered.reporting.chart import colour_properties
-
-DARK = (
-    "color-scheme: dark; --paper: #1b1d22; --ink: #ebebec; --soft: #a9a9aa; --line: #3c3f45; "
-    "--strong: #74767c; --shade: #e7e6e140; --fill: #25282e; --link: #9cc3f2; --warn: #f0b27f; "
-    "--warn-fill: #33251a; "
-)
 
 
 def render(
@@ -48,14 +41,13 @@ def render(
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-    style = style.replace("LIGHT", colour_properties(dark=False), 1)
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     return environment.from_string(template).render(
         **values,
         policy=policy,
-        style=Markup(style.replace("DARK", DARK + colour_properties(dark=True))),
+        style=Markup(style),
         script=Markup(script),
         library=Markup(library),
         data="" if data is None else packed(data),

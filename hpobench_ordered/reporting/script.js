@@ -7,9 +7,9 @@
 
   /* Theme: that of the system until the reader chooses. */
   const system = matchMedia("(prefers-color-scheme: dark)");
-  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-  const label = () => { $("theme").textContent = isDark() ? "Light theme" : "Dark theme"; };
-  $("theme").addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; label(); });
+  const other = () => ((root.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark" ? "light" : "dark");
+  const label = () => { $("theme").textContent = other() === "dark" ? "Dark theme" : "Light theme"; };
+  $("theme").addEventListener("click", () => { root.dataset.theme = other(); label(); });
   system.addEventListener("change", label);
   label();
 
@@ -29,18 +29,19 @@
   const source = () => (state.task < 0 ? entry().measures : tasks[state.protocol][state.entry][state.task]);
   const column = (key) => data.columns.find((one) => one.key === key);
   const isMeasure = (key) => data.measures.includes(key);
-  const number = (value, { decimals }) =>
-    (decimals === null ? String(Number(value.toPrecision(4))) : value.toFixed(decimals)).replace("-", "\u2212");
-  const interval = (key, low, high) => (low === null ? "" : `${number(low, column(key))} to ${number(high, column(key))}`);
+  const number = (value, key) => {
+    const { decimals } = column(key);
+    return (decimals === null ? String(Number(value.toPrecision(4))) : value.toFixed(decimals)).replace("-", "\u2212");
+  };
+  const interval = (key, low, high) => (low === null ? "" : `${number(low, key)} to ${number(high, key)}`);
   /* Mean and the ends of its interval; null where there is none. */
-  const at = (key, m, trial = state.trial) =>
-    [0, 1, 2].map((end) => source()[key]?.[end]?.[m]?.[trial - 1] ?? null);
+  const at = (key, m, trial = state.trial) => [0, 1, 2].map((end) => source()[key]?.[end]?.[m]?.[trial - 1] ?? null);
   const order = (key, m, trial) => {
     const [mean] = at(key, m, trial);
     return mean !== null && key === "value" && entry().maximised ? -mean : mean;
   };
   const make = (tag, attributes = {}, ...children) => {
-    const node = document.createElementNS(`http://www.w3.org/${/^(svg|line)$/.test(tag) ? "2000/svg" : "1999/xhtml"}`, tag);
+    const node = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
     node.append(...children);
     return node;
@@ -51,21 +52,19 @@
     if (key === "method") return [protocol().methods[m].toLowerCase(), protocol().methods[m]];
     if (isMeasure(key)) {
       const [mean, low, high] = at(key, m);
-      return mean === null ? [null, NOTHING] : [order(key, m), number(mean, column(key)), interval(key, low, high)];
+      return mean === null ? [null, NOTHING] : [order(key, m), number(mean, key), interval(key, low, high)];
     }
-    if (state.task >= 0 && key === "wins") return [null, NOTHING];
     if (key !== "wins") return entry()[key][m] ?? [null, NOTHING];
-    const counts = entry().wins[m]?.[state.trial - 1];
+    const counts = state.task < 0 && entry().wins[m]?.[state.trial - 1];
     return counts ? [counts[2] - counts[0], counts.join("\u2009/\u2009")] : [null, NOTHING];
   };
   const shownMethods = () => {
     const words = $("filter").value.trim().toLowerCase();
-    return protocol().methods.map((_, m) => m).filter((m) =>
-      protocol().methods[m].toLowerCase().includes(words)
-      && (!$("only").checked || state.chosen.has(protocol().methods[m])));
+    const isShown = (name) => name.toLowerCase().includes(words) && (!$("only").checked || state.chosen.has(name));
+    return [...protocol().methods.keys()].filter((m) => isShown(protocol().methods[m]));
   };
-  const sorted = (methods, key, descending = false, last = false) => {
-    const rows = methods.map((m) => [m, last ? order(key, m, entry().trials) : cellOf(key, m)[0]]);
+  const sorted = (methods, keyOf, descending = false) => {
+    const rows = methods.map((m) => [m, keyOf(m)]);
     rows.sort(([, a], [, b]) => {
       if (a === null || b === null) return (a === null) - (b === null); // without a number: last
       return (descending ? -1 : 1) * (a < b ? -1 : a > b ? 1 : 0);
@@ -77,44 +76,42 @@
     const method = protocol().methods[m];
     const chosen = state.chosen.has(method);
     const { colour, dash } = protocol().looks[m];
-    const line = make("line", { x1: 1, x2: 25, y1: 5, y2: 5, "stroke-dasharray": dash.join(" ") });
-    line.style.stroke = colour;
-    const swatch = make("svg", { class: "swatch", width: 26, height: 10, "aria-hidden": "true" }, line);
-    const button = make("button", { type: "button", "aria-pressed": chosen, "data-method": method }, swatch, method);
-    button.addEventListener("click", () => {
-      choose(method);
-      all("button", table).find((other) => other.dataset.method === method)?.focus();
-    });
-    const row = make("tr", chosen ? { class: "chosen" } : {}, make("th", { scope: "row" }, button));
-    for (const { key } of columns.slice(1)) {
+    const button = make("button", { type: "button", "aria-pressed": chosen, "data-method": method });
+    button.innerHTML = `<svg class="swatch" width="26" height="10" aria-hidden="true"><line x1="1" x2="25" y1="5" y2="5" stroke="${colour}" stroke-dasharray="${dash.join(" ")}"/></svg>`;
+    button.append(method);
+    const cells = columns.slice(1).map(({ key }) => {
       const [, text, small] = cellOf(key, m);
-      row.append(make("td", { class: "n" }, text, ...(small ? [make("small", {}, small)] : [])));
-    }
-    row.addEventListener("pointerenter", () => hover(method));
-    row.addEventListener("pointerleave", () => hover(null));
-    return row;
+      return make("td", { class: "n" }, text, ...(small ? [make("small", {}, small)] : []));
+    });
+    return make("tr", { class: chosen ? "chosen" : "", "data-method": method }, make("th", { scope: "row" }, button), ...cells);
   };
   const headingOf = ({ key, title, meaning }) => {
-    const button = make("button", { type: "button", "data-key": key }, title);
     const sort = key === state.sort ? { "aria-sort": state.descending ? "descending" : "ascending" } : {};
-    button.addEventListener("click", () => {
-      state.descending = state.sort === key && !state.descending;
-      state.sort = key;
-      renderTable();
-      all("thead button", table).find((other) => other.dataset.key === key).focus();
-    });
+    const button = make("button", { type: "button", "data-key": key }, title);
     return make("th", { scope: "col", title: meaning, class: key === "method" ? "" : "n", ...sort }, button);
   };
   const about = () => [entry().label, entry().tasks[state.task], protocol().label, `after trial ${state.trial} of ${entry().trials}`]
     .filter(Boolean).join("; ");
   const renderTable = () => {
     const columns = data.columns.filter(({ key }) => !isMeasure(key) || source()[key]);
+    const { method, key } = table.contains(document.activeElement) ? document.activeElement.dataset : {};
     table.tHead.rows[0].replaceChildren(...columns.map(headingOf));
-    table.tBodies[0].replaceChildren(...sorted(shownMethods(), state.sort, state.descending).map(rowOf(columns)));
+    const methods = sorted(shownMethods(), (m) => cellOf(state.sort, m)[0], state.descending);
+    table.tBodies[0].replaceChildren(...methods.map(rowOf(columns)));
+    if (method || key) all("button", table).find(({ dataset }) => dataset.method === method && dataset.key === key)?.focus();
     $("lb-about").textContent = about();
     $("trial-shown").textContent = `${state.trial} of ${entry().trials}`;
     $("lb-notes").replaceChildren(...entry().notes.map((text) => make("p", { class: "note" }, text)));
   };
+  table.addEventListener("click", ({ target }) => {
+    const { method, key } = target.closest("button")?.dataset ?? {};
+    if (method) choose(method);
+    if (!key) return;
+    Object.assign(state, { sort: key, descending: state.sort === key && !state.descending });
+    renderTable();
+  });
+  table.addEventListener("pointerover", ({ target }) => hover(target.closest("tr").dataset.method ?? null));
+  table.addEventListener("pointerleave", () => hover(null));
 
   /* Chart. */
   let view = null, points = [], drawnLog = null;
@@ -172,8 +169,8 @@
     if (x < -10 || x > view.width() + 10 || y < -10 || y > view.height() + 10) return null;
     const trial = Math.min(Math.max(Math.round(view.scale("x").invert(x)), 1), entry().trials);
     const gap = (row) => Math.abs(view.scale("y")(row.mean) - y) + (row.chosen ? 0 : 3);
-    const rows = points.filter((row) => row.trial === trial).sort((a, b) => gap(a) - gap(b));
-    return rows.length ? { row: rows[0], gap: gap(rows[0]), x: event.clientX - box.left, y: event.clientY - box.top, width: box.width } : null;
+    const [row] = points.filter((one) => one.trial === trial).sort((a, b) => gap(a) - gap(b));
+    return row ? { row, gap: gap(row), x: x + left, y: y + top, width: box.width } : null;
   };
   const tip = $("tip");
   $("chart").addEventListener("pointermove", (event) => {
@@ -183,7 +180,7 @@
     if (!near) return;
     const { method, trial, mean, low, high } = near.row;
     const ends = interval(state.measure, low, high);
-    const text = `trial ${trial}: ${number(mean, column(state.measure))}${ends && ` (${ends})`}`;
+    const text = `trial ${trial}: ${number(mean, state.measure)}${ends && ` (${ends})`}`;
     tip.replaceChildren(make("strong", {}, method), make("span", {}, text));
     tip.style.left = `${Math.max(0, Math.min(near.x + 14, near.width - tip.offsetWidth))}px`;
     tip.style.top = `${near.y + 14}px`;
@@ -196,22 +193,25 @@
 
   /* Controls. */
   const render = () => { renderTable(); return renderChart(); };
-  const option = (text, value) => make("option", { value }, text);
+  const fill = (id, texts, values = texts.keys()) => {
+    const options = [...values].map((value, n) => new Option(texts[n], value));
+    $(id).replaceChildren(...options);
+  };
   const chooseBest = () => {
     const { methods } = protocol();
-    const ranked = sorted(methods.map((_, m) => m), state.measure, false, true).map((m) => methods[m]);
+    const ranked = sorted([...methods.keys()], (m) => order(state.measure, m, entry().trials)).map((m) => methods[m]);
     state.chosen = new Set(ranked.filter((method, place) => ranked.length <= data.few || place < data.best || method === data.reference));
   };
   const fillMeasures = () => {
     const measures = data.measures.filter((key) => source()[key]);
     if (!measures.includes(state.measure)) [state.measure] = measures;
     if (isMeasure(state.sort) && !measures.includes(state.sort)) state.sort = state.measure;
-    $("measure").replaceChildren(...measures.map((key) => option(column(key).title, key)));
+    fill("measure", measures.map((key) => column(key).title), measures);
     $("measure").value = state.measure;
   };
   const fillTasks = () => {
     state.task = -1;
-    $("task").replaceChildren(option("mean over tasks", -1), ...entry().tasks.map((name, t) => option(name, t)));
+    fill("task", ["mean over tasks", ...entry().tasks], [-1, ...entry().tasks.keys()]);
     $("task").disabled = !entry().tasks.length;
     fillMeasures();
     const stood = state.trial === Number($("trial").max) ? Infinity : state.trial || Infinity;
@@ -220,12 +220,12 @@
   };
   const fillEntries = () => {
     state.entry = 0;
-    $("benchmark").replaceChildren(...protocol().entries.map(({ label }, e) => option(label, e)));
+    fill("benchmark", protocol().entries.map(({ label }) => label));
     fillTasks();
     chooseBest();
   };
   const on = (id, kind, action) => $(id).addEventListener(kind, async () => { await action($(id).value); render(); });
-  $("protocol").replaceChildren(...data.protocols.map(({ label }, p) => option(label, p)));
+  fill("protocol", data.protocols.map(({ label }) => label));
   $("protocol").closest("label").hidden = data.protocols.length < 2;
   on("protocol", "change", (value) => { state.protocol = Number(value); fillEntries(); });
   on("benchmark", "change", (value) => { state.entry = Number(value); fillTasks(); });

@@ -19,10 +19,10 @@ from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.analysis.verdict import verdicts
 from hpobench_ordered.errors import ExperimentError, StoreError
 from hpobench_ordered.files import write_atomically
+from hpobench_ordered.plotting.evaluations import Configurations
 from hpobench_ordered.reporting.figures import SECTIONS, Figure, Material
 from hpobench_ordered.reporting.formats import Table, csv_bytes, latex, markdown, markdown_text
 from hpobench_ordered.reporting.interactive import COLUMNS, interactive
-from hpobench_ordered.reporting.landscapes import Configurations
 from hpobench_ordered.reporting.render import render
 from hpobench_ordered.reporting.tables import (
     STATES,
@@ -139,37 +139,46 @@ def _files(
     for verdict in verdicts(scored):
         parts.setdefault(protocol_label(verdict.protocol), []).append(verdict.sentence)
     sections = list(_sections(content, runs, scored, board))
-    files = {f"figures/{f.stem}.{e}": d for s in sections for f in s[2] for e, d in f.files()}
-    if scored:
-        by_benchmark = means[means["task"] == ""].drop(columns="task")
-        files |= {
-            "leaderboard.csv": csv_bytes(board),
-            "leaderboard.tex": "\n".join(map(latex, boards)).encode(),
-            "means.csv": csv_bytes(by_benchmark),
-            "pairs.csv": csv_bytes(pairs(scored)),
-        }
     failures = () if content.overview is None else content.overview.failures
+    files = _tables(scored, means, board, boards) if scored else {}
     if failures:
         records = [asdict(failure) | {"reason": failure.reason.value} for failure in failures]
         files["failures.csv"] = csv_bytes(records)
-    values = {
-        **_head(content, runs),
-        "unscored": unscored,
-        "parts": parts,
-        "board": boards[0] if boards else None,
-        "columns": COLUMNS,
-        "sections": sections,
-        "failures": failures,
-        "most_failures": MOST_FAILURES,
-        "reading": READING,
-        "files": sorted(name for name in files if "/" not in name),
-    }
-    page = render(values, *(interactive(scored, means, board) if scored else (None, ())))
+    page = render(
+        _head(content, runs)
+        | {
+            "unscored": unscored,
+            "parts": parts,
+            "board": boards[0] if boards else None,
+            "columns": COLUMNS,
+            "sections": sections,
+            "failures": failures,
+            "most_failures": MOST_FAILURES,
+            "reading": READING,
+            "files": sorted(files),
+        },
+        *(interactive(scored, means, board) if scored else (None, ())),
+    )
     notes = [f"{item.label}: {note}" for item in scored for note in item.notes()]
+    files[PAGE] = page.encode()
+    files["summary.md"] = _summary(parts, boards, [*notes, *unscored]).encode()
+    for figure in (figure for section in sections for figure in section[2]):
+        files |= {f"figures/{figure.stem}.{end}": data for end, data in figure.files.items()}
+    return files
+
+
+def _tables(
+    scored: Sequence[BenchmarkScores],
+    means: "pd.DataFrame",
+    board: "pd.DataFrame",
+    boards: Sequence[Table],
+) -> dict[str, bytes]:
+    """The numbers, for use elsewhere."""
     return {
-        PAGE: page.encode(),
-        "summary.md": _summary(parts, boards, [*notes, *unscored]).encode(),
-        **files,
+        "leaderboard.csv": csv_bytes(board),
+        "leaderboard.tex": "\n".join(map(latex, boards)).encode(),
+        "means.csv": csv_bytes(means[means["task"] == ""].drop(columns="task")),
+        "pairs.csv": csv_bytes(pairs(scored)),
     }
 
 
@@ -198,13 +207,11 @@ def _sections(
         for protocol, items in by_protocol(scored).items()
     ]
     for name, title, make in SECTIONS:
-        figures = [figure for material in materials for figure in make(material)]
-        if figures:
+        if figures := [figure for material in materials for figure in make(material)]:
             yield name, title, figures, []
     if speedups := list(speedup_tables(scored)):
         yield "speedups", "Speed-ups", [], speedups
-    agreement = agreement_table(scored)
-    if agreement is not None:
+    if agreement := agreement_table(scored):
         yield "surrogates", "Surrogates", [], [agreement]
 
 
@@ -220,14 +227,10 @@ def _head(content: ReportInput, runs: "pd.DataFrame") -> dict[str, Any]:
         older = f"{overview.superseded:,} runs of other versions of a method"
         coverage += f" {older} are there and count nowhere."
     protocols = "; ".join(map(protocol_label, dict.fromkeys(runs["protocol"])))
-    names = [list(dict.fromkeys(runs[column])) for column in ("method", "benchmark")]
-    who, what = (
-        values[0] if len(values) == 1 else counted(len(values), noun)
-        for values, noun in zip(names, ("method", "benchmark"), strict=True)
-    )
     days = sorted(str(s["started"]).partition("T")[0] for s in sessions if s.get("started"))
+    versions = {f"{p} {v}" for s in sessions for p, v in s.get("packages", {}).items()}
     return {
-        "title": f"{who} on {what}",
+        "title": f"{_named(runs, 'method')} on {_named(runs, 'benchmark')}",
         "version": version("hpobench-ordered"),
         "summary": f"{counts['done']:,} of {len(runs):,} runs are finished, over "
         f"{counted(runs['seed'].nunique(), 'seed')}, under {protocols}.",
@@ -238,7 +241,11 @@ def _head(content: ReportInput, runs: "pd.DataFrame") -> dict[str, Any]:
         "unfinished": unfinished_table(runs),
         "experiment": experiment_table(runs),
         "sessions": session_table(sessions) if sessions else None,
-        "packages": sorted(
-            {f"{p} {v}" for s in sessions for p, v in s.get("packages", {}).items()}
-        ),
+        "packages": sorted(versions),
     }
+
+
+def _named(runs: "pd.DataFrame", noun: str) -> str:
+    """The only method or benchmark, or their number."""
+    names = runs[noun].unique()
+    return str(names[0]) if len(names) == 1 else counted(len(names), noun)
