@@ -3,7 +3,7 @@
 Notation:
     n       number of random configurations
     d       number of hyperparameters
-    K       number of draws of the hyperparameters that are not on an axis
+    T       number of tasks that are shown
     gx, gy  number of cells along the axes
 """
 
@@ -15,151 +15,133 @@ import numpy as np
 import pandas as pd
 
 from hpobench_ordered import plotting
-from hpobench_ordered._typing import BoolArray, FloatArray
-from hpobench_ordered.analysis.landscape import colour_ends
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.landscape import best_indices, colour_ends, explained_shares
 from hpobench_ordered.benchmark import Benchmark, Task
 from hpobench_ordered.objective import Direction
-from hpobench_ordered.plotting import Dimension, Format, Panel
+from hpobench_ordered.plotting import Dimension, Panel
 from hpobench_ordered.plotting.landscapes import CROSS, cells
-from hpobench_ordered.plotting.theme import STYLES, configured
+from hpobench_ordered.plotting.saving import svg_of
+from hpobench_ordered.plotting.theme import STYLES, configured, facetted
 from hpobench_ordered.reproduction.papers.othpo import AXES
-from hpobench_ordered.space.parameters import Parameter
 
-SEED = 0
 SAMPLES = 4000
 """Random configurations from which effects and the best ones are taken, n."""
-GROUPS = 16
+BINS = 16
 """Equally wide parts that a number with many values is divided into, to estimate its effect."""
 CELLS = 24
 """Cells along an axis; fewer where a hyperparameter has fewer values."""
 DRAWS = 48
-"""Draws of the other hyperparameters that every cell averages over, K."""
+"""Draws of the other hyperparameters that every cell averages over."""
 CROSSES = 10
 """Best random configurations that are marked."""
+
+
 @dataclass(frozen=True)
-class Sample:
+class Landscape:
     """Random configurations of a benchmark, always the same.
 
     Attributes:
         benchmark: The benchmark.
-        unit: Canonical unit vectors, shape (n, d).
+        tasks: The first, the middle and the last task, each once.
+        unit: Canonical unit vectors, shape (n, d); NaN where a hyperparameter is inactive.
+        losses: Their losses on the tasks, shape (T, n).
     """
 
     benchmark: Benchmark
+    tasks: tuple[Task, ...]
     unit: FloatArray
+    losses: FloatArray
 
     @classmethod
-    def of(cls, benchmark: Benchmark) -> "Sample":
-        """Draw them."""
-        rng = np.random.default_rng(SEED)
-        return cls(benchmark, benchmark.space.sample_unit(rng, SAMPLES))
+    def of(cls, benchmark: Benchmark) -> "Landscape":
+        """Draw and evaluate them."""
+        last = len(benchmark.tasks) - 1
+        tasks = tuple(benchmark.tasks[i] for i in sorted({0, last // 2, last}))
+        unit = benchmark.space.sample_unit(np.random.default_rng(0), SAMPLES)
+        coded = benchmark.space.decode(unit)
+        values = np.stack([task.evaluate_many(coded) for task in tasks])
+        return cls(benchmark, tasks, unit, benchmark.objective.losses(values))
 
-    def losses(self, task: Task) -> FloatArray:
-        """Their losses on a task, shape (n,)."""
-        values = self.benchmark.space.decode(self.unit)
-        return self.benchmark.objective.losses(task.evaluate_many(values))
+    @property
+    def effects(self) -> FloatArray:
+        """Share of the variance of the ranks that each hyperparameter explains alone, (d,).
 
+        The mean over the tasks of what a Sobol index of the first order measures.
+        """
+        return np.mean([explained_shares(self.unit, row, bins=BINS) for row in self.losses], axis=0)
 
-def shown_tasks(benchmark: Benchmark) -> tuple[Task, ...]:
-    """The first, the middle and the last task, each once."""
-    last = len(benchmark.tasks) - 1
-    return tuple(benchmark.tasks[i] for i in sorted({0, last // 2, last}))
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The paper's hyperparameters, else the two with the largest effect."""
+        name = self.benchmark.name
+        published = AXES.get(name) or AXES.get(name.rpartition("-")[0])
+        largest = np.argsort(-self.effects, kind="stable")[:2]
+        return published or tuple(self.benchmark.space.names[j] for j in largest)
 
+    def means(self, task: Task, names: Sequence[str]) -> FloatArray:
+        """Mean objective by two hyperparameters, over random values of all others, (gy, gx).
 
-def effects(sample: Sample) -> FloatArray:
-    """Share of the variance of the ranks that each hyperparameter explains alone, (d,).
+        NaN where one of the two is never active.
+        """
+        space = self.benchmark.space
+        places = [space.names.index(name) for name in names]
+        counts = [int(min(space[name].size, CELLS)) for name in names]
+        x, y = ((np.arange(count) + 0.5) / count for count in counts)
+        others = np.random.default_rng(0).random((DRAWS, space.dimension))
+        unit = np.broadcast_to(others, (len(y), len(x), *others.shape)).copy()
+        unit[..., places[0]], unit[..., places[1]] = x[:, None], y[:, None, None]
+        canonical = space.canonical(unit.reshape(-1, space.dimension))
+        inactive = np.isnan(canonical[:, places]).any(axis=1)
+        values = np.ma.array(task.evaluate_many(space.decode(canonical)), mask=inactive)
+        return np.asarray(values.reshape(unit.shape[:3]).mean(axis=-1).filled(np.nan))
 
-    The correlation ratio of the ranks of the losses given the value of one hyperparameter, being
-    inactive counting as a value, corrected for the number of groups (epsilon squared; Kelley
-    1935); the mean over the tasks that are shown. It is what a Sobol index of the first order
-    measures.
-    """
-    from scipy.stats import rankdata
+    def svg(self, names: Sequence[str]) -> str:
+        """Draw it by one or two hyperparameters; the same benchmark gives the same text."""
+        if len(names) == 1:
+            return svg_of(self._profiles())
+        return svg_of(plotting.landscape([[self._map(n, names) for n in range(len(self.tasks))]]))
 
-    ranks = [rankdata(sample.losses(task)) for task in shown_tasks(sample.benchmark)]
-    shares = np.zeros(sample.benchmark.space.dimension)
-    for j, parameter in enumerate(sample.benchmark.space.parameters):
-        groups = min(parameter.size, GROUPS)
-        part = np.where(np.isnan(sample.unit[:, j]), -1, np.floor(sample.unit[:, j] * groups))
-        shares[j] = np.mean([_explained(y, part) for y in ranks])
-    return shares
+    def _map(self, task: int, names: Sequence[str]) -> Panel:
+        """Mean objective in every cell, and the best configurations."""
+        space, objective = self.benchmark.space, self.benchmark.objective
+        means = self.means(self.tasks[task], names)
+        maximised = objective.direction is Direction.MAXIMIZE
+        best = space.decode(self.unit[best_indices(self.losses[task], CROSSES)])
+        crosses = pd.DataFrame(best[:, [space.names.index(name) for name in names]])
+        x, y = (Dimension.of_parameter(space[name]) for name in names)
+        return Panel(
+            _title(self.tasks[task]),
+            x,
+            y,
+            values=cells(means, x, y),
+            value=objective.name,
+            domain=colour_ends(objective.losses(means), maximised=maximised),
+            maximised=maximised,
+            crosses=crosses.set_axis(["x", "y"], axis=1).dropna(),
+        )
 
-
-def _explained(y: FloatArray, part: FloatArray) -> float:
-    """Epsilon squared of y (n,) given the group of each (n,)."""
-    _, group, counts = np.unique(part, return_inverse=True, return_counts=True)
-    means = np.bincount(group, weights=y) / counts
-    total = float(np.sum((y - y.mean()) ** 2))
-    if total == 0.0 or len(counts) == 1:
-        return 0.0
-    within = float(np.sum((y - means[group]) ** 2))
-    return max(0.0, 1.0 - within / (len(y) - len(counts)) * (len(y) - 1) / total)
-
-
-def axes_of(benchmark: Benchmark, shares: FloatArray) -> tuple[str, ...]:
-    """The hyperparameters on the axes: the paper's choice, else the two with the largest effect.
-
-    Args:
-        benchmark: The benchmark.
-        shares: The effects, shape (d,).
-    """
-    family = benchmark.name.rpartition("-")[0]
-    published = AXES.get(benchmark.name) or AXES.get(family)
-    if published is not None:
-        return published
-    largest = np.argsort(-shares, kind="stable")[:2]
-    return tuple(benchmark.space.names[j] for j in largest)
-
-
-def table(
-    benchmark: Benchmark, task: Task, names: tuple[str, str]
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean objective by two hyperparameters, averaged over random draws of all others.
-
-    Args:
-        benchmark: The benchmark.
-        task: The task.
-        names: The hyperparameters on the axes.
-
-    Returns:
-        Centres of the cells in the unit interval, (gx,) and (gy,), and the means, (gy, gx); NaN
-        where one of the two is never active.
-    """
-    space = benchmark.space
-    jx, jy = (space.names.index(name) for name in names)
-    xs, ys = _centres(space.parameters[jx]), _centres(space.parameters[jy])
-    others = np.random.default_rng(SEED).random((DRAWS, space.dimension))
-    unit = np.broadcast_to(others, (len(ys), len(xs), *others.shape)).copy()
-    unit[..., jx] = xs[None, :, None]
-    unit[..., jy] = ys[:, None, None]
-    canonical = space.canonical(unit.reshape(-1, space.dimension))
-    values = task.evaluate_many(space.decode(canonical))
-    active = ~np.isnan(canonical[:, [jx, jy]]).any(axis=1)
-    return xs, ys, _means(values, active, shape=unit.shape[:3])
-
-
-def _means(values: FloatArray, active: BoolArray, *, shape: tuple[int, ...]) -> FloatArray:
-    """Mean over the last axis of what is active; NaN where nothing is."""
-    counts = active.reshape(shape).sum(axis=-1)
-    sums = np.where(active, values, 0.0).reshape(shape).sum(axis=-1)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-
-
-def _centres(parameter: Parameter) -> FloatArray:
-    cells = int(min(parameter.size, CELLS))
-    return (np.arange(cells) + 0.5) / cells
-
-
-def draw(sample: Sample, names: Sequence[str]) -> bytes:
-    """Draw the landscape as SVG; the same benchmark gives the same bytes.
-
-    Args:
-        sample: Random configurations of the benchmark.
-        names: One or two hyperparameters.
-    """
-    tasks = shown_tasks(sample.benchmark)
-    chart = _profiles(sample, tasks) if len(names) == 1 else _maps(sample, tasks, names)
-    return plotting.encoded(chart, [Format.SVG])[Format.SVG]
+    def _profiles(self) -> alt.TopLevelMixin:
+        """The objective by a single hyperparameter, crosses on the best."""
+        objective, parameter = self.benchmark.objective, self.benchmark.space.parameters[0]
+        coded = parameter.decode(np.linspace(0.0, 1.0, 401))
+        frames = [
+            pd.DataFrame({"panel": _title(task), "x": coded, "value": values})
+            .assign(best=lambda frame: objective.losses(frame["value"]).rank(method="first") == 1)
+            for task in self.tasks
+            for values in [task.evaluate_many(coded[:, None])]
+        ]  # fmt: skip
+        data = pd.concat(frames, ignore_index=True)
+        x = Dimension.of_parameter(parameter).channel(alt.X)
+        base = alt.Chart().encode(x=x, y=alt.Y("value:Q", title=objective.name))
+        line = base.mark_line(color=STYLES["simple-ordered"].colour, strokeWidth=1.6)
+        cross = base.transform_filter("datum.best").mark_point(**CROSS)
+        whole = alt.layer(line, cross, data=data).properties(width=190, height=150)
+        return configured(
+            facetted(whole, "panel", list(data["panel"].unique()), len(self.tasks)),
+            title=f"{objective.name} by {parameter.name}",
+            description=f"Curves of {objective.name} by {parameter.name}.",
+        )
 
 
 def _title(task: Task) -> str:
@@ -167,55 +149,3 @@ def _title(task: Task) -> str:
     if not context or task.name in context or len(context) > 24:
         return f"task {task.name}"[:44]
     return f"task {task.name}: {context}"[:44]
-
-
-def _profiles(sample: Sample, tasks: Sequence[Task]) -> alt.TopLevelMixin:
-    """The objective by a single hyperparameter, crosses on the best."""
-    objective, parameter = sample.benchmark.objective, sample.benchmark.space.parameters[0]
-    coded = parameter.decode(np.linspace(0.0, 1.0, 401))
-    frames = []
-    for task in tasks:
-        values = task.evaluate_many(coded[:, None])
-        best = np.arange(len(coded)) == np.argmin(objective.losses(values))
-        columns = {"panel": _title(task), "x": coded, "value": values, "best": best}
-        frames.append(pd.DataFrame(columns))
-    data = pd.concat(frames, ignore_index=True)
-    x = Dimension.of_parameter(parameter).channel(alt.X)
-    base = alt.Chart().encode(x=x, y=alt.Y("value:Q", title=objective.name))
-    line = base.mark_line(color=STYLES["simple-ordered"].colour, strokeWidth=1.6)
-    cross = base.transform_filter("datum.best").mark_point(**CROSS)
-    panels = alt.Facet("panel:N", sort=list(data["panel"].unique()), title=None)
-    return configured(
-        alt.layer(line, cross, data=data).properties(width=190, height=150).facet(panels),
-        title=f"{objective.name} by {parameter.name}",
-        description=f"Curves of {objective.name} by {parameter.name}.",
-    )
-
-
-def _maps(sample: Sample, tasks: Sequence[Task], names: Sequence[str]) -> alt.TopLevelMixin:
-    """Mean objective in every cell, and the best configurations."""
-    benchmark = sample.benchmark
-    objective, space = benchmark.objective, benchmark.space
-    x, y = (Dimension.of_parameter(space[name]) for name in names)
-    coded = space.decode(sample.unit)
-    panels = []
-    for task in tasks:
-        _, _, means = table(benchmark, task, (names[0], names[1]))
-        ends = objective.losses(np.array(colour_ends(objective.losses(means))))
-        best = np.argsort(sample.losses(task), kind="stable")[:CROSSES]
-        places = {
-            axis: coded[best, space.names.index(name)]
-            for axis, name in zip("xy", names, strict=True)
-        }
-        panel = Panel(
-            _title(task),
-            x,
-            y,
-            values=cells(means, x, y),
-            value=objective.name,
-            domain=(float(ends.min()), float(ends.max())),
-            maximised=objective.direction is Direction.MAXIMIZE,
-            crosses=pd.DataFrame(places).dropna(),
-        )
-        panels.append(panel)
-    return plotting.landscape([panels])

@@ -2,8 +2,8 @@
 
 import ast
 import inspect
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 from markdown_text import code, facts, plain, table
@@ -16,51 +16,23 @@ MARKER = "<!-- facts -->"
 """Where the facts go in a hand-written page."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A constant of a method's module.
-
-    Attributes:
-        name: Its name, or those of several set together.
-        value: Its value as written.
-        meaning: Its description.
-    """
-
-    name: str
-    value: str
-    meaning: str
-
-
-def settings(source: str) -> Iterator[Setting]:
-    """Find the described constants of a module.
-
-    Args:
-        source: Text of the module.
-    """
-    body = ast.parse(source).body
-    for statement, following in pairwise(body):
+def settings(source: str) -> Iterator[tuple[str, str, str]]:
+    """Find the described constants of a module: name (or names), value as written, description."""
+    for statement, following in pairwise(ast.parse(source).body):
         if not (isinstance(statement, ast.Assign) and isinstance(following, ast.Expr)):
             continue
         names = [name.id for name in ast.walk(statement.targets[0]) if isinstance(name, ast.Name)]
         value = following.value
         if all(map(str.isupper, names)) and isinstance(value, ast.Constant):
-            written = ast.unparse(statement.value).strip("()")
-            yield Setting(", ".join(names), written, str(value.value))
+            yield ", ".join(names), ast.unparse(statement.value).strip("()"), str(value.value)
 
 
 def overview() -> str:
     """The table of all methods."""
-    rows = []
-    for name in hbo.list_methods():
-        spec = method_spec(name)
-        rows.append(
-            (
-                f"[{name}]({name}.md)",
-                plain(spec.summary),
-                str(spec.min_history),
-                "yes" if spec.changed_spaces else "no",
-            )
-        )
+    specs = [method_spec(name) for name in hbo.list_methods()]
+    rows = [
+        (f"[{s.name}]({s.name}.md)", plain(s.summary), str(s.min_history), _yes(s)) for s in specs
+    ]
     return table(("method", "summary", ">earlier tasks", "changed spaces"), rows)
 
 
@@ -77,34 +49,28 @@ def filled(text: str, spec: MethodSpec) -> str:
     """
     if MARKER not in text:
         raise ValueError(f"the page of method {spec.name!r} lacks {MARKER}")
-    return text.replace(MARKER, described(spec)) + _reference(spec)
+    path = f"{spec.method.__module__}.{spec.method.__qualname__}"
+    reference = f"\n\n## Class\n\n::: {path}\n    options:\n      members: false\n"
+    return text.replace(MARKER, described(spec)) + reference
 
 
 def described(spec: MethodSpec) -> str:
     """What the registry and the module say of a method."""
-    module = inspect.getmodule(spec.method)
-    if module is None:
-        raise ValueError(f"method {spec.name!r} is in no module")
-    changed = "yes" if spec.changed_spaces else "no: it needs its history on the same space"
     listed = facts(
         [
             ("Name", code(spec.name)),
             ("Source", plain(spec.source)),
             ("Earlier tasks it needs", str(spec.min_history)),
-            ("Copes with changed search spaces", changed),
-            ("Module", code(module.__name__)),
+            ("Copes with changed search spaces", _yes(spec)),
+            ("Module", code(spec.method.__module__)),
         ]
     )
-    rows = [(code(s.name), code(s.value), plain(s.meaning)) for s in settings(_text(module))]
+    source = inspect.getsource(sys.modules[spec.method.__module__])
+    rows = [(code(name), code(value), plain(text)) for name, value, text in settings(source)]
     if not rows:
         return listed
     return f"{listed}\n\n## Settings\n\n{table(('constant', 'value', 'meaning'), rows)}"
 
 
-def _text(module: object) -> str:
-    return inspect.getsource(module)  # type: ignore[arg-type]
-
-
-def _reference(spec: MethodSpec) -> str:
-    path = f"{spec.method.__module__}.{spec.method.__qualname__}"
-    return f"\n\n## Class\n\n::: {path}\n    options:\n      members: false\n"
+def _yes(spec: MethodSpec) -> str:
+    return "yes" if spec.changed_spaces else "no"

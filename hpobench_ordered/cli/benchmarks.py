@@ -93,7 +93,7 @@ def info(name: str, as_json: bool) -> None:
     definition = spec.define()
     card = None if spec.artifact is None else read_card(spec.artifact)
     figures = {f.name: f for f in card.figures} if card is not None else {}
-    best = _best_values(spec)
+    best = best_values(spec)
     if as_json:
         print_json(_described(spec, definition, best, figures))
         return
@@ -104,19 +104,14 @@ def info(name: str, as_json: bool) -> None:
     click.echo(f"paper:     {provenance.paper}")
     click.echo(f"source:    {provenance.source}")
     click.echo(f"licence:   {provenance.licence}\n")
-    print_table(("hyperparameter", "range", "active"), _space_rows(definition.space))
+    print_table(("hyperparameter", "range", "active"), space_rows(definition.space))
     click.echo()
     options = [
         (o.name, f"first: {o.lacks}" if o.lacks else "ready", o.summary) for o in spec.surrogates
     ]
     print_table(("surrogate", "state", ""), options)
     click.echo()
-    rows = [
-        (str(i), task.name, _context(task.context), value, *_quality(figures.get(task.name)))
-        for i, (task, value) in enumerate(zip(definition.tasks, aligned(best), strict=True))
-    ]
-    headers = ("index", "task", "context", "best known", "R2", "Spearman", "top decile")
-    print_table(headers[: None if figures else 4], rows)
+    print_table(*task_rows(definition, best, figures))
     if card is not None:
         click.echo()
         click.echo(card.describe())
@@ -286,12 +281,25 @@ def _task(benchmark: Benchmark, text: str) -> Task:
     return benchmark.task(text)
 
 
-def _space_rows(space: SearchSpace) -> list[tuple[str, str, str]]:
+def task_rows(
+    definition: Definition, best: Sequence[float | None], figures: Mapping[str, Figures]
+) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+    """Headings and a row a task: its context, best known value, and quality where that is known."""
+    rows = [
+        (str(i), task.name, _context(task.context), value, *_quality(figures.get(task.name)))
+        for i, (task, value) in enumerate(zip(definition.tasks, aligned(best), strict=True))
+    ]
+    headers = ("index", "task", "context", "best known", "R2", "Spearman", "top decile")
+    return headers[: None if figures else 4], rows
+
+
+def space_rows(space: SearchSpace) -> list[tuple[str, str, str]]:
+    """A row a hyperparameter: its name, its values, and when it is active."""
     rows = [(p.name, p.describe(), space.describe_condition(p.name)) for p in space.parameters]
     return rows + [(name, f"always {value!r}", "") for name, value in space.constants.items()]
 
 
-def _best_values(spec: BenchmarkSpec) -> list[float | None]:
+def best_values(spec: BenchmarkSpec) -> list[float | None]:
     """Best known values on the first surrogate that is ready; None where there is none."""
     ready = next((o.name for o in spec.surrogates if o.is_ready), None)
     if ready is None:
