@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from hpobench_ordered.analysis.landscape import explained_shares, lowest_in_cells
+from hpobench_ordered.analysis.landscape import colour_ends, explained_shares, lowest_in_cells
 
 
 def test_a_hyperparameter_that_says_all_explains_all() -> None:
@@ -58,3 +58,13 @@ def test_lowest_of_all_is_somewhere(seed: int, count: int) -> None:
     lowest = lowest_in_cells(x, y, losses, shape=(5, 5))
     assert lowest.min() == losses.min()
     assert set(lowest.ravel()) <= set(losses)
+
+
+@pytest.mark.parametrize("maximised", [False, True])
+def test_colours_end_at_the_best_and_leave_few_of_the_worst_alike(maximised: bool) -> None:
+    losses = np.append(np.random.default_rng(0).random(1000), np.nan)
+    values = -losses if maximised else losses
+    low, high = colour_ends(losses, maximised=maximised, alike=0.2)
+    best, beyond = (high, values < low) if maximised else (low, values > high)
+    assert best == (np.nanmax(values) if maximised else np.nanmin(values))
+    assert 0.19 < beyond.sum() / 1000 <= 0.2
