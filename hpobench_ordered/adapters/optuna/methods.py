@@ -1,0 +1,217 @@
+"""Optuna's samplers as methods."""
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution, IntDistribution
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
+
+from hpobench_ordered._typing import Config, Value
+from hpobench_ordered.adapters._define_by_run import define_by_run
+from hpobench_ordered.adapters._optuna_space import distribution, suggest
+from hpobench_ordered.adapters._pending import Pending
+from hpobench_ordered.adapters.factory import SEED, draw_seed, first_line_of, name_of
+from hpobench_ordered.adapters.identity import FromElsewhere
+from hpobench_ordered.benchmark import Evaluations
+from hpobench_ordered.errors import ExperimentError, MethodError
+from hpobench_ordered.methods.base import Method, MethodSpec
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind, Parameter
+
+
+def optuna_method(
+    sampler: type[BaseSampler] | Callable[[int], BaseSampler],
+    *,
+    name: str | None = None,
+    history: bool = False,
+) -> MethodSpec:
+    """Describe an Optuna sampler as a method.
+
+    Every task gets a study of its own, in memory, with a sampler seeded from the method's `rng`.
+    Conditional hyperparameters are suggested where they are active alone, ordinals as integers, and
+    losses that are not finite are told as failed trials.
+
+    Args:
+        sampler: The sampler's class; or a function of a seed that makes a sampler with settings.
+        name: Its name; without, "optuna." and the class's name, or the function's name.
+        history: Whether the evaluations of the earlier tasks are put into the study as finished
+            trials, as if they were of this task; else the method learns from its own trials alone.
+
+    Raises:
+        ExperimentError: It is neither, its class takes no seed, or a function has no name and none
+            is given.
+    """
+    if isinstance(sampler, BaseSampler):
+        kind = type(sampler).__name__
+        raise ExperimentError(
+            f"{kind}(...) is one sampler that all runs would share; pass the class {kind}, or "
+            f"optuna_method(lambda seed: {kind}(seed=seed), name=...)"
+        )
+    if not callable(sampler):
+        raise ExperimentError(
+            f"a sampler's class or a function of a seed is expected, got {sampler!r}"
+        )
+    if isinstance(sampler, type) and SEED not in inspect.signature(sampler).parameters:
+        raise ExperimentError(
+            f"{sampler.__name__} takes no seed; pass a function of a seed that makes it"
+        )
+    return MethodSpec(
+        name=name or _name(sampler),
+        method=FromSampler(sampler, history),
+        summary=first_line_of(sampler),
+        source=f"optuna {optuna.__version__}",
+        changed_spaces=not history,
+    )
+
+
+@dataclass(frozen=True)
+class FromSampler(FromElsewhere):
+    """Makes a method of an Optuna sampler.
+
+    Attributes:
+        sampler: The sampler's class, or a function of a seed.
+        history: Whether the history is put into the study.
+    """
+
+    sampler: type[BaseSampler] | Callable[[int], BaseSampler]
+    history: bool
+
+    def __call__(
+        self,
+        *,
+        space: SearchSpace,
+        rng: np.random.Generator,
+        history: Sequence[Evaluations],
+        context: Mapping[str, float],
+        budget: int,
+    ) -> Method:
+        """Make the method of one task.
+
+        Raises:
+            MethodError: The function made no sampler.
+        """
+        seed = draw_seed(rng)
+        with quiet():
+            make = cast("Callable[..., object]", self.sampler)
+            made = make(seed=seed) if isinstance(self.sampler, type) else make(seed)
+        return OptunaMethod(
+            sampler=made,
+            replay=self.history,
+            space=space,
+            rng=rng,
+            history=history,
+            context=context,
+            budget=budget,
+        )
+
+
+class OptunaMethod(Method):
+    """A study of one task.
+
+    Args:
+        sampler: The study's own sampler.
+        replay: Whether the history is put into the study.
+
+    Raises:
+        MethodError: It is no sampler.
+    """
+
+    def __init__(
+        self,
+        *,
+        sampler: object,
+        replay: bool = False,
+        space: SearchSpace,
+        rng: np.random.Generator,
+        history: Sequence[Evaluations],
+        context: Mapping[str, float],
+        budget: int,
+    ) -> None:
+        super().__init__(space=space, rng=rng, history=history, context=context, budget=budget)
+        if not isinstance(sampler, BaseSampler):
+            raise MethodError(f"an Optuna sampler is expected, got {sampler!r}")
+        self._pending: Pending[Trial] = Pending()
+        with quiet():
+            self._study = optuna.create_study(sampler=sampler)
+            for evaluations in history if replay else ():
+                configs = space.configs(evaluations.values)
+                for config, loss in zip(configs, evaluations.losses.tolist(), strict=True):
+                    self._study.add_trial(self._finished(config, loss))
+
+    def ask(self) -> Config:
+        """Begin a trial."""
+        with quiet():
+            trial = self._study.ask()
+            config = define_by_run(self.space, lambda parameter: _suggest(trial, parameter))
+        self._pending.add(config, trial)
+        return config
+
+    def tell(self, config: Config, loss: float) -> None:
+        """Finish its trial; of a configuration that was not asked for, add one."""
+        trial = self._pending.take(config)
+        with quiet():
+            if trial is None:
+                self._study.add_trial(self._finished(config, loss))
+            elif math.isfinite(loss):
+                self._study.tell(trial, loss)
+            else:
+                self._study.tell(trial, state=TrialState.FAIL)
+
+    def _finished(self, config: Config, loss: float) -> FrozenTrial:
+        """The finished trial of a configuration."""
+        coded = self.space.row(config).tolist()
+        active = [
+            (p, value)
+            for p, value in zip(self.space.parameters, coded, strict=True)
+            if not math.isnan(value)
+        ]
+        finite = math.isfinite(loss)
+        return create_trial(
+            state=TrialState.COMPLETE if finite else TrialState.FAIL,
+            value=loss if finite else None,
+            params={p.name: int(x) if _is_ordinal(p) else p.value(x) for p, x in active},
+            distributions={p.name: _distribution(p) for p, _ in active},
+        )
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep Optuna from reporting every study and trial; its verbosity is as before afterwards."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(max(before, optuna.logging.ERROR))
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def _name(sampler: type[BaseSampler] | Callable[[int], BaseSampler]) -> str:
+    """Optuna's own samplers by the name they are imported by."""
+    name = getattr(sampler, "__name__", "")
+    return f"optuna.{name}" if getattr(optuna.samplers, name, None) is sampler else name_of(sampler)
+
+
+def _is_ordinal(parameter: Parameter) -> bool:
+    return parameter.kind is Kind.ORDINAL
+
+
+def _suggest(trial: Trial, parameter: Parameter) -> Value:
+    """Suggest a native value; of an ordinal by its index, so that the sampler knows the order."""
+    if not _is_ordinal(parameter):
+        return suggest(trial, parameter)
+    index: int = trial.suggest_int(parameter.name, 0, len(parameter.choices) - 1)
+    return parameter.choices[index]
+
+
+def _distribution(parameter: Parameter) -> BaseDistribution:
+    """What `_suggest` suggests from."""
+    if not _is_ordinal(parameter):
+        return distribution(parameter)
+    return IntDistribution(0, len(parameter.choices) - 1)
