@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from hpobench_ordered.artifact import check_writable
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
@@ -128,8 +128,6 @@ class Generator:
             ArtifactError: The folder cannot be written.
         """
         name = next(iter(self.sources)) if source is None else source
-        if name not in self.sources:
-            raise UnknownNameError(f"source of {self.name}", name, self.sources)
         options = {
             Option.LOCAL: local,
             Option.SEED: seed,
@@ -138,13 +136,7 @@ class Generator:
             Option.CONFIGURATIONS: configurations,
             Option.TASKS: tasks,
         }
-        self._check_taken(name, {option for option, value in options.items() if value is not None})
-        chosen = self.sources[name]
-        if configurations is not None and configurations < chosen.fewest:
-            raise ExperimentError(
-                f"source {name!r} of {self.name} needs at least {chosen.fewest} configurations, "
-                f"got {configurations}"
-            )
+        self._check(name, {o: value for o, value in options.items() if value is not None})
         check_writable(folder)
         request = Request(
             folder=folder,
@@ -156,14 +148,21 @@ class Generator:
             tasks=None if tasks is None else tuple(dict.fromkeys(tasks)),
             progress=progress,
         )
-        return chosen.generate(request)
+        return self.sources[name].generate(request)
 
-    def _check_taken(self, source: str, requested: set[Option]) -> None:
-        taken = self.sources[source].takes
-        refused = [option.value for option in Option if option in requested - taken]
+    def _check(self, name: str, options: Mapping[Option, Any]) -> None:
+        if name not in self.sources:
+            raise UnknownNameError(f"source of {self.name}", name, self.sources)
+        source = self.sources[name]
+        refused = [option.value for option in Option if option in options.keys() - source.takes]
         if refused:
-            allowed = [option.value for option in Option if option in taken]
+            allowed = [option.value for option in Option if option in source.takes]
             raise ExperimentError(
-                f"source {source!r} of {self.name} does not take {', '.join(refused)}; "
+                f"source {name!r} of {self.name} does not take {', '.join(refused)}; "
                 f"it takes {', '.join(allowed) or 'no options'}"
+            )
+        if options.get(Option.CONFIGURATIONS, source.fewest) < source.fewest:
+            raise ExperimentError(
+                f"source {name!r} of {self.name} needs at least {source.fewest} configurations, "
+                f"got {options[Option.CONFIGURATIONS]}"
             )
