@@ -59,15 +59,17 @@ def _best_values(
     request: Request,
     rng: np.random.Generator,
 ) -> list[float]:
-    defined = adjustment.definition(step)
-    return best_known(
+    defined, best = adjustment.definition(step), list[float]()
+    for value in best_known(
         adjustment.embed(step, forest),
         defined.space,
         defined.objective,
         n_tasks=len(defined.tasks),
         rng=rng,
-        progress=request.progress,
-    )
+    ):
+        best.append(value)
+        request.progress("best values", len(best), len(defined.tasks))
+    return best
 
 
 def _card(adjustment: SpaceAdjustment, request: Request) -> Card:

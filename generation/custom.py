@@ -44,10 +44,11 @@ from hpobench_ordered.generation.base import Progress, Request, silent
 from hpobench_ordered.objective import Objective
 from hpobench_ordered.registry import benchmark_spec, generators, local_folder
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates.artifacts import Report
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe
-from hpobench_ordered.surrogates.pipeline import FOLDS, Report
+from hpobench_ordered.surrogates.pipeline import FOLDS
 
 __all__ = ["Custom", "Failures", "Kind", "generate_custom"]
 
@@ -318,7 +319,6 @@ def _write(request: Request, custom: Custom, plan: _Plan, results: Results) -> P
         report,
         coding=space_coding(plan.space),
         recipe=ForestRecipe(),
-        rng=np.random.default_rng(request.seed),
     )
 
 

@@ -45,9 +45,10 @@ from hpobench_ordered.generation._raw import About, RawTable, read_raw, write_ra
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.raw_evaluations import RawEvaluations
 from hpobench_ordered.registry import local_folder
+from hpobench_ordered.surrogates.artifacts import Report
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.fitting import ForestRecipe
-from hpobench_ordered.surrogates.pipeline import FOLDS, Report
+from hpobench_ordered.surrogates.pipeline import FOLDS
 
 if TYPE_CHECKING:
     import pandas as pd

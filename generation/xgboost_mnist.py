@@ -24,9 +24,10 @@ from hpobench_ordered.generation._mnist import load_mnist, split
 from hpobench_ordered.generation._xgboost_comparison import FEWEST, compare
 from hpobench_ordered.generation._xgboost_training import XGBoostTrainer, train_many
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
+from hpobench_ordered.surrogates.artifacts import Report
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe
-from hpobench_ordered.surrogates.pipeline import FOLDS, Report
+from hpobench_ordered.surrogates.pipeline import FOLDS
 
 TRAINED_CONFIGURATIONS = 1000
 SMALLEST_WEIGHTS = (2.5, 1.5)
@@ -150,7 +151,6 @@ def _write(
             also_raw=["min_child_weight"],
         ),
         recipe=ForestRecipe(output_weights=tuple(weights)),
-        rng=np.random.default_rng(request.seed),
     )
 
 

@@ -34,11 +34,12 @@ from hpobench_ordered.generation._fitting import FOREST, write_forest
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates.artifacts import Report
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.forest import interpolate
 from hpobench_ordered.surrogates.onnx import Layout, OnnxSurrogate
-from hpobench_ordered.surrogates.pipeline import FOLDS, Report
+from hpobench_ordered.surrogates.pipeline import FOLDS
 
 SYNE_TUNE = "github.com/sighellan/syne-tune"
 SYNE_TUNE_COMMIT = "f4034662d84cf27dfee34de9695c89af5d7238c5"
@@ -157,8 +158,7 @@ def generate_from_evaluations(scenario: str, instance: str, request: Request) ->
                 f"{path} holds {len(measured.values)} configurations, not {request.configurations}"
             )
         measured = measured.first(request.configurations)
-    rng = np.random.default_rng(request.seed)
-    return _write(defined, measured, PUBLISHED_ORIGIN, request, rng)
+    return _write(defined, measured, PUBLISHED_ORIGIN, request)
 
 
 def generate_from_network(scenario: str, instance: str, request: Request) -> Path:
@@ -166,7 +166,7 @@ def generate_from_network(scenario: str, instance: str, request: Request) -> Pat
     defined = _definition(scenario, instance, request.local)
     rng = np.random.default_rng(request.seed)
     measured = sample_network(defined, instance, request, rng)
-    return _write(defined, measured, NETWORK_ORIGIN, request, rng)
+    return _write(defined, measured, NETWORK_ORIGIN, request, rng=rng)
 
 
 def evaluations_path(local: Path | None, scenario: str, instance: str) -> Path:
@@ -293,7 +293,8 @@ def _write(
     measured: Measured,
     origin: Origin,
     request: Request,
-    rng: np.random.Generator,
+    *,
+    rng: np.random.Generator | None = None,
 ) -> Path:
     report = Report(
         source=origin.source,

@@ -51,6 +51,16 @@ class RawEvaluations:
         return len(self.values)
 
 
+def count_distinct(values: FloatArray) -> int:
+    """Number of different configurations, (n, d) to a number; inactive values are equal."""
+    return len(np.unique(comparable(values), axis=0))
+
+
+def comparable(values: FloatArray) -> FloatArray:
+    """Configurations (n, d) such that equal ones have equal values: one zero, and no NaN."""
+    return np.where(np.isnan(values), np.inf, values) + 0.0
+
+
 RAW_ARRAYS: Mapping[str, type[np.generic]] = {
     "values": np.float64,
     "objective": np.float64,

@@ -11,23 +11,24 @@ Notation:
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.artifact import Artifact
-from hpobench_ordered.benchmark import Benchmark, Task
+from hpobench_ordered.benchmark import Benchmark, Definition, Task
 from hpobench_ordered.bundle import EVALUATIONS, read_card, read_definition, read_evaluations
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.raw_evaluations import RawEvaluations
+from hpobench_ordered.raw_evaluations import RawEvaluations, count_distinct
 from hpobench_ordered.specs import BenchmarkSpec
 from hpobench_ordered.surrogates import DescribedSurrogate, Surrogate
+from hpobench_ordered.surrogates.artifacts import comparison_name
 from hpobench_ordered.surrogates.card import Card, r_squared
-from hpobench_ordered.surrogates.pipeline import Fit, grouped_folds, task_rng
+from hpobench_ordered.surrogates.pipeline import BenchmarkFit, fit_nearest
 
 DRAWS = 1000
 """Random configurations of which none may beat a best known value."""
-NEAREST_COMPARISON = "surrogate nearest"
+NEAREST_COMPARISON = comparison_name("nearest")
 _ROUNDING = 1e-9
 
 
@@ -67,7 +68,7 @@ def check_card(spec: BenchmarkSpec, artifact: Artifact) -> None:
         for task in benchmark.tasks:
             _check_best(task, option.name, model)
     if raw is not None and NEAREST_COMPARISON in card.comparisons:
-        _check_nearest(card, spec.load(), raw)
+        _check_nearest(card, defined, raw)
 
 
 def _check_figures(card: Card, tasks: list[str]) -> None:
@@ -94,17 +95,12 @@ def _check_figures(card: Card, tasks: list[str]) -> None:
 
 def _check_counts(card: Card, raw: tuple[RawEvaluations, ...]) -> None:
     evaluations = sum(map(len, raw))
-    configurations = _distinct(np.concatenate([r.values for r in raw]))
+    configurations = count_distinct(np.concatenate([r.values for r in raw]))
     if (card.evaluations, card.configurations) != (evaluations, configurations):
         raise ArtifactError(
             f"the card says {card.evaluations} evaluations of {card.configurations} "
             f"configurations, recorded are {evaluations} of {configurations}"
         )
-
-
-def _distinct(values: FloatArray) -> int:
-    """Number of different configurations, (n, d) to a number; inactive values are equal."""
-    return len(np.unique(np.where(np.isnan(values), np.inf, values), axis=0))
 
 
 def _check_kind(card: Card, model: DescribedSurrogate) -> None:
@@ -121,7 +117,7 @@ def _check_kind(card: Card, model: DescribedSurrogate) -> None:
 def _check_fit(card: Card, benchmark: Benchmark, raw: tuple[RawEvaluations, ...]) -> None:
     """Check that each task's surrogate predicts no worse what it was fitted to."""
     for task, evaluations, claimed in zip(benchmark.tasks, raw, card.figures, strict=False):
-        if _distinct(evaluations.values) < len(evaluations):
+        if count_distinct(evaluations.values) < len(evaluations):
             continue  # fitted to averages, of which the figures are
         predicted = task.evaluate_many(evaluations.values)[:, None]
         (r2,) = r_squared(evaluations.objective[:, None], predicted).tolist()
@@ -153,20 +149,18 @@ def _check_best(task: Task, surrogate: str, model: Surrogate) -> None:
         raise ArtifactError(f"the {label} is none that it can give")
 
 
-def _check_nearest(card: Card, benchmark: Benchmark, raw: tuple[RawEvaluations, ...]) -> None:
+def _check_nearest(card: Card, defined: Definition, raw: tuple[RawEvaluations, ...]) -> None:
     """Cross-validate the nearest neighbours of each task again, on the folds of the generator."""
     claimed = card.comparisons[NEAREST_COMPARISON].get("tasks", {})
     if card.seed is None:
         raise ArtifactError("the card states no seed of its folds")
-    for task, evaluations in zip(benchmark.tasks, raw, strict=True):
-        rng, _ = task_rng(card.seed, task.name)
-        folds = grouped_folds(evaluations.training, card.folds, rng)
-        fit = Fit.nearest(task.space, evaluations.values, evaluations.objective[:, None])
-        (computed,) = fit.figures(folds, [task.name], task.objective.direction)
-        stated = claimed.get(task.name, {})
+    fitter = partial(fit_nearest, space=defined.space)
+    fit = BenchmarkFit.of_each_task(defined, fitter, raw, seed=card.seed, folds=card.folds)
+    for computed in fit.figures:
+        stated = claimed.get(computed.name, {})
         for name, value in (("r2", computed.r2), ("spearman", computed.spearman)):
             if not math.isclose(value, stated.get(name, math.nan), rel_tol=1e-6):
                 raise ArtifactError(
                     f"the card says {name} {stated.get(name)} of nearest neighbours on task "
-                    f"{task.name!r}, computed again it is {value}"
+                    f"{computed.name!r}, computed again it is {value}"
                 )

@@ -1,11 +1,11 @@
-"""Best known values: a random search on the surrogate itself, refined around what it finds.
+"""Best known values: a random search on the surrogate itself, refined around the best of it.
 
 Notation:
     n   number of candidates
     d   number of hyperparameters
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -22,7 +22,7 @@ NOT_OPTIMAL = (
     "refinement, on the forest itself; a longer search may find better ones."
 )
 INCUMBENTS = 64
-"""Configurations kept from round to round."""
+"""Best configurations that a round starts from."""
 NEIGHBOURS = 32
 """New configurations around each of them in a round."""
 STEPS = tuple(0.2 * 0.5**k for k in range(10))
@@ -36,11 +36,10 @@ def best_known(
     *,
     n_tasks: int,
     rng: np.random.Generator,
-    progress: Callable[[str, int, int], None] | None = None,
     known: FloatArray | None = None,
     draws: int = DRAWS,
-) -> list[float]:
-    """Search the best value of every task.
+) -> Iterator[float]:
+    """Search the best value of every task, one after another.
 
     The best `INCUMBENTS` of many random configurations and the known ones are moved by Gaussian
     steps in the unit cube, shorter from round to round, and the best of old and new are kept. The
@@ -52,30 +51,25 @@ def best_known(
         objective: What is measured.
         n_tasks: Number of tasks.
         rng: Source of everything random.
-        progress: Told how many tasks are done.
         known: Coded configurations to start from, such as those the surrogate was fitted to,
             shape (n, d).
         draws: Number of random configurations.
 
-    Returns:
-        The best value found for each task, in the objective's own units.
+    Yields:
+        The best value of each task, in the objective's own units.
     """
     drawn = space.decode(space.sample_unit(rng, draws))
     candidates = drawn if known is None else np.concatenate([known, drawn])
-    best = []
     for task in range(n_tasks):
         losses = objective.losses(surrogate.predict(candidates, task))
-        kept, kept_losses = _lowest(candidates, losses)
+        best, best_losses = _lowest(candidates, losses)
         for step in STEPS:
-            moved = _neighbours(space, kept, step, rng)
+            moved = _neighbours(space, best, step, rng)
             losses = objective.losses(surrogate.predict(moved, task))
-            kept, kept_losses = _lowest(
-                np.concatenate([kept, moved]), np.concatenate([kept_losses, losses])
+            best, best_losses = _lowest(
+                np.concatenate([best, moved]), np.concatenate([best_losses, losses])
             )
-        best.append(objective.loss(float(kept_losses[0])))
-        if progress is not None:
-            progress("best values", task + 1, n_tasks)
-    return best
+        yield objective.loss(float(best_losses[0]))
 
 
 def _lowest(values: FloatArray, losses: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,114 +1,186 @@
-"""From evaluations to a surrogate with a quality card: fit, cross-validate, search, describe.
+"""From evaluations to surrogates: fit them, search their best values, cross-validate them.
 
-Generators, `from_evaluations`, `save` and the verification of cards all use this.
+Generators, `from_evaluations` and the verification of cards all use this; `artifacts` writes what
+comes out.
 
 Notation:
     n, d    configurations, hyperparameters
-    K       outputs
+    K, T    outputs of a fit, tasks
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+from typing import Protocol, Self, cast
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.surrogates.base import StoredSurrogate
-from hpobench_ordered.surrogates.card import Card, Figures, figures, versions_of
-from hpobench_ordered.surrogates.coding import Coding
-from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
+from hpobench_ordered.benchmark import Definition
+from hpobench_ordered.objective import Objective
+from hpobench_ordered.raw_evaluations import RawEvaluations
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType
+from hpobench_ordered.surrogates.best import best_known
+from hpobench_ordered.surrogates.card import Figures, figures
+from hpobench_ordered.surrogates.forest import ForestSurrogate, TaskMix
 from hpobench_ordered.surrogates.nearest import NearestSurrogate, log_coding
-
-if TYPE_CHECKING:
-    from hpobench_ordered.benchmark import Definition
-    from hpobench_ordered.objective import Direction
-    from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
 
 FOLDS = 10
 
 
+class Fitter(Protocol):
+    """Fits a surrogate with K tasks, such as `fit_forest` with all but these arguments bound."""
+
+    def __call__(self, values: FloatArray, targets: FloatArray, *, seed: int) -> StoredSurrogate:
+        """Fit to configurations (n, d) and their objective values (n, K)."""
+
+
+def fit_nearest(
+    values: FloatArray,
+    targets: FloatArray,
+    *,
+    seed: int,
+    space: SearchSpace,
+    scaled_on: FloatArray | None = None,
+) -> NearestSurrogate:
+    """Store evaluations for nearest neighbours, of which nothing depends on the seed.
+
+    Args:
+        values: Configurations, inactive values NaN, shape (n, d).
+        targets: Their objective values, shape (n, K).
+        seed: Not used.
+        space: Their search space.
+        scaled_on: Configurations on which features are standardised; default: `values`.
+    """
+    coding = log_coding(space, values if scaled_on is None else scaled_on)
+    return NearestSurrogate.from_evaluations(values, targets, coding=coding)
+
+
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Evaluated configurations, and how a surrogate is fitted to them.
+    """A surrogate of one or more tasks, and all that it follows from.
 
     Attributes:
+        fitter: Fits it.
         values: Configurations, inactive values NaN, shape (n, d).
         targets: Their objective values, one column an output, shape (n, K).
-        surrogate_of: Fits a surrogate with K tasks to values and targets.
+        seed: Seed of the fitter.
+        folds: Rows of each fold of the cross-validation.
+        rng: Source of everything random in the search for best values.
+        mixes: How tasks are made of a forest's outputs; default: every output is a task.
     """
 
+    fitter: Fitter
     values: FloatArray
     targets: FloatArray
-    surrogate_of: Callable[[FloatArray, FloatArray], StoredSurrogate]
+    seed: int
+    folds: Sequence[IntArray]
+    rng: np.random.Generator
+    mixes: tuple[TaskMix, ...] = ()
 
     @classmethod
-    def forest(
+    def of_all_tasks(
         cls,
+        fitter: Fitter,
         values: FloatArray,
         targets: FloatArray,
         *,
-        coding: Coding,
-        recipe: ForestRecipe,
         seed: int,
-        workers: int = 1,
+        folds: int = FOLDS,
+        rng: np.random.Generator | None = None,
+        mixes: tuple[TaskMix, ...] = (),
     ) -> Self:
-        """A forest; the arguments are those of `fit_forest`."""
-        fit = partial(fit_forest, coding=coding, recipe=recipe, seed=seed, workers=workers)
-        return cls(values, targets, fit)
+        """A surrogate of tasks that were evaluated on the same configurations.
+
+        Args:
+            fitter: Fits it.
+            values: Configurations, shape (n, d).
+            targets: Their objective values, shape (n, K).
+            seed: Seed of the fitter and of the folds.
+            folds: Number of folds.
+            rng: Source of everything random in the search; default: one of the same seed.
+            mixes: How tasks are made of a forest's outputs; default: every output is a task.
+        """
+        rows = row_folds(len(values), folds, seed)
+        rng = np.random.default_rng(seed) if rng is None else rng
+        return cls(fitter, values, targets, seed, rows, rng, mixes)
 
     @classmethod
-    def nearest(
+    def of_task(
         cls,
-        space: "SearchSpace",
-        values: FloatArray,
-        targets: FloatArray,
+        fitter: Fitter,
+        evaluations: RawEvaluations,
         *,
-        scaled_on: FloatArray | None = None,
+        task: str,
+        seed: int,
+        folds: int = FOLDS,
     ) -> Self:
-        """Nearest neighbours, with features standardised on `scaled_on`.
+        """A surrogate of one task, bit by bit the same whatever other tasks there are.
 
-        Default: on the configurations they are fitted to.
+        Args:
+            fitter: Fits it.
+            evaluations: Evaluations of the task; all of one training are in one fold.
+            task: The task's name: with the seed, all that is random follows from it.
+            seed: Seed of everything random.
+            folds: Number of folds.
         """
+        rng = np.random.default_rng([seed, *task.encode()])
+        fitter_seed = int(rng.integers(2**32))
+        rows = grouped_folds(evaluations.training, folds, rng)
+        targets = evaluations.objective[:, None]
+        return cls(fitter, evaluations.values, targets, fitter_seed, rows, rng)
 
-        def fit(values: FloatArray, targets: FloatArray) -> NearestSurrogate:
-            coding = log_coding(space, values if scaled_on is None else scaled_on)
-            return NearestSurrogate.from_evaluations(values, targets, coding=coding)
+    @cached_property
+    def model(self) -> StoredSurrogate:
+        """The surrogate, fitted to all configurations."""
+        return self._fitted(self.values, self.targets)
 
-        return cls(values, targets, fit)
+    def _fitted(self, values: FloatArray, targets: FloatArray) -> StoredSurrogate:
+        model = self.fitter(values, targets, seed=self.seed)
+        return replace(cast("ForestSurrogate", model), tasks=self.mixes) if self.mixes else model
 
-    def surrogate(self) -> StoredSurrogate:
-        """Fit to all configurations."""
-        return self.surrogate_of(self.values, self.targets)
+    def best_values(self, space: SearchSpace, objective: Objective) -> Iterator[float]:
+        """Best value of every task: exact for nearest neighbours, for forests by a search."""
+        if self.model.kind is SurrogateType.NEAREST:
+            for task in range(self.model.n_tasks):
+                losses = objective.losses(self.model.predict(self.values, task))
+                yield objective.loss(float(losses.min()))
+        else:
+            n_tasks, known = self.model.n_tasks, self.values
+            yield from best_known(
+                self.model, space, objective, n_tasks=n_tasks, rng=self.rng, known=known
+            )
 
-    def cross_validate(
-        self, folds: Sequence[IntArray], progress: Callable[[int, int], None] | None = None
-    ) -> FloatArray:
+    def cross_validate(self, tell: Callable[[], None] = lambda: None) -> FloatArray:
         """Predict every configuration by a surrogate that was fitted to the other folds.
 
         Args:
-            folds: Rows of each fold.
-            progress: Called with the number of finished folds and of all of them.
+            tell: Called when a fold is finished.
 
         Returns:
-            Predictions, shape (n, K).
+            Predictions, shape (n, T).
         """
-        predicted = np.empty(self.targets.shape)
-        for done, held_out in enumerate(folds, start=1):
+        predicted = np.empty((len(self.values), len(self.mixes) or self.targets.shape[1]))
+        for held_out in self.folds:
             rows = np.setdiff1d(np.arange(len(self.values)), held_out)
-            model = self.surrogate_of(self.values[rows], self.targets[rows])
-            for output in range(self.targets.shape[1]):
-                predicted[held_out, output] = model.predict(self.values[held_out], output)
-            if progress is not None:
-                progress(done, len(folds))
+            model = self._fitted(self.values[rows], self.targets[rows])
+            for task in range(model.n_tasks):
+                predicted[held_out, task] = model.predict(self.values[held_out], task)
+            tell()
         return predicted
 
-    def figures(
-        self, folds: Sequence[IntArray], names: Sequence[str], direction: "Direction"
-    ) -> tuple[Figures, ...]:
-        """Cross-validated quality of each output."""
-        return figures(self.targets, self.cross_validate(folds), names=names, direction=direction)
+    def truth(self) -> FloatArray:
+        """Evaluations on every task, interpolated where it lies between outputs, (n, T)."""
+        if not self.mixes:
+            return self.targets
+        columns = [
+            (1 - mix.weight) * self.targets[:, mix.low] + mix.weight * self.targets[:, mix.high]
+            for mix in self.mixes
+        ]
+        return np.stack(columns, axis=1)
 
 
 def grouped_folds(groups: IntArray, folds: int, rng: np.random.Generator) -> list[IntArray]:
@@ -127,64 +199,92 @@ def grouped_folds(groups: IntArray, folds: int, rng: np.random.Generator) -> lis
 
 
 def row_folds(n: int, folds: int, seed: int) -> list[IntArray]:
-    """Split n configurations into folds."""
+    """Split n configurations into folds.
+
+    Raises:
+        ValueError: There are fewer than two folds, or fewer configurations than folds.
+    """
     if not 2 <= folds <= n:
         raise ValueError(f"folds must be from 2 to {n}, got {folds}")
     return grouped_folds(np.arange(n), folds, np.random.default_rng(seed))
 
 
-def task_rng(seed: int, task: str) -> tuple[np.random.Generator, int]:
-    """What is random of a task that is fitted by itself, whatever other tasks there are.
-
-    Returns:
-        A generator for the folds and the search of the best value, and the seed of the trees.
-    """
-    rng = np.random.default_rng([seed, *task.encode()])
-    return rng, int(rng.integers(2**32))
+def _silent(step: str, done: int, total: int) -> None:
+    pass
 
 
-@dataclass(frozen=True, kw_only=True)
-class Report:
-    """What a quality card says of evaluations.
+@dataclass(frozen=True, eq=False)
+class BenchmarkFit:
+    """A surrogate of all tasks of a benchmark, and its quality.
 
     Attributes:
-        source: Where they come from.
-        command: What makes the artifact.
-        limits: Known limits, one sentence each.
-        summaries: One line on each surrogate, by its name.
-        comparisons: Further comparisons by name, as JSON.
+        defined: Space, objective and tasks.
+        fits: One fit of all tasks, or one a task.
+        seed: The seed that all of them follow from.
+        progress: Told the step, how many parts of it are done, and of how many.
+        is_per_task: Whether there is one fit a task.
     """
 
-    source: str
-    command: str
-    limits: Sequence[str]
-    summaries: dict[str, str] = field(default_factory=dict)
-    comparisons: dict[str, Any] = field(default_factory=dict)
+    defined: Definition
+    fits: Sequence[Fit]
+    seed: int
+    progress: Callable[[str, int, int], None] = _silent
+    is_per_task: bool = False
 
-    def card(
-        self,
-        defined: "Definition",
-        model: StoredSurrogate,
-        quality: Sequence[Figures],
+    @classmethod
+    def of_each_task(
+        cls,
+        defined: Definition,
+        fitter: Fitter,
+        evaluations: Sequence[RawEvaluations],
         *,
-        evaluations: int,
-        configurations: int,
-        folds: int,
         seed: int,
-    ) -> Card:
-        """The card of a surrogate that was cross-validated."""
-        return Card(
-            benchmark=defined.name,
-            surrogate=model.kind,
-            source=self.source,
-            licence=defined.provenance.licence,
-            evaluations=evaluations,
-            configurations=configurations,
-            folds=folds,
-            figures=tuple(quality),
-            limits=tuple(self.limits),
-            command=self.command,
-            versions=versions_of("hpobench-ordered", "numpy", "scikit-learn"),
-            seed=seed,
-            comparisons=self.comparisons,
-        )
+        folds: int = FOLDS,
+        progress: Callable[[str, int, int], None] = _silent,
+    ) -> Self:
+        """A surrogate a task, see `Fit.of_task`; `evaluations` are one set a task."""
+        fits = [
+            Fit.of_task(fitter, raw, task=task.name, seed=seed, folds=folds)
+            for task, raw in zip(defined.tasks, evaluations, strict=True)
+        ]
+        return cls(defined, fits, seed, progress, is_per_task=True)
+
+    @cached_property
+    def model(self) -> StoredSurrogate:
+        """The surrogate of all tasks."""
+        if self.is_per_task:
+            return PerTaskSurrogate(tuple(fit.model for fit in self.fits))
+        return self.fits[0].model
+
+    @cached_property
+    def best_values(self) -> list[float]:
+        """Best known value of every task, in the objective's own units."""
+        best: list[float] = []
+        for fit in self.fits:
+            for value in fit.best_values(self.defined.space, self.defined.objective):
+                best.append(value)
+                self.progress("best values", len(best), len(self.defined.tasks))
+        return best
+
+    @property
+    def folds(self) -> int:
+        """Number of folds of the cross-validation."""
+        return len(self.fits[0].folds)
+
+    @cached_property
+    def figures(self) -> tuple[Figures, ...]:
+        """Cross-validated quality on every task."""
+        done, total = count(1), self.folds * len(self.fits)
+        names = iter([task.name for task in self.defined.tasks])
+        quality: list[Figures] = []
+        for fit in self.fits:
+            predicted = fit.cross_validate(
+                lambda: self.progress("cross-validation", next(done), total)
+            )
+            quality += figures(
+                fit.truth(),
+                predicted,
+                names=[next(names) for _ in range(predicted.shape[1])],
+                direction=self.defined.objective.direction,
+            )
+        return tuple(quality)

@@ -16,18 +16,20 @@ from hpobench_ordered.benchmark import (
 )
 from hpobench_ordered.errors import EvaluationsError, PoorSurrogateWarning, suggestion
 from hpobench_ordered.objective import Direction, Objective
+from hpobench_ordered.raw_evaluations import RawEvaluations
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates import SurrogateType
-from hpobench_ordered.user_benchmarks.fitting import Averages, Recipe
+from hpobench_ordered.user_benchmarks.fitting import averaged, fit_benchmark
 from hpobench_ordered.user_benchmarks.reading import Columns, TaskEvaluations, read_frame
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
     from pandas import DataFrame
 
+    from hpobench_ordered.surrogates.pipeline import BenchmarkFit
+
 FEWEST = {SurrogateType.NEAREST: 2, SurrogateType.FOREST: 10}
 """Different configurations that a task needs, by the kinds of surrogates to choose from."""
-FOLDS = 10
 FEWEST_TO_JUDGE = 50
 """Different configurations of every task from which on a surrogate's quality is judged."""
 CHANCE = 0.1
@@ -40,11 +42,11 @@ class MadeFrom:
 
     Attributes:
         evaluations: The evaluations of every task.
-        recipe: How the surrogate was fitted to them.
+        fit: The surrogate that was fitted to them.
     """
 
     evaluations: tuple[Evaluations, ...]
-    recipe: Recipe
+    fit: "BenchmarkFit"
 
     def __call__(self) -> tuple[Evaluations, ...]:
         """The evaluations of every task."""
@@ -151,38 +153,41 @@ def from_evaluations(
     described = _search_space(space)
     columns = Columns(task, objective, tuple(context), ordered)
     read = read_frame(frame, described, columns, drop_invalid=drop_invalid)
-    averages = tuple(Averages.of(one.values, one.objective) for one in read)
-    _check_enough(read, averages, kind)
     definition = Definition(
         name=name,
         version=version,
-        summary=summary
-        or f"{sum(len(t.objective) for t in read)} evaluations of {len(read)} tasks.",
+        summary=summary or f"{sum(map(len, read))} evaluations of {len(read)} tasks.",
         space=described,
         objective=Objective(objective, unit, _direction(direction)),
         tasks=tuple(TaskDefinition(one.name, one.context) for one in read),
         provenance=provenance or Provenance("not stated", "evaluations of the user", "not stated"),
     )
-    recipe = Recipe(kind, definition, averages, seed, workers)
-    if kind is SurrogateType.NEAREST:
-        _warn_if_poor(recipe)
+    averages = [averaged(one.values, one.objective) for one in read]
+    _check_enough(definition, averages, kind)
+    fit = fit_benchmark(kind, definition, averages, seed=seed, workers=workers)
+    if kind is SurrogateType.NEAREST and min(map(len, averages)) >= FEWEST_TO_JUDGE:
+        _warn_if_poor(fit)
+    return _built(fit, read)
+
+
+def _built(fit: "BenchmarkFit", read: Sequence[TaskEvaluations]) -> Benchmark:
+    definition = fit.defined
     built = Benchmark.build(
         definition,
-        surrogate=kind.name.lower(),
-        model=recipe.surrogate,
-        best_values=recipe.best_values(),
+        surrogate=fit.model.kind.name.lower(),
+        model=fit.model,
+        best_values=fit.best_values,
     )
-    history = tuple(_history(one, definition.objective) for one in read)
-    return replace(built, recorded=MadeFrom(history, recipe))
+    losses = definition.objective.losses
+    history = [Evaluations(t.name, t.context, t.values, losses(t.objective)) for t in read]
+    return replace(built, recorded=MadeFrom(tuple(history), fit))
 
 
-def _warn_if_poor(recipe: Recipe) -> None:
-    if min(map(len, recipe.averages)) < FEWEST_TO_JUDGE:
-        return
-    overlap = float(np.mean([task.top_decile for task in recipe.figures(folds=FOLDS)]))
+def _warn_if_poor(fit: "BenchmarkFit") -> None:
+    overlap = float(np.mean([task.top_decile for task in fit.figures]))
     if overlap <= CHANCE:
         warnings.warn(
-            f"the nearest neighbours of {recipe.definition.name} tell good configurations from "
+            f"the nearest neighbours of {fit.defined.name} tell good configurations from "
             f"others no better than chance: a cross-validated top-decile overlap of {overlap:.2f}, "
             'on the average of the tasks; try from_evaluations(..., surrogate="forest"), or more '
             "evaluations",
@@ -220,9 +225,9 @@ def _search_space(given: "SearchSpace | ConfigurationSpace") -> SearchSpace:
 
 
 def _check_enough(
-    tasks: Sequence[TaskEvaluations], averages: Sequence[Averages], kind: SurrogateType
+    definition: Definition, averages: Sequence[RawEvaluations], kind: SurrogateType
 ) -> None:
-    needed = FEWEST[kind]
+    needed, tasks = FEWEST[kind], definition.tasks
     few = [(len(t), task.name) for task, t in zip(tasks, averages, strict=True) if len(t) < needed]
     if few:
         count, name = min(few)
@@ -230,7 +235,3 @@ def _check_enough(
             f"{kind.name} needs evaluations of at least {needed} different configurations on every "
             f"task; {len(few)} of {len(tasks)} tasks have fewer, such as {name!r} with {count}"
         )
-
-
-def _history(task: TaskEvaluations, objective: Objective) -> Evaluations:
-    return Evaluations(task.name, task.context, task.values, objective.losses(task.objective))

@@ -2,28 +2,22 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hpobench_ordered.artifact import Artifact, is_artifact
-from hpobench_ordered.benchmark import Benchmark, Definition, Evaluations
-from hpobench_ordered.bundle import (
-    EVALUATIONS,
-    BundledSurrogate,
-    read_card,
-    read_definition,
-    read_evaluations,
-    write_bundle,
-)
+from hpobench_ordered.benchmark import Benchmark, Definition
+from hpobench_ordered.bundle import EVALUATIONS, read_card, read_definition, read_evaluations
 from hpobench_ordered.errors import EvaluationsError
-from hpobench_ordered.objective import Objective
 from hpobench_ordered.raw_evaluations import RawEvaluations
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.best import NOT_OPTIMAL
-from hpobench_ordered.surrogates.card import Card
-from hpobench_ordered.user_benchmarks.fitting import Averages, Recipe
-from hpobench_ordered.user_benchmarks.making import FOLDS, MadeFrom
+from hpobench_ordered.user_benchmarks.fitting import raw_evaluations
+from hpobench_ordered.user_benchmarks.making import MadeFrom
+
+if TYPE_CHECKING:
+    from hpobench_ordered.surrogates.pipeline import BenchmarkFit
 
 
 def save(benchmark: Benchmark, folder: str | Path, *, overwrite: bool = False) -> Path:
@@ -70,30 +64,25 @@ def save(benchmark: Benchmark, folder: str | Path, *, overwrite: bool = False) -
     made_from = benchmark.recorded
     if not isinstance(made_from, MadeFrom):
         raise EvaluationsError(f"{benchmark.id} was not made by from_evaluations")
-    folder, recipe = Path(folder), made_from.recipe
-    raw = [_raw(evaluations, benchmark.objective) for evaluations in made_from.evaluations]
+    folder, fit = Path(folder), made_from.fit
+    raw = [
+        raw_evaluations(evaluations.values, benchmark.objective.losses(evaluations.losses))
+        for evaluations in made_from.evaluations
+    ]
     if is_artifact(folder) and not overwrite:
-        if _is_same(folder, raw, recipe):
+        if _is_same(folder, raw, fit):
             return folder
-        _check_replaceable(folder, recipe.definition)
-    card = _card(raw, recipe)
-    bundled = BundledSurrogate(
-        name=benchmark.surrogate,
-        summary=card.limits[0],
-        model=recipe.surrogate,
-        best_values=[cast("float", task.best_value) for task in benchmark.tasks],
-    )
-    write_bundle(folder, recipe.definition, [bundled], card, evaluations=raw)
-    return folder
+        _check_replaceable(folder, fit.defined)
+    return _write(folder, benchmark.surrogate, fit, raw)
 
 
-def _is_same(folder: Path, raw: Sequence[RawEvaluations], recipe: Recipe) -> bool:
+def _is_same(folder: Path, raw: Sequence[RawEvaluations], fit: "BenchmarkFit") -> bool:
     """Whether a folder holds the same evaluations with a surrogate fitted in the same way."""
     artifact = Artifact(folder)
-    if EVALUATIONS not in artifact.sums() or read_definition(artifact) != recipe.definition:
+    if EVALUATIONS not in artifact.sums() or read_definition(artifact) != fit.defined:
         return False
     card = read_card(artifact)
-    return (card.surrogate, card.seed) == (recipe.kind, recipe.seed) and all(
+    return (card.surrogate, card.seed) == (fit.model.kind, fit.seed) and all(
         np.array_equal(ours.values, theirs.values, equal_nan=True)
         and np.array_equal(ours.objective, theirs.objective)
         for ours, theirs in zip(raw, read_evaluations(artifact), strict=True)
@@ -115,34 +104,19 @@ def _check_replaceable(folder: Path, definition: Definition) -> None:
     )
 
 
-def _raw(evaluations: Evaluations, objective: Objective) -> RawEvaluations:
-    n = len(evaluations)
-    return RawEvaluations(
-        values=evaluations.values,
-        objective=objective.losses(evaluations.losses),
-        spread=np.full(n, np.nan),
-        training=np.arange(n),
-    )
-
-
-def _card(raw: Sequence[RawEvaluations], recipe: Recipe) -> Card:
+def _write(
+    folder: Path, surrogate: str, fit: "BenchmarkFit", raw: Sequence[RawEvaluations]
+) -> Path:
+    from hpobench_ordered.surrogates.artifacts import Report, write_surrogates
     from hpobench_ordered.surrogates.fitting import ForestRecipe
-    from hpobench_ordered.surrogates.pipeline import Report
 
-    definition, everywhere = recipe.definition, recipe.everywhere
     limits = ["The value of the nearest configuration that was evaluated on the task."]
-    if recipe.kind is SurrogateType.FOREST:
+    if fit.model.kind is SurrogateType.FOREST:
         limits = [ForestRecipe().describe(), NOT_OPTIMAL]
-    folds = min(FOLDS, *map(len, recipe.averages))
     report = Report(
-        source=definition.provenance.source, command="hpobench_ordered.save", limits=limits
+        source=fit.defined.provenance.source,
+        command="hpobench_ordered.save",
+        limits=limits,
+        summaries={surrogate: limits[0]},
     )
-    return report.card(
-        definition,
-        recipe.surrogate,
-        recipe.figures(folds=folds),
-        evaluations=sum(map(len, raw)),
-        configurations=len(Averages.of(everywhere, np.zeros(len(everywhere)))),
-        folds=folds,
-        seed=recipe.seed,
-    )
+    return write_surrogates(folder, {surrogate: fit}, report, evaluations=raw)

@@ -25,7 +25,6 @@ from hpobench_ordered.errors import (
     InvalidSpaceError,
     UnknownNameError,
 )
-from hpobench_ordered.generation import _fitting
 from hpobench_ordered.generation import _mnist as mnist
 from hpobench_ordered.generation._custom import training
 from hpobench_ordered.generation._custom.data import DataSet, read_data
@@ -49,6 +48,7 @@ from hpobench_ordered.generation._xgboost_training import AS_PUBLISHED, XGBoostT
 from hpobench_ordered.generation.custom import Custom, generate_custom
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.registry import LOCAL_VARIABLE, generators
+from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.testing import check_benchmark
 
@@ -545,7 +545,7 @@ class TestTraining:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small search for the best known values."""
-    monkeypatch.setattr(_fitting, "best_known", partial(best_known, draws=200))
+    monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=200))
 
 
 @pytest.fixture

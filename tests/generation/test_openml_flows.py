@@ -24,7 +24,7 @@ from hpobench_ordered.errors import (
     ExperimentError,
     UnknownNameError,
 )
-from hpobench_ordered.generation import _fitting, openml_flows
+from hpobench_ordered.generation import openml_flows
 from hpobench_ordered.generation._flows.datasets import ClassificationData
 from hpobench_ordered.generation._openml import tasks as openml_tasks
 from hpobench_ordered.generation._openml.client import Connection
@@ -39,6 +39,7 @@ from hpobench_ordered.generation._openml.tasks import (
 from hpobench_ordered.generation._raw import About, read_raw, write_raw
 from hpobench_ordered.generation.base import Generator
 from hpobench_ordered.registry import LOCAL_VARIABLE, benchmark_spec, local_folder
+from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.pipeline import grouped_folds
@@ -79,7 +80,7 @@ def less_work() -> Iterator[None]:
     """Smaller forests, and fewer configurations to find the best known values among."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(openml_flows, "RECIPE", ForestRecipe(trees=15, min_samples_leaf=1))
-        patch.setattr(_fitting, "best_known", partial(best_known, draws=3000))
+        patch.setattr(pipeline, "best_known", partial(best_known, draws=3000))
         yield
 
 

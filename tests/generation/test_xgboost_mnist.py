@@ -13,7 +13,7 @@ from hpobench_ordered.benchmarks.xgboost_mnist import NAME, SIZES, space
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation import _xgboost_comparison as comparison
 from hpobench_ordered.generation import xgboost_mnist
-from hpobench_ordered.surrogates.pipeline import Report
+from hpobench_ordered.surrogates.artifacts import Report
 
 (GENERATOR,) = xgboost_mnist.GENERATORS
 

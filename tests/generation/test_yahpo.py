@@ -12,7 +12,7 @@ from hpobench_ordered.benchmark import Definition
 from hpobench_ordered.benchmarks.yahpo import FRACTIONS, PAPER_BENCHMARKS, SPECS, definition
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
 from hpobench_ordered.files import file_sha256
-from hpobench_ordered.generation import _fitting, yahpo
+from hpobench_ordered.generation import yahpo
 from hpobench_ordered.generation.base import Generator, Request
 from hpobench_ordered.generation.yahpo import (
     GENERATORS,
@@ -22,6 +22,7 @@ from hpobench_ordered.generation.yahpo import (
 )
 from hpobench_ordered.registry import load
 from hpobench_ordered.remote import CACHE_VARIABLE
+from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 
 PUBLISHED = [(s, i) for s, i in PAPER_BENCHMARKS if s != "ranger"]
@@ -50,7 +51,7 @@ def generate(name: str, folder: Path, local: Path | None, *, n: int = 60, seed: 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small search for the best known values."""
-    monkeypatch.setattr(_fitting, "best_known", partial(best_known, draws=200))
+    monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=200))
 
 
 def test_every_benchmark_of_the_paper_has_a_generator() -> None:

@@ -48,7 +48,7 @@ class Hill:
 
 
 def search(direction: Direction, *, seed: int = 0, **known: FloatArray) -> list[float]:
-    return best_known(
+    best = best_known(
         Hill(-direction.sign),
         SPACE,
         Objective("height", "m", direction),
@@ -57,6 +57,7 @@ def search(direction: Direction, *, seed: int = 0, **known: FloatArray) -> list[
         draws=500,
         **known,
     )
+    return list(best)
 
 
 @pytest.mark.parametrize("direction", Direction)

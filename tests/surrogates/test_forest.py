@@ -1,5 +1,6 @@
 import pickle
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -146,8 +147,8 @@ def test_output_weights_favour_an_output():
     errors = []
     for weights in ((20.0, 1.0), (1.0, 20.0)):
         recipe = ForestRecipe(trees=20, output_weights=weights, min_samples_leaf=5)
-        fit = Fit.forest(values, both, coding=CODING, recipe=recipe, seed=0)
-        predicted = fit.cross_validate(row_folds(300, 3, 0))
+        fitter = partial(fit_forest, coding=CODING, recipe=recipe)
+        predicted = Fit.of_all_tasks(fitter, values, both, seed=0, folds=3).cross_validate()
         errors.append(np.mean((predicted[:, 0] - both[:, 0]) ** 2))
     assert errors[0] < 0.75 * errors[1]
     with pytest.raises(ValueError, match="2 positive output weights"):
@@ -160,11 +161,12 @@ def test_cross_validation_never_predicts_what_it_was_fitted_to():
     recipe = ForestRecipe(trees=20, min_samples_leaf=1)
     seen = fit_forest(values, noise, coding=CODING, recipe=recipe, seed=0).predict(values, 0)
     calls = []
-    fit = Fit.forest(values, noise, coding=CODING, recipe=recipe, seed=0)
-    unseen = fit.cross_validate(row_folds(60, 5, 0), lambda *done: calls.append(done))
+    fitter = partial(fit_forest, coding=CODING, recipe=recipe)
+    fit = Fit.of_all_tasks(fitter, values, noise, seed=0, folds=5)
+    unseen = fit.cross_validate(lambda: calls.append(1))
     np.testing.assert_allclose(seen, noise[:, 0], atol=1e-4)
     assert np.corrcoef(unseen[:, 0], noise[:, 0])[0, 1] < 0.6
-    assert calls == [(k, 5) for k in range(1, 6)]
+    assert len(calls) == 5
     with pytest.raises(ValueError, match="folds"):
         row_folds(60, 1, 0)
 

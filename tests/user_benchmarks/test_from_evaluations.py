@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,11 @@ from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates import SurrogateType, _stored
 from hpobench_ordered.surrogates.card import r_squared
 from hpobench_ordered.surrogates.coding import space_coding
-from hpobench_ordered.surrogates.fitting import ForestRecipe
+from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.surrogates.forest import ForestSurrogate
 from hpobench_ordered.surrogates.nearest import NearestSurrogate
 from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
-from hpobench_ordered.surrogates.pipeline import Fit, row_folds
+from hpobench_ordered.surrogates.pipeline import Fit
 from hpobench_ordered.testing import check_benchmark
 from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark
 from hpobench_ordered.user_benchmarks import from_evaluations, save
@@ -405,10 +406,8 @@ def test_one_forest_for_all_is_cross_validated_as_one(tmp_path: Path) -> None:
     card = read_card(benchmark_spec(save(made, tmp_path / "mine")).artifact)  # type: ignore[arg-type]
     targets = frame.pivot_table("error", list(space.names), "task")
     values = space.values(targets.index.to_frame(index=False))
-    fit = Fit.forest(
-        values, targets.to_numpy(), coding=space_coding(space), recipe=ForestRecipe(), seed=3
-    )
-    predicted = fit.cross_validate(row_folds(40, 10, 3))
+    fitter = partial(fit_forest, coding=space_coding(space), recipe=ForestRecipe())
+    predicted = Fit.of_all_tasks(fitter, values, targets.to_numpy(), seed=3).cross_validate()
     r2 = r_squared(targets.to_numpy(), predicted)
     assert [figures.r2 for figures in card.figures] == pytest.approx(r2.tolist(), abs=1e-9)
 
@@ -496,7 +495,7 @@ def test_what_could_not_be_loaded_is_not_saved(
 
 @pytest.mark.slow
 def test_large_tables_are_saved_and_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Fit, "cross_validate", lambda fit, folds, progress=None: fit.targets)
+    monkeypatch.setattr(Fit, "cross_validate", lambda fit, tell: fit.targets)
     rng = np.random.default_rng(0)
     x = rng.random(600_000)
     frame = pd.DataFrame({"x": x, "error": x**2, "task": "a"})

@@ -1,0 +1,91 @@
+"""Artifacts of fitted surrogates with their quality cards, for generators and `save`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpobench_ordered.bundle import BundledSurrogate, write_bundle
+from hpobench_ordered.raw_evaluations import RawEvaluations, count_distinct
+from hpobench_ordered.surrogates.card import Card, versions_of
+from hpobench_ordered.surrogates.pipeline import BenchmarkFit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What a quality card says beside figures and numbers of evaluations.
+
+    Attributes:
+        source: Where the evaluations come from.
+        command: What makes the artifact.
+        limits: Known limits, one sentence each.
+        summaries: One line on each surrogate, by its name.
+        comparisons: Further comparisons by name, as JSON.
+    """
+
+    source: str
+    command: str
+    limits: Sequence[str]
+    summaries: Mapping[str, str]
+    comparisons: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write_surrogates(
+    folder: Path,
+    surrogates: Mapping[str, BenchmarkFit],
+    report: Report,
+    *,
+    evaluations: Sequence[RawEvaluations] | None = None,
+) -> Path:
+    """Write the artifact of a benchmark with a quality card; return its folder.
+
+    Args:
+        folder: Folder of the artifact.
+        surrogates: The surrogates by name; the card is of the first, the default, and compares the
+            others with it.
+        report: What else the card says.
+        evaluations: Evaluations to be recorded, one set a task; default: none are, and the card
+            counts those that the default surrogate was fitted to.
+    """
+    bundled = [
+        BundledSurrogate(name, report.summaries[name], fit.model, fit.best_values)
+        for name, fit in surrogates.items()
+    ]
+    (default, fit), *others = surrogates.items()
+    compared = {comparison_name(name): _comparison(other, default) for name, other in others}
+    if evaluations is None:
+        values, n_evaluations = [f.values for f in fit.fits], sum(f.targets.size for f in fit.fits)
+    else:
+        values, n_evaluations = [raw.values for raw in evaluations], sum(map(len, evaluations))
+    card = Card(
+        benchmark=fit.defined.name,
+        surrogate=fit.model.kind,
+        source=report.source,
+        licence=fit.defined.provenance.licence,
+        evaluations=n_evaluations,
+        configurations=count_distinct(np.concatenate(values)),
+        folds=fit.folds,
+        figures=fit.figures,
+        limits=tuple(report.limits),
+        command=report.command,
+        versions=versions_of("hpobench-ordered", "numpy", "scikit-learn"),
+        seed=fit.seed,
+        comparisons={**report.comparisons, **compared},
+    )
+    write_bundle(folder, fit.defined, bundled, card, evaluations=evaluations)
+    return folder
+
+
+def comparison_name(surrogate: str) -> str:
+    """What a card calls the comparison of its surrogate with another one."""
+    return f"surrogate {surrogate}"
+
+
+def _comparison(fit: BenchmarkFit, default: str) -> dict[str, Any]:
+    worst = min(quality.r2 for quality in fit.figures)
+    return {
+        "explanation": f"cross-validated as the {default}s; worst task: R2 {worst:.3f}",
+        "tasks": {one.name: {"r2": one.r2, "spearman": one.spearman} for one in fit.figures},
+    }
