@@ -1,0 +1,160 @@
+"""What decides a custom benchmark, and what is trained for it.
+
+Notation:
+    n, d    configurations, hyperparameters
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.errors import ExperimentError, needed
+from hpobench_ordered.generation._custom.data import PREFIX, DataSet, read_data
+from hpobench_ordered.generation._custom.estimators import built_in_space, read_space
+from hpobench_ordered.generation._custom.model import Model, kind_of_estimator
+from hpobench_ordered.generation._custom.split import Kind, kind_of_target, split
+from hpobench_ordered.generation._custom.training import EstimatorTrainer, Failures, Metric
+from hpobench_ordered.objective import Objective
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates.pipeline import FOLDS
+
+COMMAND = "custom"
+"""What follows `hpobench-ordered generate`, in the place of a benchmark's name."""
+CONFIGURATIONS = 200
+VALIDATION = 0.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class Custom:
+    """All that decides a custom benchmark.
+
+    Attributes:
+        name: Name of the benchmark.
+        model: What is trained: MODULE:CLASS, or a function that makes an estimator.
+        data: A CSV, parquet or npz file, or "sklearn:NAME"; see `read_data`.
+        sizes: Training-set sizes; each is a task.
+        target: Column to be predicted; default: the last one.
+        kind: What is predicted; default: told from the model, or else the target.
+        metric: Name of a scorer of scikit-learn; default: the share of misclassified rows or
+            the mean squared error.
+        validation: Share of the rows that validate.
+        fixed: Keywords of the model that every configuration gets.
+        space: File of the search space in ConfigSpace's JSON; default: a built-in one.
+        configurations: Number of configurations, the same at every size.
+        failures: What becomes of a configuration that cannot be trained.
+        seed: Seed of the split, the configurations, the model and the surrogate.
+    """
+
+    name: str
+    model: str
+    data: str
+    sizes: Sequence[int]
+    target: str | None = None
+    kind: Kind | None = None
+    metric: str | None = None
+    validation: float = VALIDATION
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    space: Path | None = None
+    configurations: int = CONFIGURATIONS
+    failures: Failures = Failures.STOP
+    seed: int = 0
+
+    def words(self) -> list[str]:
+        """The command's words that ask for this, but for those that every generation has."""
+        data = self.data if self.data.startswith(PREFIX) else Path(self.data).name
+        options = {
+            "--model": self.model,
+            "--data": data,
+            "--target": self.target,
+            "--kind": None if self.kind is None else self.kind.value,
+            "--metric": self.metric,
+            "--validation": None if self.validation == VALIDATION else str(self.validation),
+            "--space": None if self.space is None else self.space.name,
+            "--failures": None if self.failures is Failures.STOP else self.failures.value,
+            "--name": self.name,
+        }
+        words = [f"{option} {shlex.quote(v)}" for option, v in options.items() if v is not None]
+        settings = [f"{name}={value}" for name, value in self.fixed.items()]
+        return [COMMAND, *words, *(f"--set {shlex.quote(setting)}" for setting in settings)]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is trained: n configurations on every size.
+
+    Attributes:
+        data: Where the split comes from.
+        trainer: Trains one configuration on one size.
+        space: Search space.
+        values: Configurations as coded by the space, shape (n, d).
+        configs: The same as dicts.
+        sizes: Training-set sizes, ascending.
+    """
+
+    data: DataSet
+    trainer: EstimatorTrainer
+    space: SearchSpace
+    values: FloatArray
+    configs: list[Config]
+    sizes: tuple[int, ...]
+
+    @property
+    def objective(self) -> Objective:
+        """What is measured on the validation part."""
+        return self.trainer.metric.objective(len(self.trainer.split.validation))
+
+
+def plan_of(custom: Custom) -> Plan:
+    """Read data, model and search space, and draw the configurations.
+
+    Raises:
+        ExperimentError: Sizes, model, target or number of configurations cannot be used.
+        UnknownNameError: No such class, keyword, column, data set or metric.
+        InvalidSpaceError: The file of the search space does not hold one.
+        ArtifactError: The data cannot be read.
+        MissingExtraError: scikit-learn is not installed.
+    """
+    needed("sklearn", package="scikit-learn", extra="generate", purpose="generating a benchmark")
+    if custom.configurations < FOLDS:
+        raise ExperimentError(
+            f"at least {FOLDS} configurations are needed, got {custom.configurations}"
+        )
+    model = Model.imported(custom.model, fixed=custom.fixed, seed=custom.seed)
+    data = read_data(custom.data, target=custom.target)
+    sizes = tuple(sorted(set(custom.sizes)))
+    space = _space(custom, model, sizes)
+    drawn = space.sample_unit(np.random.default_rng(custom.seed), custom.configurations)
+    values = space.decode(drawn)
+    configs = space.configs(values)
+    kind = custom.kind or _kind(model, configs[0]) or kind_of_target(data.target)
+    parts = split(data, kind, validation=custom.validation, seed=custom.seed)
+    parts.check_sizes(sizes)
+    trainer = EstimatorTrainer(parts, model, Metric(kind, custom.metric), custom.failures)
+    return Plan(data, trainer, space, values, configs, sizes)
+
+
+def _space(custom: Custom, model: Model, sizes: Sequence[int]) -> SearchSpace:
+    if custom.space is None:
+        return built_in_space(model.key, smallest=min(sizes, default=1), without=custom.fixed)
+    space = read_space(custom.space)
+    names = {*space.names, *space.constants}
+    model.check_keywords(sorted(names))
+    both = sorted(names & set(custom.fixed))
+    if both:
+        raise ExperimentError(f"{', '.join(both)}: fixed, and in the search space too")
+    return space
+
+
+def _kind(model: Model, config: Config) -> Kind | None:
+    try:
+        return kind_of_estimator(model.estimator(config))
+    except Exception as error:  # whatever a class may raise
+        raise ExperimentError(
+            f"{model.path} cannot be made with {config} and {dict(model.fixed)} "
+            f"({type(error).__name__}: {error})"
+        ) from error
