@@ -32,17 +32,15 @@ from hpobench_ordered.space.coded import (
     check_allowed,
     check_coded,
     frame_values,
+    model_features,
 )
 from hpobench_ordered.space.conditions import Condition, describe, parents
 from hpobench_ordered.space.configspace_json import space_from_json, space_to_json
-from hpobench_ordered.space.parameters import Kind, Parameter
+from hpobench_ordered.space.parameters import Parameter
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
     from pandas import DataFrame
-
-INACTIVE_FEATURE = 0.5
-"""Model feature of an inactive numeric hyperparameter: the middle of its range."""
 
 
 class SearchSpace:
@@ -211,7 +209,8 @@ class SearchSpace:
 
     def decode(self, unit: FloatArray) -> FloatArray:
         """Map unit vectors to values, shape (n, d) to (n, d); inactive hyperparameters NaN."""
-        values = self._decode_columns(np.asarray(unit, dtype=np.float64))
+        unit = np.asarray(unit, dtype=np.float64)
+        values = np.stack([p.decode(unit[:, j]) for j, p in enumerate(self.parameters)], axis=1)
         if self._conditions:
             values[~self.active(values)] = np.nan
         return values
@@ -237,18 +236,7 @@ class SearchSpace:
         Returns:
             Features, shape (n, p).
         """
-        if not self._has_categoricals:
-            return np.where(np.isnan(unit), INACTIVE_FEATURE, unit) if self._conditions else unit
-        columns: list[FloatArray] = []
-        for j, parameter in enumerate(self.parameters):
-            column = unit[:, j]
-            if parameter.kind is Kind.CATEGORICAL:
-                with np.errstate(invalid="ignore"):
-                    index = np.floor(column * len(parameter.choices))
-                columns += [(index == k).astype(np.float64) for k in range(len(parameter.choices))]
-            else:
-                columns.append(np.where(np.isnan(column), INACTIVE_FEATURE, column))
-        return np.stack(columns, axis=1)
+        return model_features(self.parameters, unit, is_conditional=bool(self._conditions))
 
     def validate(self, config: ConfigLike) -> None:
         """Raise `InvalidConfigError` unless the configuration fits this space."""
@@ -308,7 +296,8 @@ class SearchSpace:
                         self._check_constant(name, value)
                 else:
                     self._check_name(name)
-            return self._checked(frame_values(frame, self.parameters, self._ordered_conditions))
+            ordered = {j: self._conditions.get(self.names[j]) for j in self._order}
+            return self._checked(frame_values(frame, self.parameters, ordered))
         given = list(cast("Iterable[ConfigLike]", configs))
         if isinstance(configs, Mapping) or not all(isinstance(c, Mapping) for c in given):
             raise InvalidConfigError(
@@ -335,13 +324,6 @@ class SearchSpace:
         return configs
 
     @cached_property
-    def _has_categoricals(self) -> bool:
-        return any(p.kind is Kind.CATEGORICAL for p in self.parameters)
-
-    def _decode_columns(self, unit: FloatArray) -> FloatArray:
-        return np.stack([p.decode(unit[:, j]) for j, p in enumerate(self.parameters)], axis=1)
-
-    @cached_property
     def _all_parents(self) -> frozenset[int]:
         """Indices of the parameters that conditions depend on."""
         return frozenset().union(*map(parents, self._conditions.values()))
@@ -364,11 +346,6 @@ class SearchSpace:
             raise InvalidConfigError(
                 f"hyperparameter {name!r} is always {self.constants[name]!r}, got {value!r}"
             )
-
-    @property
-    def _ordered_conditions(self) -> dict[int, Condition | None]:
-        """Condition of each column, parents before their children."""
-        return {j: self._conditions.get(self.names[j]) for j in self._order}
 
     def _checked(self, values: FloatArray) -> FloatArray:
         check_coded(values, self.parameters)
