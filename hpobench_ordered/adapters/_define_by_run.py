@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.conditions import parents
 from hpobench_ordered.space.parameters import Parameter
 
 
@@ -23,25 +22,12 @@ def define_by_run(space: SearchSpace, choose: Callable[[Parameter], Value]) -> C
     Raises:
         InvalidConfigError: A chosen value does not fit.
     """
-    conditions = space.conditions
     coded = [math.nan] * space.dimension
     chosen: Config = {}
-    for j in _parents_first(space):
+    for j, condition in space.ordered_conditions.items():
         parameter = space.parameters[j]
-        condition = conditions.get(parameter.name)
         if condition is None or condition.holds_for(coded):
             value = choose(parameter)
             coded[j] = parameter.code(value)
             chosen[parameter.name] = value
     return {name: chosen[name] for name in space.names if name in chosen} | space.constants
-
-
-def _parents_first(space: SearchSpace) -> list[int]:
-    """Columns of the hyperparameters, by the length of the longest chain of conditions."""
-    conditions = space.conditions
-
-    def depth(j: int) -> int:
-        condition = conditions.get(space.names[j])
-        return 0 if condition is None else 1 + max(map(depth, parents(condition)))
-
-    return sorted(range(space.dimension), key=depth)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from hpobench_ordered._html import table
-from hpobench_ordered._typing import BoolArray, Config, ConfigLike, FloatArray, Value
+from hpobench_ordered._typing import BoolArray, Config, ConfigLike, FloatArray
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError, suggestion
 from hpobench_ordered.space.coded import (
     activation_order,
@@ -110,6 +110,11 @@ class SearchSpace:
         """Condition of each conditional hyperparameter."""
         return dict(self._conditions)
 
+    @cached_property
+    def ordered_conditions(self) -> Mapping[int, Condition | None]:
+        """Condition of each hyperparameter by its column, parents before their children."""
+        return {j: self._conditions.get(self.names[j]) for j in self._order}
+
     def describe_condition(self, name: str) -> str:
         """Say when a hyperparameter is active, such as "kernel = radial"; "" if it always is."""
         condition = self._conditions.get(name)
@@ -119,7 +124,9 @@ class SearchSpace:
         return self.dimension
 
     def __getitem__(self, name: str) -> Parameter:
-        self._check_name(name)
+        if name not in self._index:
+            self._check_name(name)
+            raise InvalidConfigError(f"hyperparameter {name!r} is a constant")
         return self.parameters[self._index[name]]
 
     def __eq__(self, other: object) -> bool:
@@ -135,9 +142,9 @@ class SearchSpace:
         return hash((self.parameters, tuple(sorted(self.constants))))
 
     def __repr__(self) -> str:
-        lines = []
-        for name, what, condition in self._described():
-            lines.append(f"  {name}: {what}" + (f", if {condition}" if condition else ""))
+        lines = [
+            f"  {n}: {x}" + (f", if {when}" if when else "") for n, x, when in self._described()
+        ]
         return "SearchSpace(\n" + "\n".join(lines) + "\n)"
 
     def _repr_html_(self) -> str:
@@ -218,23 +225,17 @@ class SearchSpace:
     def active(self, values: FloatArray) -> BoolArray:
         """Tell which hyperparameters of each configuration are active, shape (n, d)."""
         active = np.ones(values.shape, dtype=np.bool_)
-        for j in self._order:
-            condition = self._conditions.get(self.names[j])
+        for j, condition in self.ordered_conditions.items():
             if condition is not None:
                 active[:, j] = condition.holds(values, active)
         return active
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Features for a model: numbers in [0, 1], one column of 0 and 1 a categorical choice.
+        """Features of canonical unit vectors for a model, shape (n, d) to (n, p).
 
-        An inactive number is put in the middle of its range, an inactive categorical has zeros
-        only; the parent's own features tell that it is inactive.
-
-        Args:
-            unit: Canonical unit vectors, shape (n, d).
-
-        Returns:
-            Features, shape (n, p).
+        Numbers in [0, 1], one column of 0 and 1 a categorical choice. An inactive number is put in
+        the middle of its range, an inactive categorical has zeros only; the parent's own features
+        tell that it is inactive.
         """
         return model_features(self.parameters, unit, is_conditional=bool(self._conditions))
 
@@ -256,12 +257,11 @@ class SearchSpace:
             raise InvalidConfigError(f"a configuration is a dict, got {config!r}")
         coded = [math.nan] * len(self.parameters)
         given = 0
-        for j in self._order:
+        for j, condition in self.ordered_conditions.items():
             parameter = self.parameters[j]
             name = parameter.name
             present = name in config
             given += present
-            condition = self._conditions.get(name)
             if condition is not None and not condition.holds_for(coded):
                 continue
             if not present:
@@ -291,13 +291,10 @@ class SearchSpace:
         if hasattr(configs, "columns"):  # a DataFrame, told apart without importing pandas
             frame = cast("DataFrame", configs)
             for name in frame.columns:
-                if name in self.constants:
-                    for value in frame[name].unique():
-                        self._check_constant(name, value)
-                else:
-                    self._check_name(name)
-            ordered = {j: self._conditions.get(self.names[j]) for j in self._order}
-            return self._checked(frame_values(frame, self.parameters, ordered))
+                self._check_name(name)
+                for value in frame[name].unique() if name in self.constants else ():
+                    self._check_others({name: value})
+            return self._checked(frame_values(frame, self.parameters, self.ordered_conditions))
         given = list(cast("Iterable[ConfigLike]", configs))
         if isinstance(configs, Mapping) or not all(isinstance(c, Mapping) for c in given):
             raise InvalidConfigError(
@@ -329,23 +326,18 @@ class SearchSpace:
         return frozenset().union(*map(parents, self._conditions.values()))
 
     def _check_name(self, name: str) -> None:
-        if name not in self._index:
+        if name not in self._index and name not in self.constants:
             hint = suggestion(str(name), [*self.names, *self.constants])
             raise InvalidConfigError(f"unknown hyperparameter {name!r}{hint}")
 
     def _check_others(self, config: ConfigLike) -> None:
         """Check what a configuration holds beside tunable hyperparameters."""
         for name, value in config.items():
-            if name in self.constants:
-                self._check_constant(name, value)
-            else:
-                self._check_name(name)
-
-    def _check_constant(self, name: str, value: Value) -> None:
-        if value != self.constants[name]:
-            raise InvalidConfigError(
-                f"hyperparameter {name!r} is always {self.constants[name]!r}, got {value!r}"
-            )
+            self._check_name(name)
+            if name in self.constants and value != self.constants[name]:
+                raise InvalidConfigError(
+                    f"hyperparameter {name!r} is always {self.constants[name]!r}, got {value!r}"
+                )
 
     def _checked(self, values: FloatArray) -> FloatArray:
         check_coded(values, self.parameters)

@@ -16,7 +16,7 @@ import numpy as np
 from hpobench_ordered._typing import Config, FloatArray, Value
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.conditions import Condition, parents
+from hpobench_ordered.space.conditions import Condition
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.base import DescribedSurrogate, Surrogate, SurrogateType
 
@@ -60,7 +60,9 @@ class EmbeddedSurrogate(DescribedSurrogate):
         )
         object.__setattr__(self, "_template", template)
         object.__setattr__(self, "_plan", plan)
-        object.__setattr__(self, "_conditions", _ordered_conditions(self.whole))
+        ordered = self.whole.ordered_conditions.items()
+        conditions = tuple((column, c) for column, c in ordered if c is not None)
+        object.__setattr__(self, "_conditions", conditions)
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
         return type(self), (self.inner, self.whole, self.part, self.fixed, self.tasks)
@@ -153,13 +155,3 @@ def _recoding(whole: Parameter, part: Parameter) -> list[float] | None:
         return None
     codes = [_code(whole, choice) for choice in part.choices]
     return None if codes == list(range(len(codes))) else codes
-
-
-def _ordered_conditions(space: SearchSpace) -> tuple[tuple[int, Condition], ...]:
-    """Column and condition of each conditional hyperparameter, parents before their children."""
-    pending = {space.names.index(name): c for name, c in space.conditions.items()}
-    ordered: list[tuple[int, Condition]] = []
-    while pending:
-        ready = [j for j, condition in pending.items() if not parents(condition) & pending.keys()]
-        ordered += [(j, pending.pop(j)) for j in ready]
-    return tuple(ordered)
