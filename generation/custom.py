@@ -7,7 +7,6 @@ shuffle and settings: the same engine and forest, and a trainer that counts the 
 """
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +26,6 @@ from hpobench_ordered.generation._custom.results import Results
 from hpobench_ordered.generation._custom.split import Kind
 from hpobench_ordered.generation._custom.training import (
     Failures,
-    Forecast,
     TrainingError,
     described,
 )
@@ -57,11 +55,6 @@ VERSION = 1
 
 _LICENCE = "that of the data"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_TELLING = 5  # configurations that tell how long the others will take
-
-
-def silently(message: str) -> None:
-    """Show no message."""
 
 
 def generate_custom(
@@ -71,7 +64,6 @@ def generate_custom(
     replace: bool = False,
     workers: int = 1,
     progress: Progress = silent,
-    tell: Callable[[str], None] = silently,
 ) -> Path:
     """Train, fit the forest and write the artifact; `load` then finds the benchmark by its name.
 
@@ -85,7 +77,6 @@ def generate_custom(
         replace: Whether a benchmark of that name that was generated before may be replaced.
         workers: Number of processes.
         progress: Told how far the work is.
-        tell: Told how long the training will take, if that is long.
 
     Returns:
         Folder of the artifact.
@@ -111,7 +102,7 @@ def generate_custom(
         jobs,
         kept,
         workers=workers,
-        progress=Forecast(progress, tell, after=_TELLING * len(plan.sizes)),
+        progress=progress,
     )
     results = Results.of(outcomes, len(plan.sizes))
     _check_results(plan, results)

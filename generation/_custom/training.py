@@ -7,7 +7,7 @@ Notation:
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -17,13 +17,10 @@ import numpy as np
 from hpobench_ordered.errors import HPOBenchOrderedError, UnknownNameError
 from hpobench_ordered.generation._custom.model import Model
 from hpobench_ordered.generation._custom.split import Kind, Split
-from hpobench_ordered.generation.base import Progress
 from hpobench_ordered.objective import Direction, Objective
 
 NEGATED = "neg_"
 """What the names of scikit-learn's scorers begin with that are an error times -1."""
-LONG = 60.0
-"""Seconds of training from which on it is said how long it will take."""
 
 
 class TrainingError(HPOBenchOrderedError):
@@ -157,34 +154,3 @@ def described(model: Model, config: Mapping[str, Any], where: str, failure: str)
         f"{model.name}({keywords}) failed on {where} rows: {failure} -- change the search space, "
         f"or let failures count as the worst value (--failures {Failures.WORST.value})"
     )
-
-
-class Forecast:
-    """Passes progress on and says, once a few trainings tell, how long the others will take.
-
-    Args:
-        progress: Told everything.
-        tell: Told how long it will take, if that is long.
-        after: Number of trainings that tell.
-    """
-
-    def __init__(self, progress: Progress, tell: Callable[[str], None], *, after: int) -> None:
-        self._progress, self._tell, self._after = progress, tell, after
-        self._begin: tuple[float, int] | None = None
-        self._is_over = False
-
-    def __call__(self, step: str, done: int, total: int) -> None:
-        """Take notice of finished trainings; the first call tells how many there were before."""
-        self._progress(step, done, total)
-        if self._begin is None:
-            self._begin = time.perf_counter(), done
-        since, found = self._begin
-        if self._is_over or done - found < self._after:
-            return
-        self._is_over = True
-        left = (time.perf_counter() - since) / (done - found) * (total - done)
-        if left > LONG:
-            self._tell(
-                f"about {left / 60:.0f} minutes of training are left; "
-                "stop it whenever you like, the same command continues"
-            )

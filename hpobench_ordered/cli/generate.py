@@ -276,16 +276,11 @@ def custom(
     ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
     with progress_bar() as move, parallel_config("loky", initializer=ignore):
         written = generate_custom(
-            asked, output=output, replace=replace, workers=workers, progress=move, tell=_tell
+            asked, output=output, replace=replace, workers=workers, progress=move
         )
     click.echo(str(written))
     known_as = name if written.parent == local_folder() else written
     say(f"try:  hpobench-ordered run --benchmark {known_as}")
-
-
-def _tell(message: str) -> None:
-    """Say something above the progress bar, which click's own output would run into."""
-    print(message, file=sys.stderr)
 
 
 def _settings(words: tuple[str, ...]) -> dict[str, Any]:

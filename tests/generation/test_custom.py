@@ -26,7 +26,6 @@ from hpobench_ordered.errors import (
     UnknownNameError,
 )
 from hpobench_ordered.generation import _mnist as mnist
-from hpobench_ordered.generation._custom import training
 from hpobench_ordered.generation._custom.data import DataSet, read_data
 from hpobench_ordered.generation._custom.model import Model, kind_of_estimator
 from hpobench_ordered.generation._custom.split import (
@@ -39,7 +38,6 @@ from hpobench_ordered.generation._custom.split import (
 from hpobench_ordered.generation._custom.training import (
     EstimatorTrainer,
     Failures,
-    Forecast,
     Metric,
     TrainingError,
 )
@@ -526,20 +524,6 @@ class TestTraining:
             warnings.simplefilter("always")
             EstimatorTrainer(digits, model, Metric(Kind.CLASSIFICATION))({"max_iter": 1}, "100")
         assert not seen
-
-    @pytest.mark.parametrize(("seconds", "said"), [(1.0, []), (75.0, ["about 5 minutes"])])
-    def test_a_long_training_is_announced_once(
-        self, monkeypatch: pytest.MonkeyPatch, seconds: float, said: list[str]
-    ) -> None:
-        now = itertools.count(0.0, seconds)
-        monkeypatch.setattr(training.time, "perf_counter", lambda: next(now))
-        seen: list[int] = []
-        told: list[str] = []
-        forecast = Forecast(lambda step, done, total: seen.append(done), told.append, after=5)
-        for done in range(10, 36):
-            forecast("training", done, 35)
-        assert seen == list(range(10, 36))
-        assert [message[:15] for message in told] == said
 
 
 @pytest.fixture
