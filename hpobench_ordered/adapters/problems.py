@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hpobench_ordered._typing import ConfigLike
 from hpobench_ordered.adapters._optuna_space import distribution, suggest_config
 from hpobench_ordered.benchmark import Task
-from hpobench_ordered.errors import MissingExtraError
+from hpobench_ordered.errors import needed
 from hpobench_ordered.objective import Direction
 
 if TYPE_CHECKING:
@@ -70,10 +70,7 @@ class OptunaHubProblem:
     """
 
     def __init__(self, task: Task) -> None:
-        try:
-            import optuna  # noqa: F401  to say at once that it is missing
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("optuna", extra="optuna", purpose="OptunaHubProblem") from error
+        needed("optuna", package="optuna", extra="optuna", purpose="OptunaHubProblem")
         self.task = task
 
     @property

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.errors import MissingExtraError
+from hpobench_ordered.errors import needed
 from hpobench_ordered.surrogates.coding import Coding
 from hpobench_ordered.surrogates.forest import LEAF, ForestSurrogate, TaskMix
 
@@ -128,13 +128,11 @@ def _weights(recipe: ForestRecipe, outputs: int) -> FloatArray:
 
 
 def _model(recipe: ForestRecipe, seed: int, workers: int) -> "Model":
-    try:
-        from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
-    except ImportError:
-        raise MissingExtraError(
-            "scikit-learn", extra="generate", purpose="fitting a forest"
-        ) from None
-    kind = ExtraTreesRegressor if recipe.kind is TreeKind.EXTRA else RandomForestRegressor
+    ensemble = needed(
+        "sklearn.ensemble", package="scikit-learn", extra="generate", purpose="fitting a forest"
+    )
+    is_extra = recipe.kind is TreeKind.EXTRA
+    kind = ensemble.ExtraTreesRegressor if is_extra else ensemble.RandomForestRegressor
     return kind(
         n_estimators=recipe.trees,
         min_samples_leaf=recipe.min_samples_leaf,

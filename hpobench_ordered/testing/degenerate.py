@@ -11,10 +11,10 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.benchmark import Evaluations, Task
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates.base import Surrogate
 from hpobench_ordered.testing._require import ConformanceError
 from hpobench_ordered.testing.toy import (
     ShiftedQuadratics,
-    ToyModel,
     conditional_space,
     four_choices_space,
     numeric_space,
@@ -134,7 +134,7 @@ def _cases(space: SearchSpace, seed: int) -> Iterator[_Case]:
 
 
 def _toy(
-    space: SearchSpace, seed: int, model: ToyModel | None = None, *, evaluations: int = 20
+    space: SearchSpace, seed: int, model: Surrogate | None = None, *, evaluations: int = 20
 ) -> tuple[Task, tuple[Evaluations, ...]]:
     """A toy task, and random evaluations of those before."""
     *before, task = toy_benchmark(space, tasks=EARLIER + 1, model=model).tasks

@@ -11,7 +11,6 @@ Notation:
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, cast
 
 import numpy as np
 
@@ -46,18 +45,6 @@ EVALUATIONS = 20
 HISTORY_STREAM = 1
 
 
-class ToyModel(Protocol):
-    """What toy tasks are evaluated on: a surrogate that is never saved."""
-
-    def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Objective values of many configurations, coded as values, shape (n, d) to (n,)."""
-        ...
-
-    def predict_one(self, row: FloatArray, task: int) -> float:
-        """Objective value of one configuration, shape (d,)."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class ShiftedQuadratics:
     """Squared distance from the task's optimum, times a factor.
@@ -87,7 +74,7 @@ def toy_benchmark(
     *,
     tasks: int,
     direction: Direction = Direction.MINIMIZE,
-    model: ToyModel | None = None,
+    model: Surrogate | None = None,
     previous: SearchSpace | None = None,
 ) -> Benchmark:
     """Make a toy benchmark.
@@ -123,7 +110,7 @@ def toy_spec(
     """
 
     def load() -> tuple[Surrogate, list[float | None]]:
-        return cast("Surrogate", ShiftedQuadratics(space)), [None] * tasks
+        return ShiftedQuadratics(space), [None] * tasks
 
     return BenchmarkSpec(
         name="toy",
