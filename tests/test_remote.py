@@ -260,7 +260,7 @@ def test_offline(server: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_openml_is_not_asked_offline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(OFFLINE_VARIABLE, "1")
-    connection = connected(Connection("http://127.0.0.1:9"), requests_per_second=1)
+    connection = connected(Connection("http://127.0.0.1:9"))
     with pytest.raises(DownloadError, match="OFFLINE is set"), connection:
         pytest.fail("there is no connection")
 

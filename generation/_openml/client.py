@@ -48,6 +48,7 @@ class Connection:
         first_pause: Seconds before the second attempt; each further pause is twice as long.
         longest_pause: Most seconds between two attempts.
         timeout: Seconds an answer may take.
+        requests_per_second: Pace over the whole download.
         clock: Tells the time in seconds.
         sleep: Waits some seconds.
     """
@@ -57,12 +58,17 @@ class Connection:
     first_pause: float = 2.0
     longest_pause: float = 60.0
     timeout: float = 300.0
+    requests_per_second: float = 1.0
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
     def pause(self, attempt: int) -> float:
         """Seconds to wait after a failed attempt, counted from 1."""
         return min(self.longest_pause, self.first_pause * 2.0 ** (attempt - 1))
+
+
+PUBLIC = Connection()
+"""OpenML's public server."""
 
 
 class RefusedError(DownloadError):
@@ -79,13 +85,12 @@ class Client:
     Args:
         openml: The client's package.
         connection: How it is asked.
-        requests_per_second: Pace over the whole download.
     """
 
-    def __init__(self, openml: Any, connection: Connection, requests_per_second: float) -> None:
+    def __init__(self, openml: Any, connection: Connection) -> None:
         self._openml = openml
         self._connection = connection
-        self._interval = 1.0 / requests_per_second
+        self._interval = 1.0 / connection.requests_per_second
         self._earliest = connection.clock()
 
     def flow_defaults(self, flow: int) -> dict[str, str | None]:
@@ -258,13 +263,8 @@ class Client:
 
 
 @contextmanager
-def connected(connection: Connection, *, requests_per_second: float) -> Iterator[Client]:
-    """Configure the client for a download, and as before when the block ends.
-
-    Args:
-        connection: How OpenML is asked.
-        requests_per_second: Pace over the whole download.
-    """
+def connected(connection: Connection) -> Iterator[Client]:
+    """Configure the client for a download, and as before when the block ends."""
     check_online("what OpenML publishes", instead="Unset it to go on.")
     openml = needed(
         "openml", package="openml", extra="train", purpose="downloading OpenML's records"
@@ -279,7 +279,7 @@ def connected(connection: Connection, *, requests_per_second: float) -> Iterator
             config.apikey = ""
             config.set_retry_policy("human", 1)  # retried in `Client`, which says what fails
             config.set_root_cache_directory(scratch)
-            yield Client(openml, connection, requests_per_second)
+            yield Client(openml, connection)
         finally:
             for name, value in before.items():
                 setattr(config, name, value)

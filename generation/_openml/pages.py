@@ -15,7 +15,6 @@ from typing import Any
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.files import write_atomically
 
-FORMAT = 1
 MANIFEST = "manifest.json"
 
 
@@ -40,18 +39,13 @@ class Pages:
                 damaged.
         """
         path = self.folder / MANIFEST
-        wanted = {"format": FORMAT, **identity}
         if not path.exists():
-            self._write(path, wanted)
-            return
-        found = _read_json(path)
-        held = found if isinstance(found, dict) else {}
-        differing = [key for key in {**wanted, **held} if held.get(key) != wanted.get(key)]
-        if differing:
+            self._write(path, dict(identity))
+        stored = _read_json(path)
+        if stored != dict(identity):
             raise StoreError(
-                f"{self.folder} holds another download: "
-                + ", ".join(f"{key} {held.get(key)}, not {wanted.get(key)}" for key in differing)
-                + "; choose another folder"
+                f"{self.folder} holds another download, {stored}, not {dict(identity)}; choose "
+                "another folder"
             )
 
     def path(self, kind: str, page: str) -> Path:

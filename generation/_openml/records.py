@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hpobench_ordered._typing import Config
 from hpobench_ordered.generation._openml.client import (
     FUNCTION,
+    PUBLIC,
     Client,
     Connection,
     chunks,
@@ -66,8 +67,7 @@ def download_records(
     setups: MlrSetups,
     page_size: int = PAGE_SIZE,
     progress: Progress = silent,
-    requests_per_second: float = 1.0,
-    connection: Connection | None = None,
+    connection: Connection = PUBLIC,
 ) -> Records:
     """Download all evaluations of a flow on some tasks, whatever of them `folder` does not hold.
 
@@ -81,8 +81,7 @@ def download_records(
         setups: Turns a setup into a configuration of the space.
         page_size: Number of evaluations a page; OpenML lists at most 10 000.
         progress: Told how many tasks are done ("evaluations"), then how many setups ("setups").
-        requests_per_second: Pace, over the whole download.
-        connection: How OpenML is asked; default: the public server.
+        connection: How OpenML is asked.
 
     Returns:
         One row an evaluation, tasks as given, runs ascending: `task` (str), `training` (the
@@ -91,7 +90,6 @@ def download_records(
         tell their values). And what became of the evaluations that are no rows.
     """
     pages = Pages(folder)
-    connection = Connection() if connection is None else connection
     pages.open(
         {
             "server": connection.server,
@@ -100,7 +98,7 @@ def download_records(
             "page_size": page_size,
         }
     )
-    with connected(connection, requests_per_second=requests_per_second) as client:
+    with connected(connection) as client:
         defaults = _flow_defaults(client, pages, flow_id)
         evaluations = {}
         progress("evaluations", 0, len(tasks))

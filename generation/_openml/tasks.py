@@ -15,7 +15,7 @@ from typing import Any
 
 from hpobench_ordered.benchmarks.openml_flows import CONTEXT
 from hpobench_ordered.errors import DownloadError
-from hpobench_ordered.generation._openml.client import Client, Connection, connected
+from hpobench_ordered.generation._openml.client import PUBLIC, Client, Connection, connected
 from hpobench_ordered.generation._openml.pages import Pages
 from hpobench_ordered.generation._openml.setups import Converter
 from hpobench_ordered.generation.base import Progress, silent
@@ -50,8 +50,7 @@ def data_sizes(
     folder: Path,
     *,
     progress: Progress = silent,
-    requests_per_second: float = 1.0,
-    connection: Connection | None = None,
+    connection: Connection = PUBLIC,
 ) -> dict[int, DataSize]:
     """Look up the data sets of tasks, whatever of them `folder` does not hold yet.
 
@@ -59,13 +58,11 @@ def data_sizes(
         tasks: OpenML's ids of the tasks.
         folder: Where answers are kept; made if need be.
         progress: Told how many tasks are done.
-        requests_per_second: Pace over the whole download.
-        connection: How OpenML is asked; default: the public server.
+        connection: How OpenML is asked.
     """
     pages, wanted = Pages(folder), list(tasks)
-    connection = Connection() if connection is None else connection
     found = {}
-    with connected(connection, requests_per_second=requests_per_second) as client:
+    with connected(connection) as client:
         for done, task in enumerate(wanted, start=1):
             request = {"task": task}
             answer = pages.read(_KIND, str(task), request)

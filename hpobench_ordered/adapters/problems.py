@@ -17,18 +17,13 @@ if TYPE_CHECKING:
     from optuna.study import StudyDirection
 
 
-def objective_function(task: Task, *, own_units: bool = False) -> Callable[[ConfigLike], float]:
+def objective_function(task: Task) -> Callable[[ConfigLike], float]:
     """Make a plain function of a task; it can be sent to other processes.
-
-    Args:
-        task: The task.
-        own_units: Whether the function gives the objective's value in its own units, which may be
-            to be maximised, instead of the loss.
 
     Returns:
         A function of a configuration, a mapping, that gives its loss, to be minimised.
     """
-    return partial(_evaluate, task, own_units)
+    return partial(_loss, task)
 
 
 def configspace_problem(
@@ -43,18 +38,13 @@ def configspace_problem(
     return task.space.to_configspace(), partial(_target, task)
 
 
-def optuna_objective(task: Task, *, own_units: bool = False) -> "Callable[[Trial], float]":
-    """Make an objective for an Optuna study.
+def optuna_objective(task: Task) -> "Callable[[Trial], float]":
+    """Make an objective for an Optuna study that minimises.
 
     The trial suggests the active hyperparameters alone, ordinals as categoricals: the study's
-    `best_params` are a configuration.
-
-    Args:
-        task: The task.
-        own_units: Whether the objective is given in its own units, for a study in its direction,
-            instead of the loss, for a study that minimises.
+    `best_params` are a configuration. For the objective in its own units see `OptunaHubProblem`.
     """
-    return partial(_evaluate_trial, task, own_units)
+    return partial(_trial_loss, task)
 
 
 class OptunaHubProblem:
@@ -99,14 +89,13 @@ class OptunaHubProblem:
         return self.evaluate(suggest_config(trial, self.task.space))
 
 
-def _evaluate(task: Task, own_units: bool, config: ConfigLike) -> float:
-    value = task.evaluate(config)
-    return value if own_units else task.objective.loss(value)
+def _loss(task: Task, config: ConfigLike) -> float:
+    return task.objective.loss(task.evaluate(config))
 
 
-def _evaluate_trial(task: Task, own_units: bool, trial: "Trial") -> float:
-    return _evaluate(task, own_units, suggest_config(trial, task.space))
+def _trial_loss(task: Task, trial: "Trial") -> float:
+    return _loss(task, suggest_config(trial, task.space))
 
 
 def _target(task: Task, config: ConfigLike, seed: int = 0) -> float:
-    return _evaluate(task, False, config)
+    return _loss(task, config)

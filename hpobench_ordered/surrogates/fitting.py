@@ -14,8 +14,7 @@ the codes, 1/131070 of the output's range.
 """
 
 from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,50 +25,37 @@ from hpobench_ordered.surrogates.coding import Coding
 from hpobench_ordered.surrogates.forest import LEAF, ForestSurrogate, TaskMix
 
 if TYPE_CHECKING:
-    from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+    from sklearn.ensemble import ExtraTreesRegressor
 
-    Model: TypeAlias = ExtraTreesRegressor | RandomForestRegressor
 
 MAX_CODE = 65535
 
 
-class TreeKind(Enum):
-    """How trees choose their splits."""
-
-    EXTRA = "extra-trees"
-    """The best of one random threshold a feature (Geurts et al. 2006): smoother between points."""
-    RANDOM = "random-forest"
-    """The best threshold, on bootstrap samples (Breiman 2001)."""
-
-
 @dataclass(frozen=True, slots=True)
 class ForestRecipe:
-    """How a forest is fitted.
+    """How a forest of extremely randomised trees (Geurts et al. 2006) is fitted.
+
+    They predict smooth objectives better than bagged trees (Breiman 2001), with half the trees.
 
     Attributes:
-        kind: How trees choose their splits. Extra trees on all configurations predict smooth
-            objectives better than random forests, with half the trees.
         trees: Number of trees, t.
         min_samples_leaf: Fewest configurations in a leaf. From 2 on no leaf is the evaluation of a
             single configuration, and trees are less than half as large as with 1.
-        max_features: Share of the features among which a split is chosen.
         output_weights: Weight of each output in choosing splits, K of them; default: equal. Outputs
             are standardised before. Larger for outputs that behave unlike most others.
     """
 
-    kind: TreeKind = TreeKind.EXTRA
     trees: int = 60
     min_samples_leaf: int = 2
-    max_features: float = 1.0
     output_weights: tuple[float, ...] | None = None
 
     def describe(self) -> str:
         """Say what the forest consists of: a piecewise constant function with plateaus."""
-        kind = "extremely randomised" if self.kind is TreeKind.EXTRA else "bagged"
         leaves = "single configurations in leaves"
         if self.min_samples_leaf > 1:
             leaves = f"at least {self.min_samples_leaf} configurations a leaf"
-        return f"The average of {self.trees} {kind} trees, {leaves}: constant between splits."
+        trees = f"{self.trees} extremely randomised trees"
+        return f"The average of {trees}, {leaves}: constant between splits."
 
 
 def fit_forest(
@@ -127,23 +113,20 @@ def _weights(recipe: ForestRecipe, outputs: int) -> FloatArray:
     return np.array(recipe.output_weights)
 
 
-def _model(recipe: ForestRecipe, seed: int, workers: int) -> "Model":
+def _model(recipe: ForestRecipe, seed: int, workers: int) -> "ExtraTreesRegressor":
     ensemble = needed(
         "sklearn.ensemble", package="scikit-learn", extra="generate", purpose="fitting a forest"
     )
-    is_extra = recipe.kind is TreeKind.EXTRA
-    kind = ensemble.ExtraTreesRegressor if is_extra else ensemble.RandomForestRegressor
-    return kind(
+    return ensemble.ExtraTreesRegressor(
         n_estimators=recipe.trees,
         min_samples_leaf=recipe.min_samples_leaf,
-        max_features=recipe.max_features,
         random_state=seed,
         n_jobs=workers,
     )
 
 
 def _extract(
-    model: "Model",
+    model: "ExtraTreesRegressor",
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32], FloatArray]:
     """Nodes of each tree (t,), feature (q,), threshold (l - t,) and leaf values (l, K)."""
     trees = [estimator.tree_ for estimator in model.estimators_]

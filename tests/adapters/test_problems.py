@@ -30,10 +30,9 @@ def task(request: pytest.FixtureRequest) -> Task:
     return toy_task() if request.param == "toy" else load(request.param).tasks[5]
 
 
-def test_a_plain_function_gives_losses_or_own_units(task: Task) -> None:
-    loss, value = objective_function(task), objective_function(task, own_units=True)
+def test_a_plain_function_gives_losses(task: Task) -> None:
+    loss = objective_function(task)
     for config in (task.space.sample(np.random.default_rng(seed)) for seed in range(5)):
-        assert value(config) == task.evaluate(config)
         assert loss(config) == task.objective.direction.sign * task.evaluate(config)
     assert pickle.loads(pickle.dumps(loss))(config) == loss(config)
 
@@ -45,7 +44,6 @@ def test_an_optuna_objective_suggests_what_is_active(direction: Direction) -> No
     for seed in range(10):
         trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed)).ask()
         assert optuna_objective(task)(trial) == direction.sign * task.evaluate(trial.params)
-        assert optuna_objective(task, own_units=True)(trial) == task.evaluate(trial.params)
         assert ("x" in trial.params) == (trial.params["kind"] != "c")
         seen.add(trial.params["level"])
     assert seen == {1, 10, 100}

@@ -143,6 +143,7 @@ def download(server: Any, folder: Path, clock: Clock | None = None, **options: A
         server=server.address,
         attempts=options.pop("attempts", 3),
         timeout=options.pop("timeout", 20.0),
+        requests_per_second=options.pop("requests_per_second", 1.0),
         clock=clock.time,
         sleep=clock.sleep,
     )
@@ -303,7 +304,7 @@ class TestResume:
 
     def test_another_download_is_refused(self, server: Any, tmp_path: Path) -> None:
         download(server, tmp_path / "raw")
-        with pytest.raises(StoreError, match="page_size 4, not 5; choose another folder"):
+        with pytest.raises(StoreError, match="page_size.: 4}, not .*page_size.: 5}; choose another"):
             download(server, tmp_path / "raw", page_size=5)
         (tmp_path / "raw" / "manifest.json").write_text("{")
         with pytest.raises(StoreError, match=r"manifest\.json is damaged"):
@@ -330,8 +331,7 @@ download_records(
     folder=Path({folder!r}),
     setups=MlrSetups(svm_space()),
     page_size={size},
-    requests_per_second=1e9,
-    connection=Connection(server={server!r}),
+    connection=Connection(server={server!r}, requests_per_second=1e9),
 )
 """
 

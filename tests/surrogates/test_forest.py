@@ -12,7 +12,6 @@ from hpobench_ordered.surrogates import Surrogate, SurrogateType
 from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind
 from hpobench_ordered.surrogates.fitting import (
     ForestRecipe,
-    TreeKind,
     _model,
     fit_forest,
 )
@@ -42,10 +41,10 @@ def evaluations(seed, n=150):
 
 
 @settings(deadline=None, max_examples=15)
-@given(st.integers(0, 2**32 - 1), st.sampled_from(TreeKind), st.integers(1, 5))
-def test_equals_scikit_learn_up_to_half_a_step(seed, kind, leaf):
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5))
+def test_equals_scikit_learn_up_to_half_a_step(seed, leaf):
     values, targets = evaluations(seed, 80)
-    recipe = ForestRecipe(kind=kind, trees=5, min_samples_leaf=leaf)
+    recipe = ForestRecipe(trees=5, min_samples_leaf=leaf)
     forest = fit_forest(values, targets, coding=CODING, recipe=recipe, seed=seed)
     scale = np.where(targets.std(axis=0) > 0, targets.std(axis=0), 1.0)
     x = CODING.encode(values).astype(np.float32)
@@ -88,10 +87,9 @@ def test_batches_rows_copies_and_stored_forests_agree():
     assert isinstance(forest, Surrogate)
 
 
-@pytest.mark.parametrize("kind", TreeKind)
-def test_same_seed_same_bytes_whatever_the_workers(kind):
+def test_same_seed_same_bytes_whatever_the_workers():
     values, targets = evaluations(0)
-    recipe = ForestRecipe(kind=kind, trees=9)
+    recipe = ForestRecipe(trees=9)
     fits = [
         fit_forest(values, targets, coding=CODING, recipe=recipe, seed=seed, workers=workers)
         for seed, workers in ((5, 1), (5, 2), (6, 1))
