@@ -52,8 +52,8 @@ def write_forest(
         report: What the card says of them.
         coding: Features the trees split on.
         recipe: How to fit.
-        rng: Source of what is random in the search for best values; default: one of the seed.
-        mixes: How each task is made of the outputs; default: every output is a task.
+        rng: As of `Fit.of_all_tasks`.
+        mixes: As of `Fit.of_all_tasks`.
     """
     fitter = partial(fit_forest, coding=coding, recipe=recipe, workers=request.workers)
     fit = Fit.of_all_tasks(fitter, values, targets, seed=request.seed, rng=rng, mixes=mixes)

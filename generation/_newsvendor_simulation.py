@@ -108,16 +108,7 @@ def total_profits(prices: IntArray, utilities: IntArray, draws: FloatArray) -> I
 
 
 def simulate(prices: IntArray, utilities: IntArray, draws: FloatArray) -> FloatArray:
-    """Simulate the mean profit of many price lists on one task.
-
-    Args:
-        prices: p, whole numbers, shape (n, J).
-        utilities: u of one task, shape (J,).
-        draws: e, shape (R, C, J).
-
-    Returns:
-        Mean profit over the replications, shape (n,): the float64 nearest to the exact mean.
-    """
+    """Mean profit (n,) of price lists (n, J) on one task: the float64 nearest to the exact mean."""
     return total_profits(prices, utilities, draws) / len(draws)
 
 

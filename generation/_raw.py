@@ -92,12 +92,9 @@ class RawTable:
 def raw_frame(
     rows: Iterable[Mapping[str, Any]], space: SearchSpace, further: Mapping[str, str]
 ) -> "pd.DataFrame":
-    """Make the table of evaluations.
+    """Make the table of evaluations of `rows`, one each, by the names of the columns.
 
-    Args:
-        rows: One an evaluation: its values by the names of the columns, configurations as they are.
-        space: The search space.
-        further: Types of further columns by their names.
+    `further` are the types of further columns by their names.
     """
     import pandas as pd
 
@@ -130,12 +127,7 @@ def configured(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:
-    """Write raw evaluations; the file appears as a whole.
-
-    Args:
-        path: The file; its folder is made if need be.
-        frame: Rows as described above.
-        about: What is said of them.
+    """Write raw evaluations, rows as described above; the file appears as a whole.
 
     Raises:
         ArtifactError: The file cannot be written.
@@ -155,12 +147,7 @@ def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:
 
 
 def read_raw(path: Path, *, benchmark: str, space: SearchSpace) -> RawTable:
-    """Read raw evaluations and check every one of them.
-
-    Args:
-        path: The file.
-        benchmark: Name of the benchmark that they should be of.
-        space: Its search space.
+    """Read raw evaluations of a benchmark and check every one of them.
 
     Raises:
         ArtifactError: No such file, or of another format or benchmark; a column is missing; or some

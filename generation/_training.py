@@ -1,7 +1,7 @@
-"""Trainings, many and long: in parallel, kept one by one, resumable.
+"""Trainings, many and long: in parallel, stored one by one, resumable.
 
 A `Job` is one training: a configuration, and where it is trained (a task, a training-set size). A
-`Trainer` does it. `run_trainings` does all jobs and keeps every finished one:
+`Trainer` does it. `run_trainings` does all jobs and stores every finished one:
 
     FOLDER/<where>/<key>.json   one finished training
 
@@ -67,14 +67,9 @@ def run_trainings(
     workers: int = 1,
     progress: Progress = silent,
 ) -> list[Mapping[str, Any]]:
-    """Do every job that `folder` does not hold yet; a job given twice is done once.
+    """Do every job that `folder` does not hold yet; equal jobs are done once.
 
-    Args:
-        trainer: Does a job.
-        jobs: What to train, in the order it is worked off.
-        folder: Where finished trainings are kept; made if need be.
-        workers: Number of processes.
-        progress: Told how many distinct jobs are done, those found in the folder included.
+    `progress` is told how many distinct jobs are done, those stored before included.
 
     Returns:
         Outcome of every job, in the jobs' order, as read back from JSON.
@@ -84,14 +79,14 @@ def run_trainings(
     identity = trainer.identity
     paths = [_path(folder, identity, job) for job in jobs]
     distinct = dict(zip(paths, jobs, strict=True))
-    # Damaged files are found now, not after hours of training.
+    # Damaged files are noticed now, not after hours of training.
     outcomes = {path: _read(path) for path in distinct if path.exists()}
     missing = {path: job for path, job in distinct.items() if path not in outcomes}
     _make_folders(missing)
     progress("training", len(outcomes), len(distinct))
     # A batch would hold finished trainings back until all of it is finished.
     parallel = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
-    calls = (delayed(_train_and_keep)(trainer, job, path) for path, job in missing.items())
+    calls = (delayed(_train_and_store)(trainer, job, path) for path, job in missing.items())
     for path, outcome in parallel(calls):
         outcomes[path] = outcome
         progress("training", len(outcomes), len(distinct))
@@ -109,10 +104,10 @@ def _make_folders(paths: Mapping[Path, Job]) -> None:
         for parent in {path.parent for path in paths}:
             parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"cannot keep trainings in {error.filename}: {error}") from error
+        raise StoreError(f"cannot store trainings in {error.filename}: {error}") from error
 
 
-def _train_and_keep(trainer: Trainer, job: Job, path: Path) -> tuple[Path, Mapping[str, Any]]:
+def _train_and_store(trainer: Trainer, job: Job, path: Path) -> tuple[Path, Mapping[str, Any]]:
     outcome = trainer(job.config, job.where)
     record = {
         "where": job.where,

@@ -55,9 +55,10 @@ def compare(
 ) -> dict[str, Any]:
     """Train a sample of the published configurations and compare the error counts.
 
+    Trainings are stored beside the artifact's folder, so that the comparison can be interrupted.
+
     Args:
-        request: Sizes, number of configurations, seed, workers; trainings are kept beside the
-            artifact's folder, so that the comparison can be interrupted.
+        request: Sizes, number of configurations, seed, workers.
         split: MNIST, split as the authors did.
         values: The published configurations, shape (1000, 4).
         errors: Their published error counts, shape (1000, 28).
@@ -103,8 +104,8 @@ def choose(values: FloatArray, count: int, rng: np.random.Generator) -> IntArray
     """Choose configurations, about two fifths with a large min_child_weight; their indices."""
     heavy = np.flatnonzero(values[:, 1] >= HEAVY)
     others = np.setdiff1d(np.arange(len(values)), heavy)
-    wanted = max(2 * count // 5, count - len(others))
-    few = rng.choice(heavy, min(len(heavy), wanted), replace=False)
+    n_heavy = max(2 * count // 5, count - len(others))
+    few = rng.choice(heavy, min(len(heavy), n_heavy), replace=False)
     return np.sort(np.concatenate([few, rng.choice(others, count - len(few), replace=False)]))
 
 

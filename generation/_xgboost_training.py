@@ -2,7 +2,7 @@
 
 A task's training set is the first s images of one fixed shuffle; the objective is the number of
 misclassified images among the last 14 000. `train_many` evaluates configurations x sizes in
-parallel and keeps every finished evaluation, so that it can be interrupted at any time; an
+parallel and stores every finished evaluation, so that it can be interrupted at any time; an
 evaluation's place in the folder is the training-set size.
 """
 
@@ -75,13 +75,6 @@ def train_and_count(
 ) -> Outcome:
     """Train XGBoost on the first images of the pool and count validation errors.
 
-    Args:
-        split: The data.
-        config: learning_rate, max_depth, min_child_weight and n_estimators.
-        train_size: Number of images to train on.
-        threads: Threads of XGBoost.
-        settings: What else is fixed of the classifier.
-
     Raises:
         ValueError: The size is larger than the pool, or too small to hold all classes.
     """
@@ -146,17 +139,11 @@ def train_many(
 ) -> "pd.DataFrame":
     """Evaluate every configuration on every size, whatever of it `folder` does not hold yet.
 
-    Args:
-        trainer: Evaluates; `XGBoostTrainer` for the real thing. Its outcomes are those of
-            `Outcome`, and where it trains is the size.
-        configs: Configurations.
-        sizes: Training-set sizes, in the order they are worked off.
-        folder: Where evaluations are kept; made if need be.
-        workers: Number of processes.
-        progress: Told how many evaluations are done, those found in the folder included.
+    The trainer's outcomes are those of `Outcome`, and where it trains is the size; `progress` is
+    told how many evaluations are done, those stored before included.
 
     Returns:
-        One row an evaluation, sizes as given, configurations as given within each: `train_size`,
+        One row an evaluation, in the order of `sizes`, then of `configs`: `train_size`,
         `configuration` (index in `configs`), the hyperparameters, `error_count`, `seconds`.
         All but the seconds of new evaluations is independent of workers and interruptions.
     """

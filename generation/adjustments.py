@@ -39,13 +39,13 @@ def generate(adjustment: SpaceAdjustment, request: Request) -> Path:
     rng = np.random.default_rng(request.seed)
     before = _best_values(adjustment, Steps.STEP_1, forest, request, rng)
     after = _best_values(adjustment, Steps.STEP_2, forest, request, rng)
-    found = {
+    best_values = {
         SEARCHED_ON: surrogate_hash(adjustment.base, SURROGATE),
         Steps.STEP_1.name: before,
         Steps.STEP_2.name: after,
     }
     defined = definition_to_json(adjustment.definition(Steps.STEP_2))
-    content = {**defined, "surrogates": {}, BEST_VALUES: {SURROGATE: found}}
+    content = {**defined, "surrogates": {}, BEST_VALUES: {SURROGATE: best_values}}
     with ArtifactWriter(request.folder) as writer:
         writer.write_json(BENCHMARK, content)
         writer.write_json(CARD, _card(adjustment, request).to_json())

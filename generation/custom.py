@@ -1,7 +1,7 @@
 """Generates benchmarks of the user's own: any estimator on any data over growing training sets.
 
 Configurations are trained on nested training sets (`_custom.split`, `_custom.training`), every
-training is kept (`_training`), and one forest with an output a size is fitted to all of them
+training is stored (`_training`), and one forest with an output a size is fitted to all of them
 (`_forest`); the tasks are the sizes, in order. `xgboost-mnist` is an instance with its authors'
 shuffle and settings: the same engine and forest, and a trainer that counts the same errors.
 """
@@ -67,7 +67,7 @@ def generate_custom(
 ) -> Path:
     """Train, fit the forest and write the artifact; `load` then finds the benchmark by its name.
 
-    Finished trainings are kept beside the artifact, in a folder of its name and "-evaluations".
+    Finished trainings are stored beside the artifact, in a folder of its name and "-evaluations".
     Calling this again continues, and more configurations or other sizes train only what is new.
 
     Args:
@@ -88,7 +88,7 @@ def generate_custom(
         InvalidSpaceError: The file of the search space does not hold one.
         ArtifactError: The data cannot be read, or the artifact not be written.
         TrainingError: A configuration could not be trained.
-        StoreError: Trainings cannot be kept, or one that was kept is damaged.
+        StoreError: Trainings cannot be stored, or a stored one is damaged.
         MissingExtraError: scikit-learn is not installed.
     """
     folder = (local_folder() if output is None else output) / custom.name
@@ -96,11 +96,11 @@ def generate_custom(
     check_writable(folder)
     plan = plan_of(custom)
     jobs = [Job(str(size), config) for config in plan.configs for size in plan.sizes]
-    kept = folder.with_name(f"{folder.name}{EVALUATIONS}")
+    trainings = folder.with_name(f"{folder.name}{EVALUATIONS}")
     outcomes = run_trainings(
         plan.trainer,
         jobs,
-        kept,
+        trainings,
         workers=workers,
         progress=progress,
     )
@@ -114,7 +114,7 @@ def generate_custom(
         configurations=custom.configurations,
         progress=progress,
     )
-    _write_raw(kept.with_name(f"{kept.name}.parquet"), custom, plan, results)
+    _write_raw(trainings.with_name(f"{trainings.name}.parquet"), custom, plan, results)
     return _write(request, custom, plan, results)
 
 

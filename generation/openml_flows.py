@@ -29,9 +29,9 @@ from hpobench_ordered.generation._flows.datasets import (
 from hpobench_ordered.generation._flows.limits import (
     data_limits,
     left_out_limits,
-    own_limits,
     paper_limit,
     stopped_limit,
+    training_limits,
 )
 from hpobench_ordered.generation._flows.plans import PLANS, Plan, Training
 from hpobench_ordered.generation._flows.training import train_flow
@@ -79,7 +79,7 @@ def generate_by_training(plan: Plan, training: Training, request: Request) -> Pa
         source=f"own trainings, {TRAINING_FOLDS}-fold cross-validation",
         licence="Apache-2.0",
         limits=(
-            *own_limits(plan.flow.name),
+            *training_limits(plan.flow.name),
             *training.limits,
             *stopped_limit(frame),
             *data_limits(data, request.local),
@@ -87,7 +87,7 @@ def generate_by_training(plan: Plan, training: Training, request: Request) -> Pa
         contexts={task: _context(dataset) for task, dataset in data.items()},
         versions=versions_of("numpy", "scikit-learn", "xgboost"),
     )
-    table = _kept(plan.flow, request, frame, about)
+    table = _stored(plan.flow, request, frame, about)
     local = () if request.local is None else (f"{Option.LOCAL.value} DATA",)
     words = (plan.flow.name, "--source train", *local)
     return _fit(plan, request, table, request.command(*words))
@@ -126,7 +126,7 @@ def generate_from_openml(plan: Plan, request: Request) -> Path:
         dropped=dropped,
         versions=versions_of("openml"),
     )
-    table = _kept(flow, request, frame, about)
+    table = _stored(flow, request, frame, about)
     command = request.command(flow.name, "--source openml")
     return _fit(plan, request, table, command, most=request.configurations or MOST)
 
@@ -154,7 +154,7 @@ def _beside(request: Request, what: str) -> Path:
     return request.folder.with_name(f"{request.folder.name}-{what}")
 
 
-def _kept(flow: Flow, request: Request, frame: "pd.DataFrame", about: About) -> RawTable:
+def _stored(flow: Flow, request: Request, frame: "pd.DataFrame", about: About) -> RawTable:
     """Write evaluations beside the artifact, and read them as any that are there."""
     path = _beside(request, "evaluations.parquet")
     write_raw(path, frame, about)
@@ -164,9 +164,9 @@ def _kept(flow: Flow, request: Request, frame: "pd.DataFrame", about: About) -> 
 def _data(flow: Flow, request: Request) -> dict[str, ClassificationData]:
     """Data sets by task: local ones, or else those of the paper's tasks from OpenML."""
     if request.local is None:
-        wanted = request.tasks or tuple(map(str, flow.tasks))
-        _numbers(wanted)
-        return {task: openml_dataset(task) for task in wanted}
+        tasks = request.tasks or tuple(map(str, flow.tasks))
+        _numbers(tasks)
+        return {task: openml_dataset(task) for task in tasks}
     offline = offline_datasets(request.local)
     for task in request.tasks or ():
         if task not in offline:
@@ -212,8 +212,8 @@ def _fit(
     """
     flow = plan.flow
     evaluations = {
-        name: found if most is None else _some(found, most, [request.seed, *name.encode()])
-        for name, found in table.tasks.items()
+        name: raw if most is None else _some(raw, most, [request.seed, *name.encode()])
+        for name, raw in table.tasks.items()
     }
     reduced = [name for name in evaluations if len(evaluations[name]) < len(table.tasks[name])]
     limits = [paper_limit(flow, list(evaluations)), *table.about.limits]

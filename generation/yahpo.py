@@ -76,31 +76,13 @@ V2_MODEL = _v2_file(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where the evaluations of a forest come from, and what follows from that.
-
-    Attributes:
-        recipe: How the forest is fitted.
-        source: Where they come from.
-        summary: One line on the forest.
-        limits: Known limits, one sentence each.
-    """
-
-    recipe: ForestRecipe
-    source: str
-    summary: str
-    limits: tuple[str, ...]
-
-
 NOT_TRAINED = (
     "The evaluations are predictions of a YAHPO Gym network, not results of real training: the "
     "forest approximates an approximation."
 )
-PUBLISHED_ORIGIN = Origin(
-    recipe=ForestRecipe(),
+PUBLISHED = Report(
     source=f"evaluations of the YAHPO Gym v1.0 network by Hellan et al. (2023), {PUBLISHED_AT}",
-    summary="Random forest fitted to the published evaluations at five fractions.",
+    summaries={FOREST: "Random forest fitted to the published evaluations at five fractions."},
     limits=(
         NOT_TRAINED,
         "Fitted at the training fractions 5 %, 25 %, 50 %, 75 % and 100 %; the fifteen tasks "
@@ -108,13 +90,12 @@ PUBLISHED_ORIGIN = Origin(
         "Each evaluation is the network's mean over its replications 1 to 10, not replication 10.",
     ),
 )
-NETWORK_ORIGIN = Origin(
-    recipe=ForestRecipe(trees=12, min_samples_leaf=4),
+NETWORK = Report(
     source=(
         "evaluations of the YAHPO Gym v2 network of rbv2_ranger, sampled by this package; "
         f"github.com/slds-lmu/yahpo_data, commit {V2_COMMIT}"
     ),
-    summary="Random forest fitted to evaluations sampled from YAHPO's v2 network.",
+    summaries={FOREST: "Random forest fitted to evaluations sampled from YAHPO's v2 network."},
     limits=(
         "This is the v2 network, a stand-in for that of YAHPO Gym v1.0, which the paper used and "
         "surrogate 'onnx' evaluates: their values differ.",
@@ -158,7 +139,7 @@ def generate_from_evaluations(scenario: str, instance: str, request: Request) ->
                 f"{path} holds {len(measured.values)} configurations, not {request.configurations}"
             )
         measured = measured.first(request.configurations)
-    return _write(defined, measured, PUBLISHED_ORIGIN, request)
+    return _write(request, defined, measured, PUBLISHED, ForestRecipe())
 
 
 def generate_from_network(scenario: str, instance: str, request: Request) -> Path:
@@ -166,7 +147,8 @@ def generate_from_network(scenario: str, instance: str, request: Request) -> Pat
     defined = _definition(scenario, instance, request.local)
     rng = np.random.default_rng(request.seed)
     measured = sample_network(defined, instance, request, rng)
-    return _write(defined, measured, NETWORK_ORIGIN, request, rng=rng)
+    recipe = ForestRecipe(trees=12, min_samples_leaf=4)
+    return _write(request, defined, measured, NETWORK, recipe, rng=rng)
 
 
 def evaluations_path(local: Path | None, scenario: str, instance: str) -> Path:
@@ -218,7 +200,7 @@ def read_evaluations(path: Path, space: SearchSpace) -> Measured:
     values = space.values(frame[list(space.names)])
     rows = (-1, len(fractions))
     try:
-        given = frame["train_frac"].to_numpy().reshape(rows)
+        listed = frame["train_frac"].to_numpy().reshape(rows)
         auc = frame[TARGET].to_numpy(dtype=np.float64).reshape(rows)
         grouped = values.reshape(*rows, space.dimension)
         same = np.array_equal(
@@ -226,7 +208,7 @@ def read_evaluations(path: Path, space: SearchSpace) -> Measured:
         )
     except ValueError:
         same = False
-    if not (same and (given == fractions).all() and set(fractions) <= set(FRACTIONS)):
+    if not (same and (listed == fractions).all() and set(fractions) <= set(FRACTIONS)):
         raise ArtifactError(
             f"{path}: the rows of a configuration must follow one another, one for each of the "
             f"fractions {fractions.tolist()}, ascending"
@@ -289,27 +271,22 @@ def _obtain(file: RemoteFile, local: Path | None) -> Path:
 
 
 def _write(
+    request: Request,
     defined: Definition,
     measured: Measured,
-    origin: Origin,
-    request: Request,
+    report: Report,
+    recipe: ForestRecipe,
     *,
     rng: np.random.Generator | None = None,
 ) -> Path:
-    report = Report(
-        source=origin.source,
-        command=request.command(defined.name, "--from DATA"),
-        limits=origin.limits,
-        summaries={FOREST: origin.summary},
-    )
     return write_forest(
         request,
         defined,
         measured.values,
         measured.auc,
-        report,
+        replace(report, command=request.command(defined.name, "--from DATA")),
         coding=space_coding(defined.space),
-        recipe=origin.recipe,
+        recipe=recipe,
         rng=rng,
         mixes=interpolate(measured.fractions, FRACTIONS),
     )

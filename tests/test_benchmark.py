@@ -20,19 +20,19 @@ def plain() -> Benchmark:
 def recorded(plain: Benchmark) -> Benchmark:
     """Newsvendor with 30 evaluations recorded for each task."""
     rng = np.random.default_rng(0)
-    kept = tuple(plain.evaluations(t, rng=rng, n=30) for t in range(len(plain.tasks)))
-    return replace(plain, recorded=lambda: kept)
+    whole = tuple(plain.evaluations(t, rng=rng, n=30) for t in range(len(plain.tasks)))
+    return replace(plain, recorded=lambda: whole)
 
 
 def test_random_evaluations_are_losses_of_valid_configurations(plain: Benchmark) -> None:
-    found = plain.evaluations(4, rng=np.random.default_rng(1))
-    assert (len(found), found.task) == (HISTORY_SIZE, "4")
+    evaluations = plain.evaluations(4, rng=np.random.default_rng(1))
+    assert (len(evaluations), evaluations.task) == (HISTORY_SIZE, "4")
     # The objective is maximised, losses are not.
-    assert np.array_equal(-found.losses, plain.tasks[4].evaluate_many(found.values))
+    assert np.array_equal(-evaluations.losses, plain.tasks[4].evaluate_many(evaluations.values))
     again = plain.evaluations(4, rng=np.random.default_rng(1))
-    assert np.array_equal(found.values, again.values)
+    assert np.array_equal(evaluations.values, again.values)
     other = plain.evaluations(4, rng=np.random.default_rng(2))
-    assert not np.array_equal(found.values, other.values)
+    assert not np.array_equal(evaluations.values, other.values)
 
 
 def test_the_usual_number_is_the_benchmarks_own(plain: Benchmark) -> None:
@@ -42,9 +42,9 @@ def test_the_usual_number_is_the_benchmarks_own(plain: Benchmark) -> None:
 
 def test_recorded_evaluations_come_whole_and_in_order(recorded: Benchmark) -> None:
     assert recorded.recorded is not None
-    kept = recorded.recorded()[2]
+    whole = recorded.recorded()[2]
     for n in (None, 30, 1000):
-        assert recorded.evaluations(2, rng=np.random.default_rng(0), n=n) is kept
+        assert recorded.evaluations(2, rng=np.random.default_rng(0), n=n) is whole
 
 
 @settings(max_examples=25)
@@ -53,14 +53,14 @@ def test_a_part_of_the_recorded_ones_is_chosen_by_seed(
     recorded: Benchmark, n: int, seed: int
 ) -> None:
     assert recorded.recorded is not None
-    kept: Evaluations = recorded.recorded()[1]
+    whole: Evaluations = recorded.recorded()[1]
     part = recorded.evaluations(1, rng=np.random.default_rng(seed), n=n)
     again = recorded.evaluations(1, rng=np.random.default_rng(seed), n=n)
     assert np.array_equal(part.values, again.values)
     assert len(part) == n
-    rows = [row.tobytes() for row in kept.values]
+    rows = [row.tobytes() for row in whole.values]
     places = [
-        next(i for i, row in enumerate(rows) if row == v.tobytes() and kept.losses[i] == loss)
+        next(i for i, row in enumerate(rows) if row == v.tobytes() and whole.losses[i] == loss)
         for v, loss in zip(part.values, part.losses, strict=True)
     ]
     assert places == sorted(places)

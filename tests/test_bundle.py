@@ -70,14 +70,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "given", [Path("newsvendor"), Path("./newsvendor"), "./newsvendor", "x/../newsvendor"]
+    "path", [Path("newsvendor"), Path("./newsvendor"), "./newsvendor", "x/../newsvendor"]
 )
 def test_a_path_is_never_taken_for_a_packaged_benchmark(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, given: "str | os.PathLike[str]"
+    folder: Path, monkeypatch: pytest.MonkeyPatch, path: "str | os.PathLike[str]"
 ) -> None:
     monkeypatch.chdir(folder.parent)
     (folder.parent / "x").mkdir()
-    spec = benchmark_spec(given)
+    spec = benchmark_spec(path)
     assert spec.name == folder.resolve().as_posix()
     monkeypatch.chdir("/")
     for name in (spec.name, spec.id, Path(spec.name)):
@@ -253,8 +253,8 @@ def recorded(tmp_path: Path) -> Path:
 
 
 def test_raw_evaluations_are_read_as_they_were_written(recorded: Path) -> None:
-    found = read_evaluations(Artifact(recorded))
-    for raw, expected in zip(found, raw_evaluations(), strict=True):
+    read = read_evaluations(Artifact(recorded))
+    for raw, expected in zip(read, raw_evaluations(), strict=True):
         for name in ("values", "objective", "spread", "training"):
             np.testing.assert_array_equal(getattr(raw, name), getattr(expected, name))
             with pytest.raises(ValueError, match="read-only"):
@@ -265,14 +265,14 @@ def test_raw_evaluations_are_read_as_they_were_written(recorded: Path) -> None:
 def test_recorded_evaluations_are_history(recorded: Path) -> None:
     benchmark = hbo.load(recorded)
     assert benchmark.recorded is not None
-    found = benchmark.recorded()
-    assert benchmark.recorded() is found  # read once
-    for task, raw, evaluations in zip(benchmark.tasks, raw_evaluations(), found, strict=True):
+    history = benchmark.recorded()
+    assert benchmark.recorded() is history  # read once
+    for task, raw, evaluations in zip(benchmark.tasks, raw_evaluations(), history, strict=True):
         assert (evaluations.task, evaluations.context) == (task.name, task.context)
         np.testing.assert_array_equal(evaluations.values, raw.values)
         np.testing.assert_array_equal(evaluations.losses, -raw.objective)  # profits are maximised
     rng = np.random.default_rng(0)
-    assert benchmark.evaluations(2, rng=rng) is found[2]
+    assert benchmark.evaluations(2, rng=rng) is history[2]
     assert len(benchmark.evaluations(2, rng=rng, n=3)) == 3
 
 
@@ -335,8 +335,8 @@ def test_raw_evaluations_must_fit_each_other(change: dict[str, Any]) -> None:
 def test_damaged_raw_evaluations_are_refused(recorded: Path, change: dict[str, Any]) -> None:
     arrays = {**Artifact(recorded).read_arrays(EVALUATIONS), **change}
     with ArtifactWriter(recorded.with_name("arrays")) as writer:
-        kept = {name: array for name, array in arrays.items() if array is not None}
-        writer.write_arrays(EVALUATIONS, kept)
+        present = {name: array for name, array in arrays.items() if array is not None}
+        writer.write_arrays(EVALUATIONS, present)
     rewrite(recorded, EVALUATIONS, (recorded.with_name("arrays") / EVALUATIONS).read_bytes())
     recordings = hbo.load(recorded).recorded
     assert recordings is not None

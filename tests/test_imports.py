@@ -13,11 +13,11 @@ NAME = "hpobench_ordered"
 
 def modules() -> dict[str, Path]:
     """All modules of the package by their dotted names."""
-    found = {}
+    paths = {}
     for path in [*ROOT.rglob("*.py"), *(p for link in links() for p in link.rglob("*.py"))]:
         parts = [NAME, *path.relative_to(ROOT).with_suffix("").parts]
-        found[".".join(parts).removesuffix(".__init__")] = path
-    return found
+        paths[".".join(parts).removesuffix(".__init__")] = path
+    return paths
 
 
 def links() -> Iterator[Path]:

@@ -162,10 +162,10 @@ class TestValidation:
             space.values(pd.DataFrame([self.config, wrong], dtype=object))
         assert all(word in str(one.value) for word in words), str(one.value)
 
-    @pytest.mark.parametrize("given", [None, 3, [0.1, 5], "kernel"])
-    def test_what_is_no_dict(self, space: SearchSpace, given: object) -> None:
+    @pytest.mark.parametrize("config", [None, 3, [0.1, 5], "kernel"])
+    def test_what_is_no_dict(self, space: SearchSpace, config: object) -> None:
         with pytest.raises(InvalidConfigError, match="a configuration is a dict, got"):
-            space.validate(given)  # type: ignore[arg-type]
+            space.validate(config)  # type: ignore[arg-type]
 
     def test_missing(self, space: SearchSpace) -> None:
         with pytest.raises(InvalidConfigError, match="'gamma' is missing: a number in"):
@@ -193,8 +193,8 @@ class TestValidation:
         self, space: SearchSpace
     ) -> None:
         row = space.row(self.config)
-        given = np.where(np.isnan(row), 1e9, row)
-        np.testing.assert_array_equal(space.values(given[None])[0], row)
+        filled = np.where(np.isnan(row), 1e9, row)
+        np.testing.assert_array_equal(space.values(filled[None])[0], row)
 
     def test_frame_entries_of_inactive_hyperparameters_are_ignored(
         self, space: SearchSpace

@@ -60,25 +60,23 @@ class DataSet:
 
 
 def read_data(data: str, *, target: str | None = None) -> DataSet:
-    """Read a data set.
+    """Read a CSV, parquet or npz file, by its ending, or the data set "sklearn:NAME".
 
-    Args:
-        data: A CSV, parquet or npz file, by its ending; or "sklearn:NAME".
-        target: Column of a CSV or parquet file to be predicted; default: the last one.
+    `target` is the column of a CSV or parquet file to be predicted; default: the last one.
 
     Raises:
         ExperimentError: A column is named where there are none.
     """
     path = Path(data)
     if data.startswith(PREFIX):
-        found = _bundled(data.removeprefix(PREFIX))
+        data_set = _bundled(data.removeprefix(PREFIX))
     elif path.suffix == ".npz":
-        found = _from_npz(path)
+        data_set = _from_npz(path)
     else:
         return _from_table(path, target)
     if target is not None:
         raise ExperimentError(f"{data} has no named columns, so no target {target!r}")
-    return found
+    return data_set
 
 
 def _bundled(name: str) -> DataSet:

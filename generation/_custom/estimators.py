@@ -105,13 +105,10 @@ SPACES: Mapping[str, tuple[Parameter, ...]] = {
 """Hyperparameters by package and class."""
 
 
-def built_in_space(key: str, *, smallest: int, without: Container[str] = ()) -> SearchSpace:
-    """The search space of a well-known class.
+def built_in_space(key: str, *, smallest: int, leave_out: Container[str] = ()) -> SearchSpace:
+    """The search space of a well-known class, such as "sklearn.SVC", but for some hyperparameters.
 
-    Args:
-        key: Package and class, such as "sklearn.SVC".
-        smallest: Rows of the smallest training set; there cannot be more neighbours.
-        without: Names of hyperparameters to leave out.
+    There are at most as many neighbours as rows in the smallest training set.
 
     Raises:
         ExperimentError: There is none; the message says how to write one.
@@ -126,7 +123,7 @@ def built_in_space(key: str, *, smallest: int, without: Container[str] = ()) -> 
         [
             _whole(NEIGHBOURS, 1, min(int(p.upper), smallest)) if p.name == NEIGHBOURS else p
             for p in SPACES[key]
-            if p.name not in without
+            if p.name not in leave_out
         ]
     )
 

@@ -123,8 +123,8 @@ def _neighbours(missing: str) -> list[str]:
     parent = missing.rpartition(".")[0]
     if not parent:
         return list(packages_distributions())
-    found = pkgutil.iter_modules(getattr(import_module(parent), "__path__", ()))
-    return [f"{parent}.{module.name}" for module in found]
+    modules = pkgutil.iter_modules(getattr(import_module(parent), "__path__", ()))
+    return [f"{parent}.{module.name}" for module in modules]
 
 
 def _version(module: str) -> str:

@@ -140,7 +140,7 @@ def plan_of(custom: Custom) -> Plan:
 
 def _space(custom: Custom, model: Model, sizes: Sequence[int]) -> SearchSpace:
     if custom.space is None:
-        return built_in_space(model.key, smallest=min(sizes, default=1), without=custom.fixed)
+        return built_in_space(model.key, smallest=min(sizes, default=1), leave_out=custom.fixed)
     space = read_space(custom.space)
     names = {*space.names, *space.constants}
     model.check_keywords(sorted(names))

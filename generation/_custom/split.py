@@ -96,13 +96,7 @@ def kind_of_target(target: NDArray[Any]) -> Kind:
 
 
 def split(data: DataSet, kind: Kind, *, validation: float, seed: int) -> Split:
-    """Shuffle, cut and prepare a data set.
-
-    Args:
-        data: What to split.
-        kind: What is predicted.
-        validation: Share of the rows that validate.
-        seed: Seed of the shuffle.
+    """Shuffle, cut and prepare a data set; `validation` is the share of the rows that validate.
 
     Raises:
         ExperimentError: The share leaves nothing on one side, the target does not fit its kind, or
@@ -150,8 +144,8 @@ def _features(numbers: FloatArray, categories: IntArray, cut: int) -> FloatArray
     columns = [np.where(np.isnan(numbers[:, known]), medians, numbers[:, known])]
     for codes in categories.T:
         choices = np.unique(codes[:cut])
-        kept = choices if len(choices) != 2 else choices[1:]
-        columns.append((codes[:, None] == kept).astype(np.float64))
+        coded = choices if len(choices) != 2 else choices[1:]
+        columns.append((codes[:, None] == coded).astype(np.float64))
     return np.concatenate(columns, axis=1)
 
 

@@ -31,7 +31,7 @@ class Failures(Enum):
     """What becomes of a configuration that cannot be trained."""
 
     STOP = "stop"
-    """Everything stops there; what is finished is kept."""
+    """Everything stops there; finished trainings stay stored."""
     WORST = "worst"
     """It has the worst value of all configurations on the same training set."""
 

@@ -80,18 +80,18 @@ def offline_datasets(folder: Path) -> dict[str, ClassificationData]:
     Raises:
         ArtifactError: The folder holds no such file, two of one task, or one that cannot be read.
     """
-    found: dict[str, ClassificationData] = {}
+    local: dict[str, ClassificationData] = {}
     for path in sorted(folder.glob("*.csv")):
         match = _FILE.fullmatch(path.name)
         if match is None:
             continue
-        if match["task"] in found:
+        if match["task"] in local:
             raise ArtifactError(f"{folder} holds two data sets of task {match['task']}")
-        found[match["task"]] = read_csv(path, match["name"])
-    if not found:
+        local[match["task"]] = read_csv(path, match["name"])
+    if not local:
         raise ArtifactError(f"{folder} holds no file named <OpenML task>_<name>.csv")
     made = {task: monks(k) for k, task in enumerate(MONKS_TASKS, start=1)}
-    every = {BREAST_CANCER_TASK: breast_cancer()} | made | found
+    every = {BREAST_CANCER_TASK: breast_cancer()} | made | local
     return {task: every[task] for task in sorted(every, key=int)}
 
 
@@ -143,14 +143,11 @@ def breast_cancer() -> ClassificationData:
 
 
 def monks(problem: int) -> ClassificationData:
-    """One of the three Monk's problems, made from its rule (Thrun et al. 1991, section 1.1).
+    """Monk's problem 1, 2 or 3, made from its rule (Thrun et al. 1991, section 1.1).
 
     As OpenML's version it holds every combination of the attributes once, free of noise, followed
     by as many training examples as the original. Which examples these are the rule does not tell:
     they are drawn here, so this part differs from OpenML's.
-
-    Args:
-        problem: 1, 2 or 3.
 
     Raises:
         ValueError: There is no such problem.
@@ -301,5 +298,5 @@ def _coded(column: "pd.Series[Any]") -> FloatArray:
         return filled[:, None]
     texts = column.astype(object).where(column.notna(), _MISSING_CHOICE).astype(str)
     codes, choices = pd.factorize(texts, sort=True)
-    kept = range(len(choices)) if len(choices) > 2 else [1]
-    return np.stack([(codes == k).astype(np.float64) for k in kept], axis=1)
+    coded = range(len(choices)) if len(choices) > 2 else [1]
+    return np.stack([(codes == k).astype(np.float64) for k in coded], axis=1)

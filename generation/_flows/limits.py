@@ -21,8 +21,8 @@ OFTEN = 0.2
 """Share of a task's trainings stopped from which the task is named."""
 
 
-def own_limits(benchmark: str) -> tuple[str, ...]:
-    """That these are own trainings, and how they were evaluated."""
+def training_limits(benchmark: str) -> tuple[str, ...]:
+    """That the evaluations come from trainings made here, and how they were made."""
     return (
         "The evaluations are our own, not OpenML's public records of the flow; these are had by: "
         f"hpobench-ordered generate {benchmark} --source openml.",
@@ -46,11 +46,9 @@ def stopped_limit(frame: "pd.DataFrame") -> tuple[str, ...]:
 
 
 def data_limits(data: Mapping[str, ClassificationData], folder: Path | None) -> list[str]:
-    """Names of the data sets, and what is to be said of those that were made here.
+    """Names of the data sets by task, and what is to be said of those that were made here.
 
-    Args:
-        data: Data sets by task.
-        folder: Folder of local data sets; None if all are from OpenML.
+    There are such only beside local data sets: `folder` is None if all are from OpenML.
     """
     names = ", ".join(f"{task} {dataset.name}" for task, dataset in data.items())
     made = [
@@ -62,12 +60,7 @@ def data_limits(data: Mapping[str, ClassificationData], folder: Path | None) -> 
 
 
 def left_out_limits(dropped: Mapping[str, int], scarce: Sequence[str]) -> list[str]:
-    """What was left out of OpenML's records.
-
-    Args:
-        dropped: Numbers of records by the reason.
-        scarce: Tasks with too few setups.
-    """
+    """Numbers of OpenML's records left out, by the reason, and tasks with too few setups."""
     counts = ", ".join(f"{count} {reason}" for reason, count in dropped.items() if count)
     limits = [f"Records left out: {counts}."] if counts else []
     if scarce:

@@ -3,7 +3,7 @@
 The objective is the area under the ROC curve (AUC) in 5-fold stratified cross-validation, on the
 same folds for both learners.
 
-Trainings are kept by `_training.run_trainings`. An outcome holds one evaluation, or one for each
+Trainings are stored by `_training.run_trainings`. An outcome holds one evaluation, or one for each
 number of rounds that a boosting is read at:
 
     {"evaluations": [{"value", "spread", "folds", "seconds", "capped"}, ...]}
@@ -250,17 +250,10 @@ def train_flow(
     progress: Progress = silent,
     space: SearchSpace,
 ) -> "pd.DataFrame":
-    """Train a flow's learner on every data set.
+    """Train a flow's learner on every data set, n configurations each.
 
-    Args:
-        learner: SVM or XGBoost.
-        data: Data sets by OpenML task, in the order they are worked off.
-        n: Trainings a task; XGBoost's give four evaluations each.
-        seed: Seed of the designs.
-        folder: Where trainings are kept; made if need be.
-        workers: Number of processes.
-        progress: Told how many trainings of each task are done.
-        space: The flow's search space.
+    What `folder` holds already is not trained again; `progress` is told how many trainings of each
+    task are done.
 
     Returns:
         One row an evaluation, in the order of tasks, design and rounds: `task` (str), `training`

@@ -80,12 +80,7 @@ class MalformedError(DownloadError):
 
 
 class Client:
-    """Asks OpenML, one request after the other; made by `connected`.
-
-    Args:
-        openml: The client's package.
-        connection: How it is asked.
-    """
+    """Asks OpenML, one request after the other; made by `connected`."""
 
     def __init__(self, openml: Any, connection: Connection) -> None:
         self._openml = openml
@@ -95,8 +90,8 @@ class Client:
 
     def flow_defaults(self, flow: int) -> dict[str, str | None]:
         """Default values that a flow states, by parameter."""
-        found = self.ask(f"flow {flow}", lambda: self._openml.flows.get_flow(flow))
-        return dict(found.parameters)
+        described = self.ask(f"flow {flow}", lambda: self._openml.flows.get_flow(flow))
+        return dict(described.parameters)
 
     def evaluations(
         self, flow: int, task: int, offsets: Sequence[int]
@@ -109,7 +104,7 @@ class Client:
 
         def part(offsets: Sequence[int]) -> list[Evaluation]:
             what = f"evaluations {offsets[0]} to {offsets[-1]} of flow {flow} on task {task}"
-            found = self._list(
+            listed = self._list(
                 what,
                 lambda: self._openml.evaluations.list_evaluations(
                     function=FUNCTION,
@@ -121,9 +116,9 @@ class Client:
                 ),
                 requests=_WITH_UPLOADERS,
             )
-            if any((e.flow_id, e.task_id, e.function) != (flow, task, FUNCTION) for e in found):
+            if any((e.flow_id, e.task_id, e.function) != (flow, task, FUNCTION) for e in listed):
                 raise RefusedError(f"asked for {what}, OpenML answered with others")
-            return [Evaluation(e.run_id, e.setup_id, e.value) for e in found]
+            return [Evaluation(e.run_id, e.setup_id, e.value) for e in listed]
 
         read, unread = _all_readable(offsets, part)
         _check_readable("evaluations", offsets, unread)
@@ -133,7 +128,7 @@ class Client:
         """Value on every fold, of the runs that OpenML tells it of."""
 
         def part(runs: Sequence[int]) -> list[tuple[int, list[float]]]:
-            found = self._list(
+            listed = self._list(
                 f"values on the folds of runs {runs[0]} to {runs[-1]}",
                 lambda: self._openml.evaluations.list_evaluations(
                     function=FUNCTION,
@@ -144,7 +139,7 @@ class Client:
                 ),
                 requests=_WITH_UPLOADERS,
             )
-            return [(e.run_id, [float(v) for v in e.values]) for e in found if e.values]
+            return [(e.run_id, [float(v) for v in e.values]) for e in listed if e.values]
 
         values: dict[int, list[float]] = {}
         for chunk in chunks(runs):
@@ -155,17 +150,13 @@ class Client:
         return values
 
     def setups(self, ids: Sequence[int]) -> tuple[dict[int, dict[str, str | None]], Sequence[int]]:
-        """Values that setups state, by parameter.
+        """Values that setups state, by parameter, and the ids of those that the client cannot read.
 
-        Args:
-            ids: At most `IDS_A_REQUEST`; those that OpenML does not know are left out.
-
-        Returns:
-            The setups, and the ids of those that the client cannot read.
+        Setups that OpenML does not know are left out; `ids` are at most `IDS_A_REQUEST`.
         """
 
         def part(ids: Sequence[int]) -> list[tuple[int, dict[str, str | None]]]:
-            found = self._list(
+            listed = self._list(
                 f"setups {ids[0]} to {ids[-1]}",
                 lambda: self._openml.setups.list_setups(
                     setup=list(ids), size=len(ids), output_format="object"
@@ -173,7 +164,7 @@ class Client:
             )
             return [
                 (s.setup_id, {p.parameter_name: p.value for p in (s.parameters or {}).values()})
-                for s in found
+                for s in listed
             ]
 
         read, unread = _all_readable(ids, part)
@@ -200,10 +191,7 @@ class Client:
     def ask(self, what: str, call: Callable[[], Answer], *, requests: int = 1) -> Answer:
         """Call the client until it has an answer.
 
-        Args:
-            what: What is asked for, as part of a sentence.
-            call: Asks.
-            requests: Number of requests that the client makes for it, for the pace.
+        `what` is asked for, as part of a sentence; the client makes `requests` requests for it.
 
         Raises:
             DownloadError: There is none after all attempts.
@@ -220,7 +208,7 @@ class Client:
                 connection.sleep(connection.pause(attempt))
         raise DownloadError(
             f"OpenML ({connection.server}) did not give {what} in {connection.attempts} "
-            f"attempts: {reason}. Everything before is kept; start again to go on from there"
+            f"attempts: {reason}. Everything before is stored; start again to continue"
         )
 
     def _keep_pace(self, requests: int) -> None:

@@ -1,4 +1,4 @@
-"""Pages of a download, kept one by one in a folder.
+"""Pages of a download, stored one by one in a folder.
 
     FOLDER/manifest.json            what is downloaded, and how it is cut into pages
     FOLDER/<kind>/<page>.json       one page: what was asked for, and the answer
@@ -31,8 +31,7 @@ class Pages:
     def open(self, identity: Mapping[str, Any]) -> None:
         """Make the folder, or check that it holds pages of the same download.
 
-        Args:
-            identity: All but the single page that decides an answer, as JSON can hold it.
+        `identity` is all but the single page that decides an answer.
 
         Raises:
             StoreError: The folder cannot be written, holds another download, or its manifest is
@@ -49,7 +48,7 @@ class Pages:
             )
 
     def path(self, kind: str, page: str) -> Path:
-        """Where a page is kept."""
+        """Path of a page's file."""
         return self.folder / kind / f"{page}.json"
 
     def read(self, kind: str, page: str, request: Mapping[str, Any]) -> Any | None:
@@ -62,7 +61,7 @@ class Pages:
         return [self._answer(path, None) for path in sorted((self.folder / kind).glob("*.json"))]
 
     def write(self, kind: str, page: str, request: Mapping[str, Any], answer: Any) -> None:
-        """Keep a page."""
+        """Store a page."""
         self._write(self.path(kind, page), {"request": dict(request), "answer": answer})
 
     def _answer(self, path: Path, request: Mapping[str, Any] | None) -> Any:
@@ -77,7 +76,7 @@ class Pages:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, json.dumps(content, allow_nan=False).encode())
         except OSError as error:
-            raise StoreError(f"cannot keep the download in {self.folder}: {error}") from error
+            raise StoreError(f"cannot store the download in {self.folder}: {error}") from error
 
 
 def _read_json(path: Path) -> Any:

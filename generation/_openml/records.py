@@ -1,6 +1,6 @@
 """OpenML's public evaluation records of a flow: downloaded, and read as evaluations.
 
-What was asked for is kept in a folder, so a download goes on where it stopped:
+Answers are stored in a folder, so that a download continues where it stopped:
 
     FOLDER/manifest.json                        server, flow, measure, page size
     FOLDER/flow/defaults.json                   default values that the flow states
@@ -71,21 +71,13 @@ def download_records(
 ) -> Records:
     """Download all evaluations of a flow on some tasks, whatever of them `folder` does not hold.
 
-    It may be stopped at any moment; starting it again asks for what is missing alone.
-
-    Args:
-        flow_id: OpenML's id of the flow.
-        tasks: OpenML's ids of the tasks, each once.
-        space: Hyperparameters that become columns.
-        folder: Where answers are kept; made if need be.
-        setups: Turns a setup into a configuration of the space.
-        page_size: Number of evaluations a page; OpenML lists at most 10 000.
-        progress: Told how many tasks are done ("evaluations"), then how many setups ("setups").
-        connection: How OpenML is asked.
+    It may be stopped at any moment; starting it again asks for what is missing alone. `setups`
+    turns a setup into a configuration of the space; `progress` is told how many tasks are done
+    ("evaluations"), then how many setups ("setups").
 
     Returns:
-        One row an evaluation, tasks as given, runs ascending: `task` (str), `training` (the
-        setup's id), `run`, `config.<hyperparameter>` in native values (null where inactive),
+        One row an evaluation, in the order of `tasks`, runs ascending: `task` (str), `training`
+        (the setup's id), `run`, `config.<hyperparameter>` in native values (null where inactive),
         `value`, and `spread`, the standard deviation over the folds (null where OpenML does not
         tell their values). And what became of the evaluations that are no rows.
     """
@@ -105,18 +97,18 @@ def download_records(
         for done, task in enumerate(tasks, start=1):
             evaluations[task] = _evaluations(client, pages, flow_id, task, page_size)
             progress("evaluations", done, len(tasks))
-        wanted = {row["setup"] for page in evaluations.values() for row in page.rows}
-        known = _setups(client, pages, wanted, progress)
+        required = {row["setup"] for page in evaluations.values() for row in page.rows}
+        known = _setups(client, pages, required, progress)
     return _assemble(space, evaluations, known, defaults, setups)
 
 
 def _flow_defaults(client: Client, pages: Pages, flow: int) -> _Stated:
     request = {"flow": flow}
-    found: _Stated | None = pages.read("flow", "defaults", request)
-    if found is None:
-        found = client.flow_defaults(flow)
-        pages.write("flow", "defaults", request, found)
-    return found
+    defaults: _Stated | None = pages.read("flow", "defaults", request)
+    if defaults is None:
+        defaults = client.flow_defaults(flow)
+        pages.write("flow", "defaults", request, defaults)
+    return defaults
 
 
 def _evaluations(
@@ -157,13 +149,13 @@ def _page(client: Client, flow: int, task: int, offsets: range) -> dict[str, Any
     return {"rows": rows, "unread": unread}
 
 
-def _setups(client: Client, pages: Pages, wanted: set[int], progress: Progress) -> _Setups:
+def _setups(client: Client, pages: Pages, required: set[int], progress: Progress) -> _Setups:
     known: dict[int, _Stated | Dropped] = {}
     for page in pages.read_all("setups"):
         known |= _setups_of(page)
-    missing = sorted(wanted - known.keys())
-    progress("setups", len(wanted) - len(missing), len(wanted))
-    done = len(wanted) - len(missing)
+    missing = sorted(required - known.keys())
+    progress("setups", len(required) - len(missing), len(required))
+    done = len(required) - len(missing)
     for ids in chunks(missing):
         read, unread = client.setups(ids)
         page = {
@@ -174,7 +166,7 @@ def _setups(client: Client, pages: Pages, wanted: set[int], progress: Progress) 
         pages.write("setups", f"{ids[0]:010}", {"setups": list(ids)}, page)
         known |= _setups_of(page)
         done += len(ids)
-        progress("setups", done, len(wanted))
+        progress("setups", done, len(required))
     return known
 
 
@@ -221,7 +213,7 @@ def _config(
     setups: MlrSetups,
     task: int,
 ) -> Config | Dropped:
-    """The configuration of an evaluation, or why it is not kept."""
+    """The configuration of an evaluation, or why it is left out."""
     if row["run"] in runs:
         return Dropped.DUPLICATE
     if row["value"] is None:

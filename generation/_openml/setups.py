@@ -48,7 +48,7 @@ _QUOTES = ("'", '"')
 
 
 class Dropped(Enum):
-    """Why an evaluation is not kept."""
+    """Why an evaluation is left out."""
 
     DUPLICATE = "duplicate"
     NOT_FINITE = "value not finite"
@@ -115,13 +115,10 @@ def stated_values(
     setup: Mapping[str, str | None], flow: Mapping[str, str | None]
 ) -> dict[str, str]:
     """What a setup states, and where it does not, what its flow does; NA is no statement."""
-    given = [*flow.items(), *setup.items()]
-    return {name: text for name, text in given if text is not None and not is_absent(text)}
-
-
-def is_absent(text: str) -> bool:
-    """Whether a text stands for no value."""
-    return text.strip() in _ABSENT
+    statements = [*flow.items(), *setup.items()]
+    return {
+        name: text for name, text in statements if text is not None and text.strip() not in _ABSENT
+    }
 
 
 def plain_value(text: str) -> Value:

@@ -1,4 +1,4 @@
-"""Sizes of the data sets of OpenML tasks, downloaded and kept with a flow's records.
+"""Sizes of the data sets of OpenML tasks, downloaded and stored with a flow's records.
 
     FOLDER/tasks/<task>.json    sizes of one task's data set
 
@@ -52,26 +52,19 @@ def data_sizes(
     progress: Progress = silent,
     connection: Connection = PUBLIC,
 ) -> dict[int, DataSize]:
-    """Look up the data sets of tasks, whatever of them `folder` does not hold yet.
-
-    Args:
-        tasks: OpenML's ids of the tasks.
-        folder: Where answers are kept; made if need be.
-        progress: Told how many tasks are done.
-        connection: How OpenML is asked.
-    """
-    pages, wanted = Pages(folder), list(tasks)
-    found = {}
+    """Look up the data sets of OpenML's tasks, whatever of them `folder` does not hold yet."""
+    pages, ids = Pages(folder), list(tasks)
+    sizes = {}
     with connected(connection) as client:
-        for done, task in enumerate(wanted, start=1):
+        for done, task in enumerate(ids, start=1):
             request = {"task": task}
             answer = pages.read(_KIND, str(task), request)
             if answer is None:
                 answer = asdict(_ask(client, task))
                 pages.write(_KIND, str(task), request, answer)
-            found[task] = DataSize(**answer)
-            progress("data sets", done, len(wanted))
-    return found
+            sizes[task] = DataSize(**answer)
+            progress("data sets", done, len(ids))
+    return sizes
 
 
 def _ask(client: Client, task: int) -> DataSize:

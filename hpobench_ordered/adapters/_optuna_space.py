@@ -59,14 +59,14 @@ def space_of(distributions: "Mapping[str, BaseDistribution]") -> SearchSpace:
 
     parameters: list[Parameter] = []
     constants: Config = {}
-    for name, given in distributions.items():
-        if not isinstance(given, CategoricalDistribution | FloatDistribution | IntDistribution):
-            raise InvalidSpaceError(f"{name}: {type(given).__name__} is not supported")
-        if isinstance(given, CategoricalDistribution):
-            choices = cast("tuple[Value, ...]", tuple(given.choices))
+    for name, dist in distributions.items():
+        if not isinstance(dist, CategoricalDistribution | FloatDistribution | IntDistribution):
+            raise InvalidSpaceError(f"{name}: {type(dist).__name__} is not supported")
+        if isinstance(dist, CategoricalDistribution):
+            choices = cast("tuple[Value, ...]", tuple(dist.choices))
             parameter = Parameter.choice(name, choices)
         else:
-            parameter = _number(name, given)
+            parameter = _number(name, dist)
         if parameter.size == 1:
             constants[name] = parameter.value(parameter.lower)
         else:
@@ -74,17 +74,17 @@ def space_of(distributions: "Mapping[str, BaseDistribution]") -> SearchSpace:
     return SearchSpace(parameters, constants=constants)
 
 
-def _number(name: str, given: "FloatDistribution | IntDistribution") -> Parameter:
+def _number(name: str, dist: "FloatDistribution | IntDistribution") -> Parameter:
     from optuna.distributions import IntDistribution
 
-    whole = isinstance(given, IntDistribution)
-    stepped = given.step is not None and not (whole and given.step == 1)
-    if given.low == given.high:
-        return Parameter.choice(name, (given.low,))
+    whole = isinstance(dist, IntDistribution)
+    stepped = dist.step is not None and not (whole and dist.step == 1)
+    if dist.low == dist.high:
+        return Parameter.choice(name, (dist.low,))
     if not stepped:
-        return Parameter.number(name, given.low, given.high, log=given.log, integer=whole)
-    step = cast("float", given.step)
-    count = round((given.high - given.low) / step)  # Optuna has adjusted the upper end to a step
+        return Parameter.number(name, dist.low, dist.high, log=dist.log, integer=whole)
+    step = cast("float", dist.step)
+    count = round((dist.high - dist.low) / step)  # Optuna has adjusted the upper end to a step
     return Parameter.choice(
-        name, tuple(given.low + k * step for k in range(count + 1)), ordered=True
+        name, tuple(dist.low + k * step for k in range(count + 1)), ordered=True
     )

@@ -57,8 +57,7 @@ def as_method_spec(
     Raises:
         UnknownNameError: No method of that name, or nothing to import.
         ExperimentError: It is no optimiser; it is an object, which runs would share; it has no name
-            and none is given, or that of a registered method; or it needs an argument that methods
-            do not get.
+            or that of a registered method; or it needs an argument that methods do not get.
         MissingExtraError: An Optuna sampler, and Optuna is not installed.
     """
     if isinstance(method, str):
@@ -169,26 +168,26 @@ class AskTell(Method):
         self.partners[1](config if asked is None else asked, loss)
 
 
-def name_of(given: object) -> str:
+def name_of(method: object) -> str:
     """Name of a class or function: with its module, but for what is defined in a script.
 
     Raises:
         ExperimentError: It has none.
     """
-    name = getattr(given, "__qualname__", None)
+    name = getattr(method, "__qualname__", None)
     if name is None or "<lambda>" in name:
         raise ExperimentError(
-            f"{given!r} has no name that results could carry; give it one: "
+            f"{method!r} has no name that results could carry; give it one: "
             "hpobench_ordered.adapters.as_method_spec(..., name='mine')"
         )
-    module = getattr(given, "__module__", "__main__")
+    module = getattr(method, "__module__", "__main__")
     return str(name) if module == "__main__" else f"{module}.{name}"
 
 
-def first_line_of(given: object) -> str:
+def first_line_of(method: object) -> str:
     """First line of the docstring of a class or function; "" where it has none."""
-    has_own = isinstance(given, type) or hasattr(given, "__qualname__")
-    return (given.__doc__ or "").strip().partition("\n")[0] if has_own else ""
+    has_docstring = isinstance(method, type) or hasattr(method, "__qualname__")
+    return (method.__doc__ or "").strip().partition("\n")[0] if has_docstring else ""
 
 
 def draw_seed(rng: np.random.Generator) -> int:
@@ -215,17 +214,19 @@ def _unambiguous(spec: MethodSpec) -> MethodSpec:
     return spec
 
 
-def _refuse_objects(given: object) -> None:
+def _refuse_objects(method: object) -> None:
     """Refuse what is shared by all runs, or cannot be asked and told.
 
     Raises:
         ExperimentError: As it says.
     """
-    kind = type(given)
-    if isinstance(given, type):
-        if not (issubclass(given, Method) or _is_asked_and_told(given) or is_sampler_class(given)):
+    kind = type(method)
+    if isinstance(method, type):
+        if not (
+            issubclass(method, Method) or _is_asked_and_told(method) or is_sampler_class(method)
+        ):
             raise ExperimentError(
-                f"the class {given.__qualname__} has no ask() and tell(config, loss)"
+                f"the class {method.__qualname__} has no ask() and tell(config, loss)"
             )
     elif is_sampler_class(kind):
         raise ExperimentError(
@@ -233,16 +234,17 @@ def _refuse_objects(given: object) -> None:
             f"{kind.__name__}, or with settings hpobench_ordered.adapters.as_method_spec("
             f"lambda seed: {kind.__name__}(seed=seed, ...), name='mine')"
         )
-    elif _is_asked_and_told(given):
+    elif _is_asked_and_told(method):
         raise ExperimentError(
-            f"{given!r} is one object that all runs would share; pass its class {kind.__name__}, "
+            f"{method!r} is one object that all runs would share; pass its class {kind.__name__}, "
             "or with settings hpobench_ordered.adapters.as_method_spec(lambda space, rng: "
             f"{kind.__name__}(...), name='mine')"
         )
-    elif not callable(given):
+    elif not callable(method):
         raise ExperimentError(
             "a method is a name, a class with ask() and tell(config, loss), a function that makes "
-            f"an object with both or a pair of functions, or an Optuna sampler class; got {given!r}"
+            "an object with both or a pair of functions, or an Optuna sampler class; "
+            f"got {method!r}"
         )
 
 
@@ -261,16 +263,17 @@ def _ask_and_tell(made: object) -> tuple[Callable[[], object], Callable[[Any, fl
     )
 
 
-def _keywords(given: object) -> tuple[str, ...]:
+def _keywords(method: object) -> tuple[str, ...]:
     """Names of what a class or function is called with.
 
     Raises:
-        ExperimentError: It needs what no method is given, or its parameters cannot be known.
+        ExperimentError: It needs an argument that methods do not get, or its parameters cannot be
+            known.
     """
     known = (*SETTING, SEED)
-    called = getattr(given, "__qualname__", repr(given))
+    called = getattr(method, "__qualname__", repr(method))
     try:
-        parameters = inspect.signature(cast("Callable[..., object]", given)).parameters.values()
+        parameters = inspect.signature(cast("Callable[..., object]", method)).parameters.values()
     except (TypeError, ValueError):
         raise ExperimentError(
             f"the parameters of {called} cannot be known; wrap it in a function that names those "

@@ -5,9 +5,9 @@ task to `TransferLearningTaskEvaluations` (syne_tune.optimizer.schedulers.transf
 up in version 0.16), whose fields those here have. Handed over in three lines, where `theirs` is
 their class and `config_space_from_json_dict` is from `syne_tune.config_space`:
 
-    given = transfer_learning_evaluations(benchmark, rng=rng, n=50, tasks=range(target))
-    space = config_space_from_json_dict(next(iter(given.values())).configuration_space)
-    taken = {t: theirs(**(vars(e) | {"configuration_space": space})) for t, e in given.items()}
+    evaluated = transfer_learning_evaluations(benchmark, rng=rng, n=50, tasks=range(target))
+    space = config_space_from_json_dict(next(iter(evaluated.values())).configuration_space)
+    taken = {t: theirs(**(vars(e) | {"configuration_space": space})) for t, e in evaluated.items()}
 
 The metric is a loss: `do_minimize=True`.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 OBJECTIVE = "loss"
-"""Name of the objective of evaluations whose benchmark is not given."""
+"""Name of the objective of evaluations that come without a benchmark."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class TransferLearningTaskEvaluations:
             `config_space_from_json_dict` reads, an entry a tunable hyperparameter.
         hyperparameters: One row an evaluation, one column a tunable hyperparameter, native values.
             Syne Tune knows no conditions: inactive hyperparameters have their default.
-        objectives_names: Name of the objective, of which the losses are given.
+        objectives_names: Name of the objective, whose losses follow.
         objectives_evaluations: Losses, shape (num_evals, num_seeds, num_fidelities,
             num_objectives) = (n, 1, 1, 1).
     """
@@ -52,7 +52,7 @@ class TransferLearningTaskEvaluations:
 
 
 def transfer_learning_evaluations(
-    given: Benchmark | Sequence[Evaluations],
+    evaluated: Benchmark | Sequence[Evaluations],
     *,
     space: SearchSpace | None = None,
     rng: np.random.Generator | None = None,
@@ -62,13 +62,13 @@ def transfer_learning_evaluations(
     """Lay history out as Syne Tune's transfer learning takes it.
 
     Args:
-        given: A benchmark, of which recorded evaluations are taken, or else random ones; or
+        evaluated: A benchmark, of which recorded evaluations are taken, or else random ones; or
             evaluations, such as a method's history.
         space: Search space of the evaluations; with a benchmark it is known.
         rng: Chooses evaluations; needed with a benchmark.
-        n: Evaluations a task of a benchmark; without, its own number.
-        tasks: Indices of the benchmark's tasks, such as those before the one to tune; without,
-            all.
+        n: Evaluations a task of a benchmark; default: its number of recorded ones.
+        tasks: Indices of the benchmark's tasks, such as those before the one to tune;
+            default: all.
 
     Returns:
         Evaluations by the name of their task, in order.
@@ -77,16 +77,16 @@ def transfer_learning_evaluations(
         EvaluationsError: A benchmark without `rng`, evaluations without `space`, one with what only
             the other takes, a task twice, or one on another search space.
     """
-    if isinstance(given, Benchmark):
+    if isinstance(evaluated, Benchmark):
         if rng is None or space is not None:
-            raise EvaluationsError("a benchmark is given with `rng`, and has a space of its own")
-        chosen = range(len(given.tasks)) if tasks is None else tasks
-        history = [given.evaluations(t, rng=rng, n=n) for t in chosen]
-        space, objective = given.space, given.objective.name
+            raise EvaluationsError("a benchmark comes with `rng`, and has a space of its own")
+        chosen = range(len(evaluated.tasks)) if tasks is None else tasks
+        history = [evaluated.evaluations(t, rng=rng, n=n) for t in chosen]
+        space, objective = evaluated.space, evaluated.objective.name
     else:
         if space is None or not (rng is None and n is None and tasks is None):
-            raise EvaluationsError("evaluations are given with their `space`, and nothing else")
-        history, objective = list(given), OBJECTIVE
+            raise EvaluationsError("evaluations come with their `space`, and nothing else")
+        history, objective = list(evaluated), OBJECTIVE
     names = [evaluations.task for evaluations in history]
     if len(set(names)) < len(names):
         raise EvaluationsError(f"evaluations of a task must be one entry; got tasks {names}")

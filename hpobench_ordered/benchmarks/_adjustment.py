@@ -82,8 +82,8 @@ class SpaceAdjustment:
         summary: One line.
         base: The benchmark whose surrogates are evaluated.
         rows: The table.
-        tasks: Names of the base benchmark's tasks that are used; all of them without.
-        surrogates: Names of its surrogates that are used; all of them without.
+        tasks: Names of the base benchmark's tasks that are used; default: all.
+        surrogates: Names of its surrogates that are used; default: all.
         unlisted: Values of hyperparameters in steps that do not list them; they are no part of
             that step's configurations.
         artifact: Best known values, where they are searched beforehand; where None, the search
@@ -183,8 +183,8 @@ class SpaceAdjustment:
                 surrogate than that of the base benchmark.
         """
         try:
-            found = artifact.read_json(BENCHMARK)[BEST_VALUES][surrogate]
-            searched_on, values = found[SEARCHED_ON], [float(v) for v in found[step.name]]
+            stored = artifact.read_json(BENCHMARK)[BEST_VALUES][surrogate]
+            searched_on, values = stored[SEARCHED_ON], [float(v) for v in stored[step.name]]
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise ArtifactError(f"{BENCHMARK} of {artifact} is malformed: {error!r}") from None
         if searched_on != surrogate_hash(self.base, surrogate):

@@ -207,5 +207,5 @@ XGB_B = SpaceAdjustment(
 FINITE = (FCN_A, FCN_B, NAS_A, NAS_B)
 """Adjustments whose optima are looked up."""
 SEARCHED = (SVM_A, SVM_B, XGB_A, XGB_B)
-"""Adjustments whose best values are searched beforehand, and kept in an artifact."""
+"""Adjustments whose best values are searched beforehand and stored in an artifact."""
 SPECS = tuple(adjustment.spec() for adjustment in (*FINITE, *SEARCHED))

@@ -159,14 +159,14 @@ def nearest(
     upper: FloatArray,
 ) -> IntArray:
     """Original indices (n,) of the points nearest to configurations (n, d)."""
-    found = np.empty(values.shape[0], dtype=np.int64)
+    nearest = np.empty(values.shape[0], dtype=np.int64)
     x = np.zeros(points.shape[0])  # features beyond the coding's stay 0
     bounds = np.empty(lower.shape[1])
     distances = np.empty(np.max(np.diff(starts)))
     for i in range(values.shape[0]):
         encode_row(values[i], table, x)
-        found[i] = nearest_point(x, points, order, starts, lower, upper, bounds, distances)
-    return found
+        nearest[i] = nearest_point(x, points, order, starts, lower, upper, bounds, distances)
+    return nearest
 
 
 @compiled

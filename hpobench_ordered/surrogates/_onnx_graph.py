@@ -72,22 +72,22 @@ def keep_output(model: bytes, *, column: int, width: int) -> bytes:
     last = next((node for node in nodes if name in node.outputs), None)
     if last is None or last.type != "Concat" or len(last.inputs) != width:
         return model
-    kept = last.inputs[column]
+    target = last.inputs[column]
     dropped = {GRAPH_NODE, GRAPH_OUTPUT, GRAPH_VALUE_INFO}
-    parts = [node.raw for node in _needed(nodes, kept)]
+    parts = [node.raw for node in _needed(nodes, target)]
     parts += [f.raw for f in graph if f.number not in dropped]
-    value_info = _field(1, kept.encode()) + FLOAT_TENSOR
+    value_info = _field(1, target.encode()) + FLOAT_TENSOR
     body = b"".join(parts) + _field(GRAPH_OUTPUT, value_info)
     return b"".join(_field(f.number, body) if f.number == MODEL_GRAPH else f.raw for f in fields)
 
 
 def _needed(nodes: list[_Node], output: str) -> list[_Node]:
     """The nodes that an output depends on, in the order they stand (which is topological)."""
-    wanted = {output}
+    required = {output}
     needed = []
     for node in reversed(nodes):
-        if wanted.intersection(node.outputs):
-            wanted.update(node.inputs)
+        if required.intersection(node.outputs):
+            required.update(node.inputs)
             needed.append(node)
     return needed[::-1]
 

@@ -34,13 +34,7 @@ def load_stored(
     space: "SearchSpace",
     n_tasks: int,
 ) -> StoredSurrogate:
-    """Build a surrogate from its arrays.
-
-    Args:
-        kind: Its kind.
-        arrays: Its arrays by name, as `StoredSurrogate.to_arrays` makes them.
-        space: The search space it has to cover.
-        n_tasks: Number of tasks it has to have, T.
+    """Build a surrogate from its arrays, as `StoredSurrogate.to_arrays` makes them.
 
     Raises:
         ValueError: They are of another type, too many, or do not fit the space or the tasks.
@@ -64,11 +58,7 @@ def load_stored(
 
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, StoredArray]) -> None:
-    """Check the type, the dimensions and the finiteness of every array.
-
-    Args:
-        arrays: Arrays by NAME or TASK/NAME.
-        expected: What they must be, by NAME.
+    """Check type, dimensions and finiteness of arrays by NAME or TASK/NAME, `expected` by NAME.
 
     Raises:
         ValueError: An array is another one, or not among them.

@@ -141,11 +141,11 @@ def _stationary(a: float, b: float) -> FloatArray:
     """Where a Forrester function is lowest near each minimum on the grid, ends included, (m,)."""
     grid = np.linspace(0.0, 1.0, CELLS + 1)
     values = np.pad((a * grid - 2.0) ** 2 * np.sin(b * grid - 4.0), 1, constant_values=np.inf)
-    found = np.flatnonzero((values[1:-1] <= values[:-2]) & (values[1:-1] <= values[2:]))
-    low, high = grid[np.maximum(found - 1, 0)], grid[np.minimum(found + 1, CELLS)]
+    lowest = np.flatnonzero((values[1:-1] <= values[:-2]) & (values[1:-1] <= values[2:]))
+    low, high = grid[np.maximum(lowest - 1, 0)], grid[np.minimum(lowest + 1, CELLS)]
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
         amplitude, phase = a * middle - 2.0, b * middle - 4.0
         slope = amplitude * (2.0 * a * np.sin(phase) + b * amplitude * np.cos(phase))
         low, high = np.where(slope > 0.0, low, middle), np.where(slope > 0.0, middle, high)
-    return np.concatenate([grid[found], low, high])
+    return np.concatenate([grid[lowest], low, high])

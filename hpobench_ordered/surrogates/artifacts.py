@@ -19,16 +19,16 @@ class Report:
 
     Attributes:
         source: Where the evaluations come from.
-        command: What makes the artifact.
         limits: Known limits, one sentence each.
         summaries: One line on each surrogate, by its name.
+        command: What makes the artifact.
         comparisons: Further comparisons by name, as JSON.
     """
 
     source: str
-    command: str
     limits: Sequence[str]
     summaries: Mapping[str, str]
+    command: str = ""
     comparisons: Mapping[str, Any] = field(default_factory=dict)
 
 

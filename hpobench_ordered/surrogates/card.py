@@ -252,10 +252,10 @@ def _plain(content: Any) -> Any:
 
 def versions_of(*packages: str) -> dict[str, str]:
     """Versions of Python and of packages, for a card; "not installed" for what is not."""
-    found = {"python": python_version()}
+    versions = {"python": python_version()}
     for package in packages:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            versions[package] = "not installed"
+    return versions

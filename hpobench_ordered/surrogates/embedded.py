@@ -100,10 +100,10 @@ class EmbeddedSurrogate(DescribedSurrogate):
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
-        given = row.tolist()
+        native = row.tolist()
         coded = self._template.copy()
         for column, source, codes in self._plan:
-            coded[column] = given[source] if codes is None else codes[int(given[source])]
+            coded[column] = native[source] if codes is None else codes[int(native[source])]
         for column, condition in self._conditions:
             if not condition.holds_for(coded):
                 coded[column] = math.nan
@@ -113,8 +113,8 @@ class EmbeddedSurrogate(DescribedSurrogate):
         """Turn coded values of the part (n, d) into coded values of the whole space (n, D)."""
         coded = np.tile(self._template, (len(values), 1))
         for column, source, codes in self._plan:
-            given = values[:, source]
-            coded[:, column] = given if codes is None else np.array(codes)[given.astype(np.int64)]
+            native = values[:, source]
+            coded[:, column] = native if codes is None else np.array(codes)[native.astype(np.int64)]
         if self._conditions:
             coded[~self.whole.active(coded)] = np.nan
         return coded
@@ -128,10 +128,10 @@ class EmbeddedSurrogate(DescribedSurrogate):
 def _check_names(whole: SearchSpace, part: SearchSpace, fixed: Config) -> None:
     if part.conditions:
         raise InvalidSpaceError(f"a part has no conditions of its own, but {list(part.conditions)}")
-    given = [*part.names, *fixed]
-    if sorted(given) != sorted(whole.names):
-        different = sorted(set(given) ^ set(whole.names)) or sorted(
-            {name for name in given if given.count(name) > 1}
+    names = [*part.names, *fixed]
+    if sorted(names) != sorted(whole.names):
+        different = sorted(set(names) ^ set(whole.names)) or sorted(
+            {name for name in names if names.count(name) > 1}
         )
         raise InvalidSpaceError(
             f"each of {list(whole.names)} must be tunable or fixed, once: see {different}"

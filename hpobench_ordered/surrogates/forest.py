@@ -49,12 +49,12 @@ class TaskMix:
     weight: float = 0.0
 
 
-def interpolate(fitted: Sequence[float], wanted: Sequence[float]) -> tuple[TaskMix, ...]:
+def interpolate(fitted: Sequence[float], contexts: Sequence[float]) -> tuple[TaskMix, ...]:
     """Place tasks linearly between outputs.
 
     Args:
         fitted: Contexts of the outputs, such as training fractions, increasing, K of them.
-        wanted: Contexts of the tasks, T of them.
+        contexts: Contexts of the tasks, T of them.
 
     Raises:
         ValueError: A task lies outside of the outputs, or these do not increase.
@@ -62,7 +62,7 @@ def interpolate(fitted: Sequence[float], wanted: Sequence[float]) -> tuple[TaskM
     if any(a >= b for a, b in pairwise(fitted)):
         raise ValueError(f"contexts of outputs must increase, got {list(fitted)}")
     mixes = []
-    for context in wanted:
+    for context in contexts:
         if not fitted[0] <= context <= fitted[-1]:
             raise ValueError(f"{context} is not within {fitted[0]} to {fitted[-1]}")
         high = int(np.searchsorted(fitted, context))
@@ -264,8 +264,10 @@ def _links(
     order = np.argsort(missing, kind="stable")
     following = np.zeros(len(feature), dtype=np.int64)
     following[order[:-1]] = order[1:]
-    own = np.arange(len(feature))
-    child = np.stack((np.where(is_leaf, own, own + 1), np.where(is_leaf, own, following)), axis=1)
+    numbers = np.arange(len(feature))
+    child = np.stack(
+        (np.where(is_leaf, numbers, numbers + 1), np.where(is_leaf, numbers, following)), axis=1
+    )
     roots = np.concatenate(([0], np.cumsum(nodes)[:-1]))
     leaf = np.cumsum(is_leaf) - is_leaf
     return roots.astype(np.uint32), child.ravel().astype(np.uint32), leaf.astype(np.uint32)

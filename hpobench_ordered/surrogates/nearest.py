@@ -103,8 +103,8 @@ class NearestSurrogate(StoredSurrogate):
         values = np.ascontiguousarray(values, dtype=np.float64)
         self.coding.check(values)
         index = self._nearest(values)
-        found: FloatArray = self.targets[index, task]
-        return found
+        predictions: FloatArray = self.targets[index, task]
+        return predictions
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
@@ -123,8 +123,8 @@ class NearestSurrogate(StoredSurrogate):
         return cls(Coding.from_table(arrays["coding"]), arrays["points"], arrays["targets"])
 
     def _nearest(self, values: FloatArray) -> IntArray:
-        found: IntArray = kernels().nearest(values, self.coding.table, *self._blocks)
-        return found
+        index: IntArray = kernels().nearest(values, self.coding.table, *self._blocks)
+        return index
 
     def _check_task(self, task: int) -> None:
         if not 0 <= task < self.targets.shape[1]:

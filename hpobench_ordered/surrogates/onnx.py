@@ -124,11 +124,11 @@ class OnnxSurrogate:
         Raises:
             ArtifactError: A column or a choice is unknown: these files do not belong together.
         """
-        given = {*space.names, *fixed, *varied}
+        names = {*space.names, *fixed, *varied}
         columns = {*layout.categorical, *layout.continuous}
-        if given != columns or target not in layout.targets:
+        if names != columns or target not in layout.targets:
             raise ArtifactError(
-                f"search space and network do not belong together: {sorted(given ^ columns)} are "
+                f"search space and network do not belong together: {sorted(names ^ columns)} are "
                 f"in one of them only, target {target!r} of {list(layout.targets)}"
             )
         index = {name: j for j, name in enumerate(space.names)}
@@ -255,12 +255,12 @@ def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceS
     options.log_severity_level = 3  # errors only: it warns of weights that became unused
     try:
         session = onnxruntime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
-        found = {tensor.name: tuple(tensor.shape[1:]) for tensor in session.get_inputs()}
+        inputs = {tensor.name: tuple(tensor.shape[1:]) for tensor in session.get_inputs()}
     except Exception as error:  # onnxruntime's errors share no other base class
         raise ArtifactError(f"the network cannot be read: {error}") from None
     expected = {"x_cat": (n_categorical,), "x_cont": (n_continuous,)}
-    if found != expected:
-        raise ArtifactError(f"the network has inputs {found} instead of {expected}")
+    if inputs != expected:
+        raise ArtifactError(f"the network has inputs {inputs} instead of {expected}")
     return session
 
 

@@ -46,14 +46,9 @@ def fit_nearest(
     space: SearchSpace,
     scaled_on: FloatArray | None = None,
 ) -> NearestSurrogate:
-    """Store evaluations for nearest neighbours, of which nothing depends on the seed.
+    """Store evaluations for nearest neighbours; nothing is random, so the seed is not used.
 
-    Args:
-        values: Configurations, inactive values NaN, shape (n, d).
-        targets: Their objective values, shape (n, K).
-        seed: Not used.
-        space: Their search space.
-        scaled_on: Configurations on which features are standardised; default: `values`.
+    Features are standardised on the configurations `scaled_on`, (m, d); default: on `values`.
     """
     coding = log_coding(space, values if scaled_on is None else scaled_on)
     return NearestSurrogate.from_evaluations(values, targets, coding=coding)
@@ -95,14 +90,8 @@ class Fit:
     ) -> Self:
         """A surrogate of tasks that were evaluated on the same configurations.
 
-        Args:
-            fitter: Fits it.
-            values: Configurations, shape (n, d).
-            targets: Their objective values, shape (n, K).
-            seed: Seed of the fitter and of the folds.
-            folds: Number of folds.
-            rng: Source of everything random in the search; default: one of the same seed.
-            mixes: How tasks are made of a forest's outputs; default: every output is a task.
+        The fitter and the folds have the seed, and so has the search for best values unless it gets
+        a generator; for the others see `Fit`.
         """
         rows = row_folds(len(values), folds, seed)
         rng = np.random.default_rng(seed) if rng is None else rng
@@ -120,12 +109,8 @@ class Fit:
     ) -> Self:
         """A surrogate of one task, bit by bit the same whatever other tasks there are.
 
-        Args:
-            fitter: Fits it.
-            evaluations: Evaluations of the task; all of one training are in one fold.
-            task: The task's name: with the seed, all that is random follows from it.
-            seed: Seed of everything random.
-            folds: Number of folds.
+        All that is random follows from the seed and the task's name. All evaluations of one
+        training are in one fold.
         """
         rng = np.random.default_rng([seed, *task.encode()])
         fitter_seed = int(rng.integers(2**32))
@@ -186,13 +171,8 @@ class Fit:
 def grouped_folds(groups: IntArray, folds: int, rng: np.random.Generator) -> list[IntArray]:
     """Split evaluations into folds of about as many groups, never a group into two.
 
-    Args:
-        groups: Number of each evaluation's group, shape (n,).
-        folds: Number of folds.
-        rng: Shuffles the groups.
-
-    Returns:
-        Indices of the evaluations of each fold, ascending.
+    The groups are numbered, shape (n,). Returns the indices of the evaluations of each fold,
+    ascending.
     """
     names = rng.permutation(np.unique(groups))
     return [np.flatnonzero(np.isin(groups, part)) for part in np.array_split(names, folds)]

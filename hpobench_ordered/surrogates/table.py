@@ -81,20 +81,20 @@ class TableSurrogate(StoredSurrogate):
             values: Objective of every task and configuration, shape (T, m_1, ..., m_d).
             lower: Lowest value of each hyperparameter, d of them.
         """
-        wanted = np.asarray(values, dtype=np.float64)
-        if not np.isfinite(wanted).all():
+        exact = np.asarray(values, dtype=np.float64)
+        if not np.isfinite(exact).all():
             raise ValueError("a table's values must be finite")
         low = tuple(int(bound) for bound in lower)
         for divisor in _DIVISORS:
             with np.errstate(over="ignore"):  # infinity does not fit, as any other large number
-                whole = np.rint(wanted * divisor)
+                whole = np.rint(exact * divisor)
             for code_type in _CODE_TYPES:
                 limits = np.iinfo(code_type)
                 if limits.min <= whole.min() and whole.max() <= limits.max:
                     codes: NDArray[Any] = whole.astype(code_type)
-                    if (codes / float(divisor)).tobytes() == wanted.tobytes():
+                    if (codes / float(divisor)).tobytes() == exact.tobytes():
                         return cls(low, codes, divisor)
-        return cls(low, wanted)
+        return cls(low, exact)
 
     @property
     def dimension(self) -> int:
@@ -158,8 +158,8 @@ class TableSurrogate(StoredSurrogate):
         if not on_grid.all():
             self._refuse(values[np.argmin(on_grid.all(axis=1))])
         index = np.ravel_multi_index(tuple(offsets.T.astype(np.int64)), self.shape)
-        found: FloatArray = self._flat[task, index]
-        return found
+        predictions: FloatArray = self._flat[task, index]
+        return predictions
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Look up one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
@@ -171,8 +171,8 @@ class TableSurrogate(StoredSurrogate):
             if not 0 <= offset < size or offset % 1:
                 self._refuse(row)
             index = index * size + offset
-        found: float = self._rows[task][int(index)]
-        return found
+        prediction: float = self._rows[task][int(index)]
+        return prediction
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return bounds, codes and divisor as arrays for an npz file without pickle."""

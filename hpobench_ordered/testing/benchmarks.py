@@ -34,7 +34,7 @@ def check_benchmark(
     Args:
         benchmark: A benchmark, or its name.
         seed: Seed of the random configurations.
-        executor: Runs the check in another process; one is started for it without.
+        executor: Runs the check in another process; one is started if None.
 
     Raises:
         ConformanceError: With the first violation.

@@ -78,7 +78,7 @@ def check_method(
     it suggests valid configurations, as many as its budget, more than there are if need be, and
     several before it is told a first result, and each in time; the same seed gives the same
     suggestions, whatever the global random state, in another process, and beside another run;
-    another seed gives others, unless the method draws nothing at random; the history it is given
+    another seed gives others, unless the method draws nothing at random; its history
     stays as it is. The same with a history on another search space, where the spec says
     `changed_spaces`.
 
@@ -86,7 +86,7 @@ def check_method(
         method: A method as `hpobench_ordered.run` takes it.
         seed: Seed of the runs.
         time_limit: Seconds that one call into the method may take; None: no limit.
-        executor: Runs the check in another process; one is started for it without.
+        executor: Runs the check in another process; one is started if None.
 
     Raises:
         ConformanceError: With the first violation.
@@ -130,12 +130,12 @@ def check_beats_random_search(method: object) -> None:
     first = max(1, spec.min_history)
     for space in (numeric_space(), conditional_space()):
         runs = [_ordered(spec, space, first + TASKS, seed) for seed in range(SEEDS)]
-        own = float(np.median([task.losses.min() for run in runs for task in run[first:]]))
+        median = float(np.median([task.losses.min() for run in runs for task in run[first:]]))
         random_search = _random_search_median(space, first + TASKS)
         require(
-            own < random_search,
+            median < random_search,
             f"{spec.name} is not better than random search with twice the trials on toy tasks: its "
-            f"median best loss is {own:.3g}, random search's {random_search:.3g}",
+            f"median best loss is {median:.3g}, random search's {random_search:.3g}",
         )
         for seed, minimised in enumerate(runs[:MAXIMISED_SEEDS]):
             maximised = _ordered(spec, space, first + TASKS, seed, Direction.MAXIMIZE)
@@ -181,7 +181,7 @@ def _check_runs(
     except Exception as error:
         who = f"{spec.name} on task {task.name!r}, beside a run of another seed"
         raise ConformanceError(f"{who}: {type(error).__name__}: {error}") from error
-    require(pickle.dumps(history) == before, f"{spec.name} changes the history it is given")
+    require(pickle.dumps(history) == before, f"{spec.name} changes its history")
     require(first == beside, f"{spec.name} shares state between two runs")
     play(spec, task, history, np.random.default_rng(seed), workers=WORKERS)
 
@@ -216,7 +216,7 @@ def _played_beside_another(
     spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int
 ) -> Trials:
     """A run that takes turns with one of another seed."""
-    own, other = (
+    this, other = (
         spec.method(
             space=task.space,
             rng=np.random.default_rng(s),
@@ -228,12 +228,12 @@ def _played_beside_another(
     )
     played: Trials = []
     for _ in range(BUDGET):
-        for method in (own, other):
+        for method in (this, other):
             config = method.ask()
             values = task.space.values([config])
             loss = task.objective.loss(task.evaluate(config))
             method.tell(config, loss)
-            if method is own:
+            if method is this:
                 played.append((task.space.configs(values)[0], loss))
     return played
 

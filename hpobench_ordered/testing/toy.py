@@ -83,7 +83,7 @@ def toy_benchmark(
         space: Its search space.
         tasks: Number of tasks.
         direction: Whether the objective is minimised or maximised.
-        model: What the tasks are evaluated on, without: shifted quadratics.
+        model: What the tasks are evaluated on; default: shifted quadratics.
         previous: Its search space before an adjustment.
     """
     before = None

@@ -148,7 +148,7 @@ def from_evaluations(
         0.1
     """
     if isinstance(context, str):
-        raise EvaluationsError(f"contexts are given as a list, such as [{context!r}]")
+        raise EvaluationsError(f"contexts are a list, such as [{context!r}]")
     kind = _kind(surrogate)
     described = _search_space(space)
     columns = Columns(task, objective, tuple(context), ordered)
@@ -213,15 +213,15 @@ def _kind(choice: SurrogateType | str) -> SurrogateType:
     return by_name[name]
 
 
-def _search_space(given: "SearchSpace | ConfigurationSpace") -> SearchSpace:
-    if isinstance(given, SearchSpace):
-        return given
-    if not hasattr(given, "to_serialized_dict"):
+def _search_space(space: "SearchSpace | ConfigurationSpace") -> SearchSpace:
+    if isinstance(space, SearchSpace):
+        return space
+    if not hasattr(space, "to_serialized_dict"):
         raise EvaluationsError(
             "the search space is a SearchSpace or ConfigSpace's ConfigurationSpace, got "
-            f"{type(given).__name__}"
+            f"{type(space).__name__}"
         )
-    return SearchSpace.from_configspace(given)
+    return SearchSpace.from_configspace(space)
 
 
 def _check_enough(

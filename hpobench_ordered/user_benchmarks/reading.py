@@ -149,13 +149,13 @@ def _contexts(
         values = numbers(frame, column)
         is_whole = frame[column].dtype.kind in "iu"
         for name, rows in rows_of.items():
-            found = np.unique(values[rows])
-            if len(found) > 1 or not np.isfinite(found[0]):
-                problem = "several values" if len(found) > 1 else "no finite value"
+            distinct = np.unique(values[rows])
+            if len(distinct) > 1 or not np.isfinite(distinct[0]):
+                problem = "several values" if len(distinct) > 1 else "no finite value"
                 raise EvaluationsError(
-                    f"context {column!r} has {problem} on task {name!r}: {found[:3].tolist()}"
+                    f"context {column!r} has {problem} on task {name!r}: {distinct[:3].tolist()}"
                 )
-            contexts[name][column] = int(found[0]) if is_whole else float(found[0])
+            contexts[name][column] = int(distinct[0]) if is_whole else float(distinct[0])
     return contexts
 
 
@@ -203,7 +203,7 @@ def numbers(frame: "DataFrame", column: str) -> FloatArray:
     if column not in frame:
         raise EvaluationsError(f"the table has no column {column!r}")
     try:
-        found: FloatArray = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
+        column_values: FloatArray = frame[column].to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError) as error:
         raise EvaluationsError(f"column {column!r} must hold numbers: {error}") from None
-    return found
+    return column_values

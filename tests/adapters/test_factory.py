@@ -32,9 +32,9 @@ def setting():
     return task, dict(zip(SETTING, values, strict=True))
 
 
-@pytest.mark.parametrize("given", [Sampling, pair])
-def test_wrapped_optimisers_hold_to_the_contract(given: object) -> None:
-    check_method(as_method_spec(given))
+@pytest.mark.parametrize("optimiser", [Sampling, pair])
+def test_wrapped_optimisers_hold_to_the_contract(optimiser: object) -> None:
+    check_method(as_method_spec(optimiser))
 
 
 def test_a_class_is_named_and_described_as_a_method_is() -> None:
@@ -47,23 +47,23 @@ def test_a_class_is_named_and_described_as_a_method_is() -> None:
 
 
 def test_a_factory_gets_those_of_the_settings_that_it_names() -> None:
-    _, given = setting()
+    _, arguments = setting()
     seen: dict[str, object] = {}
 
     def some(context, budget, seed, unused=3):
         seen.update(context=context, budget=budget, seed=seed, unused=unused)
-        return Sampling(given["space"], given["rng"])
+        return Sampling(arguments["space"], arguments["rng"])
 
     def everything(**keywords):
         seen.clear()
         seen.update(keywords)
-        return Sampling(given["space"], given["rng"])
+        return Sampling(arguments["space"], arguments["rng"])
 
-    as_method_spec(some).method(**given)
+    as_method_spec(some).method(**arguments)
     expected_seed = int(np.random.default_rng(0).integers(2**31))
     assert seen == {"context": {"t": 1.0}, "budget": 9, "seed": expected_seed, "unused": 3}
-    as_method_spec(everything).method(**given)
-    assert seen == given
+    as_method_spec(everything).method(**arguments)
+    assert seen == arguments
 
 
 def test_a_subclass_of_method_is_taken_as_it_is() -> None:
@@ -74,19 +74,19 @@ def test_a_subclass_of_method_is_taken_as_it_is() -> None:
         def tell(self, config: Config, loss: float) -> None: ...
 
     assert as_method_spec(Mine, name="mine").method is Mine
-    _, given = setting()
+    _, arguments = setting()
 
     def make(**keywords):
         return Mine(**keywords)
 
-    made = as_method_spec(make).method(**given)
+    made = as_method_spec(make).method(**arguments)
     assert type(made) is Mine
     spec = MethodSpec("mine", Mine, "", "")
     assert as_method_spec(spec) is spec
 
 
 def test_mappings_are_taken_and_their_own_objects_are_told() -> None:
-    task, given = setting()
+    task, arguments = setting()
     space = task.space.to_configspace()
     asked, told = [], []
 
@@ -102,7 +102,7 @@ def test_mappings_are_taken_and_their_own_objects_are_told() -> None:
             told.append(config)
 
     spec = as_method_spec(OnConfigSpace)
-    outcome = play(spec, task, given["history"], np.random.default_rng(0), workers=3)
+    outcome = play(spec, task, arguments["history"], np.random.default_rng(0), workers=3)
     assert [id(config) for config in told] == [id(config) for config in asked]
     assert [c for c, _ in trials(task.space, outcome)] == [dict(config) for config in asked]
 
@@ -125,7 +125,7 @@ def test_what_is_no_configuration_is_left_to_the_runner(suggested: object) -> No
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("optimiser", "message"),
     [
         (Sampling(numeric_space(), np.random.default_rng(0)), r"pass its class Sampling"),
         (random.Random, r"the class Random has no ask\(\) and tell"),
@@ -136,15 +136,15 @@ def test_what_is_no_configuration_is_left_to_the_runner(suggested: object) -> No
         (lambda x: pair, r"needs 'x', but is called by keyword with those of space, rng, "),
     ],
 )
-def test_what_cannot_be_wrapped_is_refused(given: object, message: str) -> None:
+def test_what_cannot_be_wrapped_is_refused(optimiser: object, message: str) -> None:
     with pytest.raises(ExperimentError, match=message):
-        as_method_spec(given)
+        as_method_spec(optimiser)
 
 
 def test_a_factory_that_makes_no_optimiser_is_refused_when_it_is_called() -> None:
-    _, given = setting()
+    _, arguments = setting()
     with pytest.raises(MethodError, match="this one made 3"):
-        as_method_spec(lambda: 3, name="three").method(**given)
+        as_method_spec(lambda: 3, name="three").method(**arguments)
 
 
 def test_what_wraps_an_importable_class_can_be_pickled() -> None:

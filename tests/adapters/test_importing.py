@@ -58,11 +58,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     ],
 )
 def test_a_class_is_found_by_its_module_and_by_its_file(folder: Path, text: str) -> None:
-    found = import_object(text)
-    assert isinstance(found, type)
-    assert found.__qualname__ == "Mine"
-    assert as_method_spec(text).name == f"{found.__module__}.Mine"
-    assert import_object(f"{text}.Inner") is found.Inner
+    imported = import_object(text)
+    assert isinstance(imported, type)
+    assert imported.__qualname__ == "Mine"
+    assert as_method_spec(text).name == f"{imported.__module__}.Mine"
+    assert import_object(f"{text}.Inner") is imported.Inner
 
 
 @pytest.mark.parametrize("text", ["optimiser_of_mine:Mine", "optimiser_of_mine.py:Mine"])
@@ -78,8 +78,8 @@ def test_other_processes_need_not_find_the_module(folder: Path, text: str) -> No
 
 def test_a_file_never_takes_the_place_of_another_module(folder: Path) -> None:
     (folder / "random.py").write_text("class Mine:\n    pass\n")
-    found = import_object("random.py:Mine")
-    assert found.__module__ == f"{FILE_PREFIX}random"
+    imported = import_object("random.py:Mine")
+    assert imported.__module__ == f"{FILE_PREFIX}random"
     assert hasattr(sys.modules["random"], "getrandbits")
 
 

@@ -78,9 +78,9 @@ def told() -> list[tuple[Config, float]]:
 # -- samplers as methods ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given", [RandomSampler, TPESampler])
-def test_samplers_hold_to_the_contract(given: object) -> None:
-    check_method(as_method_spec(given))
+@pytest.mark.parametrize("sampler", [RandomSampler, TPESampler])
+def test_samplers_hold_to_the_contract(sampler: object) -> None:
+    check_method(as_method_spec(sampler))
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, 1e300, 0.0])
@@ -217,15 +217,15 @@ def test_bo_drives_a_study() -> None:
     assert study.best_value == pytest.approx(task.evaluate(study.best_params))
 
 
-@pytest.mark.parametrize("given", ["ours", "configspace", "distributions"])
-def test_a_space_is_given_in_any_form(given: str, told: list[tuple[Config, float]]) -> None:
+@pytest.mark.parametrize("form", ["ours", "configspace", "distributions"])
+def test_a_space_is_given_in_any_form(form: str, told: list[tuple[Config, float]]) -> None:
     distributions = {
         "x": FloatDistribution(-5, 5),
         "y": FloatDistribution(1e-4, 1, log=True),
     }
     ours = numeric_space()
     space = {"ours": ours, "configspace": ours.to_configspace(), "distributions": distributions}
-    study = optuna.create_study(sampler=OptunaSampler(Told, space=space[given]))
+    study = optuna.create_study(sampler=OptunaSampler(Told, space=space[form]))
     study.optimize(optuna_objective(toy_benchmark(ours, tasks=1).tasks[0]), n_trials=5)
     assert [(t.params, t.value) for t in study.trials] == told
 

@@ -29,8 +29,8 @@ def test_the_layout_is_that_of_syne_tune() -> None:
         "objectives_names",
         "objectives_evaluations",
     ]
-    given = toy_benchmark(conditional_space(), tasks=TASKS)
-    laid_out = transfer_learning_evaluations(given, rng=np.random.default_rng(0), n=N)
+    benchmark = toy_benchmark(conditional_space(), tasks=TASKS)
+    laid_out = transfer_learning_evaluations(benchmark, rng=np.random.default_rng(0), n=N)
     assert list(laid_out) == ["0", "1", "2"]
     for evaluations in laid_out.values():
         assert evaluations.objectives_evaluations.shape == (N, 1, 1, 1)

@@ -36,8 +36,8 @@ def _covered(samples: np.ndarray, truth: float) -> float:
     """Per cent of intervals, one a column of samples (n, K), that contain the truth."""
     rng = np.random.default_rng(1)
     batches = np.split(samples, samples.shape[1] // 500, axis=1)
-    found = [mean_intervals(batch, rng=rng, resamples=999) for batch in batches]
-    return float(100 * np.mean([(i.lower <= truth) & (truth <= i.upper) for i in found]))
+    computed = [mean_intervals(batch, rng=rng, resamples=999) for batch in batches]
+    return float(100 * np.mean([(i.lower <= truth) & (truth <= i.upper) for i in computed]))
 
 
 # 5000 simulations: the standard error of a coverage is 0.31 %.
@@ -67,19 +67,19 @@ def test_the_interval_agrees_with_the_definition_of_bootstrap_t() -> None:
     ratios = (drawn.mean(axis=1) - sample.mean()) / stats.sem(drawn, axis=1)
     high, low = np.quantile(ratios, [0.975, 0.025])
     expected = sample.mean() - np.array([high, low]) * stats.sem(sample)
-    found = mean_intervals(sample, rng=_rng(), resamples=99_999)
-    np.testing.assert_allclose([found.lower, found.upper], expected, rtol=0.01)
+    computed = mean_intervals(sample, rng=_rng(), resamples=99_999)
+    np.testing.assert_allclose([computed.lower, computed.upper], expected, rtol=0.01)
 
 
 @pytest.mark.parametrize("count", [2, 3, 501, 1000])
 def test_students_interval_where_resampling_gains_nothing(count: int) -> None:
     samples = np.random.default_rng(0).normal(size=(count, 4))
-    found = mean_intervals(samples, rng=_rng(), resamples=999)
+    computed = mean_intervals(samples, rng=_rng(), resamples=999)
     expected = stats.t.interval(
         0.95, count - 1, loc=samples.mean(axis=0), scale=stats.sem(samples, axis=0)
     )
-    np.testing.assert_allclose((found.lower, found.upper), expected)
-    assert found.samples == count
+    np.testing.assert_allclose((computed.lower, computed.upper), expected)
+    assert computed.samples == count
 
 
 def test_the_change_to_students_interval_is_no_jump() -> None:
@@ -93,13 +93,13 @@ def test_the_change_to_students_interval_is_no_jump() -> None:
 
 @given(TIED)
 def test_intervals_hold_their_mean_and_are_at_most_twice_students(samples: np.ndarray) -> None:
-    found = mean_intervals(samples, rng=_rng())
-    np.testing.assert_allclose(found.mean, samples.mean(axis=0))
-    assert (found.lower <= found.mean).all()
-    assert (found.mean <= found.upper).all()
+    computed = mean_intervals(samples, rng=_rng())
+    np.testing.assert_allclose(computed.mean, samples.mean(axis=0))
+    assert (computed.lower <= computed.mean).all()
+    assert (computed.mean <= computed.upper).all()
     student = stats.t.isf(0.025, len(samples) - 1) * samples.std(axis=0, ddof=1)
     student /= np.sqrt(len(samples))
-    assert (found.upper - found.lower <= 4 * student + 1e-12).all()
+    assert (computed.upper - computed.lower <= 4 * student + 1e-12).all()
 
 
 @given(
@@ -141,8 +141,8 @@ def test_a_mean_has_the_same_interval_by_itself(monkeypatch: pytest.MonkeyPatch)
 def test_intervals_shrink_with_the_square_root_of_the_samples() -> None:
     widths = []
     for count in (10, 40, 160, 640):
-        found = mean_intervals(_rng().gamma(4, size=(count, 200)), rng=_rng())
-        widths.append(float((found.upper - found.lower).mean()))
+        computed = mean_intervals(_rng().gamma(4, size=(count, 200)), rng=_rng())
+        widths.append(float((computed.upper - computed.lower).mean()))
     np.testing.assert_allclose(np.divide(widths[:-1], widths[1:]), 2, rtol=0.2)
 
 
@@ -153,9 +153,9 @@ def test_intervals_of_skewed_samples_reach_further_up() -> None:
 
 def test_what_does_not_vary_has_no_width_and_what_is_undefined_no_interval() -> None:
     samples = np.stack([np.full(6, 0.1), np.full(6, np.nan), np.r_[np.inf, np.ones(5)]])
-    found = mean_intervals(samples.T, rng=_rng())
-    np.testing.assert_allclose([found.lower[0], found.upper[0]], 0.1)
-    assert np.isnan([found.lower[1:], found.upper[1:]]).all()
+    computed = mean_intervals(samples.T, rng=_rng())
+    np.testing.assert_allclose([computed.lower[0], computed.upper[0]], 0.1)
+    assert np.isnan([computed.lower[1:], computed.upper[1:]]).all()
     single = mean_intervals(np.ones((1, 2)), rng=_rng())
     np.testing.assert_array_equal(single.mean, 1)
     assert np.isnan([single.lower, single.upper]).all()
@@ -164,9 +164,9 @@ def test_what_does_not_vary_has_no_width_and_what_is_undefined_no_interval() -> 
 
 def test_an_outlier_does_not_make_an_interval_endless() -> None:
     samples = np.r_[1.0, 1e-6 * np.arange(9)]
-    found = mean_intervals(samples, rng=_rng())
+    computed = mean_intervals(samples, rng=_rng())
     reach = stats.t.isf(0.025, 9) * stats.sem(samples)
-    assert found.upper - found.mean <= 2 * reach + 1e-12
+    assert computed.upper - computed.mean <= 2 * reach + 1e-12
 
 
 def test_seeds_and_tasks_are_different_samples() -> None:
@@ -177,9 +177,9 @@ def test_seeds_and_tasks_are_different_samples() -> None:
     )
     tasks = samples_of(values, Resampling.TASKS)
     np.testing.assert_allclose(tasks, np.swapaxes(values.mean(axis=1), 0, 1))
-    found = mean_intervals(tasks, rng=_rng())
-    assert found.samples == 5
-    np.testing.assert_allclose(found.mean, values.mean(axis=(1, 2)))
+    computed = mean_intervals(tasks, rng=_rng())
+    assert computed.samples == 5
+    np.testing.assert_allclose(computed.mean, values.mean(axis=(1, 2)))
 
 
 def test_tasks_that_differ_widen_only_the_interval_over_tasks() -> None:
@@ -196,9 +196,9 @@ def test_undefined_tasks_are_left_out_of_all_means() -> None:
     values = np.random.default_rng(0).random((2, 6, 5))
     values[1, 3, 2] = np.nan
     for kind, count in ((Resampling.SEEDS, 6), (Resampling.TASKS, 4)):
-        found = mean_intervals(samples_of(values, kind), rng=_rng())
-        np.testing.assert_allclose(found.mean, np.delete(values, 2, axis=2).mean(axis=(1, 2)))
-        assert found.samples == count
+        computed = mean_intervals(samples_of(values, kind), rng=_rng())
+        np.testing.assert_allclose(computed.mean, np.delete(values, 2, axis=2).mean(axis=(1, 2)))
+        assert computed.samples == count
         undefined = samples_of(np.full((2, 6, 5), np.nan), kind)
         nothing = mean_intervals(undefined, rng=_rng())
         assert np.isnan([nothing.mean, nothing.lower, nothing.upper]).all()
@@ -207,16 +207,16 @@ def test_undefined_tasks_are_left_out_of_all_means() -> None:
 def test_curves_of_ten_thousand_seeds_take_no_time() -> None:
     values = np.random.default_rng(0).random((1, 10_000, 9, 25))
     start = time.perf_counter()
-    found = mean_intervals(samples_of(values, Resampling.SEEDS), rng=_rng())
+    computed = mean_intervals(samples_of(values, Resampling.SEEDS), rng=_rng())
     assert time.perf_counter() - start < 2
-    assert found.upper.shape == (1, 25)
+    assert computed.upper.shape == (1, 25)
 
 
 def test_the_coverage_script_measures() -> None:
     script = _coverage_script()
-    found = script.measure(script.NORMAL, 10, simulations=600, rng=_rng())
-    assert 0.9 < found.studentised < 0.99
-    assert found.percentile < found.student
+    computed = script.measure(script.NORMAL, 10, simulations=600, rng=_rng())
+    assert 0.9 < computed.studentised < 0.99
+    assert computed.percentile < computed.student
     for distribution in script.DISTRIBUTIONS:
         drawn = distribution.draw(_rng(), (400_000, 1))
         assert drawn.mean() == pytest.approx(distribution.mean, abs=0.02)

@@ -28,11 +28,11 @@ SAMPLES = hnp.arrays(
     ],
 )
 def test_quantiles_are_demsars_table_5(alpha: float, published: list[float]) -> None:
-    found = [
+    comparison = [
         nemenyi_difference(count, 6, alpha=alpha) / np.sqrt(count * (count + 1) / 36)
         for count in range(2, 11)
     ]
-    np.testing.assert_allclose(found, published, atol=1.1e-3)  # he rounds twice
+    np.testing.assert_allclose(comparison, published, atol=1.1e-3)  # he rounds twice
 
 
 def test_the_difference_of_demsars_example() -> None:
@@ -49,17 +49,17 @@ def test_groups_are_the_maximal_runs_of_methods_that_do_not_differ(
     names = [f"m{place}" for place in range(samples.shape[1])]
     with pytest.MonkeyPatch.context() as patch:  # at 0.05 so few samples hardly ever differ
         patch.setattr("hpobench_ordered.analysis.significance.ALPHA", 0.3)
-        found = critical_difference(samples, names, post_hoc=post_hoc)
-    order = [names.index(method) for method in found.methods]
+        comparison = critical_difference(samples, names, post_hoc=post_hoc)
+    order = [names.index(method) for method in comparison.methods]
     ranks = friedman(samples, names)[0][order]
-    np.testing.assert_array_equal(found.mean_ranks, ranks)
+    np.testing.assert_array_equal(comparison.mean_ranks, ranks)
     assert (np.diff(ranks) >= 0).all()
     if post_hoc is PostHoc.NEMENYI:
-        alike = np.abs(ranks[:, None] - ranks) < found.critical_difference
+        alike = np.abs(ranks[:, None] - ranks) < comparison.critical_difference
     else:
-        assert np.isnan(found.critical_difference)
+        assert np.isnan(comparison.critical_difference)
         alike = pairwise_wilcoxon(samples, names).adjusted[np.ix_(order, order)] > 0.3
-    np.testing.assert_array_equal(found.alike, alike)
+    np.testing.assert_array_equal(comparison.alike, alike)
     size = len(names)
     runs = [
         (a, b)
@@ -69,9 +69,9 @@ def test_groups_are_the_maximal_runs_of_methods_that_do_not_differ(
     maximal = [
         run for run in runs if not any(o != run and o[0] <= run[0] and run[1] <= o[1] for o in runs)
     ]
-    assert list(found.groups) == maximal
-    assert {place for a, b in found.groups for place in range(a, b + 1)} == set(range(size))
-    assert len(found.bars) == sum(a < b for a, b in found.groups)
+    assert list(comparison.groups) == maximal
+    assert {place for a, b in comparison.groups for place in range(a, b + 1)} == set(range(size))
+    assert len(comparison.bars) == sum(a < b for a, b in comparison.groups)
 
 
 @given(SAMPLES)
@@ -91,16 +91,16 @@ def test_a_drawing_needs_no_more_than_the_result() -> None:
     rng = np.random.default_rng(0)
     samples = rng.normal(size=(30, 4)) + [3.0, 0.0, 0.1, 3.1]
     names = ["far", "near", "close", "away"]
-    found = critical_difference(samples, names, post_hoc=PostHoc.NEMENYI)
-    assert set(found.methods[:2]) == {"near", "close"}
-    assert found.groups == ((0, 1), (2, 3))
-    (low, high), _ = found.bars
-    assert (low, high) == (found.mean_ranks[0], found.mean_ranks[1])
-    assert found.friedman_p_value < 1e-6
-    assert found.samples == 30
+    comparison = critical_difference(samples, names, post_hoc=PostHoc.NEMENYI)
+    assert set(comparison.methods[:2]) == {"near", "close"}
+    assert comparison.groups == ((0, 1), (2, 3))
+    (low, high), _ = comparison.bars
+    assert (low, high) == (comparison.mean_ranks[0], comparison.mean_ranks[1])
+    assert comparison.friedman_p_value < 1e-6
+    assert comparison.samples == 30
     by_pairs = critical_difference(samples, names)
     assert by_pairs.post_hoc is PostHoc.WILCOXON_HOLM
-    assert by_pairs.groups == found.groups
+    assert by_pairs.groups == comparison.groups
 
 
 def test_ties_single_tasks_and_two_methods_have_results() -> None:

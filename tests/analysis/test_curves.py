@@ -14,10 +14,10 @@ RUNS = st.integers(0, 2**32).map(
 @settings(max_examples=25)
 @given(RUNS, st.sampled_from([0.2, 0.25, 0.5, 0.6, 0.75, 1.0]))
 def test_attained_levels_are_quantiles_of_runs(runs: np.ndarray, fraction: float) -> None:
-    (found,) = attained_levels(runs, [fraction])
-    np.testing.assert_array_equal(found, np.quantile(runs, fraction, axis=0, method="inverted_cdf"))
-    assert ((runs <= found).mean(axis=0) >= fraction - 1e-12).all()
-    assert ((runs < found).mean(axis=0) < fraction).all()
+    (level,) = attained_levels(runs, [fraction])
+    np.testing.assert_array_equal(level, np.quantile(runs, fraction, axis=0, method="inverted_cdf"))
+    assert ((runs <= level).mean(axis=0) >= fraction - 1e-12).all()
+    assert ((runs < level).mean(axis=0) < fraction).all()
 
 
 def test_quartiles_of_runs_some_of_which_failed() -> None:

@@ -99,10 +99,10 @@ def test_the_same_figures_everywhere(several: list[BenchmarkScores]) -> None:
             mine = at[at["measure"] == measure].sort_index()
             names = [measure, f"{measure}_low{suffix}", f"{measure}_high{suffix}"]
             np.testing.assert_allclose(mine[["mean", "low", "high"]], table[names])
-    found = differences_of(Together.of(several), trial=5)
-    assert found is not None
-    ranks = table.loc[ALL, "rank"].loc[list(found.methods)]
-    np.testing.assert_allclose(found.mean_ranks, ranks)
+    computed = differences_of(Together.of(several), trial=5)
+    assert computed is not None
+    ranks = table.loc[ALL, "rank"].loc[list(computed.methods)]
+    np.testing.assert_allclose(computed.mean_ranks, ranks)
 
 
 def test_tests_are_over_benchmarks_or_over_tasks(several: list[BenchmarkScores]) -> None:
@@ -169,10 +169,10 @@ def test_verdicts(several: list[BenchmarkScores]) -> None:
 def test_surrogates_that_order_methods_otherwise() -> None:
     table = frame("a@1", seeds=8)
     turned = table.assign(surrogate="nearest", loss=-table["loss"], regret=2 - table["loss"])
-    found = surrogate_agreement(scores_of(table, turned, frame("b@1")))
-    assert set(found["benchmark"]) == {"a@1"}
-    assert not found["is_same"].any()
-    places = found.pivot_table(index="method", columns="surrogate", values="place")
+    computed = surrogate_agreement(scores_of(table, turned, frame("b@1")))
+    assert set(computed["benchmark"]) == {"a@1"}
+    assert not computed["is_same"].any()
+    places = computed.pivot_table(index="method", columns="surrogate", values="place")
     assert places.loc["cts"].to_dict() == {"forest": 1, "nearest": 3}
     same = surrogate_agreement(scores_of(table, table.assign(surrogate="nearest")))
     assert same["is_same"].all()
@@ -180,9 +180,11 @@ def test_surrogates_that_order_methods_otherwise() -> None:
 
 def test_levels_that_runs_attain() -> None:
     (item,) = scores_of(frame("a@1"))
-    found = attained([item], fractions=(0.5, 1.0))
+    computed = attained([item], fractions=(0.5, 1.0))
     regret = item.measures["regret"].values
-    last = found[(found["trial"] == 6) & (found["fraction"] == 1.0)].set_index("method")["level"]
+    last = computed[(computed["trial"] == 6) & (computed["fraction"] == 1.0)].set_index("method")[
+        "level"
+    ]
     for a, method in enumerate(item.methods):
         assert last[method] == regret[a, ..., 5].max()
 

@@ -14,10 +14,10 @@ LOSSES = st.integers(0, 2**32).map(
 def test_regret_of_the_incumbent_is_its_distance_from_the_best(losses: np.ndarray) -> None:
     best = np.array([-6.0, -5.0])
     regrets = losses - best[:, None]
-    found = of_incumbents(regrets, losses)
-    np.testing.assert_array_equal(found, incumbents(losses) - best[:, None])
-    assert (found >= 0).all()
-    assert (np.diff(found, axis=-1) <= 0).all()
+    computed = of_incumbents(regrets, losses)
+    np.testing.assert_array_equal(computed, incumbents(losses) - best[:, None])
+    assert (computed >= 0).all()
+    assert (np.diff(computed, axis=-1) <= 0).all()
     np.testing.assert_array_equal(best_known(losses, regrets), best)
 
 
@@ -35,8 +35,8 @@ def test_normalised_regret_has_no_scale(losses: np.ndarray, scale: float, shift:
     best = losses.min(axis=(0, 1, 3))
     plain = normalised_regrets(losses, best, worst_met(losses))
     scaled = scale * losses + shift
-    found = normalised_regrets(scaled, scale * best + shift, worst_met(scaled))
-    np.testing.assert_allclose(found, plain, atol=1e-9)
+    computed = normalised_regrets(scaled, scale * best + shift, worst_met(scaled))
+    np.testing.assert_allclose(computed, plain, atol=1e-9)
     defined = plain[~np.isnan(plain)]
     assert ((defined >= 0) & (defined <= 1)).all()
 

@@ -71,10 +71,10 @@ def test_incumbents(losses: np.ndarray) -> None:
 @given(hnp.arrays(int, (3, 6), elements=st.integers(0, 4)))
 def test_quantities_of_incumbents(losses: np.ndarray) -> None:
     quantity = np.random.default_rng(0).random(losses.shape)
-    found = of_incumbents(quantity, losses.astype(float))
+    computed = of_incumbents(quantity, losses.astype(float))
     for row in range(3):
         for m in range(6):
-            assert found[row, m] == quantity[row, losses[row, : m + 1].argmin()]
+            assert computed[row, m] == quantity[row, losses[row, : m + 1].argmin()]
     np.testing.assert_array_equal(of_incumbents(losses, losses), incumbents(losses))
 
 

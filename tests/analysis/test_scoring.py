@@ -78,10 +78,10 @@ def test_measures_are_those_of_the_best_trial_so_far() -> None:
     best = frame.loc[runs["loss"].idxmin()]
     for measure, column in (("value", "value"), ("simple_regret", "regret")):
         per_seed = best.groupby(["method", "seed"])[column].mean().unstack()
-        found = item.over_tasks(measure, 10)
+        computed = item.over_tasks(measure, 10)
         expected = per_seed.loc[list(item.methods)]
-        np.testing.assert_allclose(found.mean, expected.mean(axis=1))
-        np.testing.assert_allclose(found.two_standard_errors, 2 * expected.sem(axis=1))
+        np.testing.assert_allclose(computed.mean, expected.mean(axis=1))
+        np.testing.assert_allclose(computed.two_standard_errors, 2 * expected.sem(axis=1))
     ranks = best.set_index(["method", "seed", "task"])["loss"].groupby(["seed", "task"]).rank()
     expected = ranks.groupby("method").mean()[list(item.methods)]
     np.testing.assert_allclose(item.over_tasks("rank", 10).mean, expected)

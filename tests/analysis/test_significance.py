@@ -65,17 +65,17 @@ def test_holm_does_not_depend_on_the_order(p: np.ndarray, seed: int) -> None:
 
 def test_pairwise_tests_are_scipys_and_symmetric() -> None:
     samples = np.random.default_rng(0).normal(size=(15, 4)) + [0, 0.2, 1, 2]
-    found = pairwise_wilcoxon(samples, "abcd")
-    assert found.samples == 15
+    computed = pairwise_wilcoxon(samples, "abcd")
+    assert computed.samples == 15
     for a in range(4):
         for b in range(4):
             expected = 1.0 if a == b else stats.wilcoxon(samples[:, a], samples[:, b]).pvalue
-            assert found.p_values[a, b] == pytest.approx(expected)
+            assert computed.p_values[a, b] == pytest.approx(expected)
     pairs = np.triu_indices(4, 1)
-    np.testing.assert_array_equal(found.adjusted[pairs], holm(found.p_values[pairs]))
-    np.testing.assert_array_equal(found.adjusted, found.adjusted.T)
-    assert found.p_values[0, 1] < 0.05 < found.adjusted[1, 2]
-    assert found.adjusted[0, 3] < 0.01
+    np.testing.assert_array_equal(computed.adjusted[pairs], holm(computed.p_values[pairs]))
+    np.testing.assert_array_equal(computed.adjusted, computed.adjusted.T)
+    assert computed.p_values[0, 1] < 0.05 < computed.adjusted[1, 2]
+    assert computed.adjusted[0, 3] < 0.01
 
 
 def test_exact_p_values_by_counting_signs() -> None:
@@ -92,9 +92,9 @@ def test_differences_of_zero_count_half_for_either_side() -> None:
     variance = (ranks[6:] ** 2).sum() / 4 + (ranks[:6] ** 2).sum() / 4
     normal = 2 * stats.norm.cdf((negative - mean) / np.sqrt(variance))
     samples = np.stack([differences, np.zeros(21)], axis=1)
-    found = pairwise_wilcoxon(samples, "ab").p_values[0, 1]
-    assert found == pytest.approx(normal, rel=0.1)
-    assert found > 2 * stats.wilcoxon(differences, zero_method="wilcox", method="exact").pvalue
+    computed = pairwise_wilcoxon(samples, "ab").p_values[0, 1]
+    assert computed == pytest.approx(normal, rel=0.1)
+    assert computed > 2 * stats.wilcoxon(differences, zero_method="wilcox", method="exact").pvalue
 
 
 def test_equal_methods_and_single_samples_do_not_differ() -> None:

@@ -21,30 +21,30 @@ def test_a_speedup_by_hand() -> None:
     fast = [[5, 9, 9, 9, 9, 9], [7, 4, 9, 9, 9, 9]]
     never = [[6, 6, 6, 6, 6, 6], [7, 7, 5, 7, 7, 7]]
     losses = np.array([slow, fast, never], dtype=float)[:, :, None]
-    found = speedups(losses, ["slow", "fast", "never"], reference="slow", budgets=[3])
+    computed = speedups(losses, ["slow", "fast", "never"], reference="slow", budgets=[3])
     assert reference_targets(losses[0], [3]) == [[5.0]]
     # slow needs 2 and 6 trials, fast 1 and 2; never fails once, which counts as 6, and needs 3.
-    np.testing.assert_allclose(found.values[:, 0, 0], [1, 4 / 1.5, 4 / 4.5])
-    np.testing.assert_allclose(found.failure_rates[:, 0, 0], [0, 0, 0.5])
+    np.testing.assert_allclose(computed.values[:, 0, 0], [1, 4 / 1.5, 4 / 4.5])
+    np.testing.assert_allclose(computed.failure_rates[:, 0, 0], [0, 0, 0.5])
 
 
 @given(LOSSES)
 def test_trials_agree_with_counting(losses: np.ndarray) -> None:
     targets = np.array([[3.0, 1.0], [5.0, 0.5]])
-    found = trials_to_reach(losses, targets)
-    for place in np.ndindex(found.shape):
+    computed = trials_to_reach(losses, targets)
+    for place in np.ndindex(computed.shape):
         target = targets[place[2], place[3]]
         reached = [m for m, loss in enumerate(losses[place[:3]], 1) if loss <= target]
-        assert found[place] == (reached[0] if reached else 0)
+        assert computed[place] == (reached[0] if reached else 0)
 
 
 @given(LOSSES)
 def test_the_reference_is_as_fast_as_itself(losses: np.ndarray) -> None:
-    found = speedups(losses, "abc", reference="b", budgets=[1, 4])
-    assert found.values.shape == (3, 2, 2)
-    np.testing.assert_array_equal(found.values[1], 1)
-    assert ((found.values > 0) & (found.values <= losses.shape[-1])).all()
-    assert ((found.failure_rates >= 0) & (found.failure_rates <= 1)).all()
+    computed = speedups(losses, "abc", reference="b", budgets=[1, 4])
+    assert computed.values.shape == (3, 2, 2)
+    np.testing.assert_array_equal(computed.values[1], 1)
+    assert ((computed.values > 0) & (computed.values <= losses.shape[-1])).all()
+    assert ((computed.failure_rates >= 0) & (computed.failure_rates <= 1)).all()
 
 
 @given(LOSSES, st.permutations(range(4)))
@@ -58,11 +58,11 @@ def test_the_order_of_seeds_does_not_matter(losses: np.ndarray, order: list[int]
 def test_a_method_that_skips_trials_is_that_much_faster() -> None:
     reference = np.tile(np.arange(40.0, 0, -1), (5, 3, 1))  # (S, T, M)
     fast = np.concatenate([reference[..., 3::4], np.zeros((5, 3, 30))], axis=-1)
-    found = speedups(
+    computed = speedups(
         np.stack([reference, fast]), ["plain", "transfer"], reference="plain", budgets=[8, 20]
     )
-    np.testing.assert_allclose(found.mean[1], [4, 4])
-    np.testing.assert_array_equal(found.mean_failure_rate, 0)
+    np.testing.assert_allclose(computed.mean[1], [4, 4])
+    np.testing.assert_array_equal(computed.mean_failure_rate, 0)
 
 
 def test_means_over_tasks_are_geometric_and_tasks_can_be_left_out() -> None:

@@ -20,25 +20,25 @@ WITH_GAPS = SEEDS.map(
 @settings(max_examples=50)
 @given(SMALL, st.integers(1, 3))
 def test_counts_agree_with_comparing_one_by_one(losses: np.ndarray, trial: int) -> None:
-    found = count_wins(losses, "abcd", trial=trial)
+    counted = count_wins(losses, "abcd", trial=trial)
     rows = losses[..., :trial].min(axis=-1).reshape(4, -1)
     for a in range(4):
         for b in range(4):
             gaps = [x - y for x, y in zip(rows[a], rows[b], strict=True)]
-            assert found.wins[a, b] == sum(gap < 0 for gap in gaps)
-            assert found.losses[a, b] == sum(gap > 0 for gap in gaps)
-            assert found.ties[a, b] == (a != b) * sum(gap == 0 for gap in gaps)
-            assert found.contests[a, b] == (a != b) * len(gaps)
+            assert counted.wins[a, b] == sum(gap < 0 for gap in gaps)
+            assert counted.losses[a, b] == sum(gap > 0 for gap in gaps)
+            assert counted.ties[a, b] == (a != b) * sum(gap == 0 for gap in gaps)
+            assert counted.contests[a, b] == (a != b) * len(gaps)
 
 
 @given(WITH_GAPS)
 def test_every_contest_is_won_lost_or_tied(losses: np.ndarray) -> None:
-    found = count_wins(losses, "abc", trial=1)
+    counted = count_wins(losses, "abc", trial=1)
     defined = ~np.isnan(losses[..., 0].reshape(3, -1))
     both = (defined[:, None] & defined).sum(axis=-1)
-    np.testing.assert_array_equal(found.contests, np.where(np.eye(3), 0, both))
-    np.testing.assert_array_equal(found.ties, found.ties.T)
-    shares = found.shares + found.shares.T
+    np.testing.assert_array_equal(counted.contests, np.where(np.eye(3), 0, both))
+    np.testing.assert_array_equal(counted.ties, counted.ties.T)
+    shares = counted.shares + counted.shares.T
     np.testing.assert_allclose(shares[~np.isnan(shares)], 1)
 
 

@@ -250,8 +250,8 @@ def parse(steps: str, hyperparameter: str, allowed: str, prior: str) -> Line:
 
 def lines(space: SearchSpace, steps: str) -> set[Line]:
     """What a search space consists of, as lines of a table."""
-    found = {Line(steps, name, fixed) for name, fixed in space.constants.items()}
-    return found | {line(parameter, steps) for parameter in space.parameters}
+    constants = {Line(steps, name, fixed) for name, fixed in space.constants.items()}
+    return constants | {line(parameter, steps) for parameter in space.parameters}
 
 
 def line(parameter: Parameter, steps: str) -> Line:

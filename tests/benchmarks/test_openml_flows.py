@@ -40,13 +40,13 @@ def paper_s_bounds(shared: Path, flow: Flow) -> dict[str, tuple[float, float]]:
     text = (shared / "papers" / "ablr-2018-supplement.txt").read_text()
     begin, end = ("## B.1", "## B.2") if flow is SVM else ("## B.2", "### B.3")
     lines = text[text.index(begin) : text.index(end)].splitlines()
-    found = {}
+    bounds = {}
     for line in lines:
         if line.startswith("- ") and "min:" in line:
             name, _, rest = line.removeprefix("- ").partition(" (")
             low, high = (part.split(":")[1] for part in rest.split(",")[1:3])
-            found[name.replace("\\_", "_")] = float(low), float(high.strip(" ),;."))
-    return found
+            bounds[name.replace("\\_", "_")] = float(low), float(high.strip(" ),;."))
+    return bounds
 
 
 def paper_s_tasks(shared: Path, flow: Flow) -> set[int]:
@@ -67,9 +67,9 @@ def test_bounds_and_tasks_are_the_paper_s(shared: Path, flow: Flow) -> None:
 def active(flow: Flow, **choice: str) -> set[str]:
     space = flow.space()
     drawn = space.configs(space.decode(space.sample_unit(np.random.default_rng(0), 200)))
-    found = [set(config) for config in drawn if choice.items() <= config.items()]
-    assert all(names == found[0] for names in found)
-    return found[0]
+    names_of = [set(config) for config in drawn if choice.items() <= config.items()]
+    assert all(names == names_of[0] for names in names_of)
+    return names_of[0]
 
 
 def test_what_is_active() -> None:

@@ -70,8 +70,8 @@ def test_values_are_those_of_the_formula(seed: int, make, ordered: bool) -> None
     benchmark = make(seed=seed, tasks=3, ordered=ordered)
     x = benchmark.space.decode(benchmark.space.sample_unit(np.random.default_rng(seed), 50))
     for task in range(3):
-        found = benchmark.tasks[task].evaluate_many(x)
-        np.testing.assert_allclose(found, formula(benchmark, task, x), rtol=1e-12, atol=1e-12)
+        computed = benchmark.tasks[task].evaluate_many(x)
+        np.testing.assert_allclose(computed, formula(benchmark, task, x), rtol=1e-12, atol=1e-12)
 
 
 @settings(max_examples=30, deadline=None)
@@ -105,13 +105,13 @@ def dense_minimum(model: ForresterSurrogate) -> float:
     best = float(values.min())
     valleys = np.flatnonzero((values[1:-1] <= values[:-2]) & (values[1:-1] <= values[2:])) + 1
     for i in valleys[np.argsort(values[valleys])[:10]]:
-        found = optimize.minimize_scalar(
+        minimum = optimize.minimize_scalar(
             lambda x: model.predict_one(np.array([x]), 0),
             bounds=(DENSE[i - 1, 0], DENSE[i + 1, 0]),
             method="bounded",
             options={"xatol": 1e-12},
         )
-        best = min(best, float(found.fun))
+        best = min(best, float(minimum.fun))
     return best
 
 
@@ -137,14 +137,14 @@ def test_no_float_near_the_minimum_beats_it(seed: int) -> None:
     (task,) = forrester(seed=seed, tasks=1).tasks
     a, b, c = task.context.values()
     x = float(DENSE[np.argmin(task.evaluate_many(DENSE)), 0])
-    found = optimize.minimize_scalar(
+    minimum = optimize.minimize_scalar(
         lambda x: (a * x - 2) ** 2 * math.sin(b * x - 4) + c,
         bounds=(max(0.0, x - 1e-5), min(1.0, x + 1e-5)),
         method="bounded",
         options={"xatol": 1e-13},
     )
     steps = np.random.default_rng(seed).integers(-100_000, 100_000, 5000) * 2.0**-53
-    near = [np.clip(start + steps, 0, 1)[:, None] for start in (x, found.x)]
+    near = [np.clip(start + steps, 0, 1)[:, None] for start in (x, minimum.x)]
     regret = task.regret(task.evaluate_many(np.concatenate(near)))
     assert 0 <= regret.min() <= 1e-11
 
@@ -156,13 +156,13 @@ def test_quadratic_minimum_is_that_of_scipy(seed: int, ordered: bool) -> None:
     benchmark = quadratic(seed=seed, tasks=2, ordered=ordered)
     rng = np.random.default_rng(seed)
     for index, task in enumerate(benchmark.tasks):
-        found = optimize.minimize(
+        minimum = optimize.minimize(
             lambda x, index=index: formula(benchmark, index, x[None])[0],
             rng.uniform(-10, 10, 5),
             bounds=[(-10, 10)] * 5,
             options={"ftol": 1e-15, "gtol": 1e-9},
         )
-        assert found.fun == pytest.approx(task.best_value, abs=1e-8)
+        assert minimum.fun == pytest.approx(task.best_value, abs=1e-8)
         best = np.full(5, -task.context["b"] / (2 * task.context["a"]))
         near = best + rng.integers(-50, 50, (2000, 5)) * np.spacing(best)
         regrets = task.regret(task.evaluate_many(np.vstack([best, near])))
@@ -209,8 +209,8 @@ def test_scores_are_correlated_as_documented(function: Function, ordered: bool) 
     for lag in (1, 2, 9, 29):
         expected = CORRELATION**lag if ordered else 0.0
         for column in scores:
-            found = np.corrcoef(column[lag:], column[:-lag])[0, 1]
-            assert found == pytest.approx(expected, abs=0.04)
+            correlation = np.corrcoef(column[lag:], column[:-lag])[0, 1]
+            assert correlation == pytest.approx(expected, abs=0.04)
     across = np.corrcoef(scores)[np.triu_indices(3, k=1)]
     assert np.abs(across).max() < 0.1
 
@@ -251,10 +251,10 @@ def test_every_benchmark_is_found_by_its_name(
 ) -> None:
     make = {"forrester": forrester, "quadratic": quadratic}[function]
     made = make(seed=seed, tasks=tasks, ordered=ordered)
-    found = hbo.load(made.id)
-    assert (found.name, len(found.tasks)) == (made.name, tasks)
-    assert [t.context for t in found.tasks] == [t.context for t in made.tasks]
-    assert [t.best_value for t in found.tasks] == [t.best_value for t in made.tasks]
+    loaded = hbo.load(made.id)
+    assert (loaded.name, len(loaded.tasks)) == (made.name, tasks)
+    assert [t.context for t in loaded.tasks] == [t.context for t in made.tasks]
+    assert [t.best_value for t in loaded.tasks] == [t.best_value for t in made.tasks]
 
 
 def test_one_benchmark_has_one_name() -> None:

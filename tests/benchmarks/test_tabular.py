@@ -177,8 +177,8 @@ def test_nas201_values_are_the_packages(nas201: Published) -> None:
         repeats = nas201.repeats(in_package_terms(config))
         numbers.add(len(repeats))
         assert task.evaluate(config) == pytest.approx(fmean(repeats), rel=1e-14)
-        found = [one.evaluate(config) for one in single]
-        assert found == (repeats * 2)[:3]  # two repeats: the third is the first again
+        values = [one.evaluate(config) for one in single]
+        assert values == (repeats * 2)[:3]  # two repeats: the third is the first again
     assert numbers == {2, 3}
 
 

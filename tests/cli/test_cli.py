@@ -105,8 +105,8 @@ def test_evaluate(cli) -> None:  # type: ignore[no-untyped-def]
     expected = load("newsvendor").task("3").evaluate(config)
     result = cli("evaluate", "newsvendor", "--task", "3", *PRICES)
     assert (result.returncode, result.stdout, result.stderr) == (0, f"{expected!r}\n", "")
-    given = ["learning_rate=0.1", "max_depth=6", "min_child_weight=1", "n_estimators=1e2"]
-    assert float(cli("evaluate", "xgboost-mnist", "--task", "56", *given).stdout) > 0
+    config = ["learning_rate=0.1", "max_depth=6", "min_child_weight=1", "n_estimators=1e2"]
+    assert float(cli("evaluate", "xgboost-mnist", "--task", "56", *config).stdout) > 0
 
 
 def test_constants_are_read_as_they_are_written() -> None:

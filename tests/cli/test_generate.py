@@ -109,9 +109,9 @@ def test_what_is_interrupted_continues(process, tmp_path: Path) -> None:  # type
         text=True,
         start_new_session=True,
     )
-    kept = tmp_path / "own" / "wine-slow-evaluations"
+    trainings = tmp_path / "own" / "wine-slow-evaluations"
     deadline = time.monotonic() + 60
-    while len(list(kept.rglob("*.json"))) < 2 and time.monotonic() < deadline:
+    while len(list(trainings.rglob("*.json"))) < 2 and time.monotonic() < deadline:
         assert process.poll() is None
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers, too
@@ -119,7 +119,7 @@ def test_what_is_interrupted_continues(process, tmp_path: Path) -> None:  # type
     assert process.returncode == 130
     assert "interrupted; finished runs are stored: the same command continues" in said
     assert "Traceback" not in said
-    finished = {path: path.stat().st_mtime_ns for path in kept.rglob("*.json")}
+    finished = {path: path.stat().st_mtime_ns for path in trainings.rglob("*.json")}
     assert 2 <= len(finished) < 20
     assert not (tmp_path / "own" / "wine-slow").exists()
     (tmp_path / "slow").unlink()
@@ -160,10 +160,10 @@ def test_help_tells_the_two_ways_apart(cli) -> None:  # type: ignore[no-untyped-
     )
     assert "custom --help Make a benchmark of your own" in both
     assert all(f"{name} --source" in both for name in generators())
-    own = " ".join(cli("generate", "custom", "--help").stdout.split())
-    assert "Usage: hpobench-ordered generate custom [OPTIONS]" in own
+    text = " ".join(cli("generate", "custom", "--help").stdout.split())
+    assert "Usage: hpobench-ordered generate custom [OPTIONS]" in text
     for option in ("--model", "--data", "--sizes", "--space", "--set", "--metric", "--replace"):
-        assert option in own
+        assert option in text
     named = cli("generate", "newsvendor", "--help").stdout
     assert named.startswith("Usage: hpobench-ordered generate NAME [OPTIONS]")
     assert "--source" in named and "--model MODULE" not in named.partition("Examples")[0]

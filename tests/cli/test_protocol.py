@@ -20,8 +20,8 @@ def test_settings_that_are_not_given_stay_as_they_are() -> None:
     nothing = dict.fromkeys(["trials", "tasks", "history", "first_trials"])
     assert make_protocol("ordered", nothing) == Ordered()
     assert make_protocol("leave-one-out", {**nothing, "history": 7}) == LeaveOneOut(history=7)
-    given = {**nothing, "first_trials": 10, "trials": 30}
-    assert make_protocol("adjustment", given) == Adjustment(first_trials=10, trials=30)
+    options = {**nothing, "first_trials": 10, "trials": 30}
+    assert make_protocol("adjustment", options) == Adjustment(first_trials=10, trials=30)
 
 
 def test_a_setting_of_another_protocol_is_refused() -> None:

@@ -74,8 +74,8 @@ def commands(text: str) -> list[list[str]]:
     """The words of every command of the package in a page."""
     shell = "\n".join(block.text for block in blocks(text) if block.language == "sh")
     lines = shell.replace("\\\n", " ").splitlines()
-    found = (shlex.split(line, comments=True) for line in lines)
-    return [words[1:] for words in found if words and words[0] == PROGRAM]
+    split = (shlex.split(line, comments=True) for line in lines)
+    return [words[1:] for words in split if words and words[0] == PROGRAM]
 
 
 def name_of(page: Path) -> str:
@@ -110,9 +110,9 @@ def test_command_is_understood(words, own_folder):
             (own_folder / word).mkdir(exist_ok=True)
     context = click.Context(app, info_name=PROGRAM)
     name, command, rest = app.resolve_command(context, list(words))
-    given = [word for word in rest if word != "--help"]
-    if given or "--help" not in rest:
-        command.make_context(name, given, parent=context)
+    arguments = [word for word in rest if word != "--help"]
+    if arguments or "--help" not in rest:
+        command.make_context(name, arguments, parent=context)
 
 
 def test_skipped_blocks_are_few():
@@ -123,8 +123,8 @@ def test_skipped_blocks_are_few():
 def test_blocks_are_found_with_their_lines():
     text = "a\n\n```python\nx = 1\n```\n\n<!-- skip: slow -->\n\n```python\ny = 1\n```\n"
     text += "1. b\n   ```sh\n   c\n   ```\n"
-    found = list(blocks(text))
-    assert found == [
+    code = list(blocks(text))
+    assert code == [
         Block("python", 4, "x = 1", ""),
         Block("python", 10, "y = 1", "slow"),
         Block("sh", 14, "c", ""),

@@ -16,16 +16,16 @@ OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 def public_modules() -> Iterator[ModuleType]:
     """Every module of the package without an underscore anywhere in its name."""
-    for found in pkgutil.walk_packages(hbo.__path__, f"{hbo.__name__}."):
-        if not any(part.startswith("_") for part in found.name.split(".")):
-            yield importlib.import_module(found.name)
+    for module in pkgutil.walk_packages(hbo.__path__, f"{hbo.__name__}."):
+        if not any(part.startswith("_") for part in module.name.split(".")):
+            yield importlib.import_module(module.name)
 
 
 def examples() -> dict[str, doctest.DocTest]:
     """The examples of every object that has some, by the object's full name."""
     finder = doctest.DocTestFinder(exclude_empty=True)
-    found = (test for module in public_modules() for test in finder.find(module))
-    return {test.name: test for test in found if test.examples}
+    tests = (test for module in public_modules() for test in finder.find(module))
+    return {test.name: test for test in tests if test.examples}
 
 
 EXAMPLES = examples()

@@ -115,8 +115,8 @@ def test_settings_are_the_described_constants():
     import method_pages
 
     source = 'A = 5\n"""Five."""\nB, C = 1, 2.5\n"""Both."""\nD = 1\ndef f():\n    """No."""\n'
-    found = list(method_pages.settings(source))
-    assert found == [
+    settings = list(method_pages.settings(source))
+    assert settings == [
         ("A", "5", "Five."),
         ("B, C", "1, 2.5", "Both."),
     ]

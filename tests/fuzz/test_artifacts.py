@@ -100,8 +100,10 @@ def test_truncated_files(whole: Path, folder: Path, name: str, where: float) -> 
     damaged = copy(whole, folder)
     data = (damaged / name).read_bytes()
     put(damaged, name, data[: int(where * len(data))])
-    kept = bool(where * len(data) >= len(data) - 1) and name.endswith("json")  # the last newline
-    assert use(damaged) or kept
+    is_harmless = bool(where * len(data) >= len(data) - 1) and name.endswith(
+        "json"
+    )  # the last newline
+    assert use(damaged) or is_harmless
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -468,9 +470,9 @@ def test_arrays_are_read_as_numpy_reads_them(kind: str, order: Any, shape: tuple
     array = np.array(np.random.default_rng(0).integers(0, 99, shape)).astype(kind, order=order)
     buffer = io.BytesIO()
     np.savez_compressed(buffer, array=array)
-    found = read_npz(buffer.getvalue())["array"]
-    assert (found.dtype, found.shape) == (array.dtype, array.shape)
-    np.testing.assert_array_equal(found, array)
+    array_read = read_npz(buffer.getvalue())["array"]
+    assert (array_read.dtype, array_read.shape) == (array.dtype, array.shape)
+    np.testing.assert_array_equal(array_read, array)
 
 
 @pytest.mark.usefixtures("bounded")

@@ -166,7 +166,7 @@ class OpenMLServer:
         runs = set(map(int, filters["run"].split(","))) if "run" in filters else None
         if filters["function"] != "area_under_roc_curve":
             return 412, _error(NO_EVALUATIONS, "No results")
-        found = [
+        entries = [
             _evaluation(self.content.flow, task, evaluation, per_fold)
             for task, evaluations in self.content.evaluations.items()
             for evaluation in evaluations
@@ -175,20 +175,20 @@ class OpenMLServer:
             and (runs is None or evaluation.run in runs)
             and (evaluation.folds or not per_fold)
         ][offset : offset + limit]
-        if not found:
+        if not entries:
             return 412, _error(NO_EVALUATIONS, "No results")
-        return 200, f"<oml:evaluations {NAMESPACE}>{''.join(found)}</oml:evaluations>"
+        return 200, f"<oml:evaluations {NAMESPACE}>{''.join(entries)}</oml:evaluations>"
 
     def _setups(self, filters: Mapping[str, str]) -> tuple[int, str]:
         ids = [int(i) for i in filters["setup"].split(",") if int(i) in self.content.setups]
         offset, limit = int(filters["offset"]), int(filters["limit"])
-        found = [
+        entries = [
             _setup(self.content.flow, number, self.content.setups[number])
             for number in ids[offset : offset + limit]
         ]
-        if not found:
+        if not entries:
             return 412, _error(NO_SETUPS, "No results")
-        return 200, f"<oml:setups {NAMESPACE}>{''.join(found)}</oml:setups>"
+        return 200, f"<oml:setups {NAMESPACE}>{''.join(entries)}</oml:setups>"
 
 
 @contextmanager

@@ -143,10 +143,10 @@ class TestData:
         frame.to_parquet(tmp_path / "things.parquet")
         frame.astype({"colour": "category"}).to_csv(tmp_path / "more.csv.gz", index=False)
         for name in ("things.parquet", "more.csv.gz"):
-            found = read_data(str(tmp_path / name))
-            np.testing.assert_array_equal(found.numbers, expected.numbers)
-            np.testing.assert_array_equal(found.categories, expected.categories)
-            assert found.target.tolist() == expected.target.tolist()
+            data = read_data(str(tmp_path / name))
+            np.testing.assert_array_equal(data.numbers, expected.numbers)
+            np.testing.assert_array_equal(data.categories, expected.categories)
+            assert data.target.tolist() == expected.target.tolist()
 
     @pytest.mark.parametrize("names", [("data", "target"), ("X", "y")])
     def test_reads_arrays_of_any_shape(self, tmp_path: Path, names: tuple[str, str]) -> None:
@@ -213,8 +213,8 @@ class TestSplit:
         numbers[rng.random((80, 3)) < 0.2] = np.nan
         categories = np.stack([rng.integers(-1, 3, 80), rng.integers(0, 2, 80)], axis=1)
         data = DataSet("made", "", numbers, categories, rng.integers(0, 2, 80))
-        found = split(data, Kind.CLASSIFICATION, validation=0.25, seed=3)
-        assert (len(found.pool), len(found.validation)) == (60, 20)
+        parts = split(data, Kind.CLASSIFICATION, validation=0.25, seed=3)
+        assert (len(parts.pool), len(parts.validation)) == (60, 20)
         # The order, told by targets that number the rows.
         rows = split(
             replace(data, target=np.arange(80.0)), Kind.REGRESSION, validation=0.25, seed=3
@@ -230,18 +230,18 @@ class TestSplit:
             StandardScaler(),
         ).fit(np.concatenate([numbers, categories], axis=1)[pool])
         both = np.concatenate([numbers, categories], axis=1)
-        np.testing.assert_allclose(found.pool, expected.transform(both[pool]), atol=1e-12)
-        np.testing.assert_allclose(found.validation, expected.transform(both[others]), atol=1e-12)
-        np.testing.assert_array_equal(found.pool_target, data.target[pool])
+        np.testing.assert_allclose(parts.pool, expected.transform(both[pool]), atol=1e-12)
+        np.testing.assert_allclose(parts.validation, expected.transform(both[others]), atol=1e-12)
+        np.testing.assert_array_equal(parts.pool_target, data.target[pool])
 
     def test_columns_that_tell_nothing(self) -> None:
         numbers = np.array([[1.0, np.nan, 7.0]] * 8)
         numbers[:, 0] = range(8)
-        found = split(
+        parts = split(
             data_set(np.arange(8) % 2, numbers), Kind.CLASSIFICATION, validation=0.25, seed=0
         )
-        assert found.pool.shape == (6, 2)  # one without a number is dropped
-        assert not found.pool[:, 1].any()  # a constant one is centred
+        assert parts.pool.shape == (6, 2)  # one without a number is dropped
+        assert not parts.pool[:, 1].any()  # a constant one is centred
 
     def test_seed_and_data_tell_splits_apart(self) -> None:
         data = data_set(np.arange(40) % 2)
@@ -371,8 +371,8 @@ class TestModel:
             Model.imported(f"{name}:X", fixed={}, seed=0)
 
     def test_seed_and_threads_go_where_they_are_taken(self, toy: str) -> None:
-        def fixed(path: str, **given: Any) -> dict[str, Any]:
-            return dict(Model.imported(path, fixed=given, seed=7).fixed)
+        def fixed(path: str, **keywords: Any) -> dict[str, Any]:
+            return dict(Model.imported(path, fixed=keywords, seed=7).fixed)
 
         assert fixed("sklearn.ensemble:RandomForestClassifier") == {"random_state": 7, "n_jobs": 1}
         assert fixed(TREE, random_state=3, max_depth=2) == {"random_state": 3, "max_depth": 2}
@@ -441,7 +441,7 @@ class TestTraining:
             "base_score": AS_PUBLISHED.base_score,
         }
         model = Model.imported("xgboost:XGBClassifier", fixed=fixed, seed=0)
-        own = EstimatorTrainer(parts, model, Metric(Kind.CLASSIFICATION))
+        trainer = EstimatorTrainer(parts, model, Metric(Kind.CLASSIFICATION))
         authors = XGBoostTrainer(small)
         for rate, depth, size in itertools.product((0.01, 0.5), (2, 9), ("20", "90", "300")):
             config = {
@@ -450,7 +450,7 @@ class TestTraining:
                 "min_child_weight": min_child_weight,
                 "n_estimators": 6,
             }
-            share = own(config, size)["value"]
+            share = trainer(config, size)["value"]
             assert share * len(small.validation) == pytest.approx(
                 authors(config, size)["error_count"], abs=1e-9
             )
@@ -533,7 +533,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: None) -> Path:
+def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: None) -> Path:
     """Folder of the user's own benchmarks, empty."""
     folder = tmp_path / "own"
     monkeypatch.setenv(LOCAL_VARIABLE, str(folder))
@@ -547,10 +547,10 @@ CUSTOM = Custom(
 
 
 class TestGeneration:
-    def test_makes_a_benchmark_that_is_found_by_its_name(self, own: Path) -> None:
+    def test_makes_a_benchmark_that_is_found_by_its_name(self, local: Path) -> None:
         steps: set[str] = set()
         written = generate_custom(CUSTOM, progress=lambda step, done, total: steps.add(step))
-        assert written == own / "wine-tree"
+        assert written == local / "wine-tree"
         assert "training" in steps
         assert "wine-tree" in hbo.list_benchmarks()
         bench = hbo.load("wine-tree")
@@ -561,11 +561,11 @@ class TestGeneration:
         assert bench.objective.direction is Direction.MINIMIZE
         check_benchmark(bench)
 
-    def test_values_and_table_are_those_of_the_trainings(self, own: Path) -> None:
+    def test_values_and_table_are_those_of_the_trainings(self, local: Path) -> None:
         written = generate_custom(CUSTOM)
         bench = hbo.load("wine-tree")
         raw = read_raw(
-            own / "wine-tree-evaluations.parquet", benchmark="wine-tree", space=bench.space
+            local / "wine-tree-evaluations.parquet", benchmark="wine-tree", space=bench.space
         )
         assert list(raw.tasks) == ["20", "60", "120"]
         assert raw.about.contexts == {name: {"train_size": float(name)} for name in raw.tasks}
@@ -575,14 +575,15 @@ class TestGeneration:
         )
         drawn = bench.space.sample_unit(np.random.default_rng(0), 12)
         for task in bench.tasks:
-            found = raw.tasks[task.name]
-            np.testing.assert_array_equal(found.values, bench.space.decode(drawn))
+            evaluations = raw.tasks[task.name]
+            np.testing.assert_array_equal(evaluations.values, bench.space.decode(drawn))
             expected = [
-                trainer(config, task.name)["value"] for config in bench.space.configs(found.values)
+                trainer(config, task.name)["value"]
+                for config in bench.space.configs(evaluations.values)
             ]
-            np.testing.assert_array_equal(found.objective, expected)
+            np.testing.assert_array_equal(evaluations.objective, expected)
             # The forest was fitted to these, so it is close to them.
-            predicted = task.evaluate_many(found.values)
+            predicted = task.evaluate_many(evaluations.values)
             assert np.abs(predicted - expected).mean() < np.std(expected)
         card = Artifact(written).read_json("card.json")
         assert (card["evaluations"], card["configurations"]) == (36, 12)
@@ -592,30 +593,30 @@ class TestGeneration:
         )
 
     @pytest.mark.slow
-    def test_interruptions_and_workers_do_not_matter(self, own: Path, tmp_path: Path) -> None:
+    def test_interruptions_and_workers_do_not_matter(self, local: Path, tmp_path: Path) -> None:
         def interrupt(step: str, done: int, total: int) -> None:
             if (step, done) == ("training", 7):
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
             generate_custom(CUSTOM, progress=interrupt)
-        kept = {path: path.stat().st_mtime_ns for path in own.rglob("*.json")}
-        assert len(kept) >= 7
+        finished = {path: path.stat().st_mtime_ns for path in local.rglob("*.json")}
+        assert len(finished) >= 7
         assert "wine-tree" not in hbo.list_benchmarks()
         other = generate_custom(CUSTOM, output=tmp_path / "other", workers=2)
         here = generate_custom(CUSTOM)
-        assert all(path.stat().st_mtime_ns == written for path, written in kept.items())
+        assert all(path.stat().st_mtime_ns == written for path, written in finished.items())
         assert Artifact(here).sums() == Artifact(other).sums()
 
     @pytest.mark.slow
-    def test_more_trains_only_what_is_new(self, own: Path) -> None:
+    def test_more_trains_only_what_is_new(self, local: Path) -> None:
         generate_custom(CUSTOM)
-        before = {path: path.stat().st_mtime_ns for path in own.rglob("*-evaluations/*/*.json")}
+        before = {path: path.stat().st_mtime_ns for path in local.rglob("*-evaluations/*/*.json")}
         more = replace(CUSTOM, configurations=15, sizes=[20, 60, 90])
         with pytest.raises(DuplicateNameError, match="--replace"):
             generate_custom(more)
         generate_custom(more, replace=True)
-        after = {path: path.stat().st_mtime_ns for path in own.rglob("*-evaluations/*/*.json")}
+        after = {path: path.stat().st_mtime_ns for path in local.rglob("*-evaluations/*/*.json")}
         assert len(before) == 36
         assert len(after) == 36 + 2 * 3 + 15
         assert all(after[path] == written for path, written in before.items())
@@ -631,21 +632,21 @@ class TestGeneration:
         assert all(sums[0][name] != sums[2][name] for name in sums[0])
 
     @pytest.mark.parametrize("name", ["newsvendor", "xgboost-mnist", "yahpo-svm-999999"])
-    def test_names_of_others_are_refused(self, own: Path, tmp_path: Path, name: str) -> None:
+    def test_names_of_others_are_refused(self, local: Path, tmp_path: Path, name: str) -> None:
         for output in (None, tmp_path / "other"):
             with pytest.raises(DuplicateNameError, match=f"there is a benchmark '{name}' already"):
                 generate_custom(replace(CUSTOM, name=name), output=output, replace=True)
-        assert not own.exists()
+        assert not local.exists()
 
     @pytest.mark.slow
-    def test_a_regenerated_benchmark_is_not_replaced(self, own: Path) -> None:
+    def test_a_regenerated_benchmark_is_not_replaced(self, local: Path) -> None:
         """Some benchmarks of the package are generated into the folder of the user's own."""
-        generators()["newsvendor"].generate(own / "newsvendor")
+        generators()["newsvendor"].generate(local / "newsvendor")
         with pytest.raises(DuplicateNameError, match="already"):
             generate_custom(replace(CUSTOM, name="newsvendor"), replace=True)
 
     @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "-x", "x@1", "a b", "ä", "x\n"])
-    def test_names_that_no_file_should_have_are_refused(self, own: Path, name: str) -> None:
+    def test_names_that_no_file_should_have_are_refused(self, local: Path, name: str) -> None:
         with pytest.raises(ExperimentError, match="name is letters"):
             generate_custom(replace(CUSTOM, name=name))
 
@@ -665,22 +666,22 @@ class TestGeneration:
         ],
     )
     def test_impossible_requests_are_refused_before_training(
-        self, own: Path, changes: dict[str, Any], error: type[Exception], message: str
+        self, local: Path, changes: dict[str, Any], error: type[Exception], message: str
     ) -> None:
         with pytest.raises(error, match=message):
             generate_custom(replace(CUSTOM, **changes))
-        assert not list(own.iterdir())
+        assert not list(local.iterdir())
 
     @pytest.mark.slow
-    def test_what_is_fixed_is_not_tuned(self, own: Path) -> None:
+    def test_what_is_fixed_is_not_tuned(self, local: Path) -> None:
         generate_custom(replace(CUSTOM, fixed={"max_depth": 2, "splitter": "random"}))
         assert "max_depth" not in hbo.load("wine-tree").space.names
-        command = Artifact(own / "wine-tree").read_json("card.json")["command"]
+        command = Artifact(local / "wine-tree").read_json("card.json")["command"]
         assert command.endswith("--configs 12")
         assert "--set max_depth=2 --set splitter=random" in command
 
     @pytest.mark.slow
-    def test_scores_are_maximised(self, own: Path) -> None:
+    def test_scores_are_maximised(self, local: Path) -> None:
         changes = {"metric": "accuracy", "model": "sklearn.neighbors:KNeighborsClassifier"}
         generate_custom(replace(CUSTOM, **changes))
         bench = hbo.load("wine-tree")
@@ -721,7 +722,7 @@ class TestModelsOfOnesOwn:
         return make
 
     def test_are_trained_as_those_of_others(
-        self, own: Path, line: Callable[..., Custom], tmp_path: Path
+        self, local: Path, line: Callable[..., Custom], tmp_path: Path
     ) -> None:
         generate_custom(line(2.0))
         bench = hbo.load("line")
@@ -730,34 +731,34 @@ class TestModelsOfOnesOwn:
             "minimize",
         )
         assert bench.space.constants == {"c": 3}
-        command = Artifact(own / "line").read_json("card.json")["command"]
+        command = Artifact(local / "line").read_json("card.json")["command"]
         assert str(tmp_path) not in command
         assert "--data numbers.csv --target y --space space.json" in command
         assert "--set b=0.5" in command
-        frame = pd.read_parquet(own / "line-evaluations.parquet")
+        frame = pd.read_parquet(local / "line-evaluations.parquet")
         assert set(frame["config.mode"]) == {"one", "2", "True"}
         np.testing.assert_allclose(frame["seconds"] > 0, True)
 
-    def test_a_failure_stops_everything(self, own: Path, line: Callable[..., Custom]) -> None:
+    def test_a_failure_stops_everything(self, local: Path, line: Callable[..., Custom]) -> None:
         with pytest.raises(TrainingError, match=r"Line\(a=.* failed on 30 rows: ValueError: a is"):
             generate_custom(line(4.9))
-        assert not (own / "line").exists()
+        assert not (local / "line").exists()
 
-    def test_failures_may_count_as_worst(self, own: Path, line: Callable[..., Custom]) -> None:
+    def test_failures_may_count_as_worst(self, local: Path, line: Callable[..., Custom]) -> None:
         generate_custom(line(4.9, failures=Failures.WORST))
-        frame = pd.read_parquet(own / "line-evaluations.parquet")
+        frame = pd.read_parquet(local / "line-evaluations.parquet")
         failed = frame["failure"].notna()
         np.testing.assert_array_equal(failed, (frame["config.a"] > 3) & (frame["task"] == "30"))
         assert 0 < failed.sum() < 20
         worst = frame["value"][~failed & (frame["task"] == "30")].max()
         assert set(frame["value"][failed]) == {worst}
-        limits = Artifact(own / "line").read_json("card.json")["limits"]
+        limits = Artifact(local / "line").read_json("card.json")["limits"]
         assert any(f"{failed.sum()} of 60 trainings failed" in limit for limit in limits)
         with pytest.raises(TrainingError, match="failed on 30 rows"):
             generate_custom(line(4.9), replace=True)
 
     def test_a_size_without_any_value_has_no_worst(
-        self, own: Path, line: Callable[..., Custom], tmp_path: Path
+        self, local: Path, line: Callable[..., Custom], tmp_path: Path
     ) -> None:
         custom = line(4.9, failures=Failures.WORST)
         (tmp_path / "space.json").write_text((SPACE % 4.9).replace("0.0", "3.1"))
@@ -765,7 +766,7 @@ class TestModelsOfOnesOwn:
             generate_custom(custom)
 
     def test_what_cannot_even_be_made_is_refused(
-        self, own: Path, line: Callable[..., Custom], tmp_path: Path
+        self, local: Path, line: Callable[..., Custom], tmp_path: Path
     ) -> None:
         custom = line(9.0)
         (tmp_path / "space.json").write_text((SPACE % 9.0).replace("0.0", "5.1"))

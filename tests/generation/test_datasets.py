@@ -95,9 +95,9 @@ class TestFolder:
     def test_tasks_are_in_ascending_order(self, tmp_path: Path) -> None:
         for name in ("10101_b.csv", "37_a.csv", "notes.csv", "README.md"):
             (tmp_path / name).write_text("a,class\n1,0\n2,1\n")
-        found = datasets.offline_datasets(tmp_path)
-        assert list(found) == ["37", "3492", "3493", "3494", "9946", "10101"]
-        assert (found["37"].name, found["9946"].name) == ("a", "wdbc")
+        by_task = datasets.offline_datasets(tmp_path)
+        assert list(by_task) == ["37", "3492", "3493", "3494", "9946", "10101"]
+        assert (by_task["37"].name, by_task["9946"].name) == ("a", "wdbc")
 
     def test_a_file_is_preferred_to_what_is_made(self, tmp_path: Path) -> None:
         (tmp_path / "3493_real.csv").write_text("a,class\n1,0\n2,1\n")
@@ -115,13 +115,13 @@ class TestFolder:
             datasets.offline_datasets(tmp_path)
 
     def test_public_data_sets(self, shared: Path) -> None:
-        found = datasets.offline_datasets(shared / "data" / "openml_datasets")
-        assert len(found) == 14
-        assert {task: data.x.shape for task, data in found.items() if task in {"3", "31"}} == {
+        by_task = datasets.offline_datasets(shared / "data" / "openml_datasets")
+        assert len(by_task) == 14
+        assert {task: data.x.shape for task, data in by_task.items() if task in {"3", "31"}} == {
             "3": (3196, 38),
             "31": (1000, 59),
         }
-        assert all(set(np.unique(data.y)) == {0, 1} for data in found.values())
+        assert all(set(np.unique(data.y)) == {0, 1} for data in by_task.values())
 
 
 class TestMade:

@@ -77,9 +77,9 @@ def test_xgboost_has_the_space_of_xgboost_mnist() -> None:
 
 
 def test_what_is_fixed_is_left_out() -> None:
-    assert built_in_space("sklearn.SVC", smallest=10, without=["C"]).names == ("gamma",)
+    assert built_in_space("sklearn.SVC", smallest=10, leave_out=["C"]).names == ("gamma",)
     with pytest.raises(InvalidSpaceError, match="at least one"):
-        built_in_space("sklearn.SVC", smallest=10, without=["C", "gamma"])
+        built_in_space("sklearn.SVC", smallest=10, leave_out=["C", "gamma"])
 
 
 def test_for_other_classes_the_example_can_be_followed(tmp_path: Path) -> None:

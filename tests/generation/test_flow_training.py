@@ -358,8 +358,8 @@ class TestFlow:
         few = svm_frame(tmp_path, n=3)
         seen: list[tuple[str, int, int]] = []
         many = svm_frame(tmp_path, progress=lambda *step: seen.append(step))
-        kept = many[many["training"] < 3].reset_index(drop=True)
-        pd.testing.assert_frame_equal(kept, few)  # even the seconds: nothing is done again
+        first = many[many["training"] < 3].reset_index(drop=True)
+        pd.testing.assert_frame_equal(first, few)  # even the seconds: nothing is done again
         assert seen[0] == ("task 3492", 3, 6)
         assert seen[-1] == ("task 37", 6, 6)
 

@@ -31,15 +31,15 @@ def mean_profit(prices: list[int], worth: list[int], noise: list[list[list[float
         shelf = {0: 8, 1: 6, 2: 20}
         till = 0
         for customer in replication:
-            wanted = None
+            chosen = None
             best = 0.0
             for item, units in shelf.items():
                 utility = worth[item] - prices[item] / 2 + customer[item]
                 if units and utility > best:
-                    wanted, best = item, utility
-            if wanted is not None:
-                shelf[wanted] -= 1
-                till += prices[wanted]
+                    chosen, best = item, utility
+            if chosen is not None:
+                shelf[chosen] -= 1
+                till += prices[chosen]
         profits.append(till - 5 * (8 + 6 + 20))
     return sum(profits) / len(profits)
 

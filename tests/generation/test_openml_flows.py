@@ -203,8 +203,8 @@ def test_at_most_so_many_evaluations_are_fitted_to(tmp_path: Path) -> None:
     )
     for task, raw in zip(TASKS, read_evaluations(Artifact(folder)), strict=True):
         assert len(raw) == 40
-        own = evaluations(SVM)
-        assert set(raw.objective) < set(own[own["task"] == task]["value"])
+        frame = evaluations(SVM)
+        assert set(raw.objective) < set(frame[frame["task"] == task]["value"])
     assert (
         "40 random evaluations alone of tasks 37, 3, 10101"
         in read_card(Artifact(folder)).describe()
@@ -256,7 +256,7 @@ def data_set(name: str, rows: int = 40) -> ClassificationData:
 
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What each call of the stub that stands for training was given."""
+    """What each call of the stub that stands for training got."""
     calls: list[dict[str, Any]] = []
 
     def train_flow(learner: Any, data: Mapping[str, Any], **options: Any) -> pd.DataFrame:
@@ -340,7 +340,7 @@ SIZES = {37: DataSize(768, 8, 500), 3: DataSize(3196, 36, 1669), 31: DataSize(10
 
 @pytest.fixture
 def downloaded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What each call of the stub that stands for the download was given."""
+    """What each call of the stub that stands for the download got."""
     calls: list[dict[str, Any]] = []
 
     def download_records(*, flow_id: int, tasks: Sequence[int], **options: Any) -> Records:
@@ -466,8 +466,8 @@ def test_sizes_are_asked_for_once(asked: list[int], tmp_path: Path) -> None:
     data_sizes([37, 3], tmp_path / "again", connection=connection)
     (pause,) = pauses  # four requests a task, one a second
     assert 2 < pause <= 4
-    kept = json.loads((tmp_path / "tasks" / "37.json").read_text())
-    assert "768" in json.dumps(kept)
+    stored = json.loads((tmp_path / "tasks" / "37.json").read_text())
+    assert "768" in json.dumps(stored)
 
 
 @pytest.mark.parametrize("task", [404, 31])

@@ -244,7 +244,7 @@ class TestResume:
         server.before_page = lambda page: server.stop() if page == 2 else None
         with pytest.raises(DownloadError, match=r"evaluations 8 to 11 .* task 37 .*3 attempts.*"):
             download(server, tmp_path / "raw")
-        with pytest.raises(DownloadError, match="start again to go on from there"):
+        with pytest.raises(DownloadError, match="start again to continue"):
             download(server, tmp_path / "raw")  # still away
         before = list(server.requests)
         assert len(server.pages) == 3
@@ -304,7 +304,9 @@ class TestResume:
 
     def test_another_download_is_refused(self, server: Any, tmp_path: Path) -> None:
         download(server, tmp_path / "raw")
-        with pytest.raises(StoreError, match="page_size.: 4}, not .*page_size.: 5}; choose another"):
+        with pytest.raises(
+            StoreError, match=r"page_size.: 4}, not .*page_size.: 5}; choose another"
+        ):
             download(server, tmp_path / "raw", page_size=5)
         (tmp_path / "raw" / "manifest.json").write_text("{")
         with pytest.raises(StoreError, match=r"manifest\.json is damaged"):
@@ -312,7 +314,7 @@ class TestResume:
 
     def test_unwritable_folder(self, server: Any, tmp_path: Path) -> None:
         (tmp_path / "raw").write_text("in the way")
-        with pytest.raises(StoreError, match="cannot keep the download"):
+        with pytest.raises(StoreError, match="cannot store the download"):
             download(server, tmp_path / "raw")
         assert server.requests == []
 
@@ -444,7 +446,7 @@ class TestFaults:
         import openml
 
         config, cache = openml.config, tmp_path / "cache"
-        found = config.get_config_as_dict()
+        settings = config.get_config_as_dict()
         try:
             config.apikey, config.connection_n_retries = "secret", 7
             config.set_root_cache_directory(cache)
@@ -456,9 +458,9 @@ class TestFaults:
                 download(server, tmp_path / "other")
             assert config.get_config_as_dict() == before
         finally:
-            config.apikey = found["apikey"]
-            config.connection_n_retries = found["connection_n_retries"]
-            config.set_root_cache_directory(found["cachedir"])
+            config.apikey = settings["apikey"]
+            config.connection_n_retries = settings["connection_n_retries"]
+            config.set_root_cache_directory(settings["cachedir"])
         assert not any("secret" in path for path in server.requests)
         assert not cache.exists()
 
@@ -482,8 +484,8 @@ class TestRecords:
         evaluations[2] = fake.Evaluation(2, 502, 0.5, raw="inf")
         evaluations[3] = fake.Evaluation(3, 503, 0.5, raw="?")
         evaluations[4] = fake.Evaluation(4, 999, 0.5)
-        found = self.dropped(server, tmp_path / "raw", self.one_task(content, evaluations))
-        assert found == {
+        dropped = self.dropped(server, tmp_path / "raw", self.one_task(content, evaluations))
+        assert dropped == {
             Dropped.NOT_FINITE: 2,
             Dropped.UNPARSABLE: 1,
             Dropped.MISSING_SETUP: 1,
@@ -494,20 +496,20 @@ class TestRecords:
     ) -> None:
         bad = [fake.Evaluation(k, 500, 0.5, raw="?") for k in range(PAGE_SIZE)]
         evaluations = [*bad, fake.Evaluation(100, 501, 0.5)]
-        found = self.dropped(server, tmp_path / "raw", self.one_task(content, evaluations))
-        assert found == {Dropped.UNPARSABLE: PAGE_SIZE}
+        dropped = self.dropped(server, tmp_path / "raw", self.one_task(content, evaluations))
+        assert dropped == {Dropped.UNPARSABLE: PAGE_SIZE}
 
     def test_a_run_listed_twice(self, server: Any, content: Any, tmp_path: Path) -> None:
         evaluations = [fake.Evaluation(k, 500 + k, 0.5) for k in (0, 1, 2, 3, 3, 4)]
-        found = self.dropped(server, tmp_path / "raw", self.one_task(content, evaluations))
-        assert found == {Dropped.DUPLICATE: 1}
+        dropped = self.dropped(server, tmp_path / "raw", self.one_task(content, evaluations))
+        assert dropped == {Dropped.DUPLICATE: 1}
 
     def test_a_server_that_ignores_the_offset(
         self, server: Any, content: Any, tmp_path: Path
     ) -> None:
         evaluations = [fake.Evaluation(k % PAGE_SIZE, 500, 0.5) for k in range(5 * PAGE_SIZE)]
-        found = self.dropped(server, tmp_path / "raw", self.one_task(content, evaluations))
-        assert found == {Dropped.DUPLICATE: PAGE_SIZE}  # one more page, not five
+        dropped = self.dropped(server, tmp_path / "raw", self.one_task(content, evaluations))
+        assert dropped == {Dropped.DUPLICATE: PAGE_SIZE}  # one more page, not five
 
     def test_setups(self, server: Any, content: Any, tmp_path: Path) -> None:
         evaluations = [fake.Evaluation(k, 600 + k, 0.5) for k in range(8)]
@@ -523,8 +525,8 @@ class TestRecords:
             s606="<oml:parameter>text</oml:parameter>",
             s607="",  # a setup without parameters: all defaults, but gamma
         )
-        found = self.dropped(server, tmp_path / "raw", changed)
-        assert found == {
+        dropped = self.dropped(server, tmp_path / "raw", changed)
+        assert dropped == {
             Dropped.MISSING_PARAMETER: 2,
             Dropped.UNPARSABLE: 3,
             Dropped.OUT_OF_BOUNDS: 2,
@@ -608,8 +610,8 @@ class TestSetups:
     )
     def test_bounds_are_printed_rounded(self, cost: str, expected: float | None) -> None:
         read = MlrSetups(svm_space())({"kernel": "linear", "cost": cost}, 37)
-        wanted = {"kernel": "linear", "cost": expected}
-        assert read == (Dropped.OUT_OF_BOUNDS if expected is None else wanted)
+        config = {"kernel": "linear", "cost": expected}
+        assert read == (Dropped.OUT_OF_BOUNDS if expected is None else config)
 
     @pytest.mark.parametrize(
         ("degree", "expected"),

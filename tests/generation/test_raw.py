@@ -50,11 +50,11 @@ def test_configurations_come_back_exactly(
     frame = table(space, seed=seed)
     path = tmp_path_factory.mktemp("raw") / "folder" / "x.parquet"
     write_raw(path, frame, ABOUT)
-    found = read_raw(path, benchmark="mine", space=space)
-    assert found.about == ABOUT
-    assert list(found.tasks) == ["37", "3"]  # as they come first
+    raw_table = read_raw(path, benchmark="mine", space=space)
+    assert raw_table.about == ABOUT
+    assert list(raw_table.tasks) == ["37", "3"]  # as they come first
     expected = space.decode(space.sample_unit(np.random.default_rng(seed), len(frame)))
-    for first, raw in enumerate(found.tasks.values()):
+    for first, raw in enumerate(raw_table.tasks.values()):
         np.testing.assert_array_equal(raw.values, expected[first::2])
         np.testing.assert_array_equal(raw.objective, frame["value"][first::2])
         np.testing.assert_array_equal(raw.spread, frame["spread"][first::2])
@@ -76,11 +76,11 @@ def test_other_tools_read_it(tmp_path: Path) -> None:
 
 def test_some_of_the_tasks(tmp_path: Path) -> None:
     write_raw(tmp_path / "x", table(svm_space()), ABOUT)
-    found = read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
-    assert list(found.only(["3", "37"]).tasks) == ["37", "3"]
-    assert list(found.only(["3"]).tasks) == ["3"]
+    raw_table = read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
+    assert list(raw_table.only(["3", "37"]).tasks) == ["37", "3"]
+    assert list(raw_table.only(["3"]).tasks) == ["3"]
     with pytest.raises(UnknownNameError, match="task with evaluations of mine '31'"):
-        found.only(["3", "31"])
+        raw_table.only(["3", "31"])
 
 
 def test_a_file_of_another_benchmark_is_refused(tmp_path: Path) -> None:

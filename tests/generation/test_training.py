@@ -48,22 +48,22 @@ def stub(tmp_path: Path) -> StubTrainer:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Path:
+def folder(tmp_path: Path) -> Path:
     return tmp_path / "kept"
 
 
-def test_outcomes_are_in_the_order_of_the_jobs(stub: StubTrainer, kept: Path) -> None:
-    outcomes = run_trainings(stub, JOBS[::-1], kept)
+def test_outcomes_are_in_the_order_of_the_jobs(stub: StubTrainer, folder: Path) -> None:
+    outcomes = run_trainings(stub, JOBS[::-1], folder)
     assert [outcome["loss"] for outcome in outcomes] == [
         int(job.where) + job.config["x"] / 3 for job in JOBS[::-1]
     ]
     assert outcomes[0]["parts"] == [3, None, True]
-    assert sorted(file.parent.name for file in kept.rglob("*.json")) == ["37"] * 3 + ["4"] * 3
+    assert sorted(file.parent.name for file in folder.rglob("*.json")) == ["37"] * 3 + ["4"] * 3
 
 
-def test_a_file_says_what_was_trained(stub: StubTrainer, kept: Path) -> None:
-    (outcome,) = run_trainings(stub, JOBS[:1], kept)
-    (file,) = kept.rglob("*.json")
+def test_a_file_says_what_was_trained(stub: StubTrainer, folder: Path) -> None:
+    (outcome,) = run_trainings(stub, JOBS[:1], folder)
+    (file,) = folder.rglob("*.json")
     assert json.loads(file.read_bytes()) == {
         "where": "37",
         "config": {"x": 1, "mode": "a"},
@@ -79,49 +79,49 @@ def test_workers_do_not_matter(stub: StubTrainer, tmp_path: Path) -> None:
     assert one == two
 
 
-def test_finished_trainings_are_not_done_again(stub: StubTrainer, kept: Path) -> None:
+def test_finished_trainings_are_not_done_again(stub: StubTrainer, folder: Path) -> None:
     seen: list[tuple[int, int]] = []
-    run_trainings(stub, JOBS[:4], kept)
+    run_trainings(stub, JOBS[:4], folder)
     assert stub.calls() == 4
-    first = run_trainings(stub, JOBS, kept, progress=lambda _, done, n: seen.append((done, n)))
+    first = run_trainings(stub, JOBS, folder, progress=lambda _, done, n: seen.append((done, n)))
     assert stub.calls() == 6
     assert seen == [(4, 6), (5, 6), (6, 6)]
-    assert run_trainings(stub, JOBS, kept) == first
+    assert run_trainings(stub, JOBS, folder) == first
     assert stub.calls() == 6
 
 
-def test_a_job_given_twice_is_done_once(stub: StubTrainer, kept: Path) -> None:
+def test_equal_jobs_are_done_once(stub: StubTrainer, folder: Path) -> None:
     seen: list[tuple[int, int]] = []
     outcomes = run_trainings(
-        stub, JOBS[:2] + JOBS[:1], kept, progress=lambda _, done, n: seen.append((done, n))
+        stub, JOBS[:2] + JOBS[:1], folder, progress=lambda _, done, n: seen.append((done, n))
     )
     assert stub.calls() == 2
     assert outcomes[0] == outcomes[2] != outcomes[1]
     assert seen[-1] == (2, 2)
 
 
-def test_the_order_of_a_configuration_does_not_matter(stub: StubTrainer, kept: Path) -> None:
-    run_trainings(stub, [Job("4", {"x": 1, "mode": "a"})], kept)
-    run_trainings(stub, [Job("4", {"mode": "a", "x": 1})], kept)
+def test_the_order_of_a_configuration_does_not_matter(stub: StubTrainer, folder: Path) -> None:
+    run_trainings(stub, [Job("4", {"x": 1, "mode": "a"})], folder)
+    run_trainings(stub, [Job("4", {"mode": "a", "x": 1})], folder)
     assert stub.calls() == 1
 
 
 @pytest.mark.parametrize(
     "other", [Job("38", {"x": 1, "mode": "a"}), Job("37", {"x": 1.5, "mode": "a"})]
 )
-def test_another_job_is_trained_apart(stub: StubTrainer, kept: Path, other: Job) -> None:
-    run_trainings(stub, JOBS[:1], kept)
-    run_trainings(stub, [other], kept)
+def test_another_job_is_trained_apart(stub: StubTrainer, folder: Path, other: Job) -> None:
+    run_trainings(stub, JOBS[:1], folder)
+    run_trainings(stub, [other], folder)
     assert stub.calls() == 2
 
 
-def test_another_trainer_starts_anew(stub: StubTrainer, kept: Path) -> None:
-    run_trainings(stub, JOBS, kept)
-    run_trainings(replace(stub, name="other"), JOBS, kept)
+def test_another_trainer_starts_anew(stub: StubTrainer, folder: Path) -> None:
+    run_trainings(stub, JOBS, folder)
+    run_trainings(replace(stub, name="other"), JOBS, folder)
     assert stub.calls() == 12
 
 
-def test_a_failing_training_keeps_the_finished_ones(stub: StubTrainer, kept: Path) -> None:
+def test_a_failing_training_keeps_the_finished_ones(stub: StubTrainer, folder: Path) -> None:
     class Failing(StubTrainer):
         def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
             if (where, config["x"]) == ("4", 2):
@@ -129,9 +129,9 @@ def test_a_failing_training_keeps_the_finished_ones(stub: StubTrainer, kept: Pat
             return super().__call__(config, where)
 
     with pytest.raises(MemoryError):
-        run_trainings(Failing(stub.marks), JOBS, kept)
+        run_trainings(Failing(stub.marks), JOBS, folder)
     assert stub.calls() == 4
-    run_trainings(stub, JOBS, kept)
+    run_trainings(stub, JOBS, folder)
     assert stub.calls() == 6
 
 
@@ -139,18 +139,18 @@ def test_a_failing_training_keeps_the_finished_ones(stub: StubTrainer, kept: Pat
     "damage", [b"", b"[]", b"{}", b'{"outcome": 1}', b'{"outcome": {"loss": 0.', b"\xff\x00"]
 )
 def test_damage_is_found_before_anything_is_trained(
-    stub: StubTrainer, kept: Path, damage: bytes
+    stub: StubTrainer, folder: Path, damage: bytes
 ) -> None:
-    run_trainings(stub, JOBS[-1:], kept)
-    (file,) = kept.rglob("*.json")
+    run_trainings(stub, JOBS[-1:], folder)
+    (file,) = folder.rglob("*.json")
     file.write_bytes(damage)
     with pytest.raises(StoreError, match=rf"{file.name}.*delete it"):
-        run_trainings(stub, JOBS, kept)
+        run_trainings(stub, JOBS, folder)
     assert stub.calls() == 1
 
 
 @pytest.mark.parametrize("outcome", [{"loss": float("nan")}, {"loss": np.int64(1)}])
-def test_what_json_cannot_hold_is_refused(kept: Path, outcome: dict[str, Any]) -> None:
+def test_what_json_cannot_hold_is_refused(folder: Path, outcome: dict[str, Any]) -> None:
     class Trainer:
         identity: Mapping[str, Any] = {}
 
@@ -158,13 +158,13 @@ def test_what_json_cannot_hold_is_refused(kept: Path, outcome: dict[str, Any]) -
             return outcome
 
     with pytest.raises(StoreError, match="cannot hold"):
-        run_trainings(Trainer(), JOBS, kept)
-    assert not list(kept.rglob("*.json"))
+        run_trainings(Trainer(), JOBS, folder)
+    assert not list(folder.rglob("*.json"))
 
 
 def test_an_unusable_folder_is_refused(stub: StubTrainer, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match="cannot keep"):
+    with pytest.raises(StoreError, match="cannot store"):
         run_trainings(stub, JOBS, tmp_path / "file")
     assert stub.calls() == 0
 
@@ -231,9 +231,9 @@ def test_killing_the_process_loses_only_what_is_in_flight(tmp_path: Path) -> Non
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    kept = sorted((tmp_path / "kept").rglob("*.json"))
-    assert [file.parent.name for file in kept] == ["1", "2"]
-    written = [file.stat().st_mtime_ns for file in kept]
+    files = sorted((tmp_path / "kept").rglob("*.json"))
+    assert [file.parent.name for file in files] == ["1", "2"]
+    written = [file.stat().st_mtime_ns for file in files]
     again = subprocess.run([*command, "0"], capture_output=True, text=True, check=True)
     assert again.stdout == "[1, 2, 3, 4]\n"
-    assert [file.stat().st_mtime_ns for file in kept] == written
+    assert [file.stat().st_mtime_ns for file in files] == written

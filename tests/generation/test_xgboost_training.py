@@ -158,5 +158,5 @@ class TestManyEvaluations:
 
     def test_evaluations_are_kept_by_size(self, stub: StubTrainer, tmp_path: Path) -> None:
         training.train_many(stub, CONFIGS, np.array(SIZES), tmp_path / "kept")
-        kept = sorted(file.parent.name for file in (tmp_path / "kept").rglob("*.json"))
-        assert kept == ["10"] * 3 + ["20"] * 3
+        sizes = sorted(file.parent.name for file in (tmp_path / "kept").rglob("*.json"))
+        assert sizes == ["10"] * 3 + ["20"] * 3

@@ -39,10 +39,10 @@ def test_what_both_spaces_tune_and_allow_keeps_its_value(
     (new,) = carried_over([old], after, np.random.default_rng(1))
     assert (new.task, new.context, new.space) == (old.task, old.context, None)
     np.testing.assert_array_equal(new.losses, old.losses)
-    kept = dict.fromkeys(set(before.names) & set(after.names), 0)
+    carried = dict.fromkeys(set(before.names) & set(after.names), 0)
     for then, now in zip(before.configs(old.values), after.configs(new.values), strict=True):
         after.validate(now)
-        for name in kept.keys() & then.keys() & now.keys():
+        for name in carried.keys() & then.keys() & now.keys():
             parameter = after[name]
             allowed = (
                 then[name] in parameter.choices
@@ -50,9 +50,9 @@ def test_what_both_spaces_tune_and_allow_keeps_its_value(
                 else parameter.lower <= then[name] <= parameter.upper
             )
             assert not allowed or then[name] == now[name]
-            kept[name] += allowed
-    assert kept
-    assert all(kept.values())
+            carried[name] += allowed
+    assert carried
+    assert all(carried.values())
 
 
 def test_what_is_new_or_not_allowed_any_more_is_drawn_from_the_new_space() -> None:

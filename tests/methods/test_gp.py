@@ -163,8 +163,8 @@ def test_routes_agree(n, theta, seed):
 def test_routes_find_the_same_optimum(n):
     X, y = observations(n, 3)
     prior = prior_arrays(Priors(), 3)
-    given = (prior.mean, prior.lower, prior.upper, prior.mean, prior.precision)
-    ends = [fit(r, X, y, *given, 200, 1e-8) for r in ROUTES]
+    bounds = (prior.mean, prior.lower, prior.upper, prior.mean, prior.precision)
+    ends = [fit(r, X, y, *bounds, 200, 1e-8) for r in ROUTES]
     assert_allclose(ends[0][1], ends[1][1], atol=1e-4)
     assert_allclose(ends[0][0], ends[1][0], atol=0.02)
 

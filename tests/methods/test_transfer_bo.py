@@ -85,8 +85,8 @@ def test_of_a_history_larger_than_the_papers_a_part_is_kept_beside_all_own_evalu
     values = play(method, 1e4, 25)
     after, _ = method.observations()
     assert len(after) == MAX_OBSERVATIONS
-    own = after[after[:, 3] == 1.0, 0]
-    np.testing.assert_array_equal(np.sort(own), np.sort(values[:, 0]))
+    same_task = after[after[:, 3] == 1.0, 0]
+    np.testing.assert_array_equal(np.sort(same_task), np.sort(values[:, 0]))
 
 
 def test_improvement_is_measured_on_the_current_task() -> None:

@@ -136,10 +136,12 @@ class BoTorch(Baseline):
             fixed_features=fixed,
             return_best_only=False,
         )
-        found = points[scores.flatten().argsort(descending=True), 0].numpy()
-        unit = np.tile(np.zeros(self.space.dimension) if start is None else start, (len(found), 1))
+        best_points = points[scores.flatten().argsort(descending=True), 0].numpy()
+        unit = np.tile(
+            np.zeros(self.space.dimension) if start is None else start, (len(best_points), 1)
+        )
         for j, column in columns.items():
-            unit[:, j] = found[:, column]
+            unit[:, j] = best_points[:, column]
         return self.space.canonical(unit)
 
     def _best_random(self, acquisition: "AcquisitionFunction") -> FloatArray:

@@ -181,11 +181,11 @@ def compare(name: str, arguments: argparse.Namespace) -> pd.DataFrame:
     runs = {}
     for method in RECORDED:
         make = method in arguments.record
-        found = recorded(
+        recorded_runs = recorded(
             method, benchmark, tasks, seeds=arguments.seeds, folder=arguments.folder, make=make
         )
-        if found is not None:
-            runs[method] = found
+        if recorded_runs is not None:
+            runs[method] = recorded_runs
     for method in dict.fromkeys([*arguments.methods, REFERENCE]):
         given = method_spec(method).method
         parts = [run(given, benchmark, tasks, seed) for seed in range(arguments.seeds)]

@@ -96,14 +96,18 @@ def _batch(
 ) -> FloatArray:
     """Whether intervals contain the mean, and relative widths, shape (4, K)."""
     samples = distribution.draw(rng, (count, size))
-    found = mean_intervals(samples, rng=rng)
+    measured = mean_intervals(samples, rng=rng)
     error = samples.std(axis=0, ddof=1) / np.sqrt(count)
     half = student.isf((1 - CONFIDENCE) / 2, count - 1) * error
     weights = rng.multinomial(count, np.full(count, 1 / count), size=999) / count
     low, high = np.sort(weights @ samples, axis=0)[[24, 974]]
-    ends = ((found.lower, found.upper), (found.mean - half, found.mean + half), (low, high))
+    ends = (
+        (measured.lower, measured.upper),
+        (measured.mean - half, measured.mean + half),
+        (low, high),
+    )
     inside = [(lower <= distribution.mean) & (distribution.mean <= upper) for lower, upper in ends]
-    return np.stack([*inside, (found.upper - found.lower) / (2 * half)]).astype(np.float64)
+    return np.stack([*inside, (measured.upper - measured.lower) / (2 * half)]).astype(np.float64)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -118,11 +122,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rng = np.random.default_rng(options.seed)
     for distribution in DISTRIBUTIONS:
         for count in SIZES:
-            found = measure(distribution, count, simulations=options.simulations, rng=rng)
+            measured = measure(distribution, count, simulations=options.simulations, rng=rng)
             print(
                 f"{distribution.name:14} {distribution.skewness:8.2f} {count:3} "
-                f"{100 * found.studentised:12.1f} {100 * found.student:8.1f} "
-                f"{100 * found.percentile:11.1f} {found.width:6.2f}"
+                f"{100 * measured.studentised:12.1f} {100 * measured.student:8.1f} "
+                f"{100 * measured.percentile:11.1f} {measured.width:6.2f}"
             )
 
 

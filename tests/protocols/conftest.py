@@ -36,14 +36,16 @@ def assignments(toy: BenchmarkSpec) -> Callable[..., list[Assignment]]:
         benchmark = benchmark or toy.load()
         (cell,) = plan(benchmarks=["toy"], methods=[method], seeds=[seed], protocol=protocol)
         made: list[Assignment] = []
-        own: list[Evaluations] = []
+        evaluated: list[Evaluations] = []
         for i in range(protocol.length(benchmark)):
-            given = protocol.assignment(
-                benchmark, cell.method, position=i, evaluated=own, rng=cell.protocol_rng(i)
+            assignment = protocol.assignment(
+                benchmark, cell.method, position=i, evaluated=evaluated, rng=cell.protocol_rng(i)
             )
-            done = optimise(given, cell.rng(i))
-            own.append(Evaluations(given.task.name, given.task.context, done.values, done.losses))
-            made.append(given)
+            done = optimise(assignment, cell.rng(i))
+            evaluated.append(
+                Evaluations(assignment.task.name, assignment.task.context, done.values, done.losses)
+            )
+            made.append(assignment)
         return made
 
     return make
@@ -55,8 +57,8 @@ def content() -> Callable[[Sequence[Assignment]], list[object]]:
 
     def of(made: Sequence[Assignment]) -> list[object]:
         return [
-            [(e.task, e.values.tolist(), e.losses.tolist()) for e in given.history]
-            for given in made
+            [(e.task, e.values.tolist(), e.losses.tolist()) for e in assignment.history]
+            for assignment in made
         ]
 
     return of

@@ -26,17 +26,19 @@ def test_settings_tell_protocols_apart() -> None:
 def test_the_history_is_all_tasks_but_the_target(assignments) -> None:  # type: ignore[no-untyped-def]
     for seed in range(5):
         made = assignments(LeaveOneOut(trials=2, history=6), seed=seed)
-        assert [given.task.index for given in made] == [0, 1, 2, 3]
-        for given in made:
-            assert [e.task for e in given.history] == [t for t in "0123" if t != given.task.name]
-            assert all(len(e) == 6 and e.space is None for e in given.history)
-            assert (given.budget, given.is_recorded) == (2, True)
+        assert [assignment.task.index for assignment in made] == [0, 1, 2, 3]
+        for assignment in made:
+            assert [e.task for e in assignment.history] == [
+                t for t in "0123" if t != assignment.task.name
+            ]
+            assert all(len(e) == 6 and e.space is None for e in assignment.history)
+            assert (assignment.budget, assignment.is_recorded) == (2, True)
 
 
 def test_random_evaluations_are_of_their_task(assignments, toy) -> None:  # type: ignore[no-untyped-def]
     benchmark = toy.load()
-    for given in assignments(LeaveOneOut(trials=1)):
-        for source in given.history:
+    for assignment in assignments(LeaveOneOut(trials=1)):
+        for source in assignment.history:
             assert len(source) == benchmark.history_size
             losses = benchmark.task(source.task).evaluate_many(source.values)
             np.testing.assert_array_equal(source.losses, losses)
@@ -53,9 +55,9 @@ def test_all_methods_get_the_same_history(assignments, content) -> None:  # type
 
 def test_recorded_evaluations_are_taken(assignments, content, recorded) -> None:  # type: ignore[no-untyped-def]
     made = assignments(LeaveOneOut(trials=1), benchmark=recorded)
-    for given in made:
-        expected = [recorded.recorded()[t] for t in range(4) if t != given.task.index]
-        for source, whole in zip(given.history, expected, strict=True):
+    for assignment in made:
+        expected = [recorded.recorded()[t] for t in range(4) if t != assignment.task.index]
+        for source, whole in zip(assignment.history, expected, strict=True):
             np.testing.assert_array_equal(source.values, whole.values)
             np.testing.assert_array_equal(source.losses, whole.losses)
 
@@ -79,8 +81,8 @@ def test_a_part_of_them_depends_on_the_seed_alone(assignments, content, recorded
 )
 def test_targets(tasks, targets, assignments) -> None:  # type: ignore[no-untyped-def]
     made = assignments(LeaveOneOut(trials=1, history=2, tasks=tasks))
-    assert [given.task.index for given in made] == targets
-    assert all(len(given.history) == 3 for given in made)  # all the others are sources
+    assert [assignment.task.index for assignment in made] == targets
+    assert all(len(assignment.history) == 3 for assignment in made)  # all the others are sources
 
 
 def test_unknown_targets_are_refused(toy, assignments) -> None:  # type: ignore[no-untyped-def]

@@ -25,15 +25,23 @@ def test_settings_tell_protocols_apart() -> None:
 
 def test_assignments() -> None:
     benchmark, protocol = load("newsvendor"), Ordered(trials=3, workers_simulated=2)
-    own: list[Evaluations] = []
+    evaluated: list[Evaluations] = []
     for position, optimiser in enumerate(["bo", "bo", "transfer", "transfer"]):
         rng = np.random.default_rng(0)
-        given = protocol.assignment(benchmark, TRANSFER, position=position, evaluated=own, rng=rng)
-        assert given.method.name == optimiser
-        assert given.task is benchmark.tasks[position]
-        assert (given.history, given.budget, given.workers_simulated) == (tuple(own), 3, 2)
+        assignment = protocol.assignment(
+            benchmark, TRANSFER, position=position, evaluated=evaluated, rng=rng
+        )
+        assert assignment.method.name == optimiser
+        assert assignment.task is benchmark.tasks[position]
+        assert (assignment.history, assignment.budget, assignment.workers_simulated) == (
+            tuple(evaluated),
+            3,
+            2,
+        )
         values = benchmark.space.values([{"price_0": 1, "price_1": 2, "price_2": position}])
-        own.append(Evaluations(given.task.name, given.task.context, values, values[:, 0]))
+        evaluated.append(
+            Evaluations(assignment.task.name, assignment.task.context, values, values[:, 0])
+        )
 
 
 @pytest.mark.parametrize(("tasks", "length"), [(None, 9), (4, 4), (50, 9)])

@@ -69,8 +69,8 @@ def test_constant_truth():
 
 def test_names_and_shapes_must_fit():
     truth = np.random.default_rng(0).random((20, 2))
-    found = figures(truth, truth, names=["a", "b"], direction=Direction.MINIMIZE)
-    assert found == (Figures("a", 1, pytest.approx(1), 1), Figures("b", 1, pytest.approx(1), 1))
+    computed = figures(truth, truth, names=["a", "b"], direction=Direction.MINIMIZE)
+    assert computed == (Figures("a", 1, pytest.approx(1), 1), Figures("b", 1, pytest.approx(1), 1))
     with pytest.raises(ValueError, match="argument 2"):
         figures(truth, truth, names=["a"], direction=Direction.MINIMIZE)
     with pytest.raises(ValueError, match="shape"):
@@ -103,8 +103,8 @@ def test_figures_that_json_has_not():
     figures = (Figures("a", -math.inf, math.nan, 0.0),)
     card = replace(CARD, figures=figures, comparisons={"x": {"r2": [math.nan]}})
     text = json.dumps(card.to_json(), allow_nan=False)
-    (found,) = Card.from_json(json.loads(text)).figures
-    assert found.r2 == -math.inf and math.isnan(found.spearman)
+    (read,) = Card.from_json(json.loads(text)).figures
+    assert read.r2 == -math.inf and math.isnan(read.spearman)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_description_names_what_matters():
 
 
 def test_versions():
-    found = versions_of("numpy", "no-such-package")
-    assert found["numpy"] == np.__version__
-    assert found["no-such-package"] == "not installed"
-    assert "python" in found
+    versions = versions_of("numpy", "no-such-package")
+    assert versions["numpy"] == np.__version__
+    assert versions["no-such-package"] == "not installed"
+    assert "python" in versions

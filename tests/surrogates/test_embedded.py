@@ -73,8 +73,8 @@ def parts(draw: st.DrawFn) -> tuple[SearchSpace, Config]:
             where[parameter.name] = draw(native(parameter))
         elif parameter.choices:
             choices = draw(st.permutations(parameter.choices))
-            kept = tuple(choices[: draw(st.integers(1, len(choices)))])
-            tunable.append(Parameter.choice(parameter.name, kept))
+            remaining = tuple(choices[: draw(st.integers(1, len(choices)))])
+            tunable.append(Parameter.choice(parameter.name, remaining))
         else:
             tunable.append(parameter)
     return SearchSpace(tunable, constants=constants), fixed

@@ -115,11 +115,11 @@ def test_tasks_between_outputs_are_linear():
 
 
 @pytest.mark.parametrize(
-    ("fitted", "wanted"), [((0.0, 1.0), (1.1,)), ((0.0, 1.0), (-0.1,)), ((1.0, 0.0), (0.5,))]
+    ("fitted", "contexts"), [((0.0, 1.0), (1.1,)), ((0.0, 1.0), (-0.1,)), ((1.0, 0.0), (0.5,))]
 )
-def test_interpolation_does_not_extrapolate(fitted, wanted):
+def test_interpolation_does_not_extrapolate(fitted, contexts):
     with pytest.raises(ValueError, match=r"within|increase"):
-        interpolate(fitted, wanted)
+        interpolate(fitted, contexts)
 
 
 def test_one_output_and_a_single_leaf():

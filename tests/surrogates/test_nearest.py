@@ -45,8 +45,8 @@ def test_equals_brute_force(seed, m, p, tied):
     if tied:  # a coarse grid: many equal distances, and stored points that are the same
         points, queries = np.round(points), np.round(queries)
     expected = brute_force(points, queries)
-    found = surrogate_of(points).predict(queries, 0)
-    assert found.tolist() == expected.tolist()
+    predicted = surrogate_of(points).predict(queries, 0)
+    assert predicted.tolist() == expected.tolist()
 
 
 def test_equals_scikit_learn():
@@ -124,16 +124,16 @@ def test_reproduces_every_recorded_evaluation_of_the_authors(published, shared):
     assert len(recorded) == 300
     for evaluation in recorded:
         row = space().row({name: evaluation[name] for name in space().names})
-        found = model.predict_one(row, SIZES.index(evaluation["train_size"]))
-        assert found == evaluation["error_count"]
+        predicted = model.predict_one(row, SIZES.index(evaluation["train_size"]))
+        assert predicted == evaluation["error_count"]
 
 
 def test_log_scales_predict_held_out_evaluations_better(published):
     values, errors = published
-    kept, held_out = slice(0, 800), slice(800, 1000)
+    stored, held_out = slice(0, 800), slice(800, 1000)
     error = []
     for make in (authors_coding, log_coding):
-        coding = make(space(), values[kept])
-        model = NearestSurrogate.from_evaluations(values[kept], errors[kept], coding=coding)
+        coding = make(space(), values[stored])
+        model = NearestSurrogate.from_evaluations(values[stored], errors[stored], coding=coding)
         error.append(np.mean((model.predict(values[held_out], 10) - errors[held_out, 10]) ** 2))
     assert error[1] < 0.7 * error[0]

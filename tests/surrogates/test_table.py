@@ -47,9 +47,9 @@ def test_is_a_surrogate(table: TableSurrogate) -> None:
 def test_looks_up_every_configuration(table: TableSurrogate, values: np.ndarray, task: int) -> None:
     np.testing.assert_array_equal(table.predict(grid(), task), values[task].ravel())
     for row, expected in zip(grid(), values[task].ravel(), strict=True):
-        found = table.predict_one(row, task)
-        assert type(found) is float
-        assert found == expected
+        predicted = table.predict_one(row, task)
+        assert type(predicted) is float
+        assert predicted == expected
 
 
 def test_offers_its_values_read_only(table: TableSurrogate, values: np.ndarray) -> None:

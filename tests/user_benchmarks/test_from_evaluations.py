@@ -104,9 +104,9 @@ def test_evaluated_configurations_have_their_mean(
     for task in benchmark.tasks:
         mine = frame[frame["task"] == task.name]
         means = mine.groupby(list(space.names), dropna=False)["error"].transform("mean")
-        found = task.evaluate_many(configurations(mine, space))
-        np.testing.assert_allclose(found, means, rtol=1e-12)
-        best = found.min() if direction is Direction.MINIMIZE else found.max()
+        values = task.evaluate_many(configurations(mine, space))
+        np.testing.assert_allclose(values, means, rtol=1e-12)
+        best = values.min() if direction is Direction.MINIMIZE else values.max()
         assert task.best_value == best
 
 
@@ -184,17 +184,17 @@ def test_a_seed_gives_the_same_forest() -> None:
     space = numeric_space()
     frame = evaluations(space, tasks=1, n=40)
     x = space.decode(space.sample_unit(np.random.default_rng(0), 50))
-    found = [
+    values = [
         make(frame, space, surrogate=SurrogateType.FOREST, seed=seed, workers=workers)
         .tasks[0]
         .evaluate_many(x)
         .tolist()
         for seed, workers in ((1, 1), (1, 2), (2, 1))
     ]
-    assert found[0] == found[1] != found[2]
+    assert values[0] == values[1] != values[2]
 
 
-# -- what is kept ----------------------------------------------------------------------------------
+# -- the record ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("direction", Direction)
@@ -203,17 +203,17 @@ def test_recorded_are_the_rows_of_the_table(direction: Direction) -> None:
     frame = evaluations(space)
     benchmark = make(pd.concat([frame, frame.head(5)]), space, direction=direction)
     unpickled: Benchmark = pickle.loads(pickle.dumps(benchmark))
-    for kept in (benchmark, unpickled):
-        assert kept.recorded is not None
-        for task, recorded in zip(kept.tasks, kept.recorded(), strict=True):
+    for copy in (benchmark, unpickled):
+        assert copy.recorded is not None
+        for task, recorded in zip(copy.tasks, copy.recorded(), strict=True):
             rows = pd.concat([frame, frame.head(5)])
             rows = rows[rows["task"] == task.name]
             assert (recorded.task, recorded.context) == (task.name, task.context)
             assert recorded.losses.tolist() == (direction.sign * rows["error"]).tolist()
             expected = space.values(configurations(rows, space))
             assert np.array_equal(recorded.values, expected, equal_nan=True)
-            found = kept.evaluations(task.index, rng=np.random.default_rng(0))
-            assert len(found) == len(rows)
+            history = copy.evaluations(task.index, rng=np.random.default_rng(0))
+            assert len(history) == len(rows)
 
 
 def test_tasks_come_as_they_first_appear_or_sorted() -> None:

@@ -40,13 +40,13 @@ def optuna_method(
 
     Args:
         sampler: The sampler's class; or a function of a seed that makes a sampler with settings.
-        name: Its name; without, "optuna." and the class's name, or the function's name.
+        name: Its name; default: "optuna." and the class's name, or the function's name.
         history: Whether the evaluations of the earlier tasks are put into the study as finished
             trials, as if they were of this task; else the method learns from its own trials alone.
 
     Raises:
-        ExperimentError: It is neither, its class takes no seed, or a function has no name and none
-            is given.
+        ExperimentError: It is neither, its class takes no seed, or a function without a name comes
+            without `name`.
     """
     if isinstance(sampler, BaseSampler):
         kind = type(sampler).__name__

@@ -36,7 +36,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         method: The method: a name, a class, a MethodSpec, or whatever an experiment takes.
         space: What the method optimises: a search space, of which conditional hyperparameters are
             given where they are active, or Optuna's distributions. An objective suggests ordinals
-            as categoricals. Without, that of the study's first complete trial, and until there is
+            as categoricals. Default: that of the study's first complete trial, and until there is
             one, trials are random. Other parameters that an objective suggests are random.
         history: Evaluations of earlier tasks, on the same space.
         context: What is known of the task beforehand.
@@ -163,18 +163,18 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
 
 
 def _described(
-    given: "SearchSpace | ConfigurationSpace | Mapping[str, BaseDistribution] | None",
+    description: "SearchSpace | ConfigurationSpace | Mapping[str, BaseDistribution] | None",
 ) -> tuple[SearchSpace | None, dict[str, BaseDistribution]]:
     """A space and the distributions of its tunable hyperparameters."""
-    if given is None:
+    if description is None:
         return None, {}
-    if isinstance(given, SearchSpace):
-        space = given
-    elif hasattr(given, "to_serialized_dict"):  # ConfigSpace's spaces are mappings too
-        space = SearchSpace.from_configspace(given)
+    if isinstance(description, SearchSpace):
+        space = description
+    elif hasattr(description, "to_serialized_dict"):  # ConfigSpace's spaces are mappings too
+        space = SearchSpace.from_configspace(description)
     else:
-        space = space_of(given)
-        return space, {name: given[name] for name in space.names}
+        space = space_of(description)
+        return space, {name: description[name] for name in space.names}
     return space, {p.name: distribution(p) for p in space.parameters}
 
 
