@@ -41,13 +41,13 @@ def import_object(text: str) -> object:
             f"got {text!r}"
         )
     module = _from_file(Path(where)) if where.endswith(".py") else _from_name(where)
-    found: object = module
+    item: object = module
     for part in name.split("."):
-        if not hasattr(found, part):
-            allowed = [n for n in vars(found) if not n.startswith("_")]
+        if not hasattr(item, part):
+            allowed = [n for n in vars(item) if not n.startswith("_")]
             raise UnknownNameError(f"name in {where}", name, allowed)
-        found = getattr(found, part)
-    return found
+        item = getattr(item, part)
+    return item
 
 
 def _from_name(name: str) -> ModuleType:
