@@ -181,7 +181,7 @@ def _check_runs(
     except Exception as error:
         who = f"{spec.name} on task {task.name!r}, beside a run of another seed"
         raise ConformanceError(f"{who}: {type(error).__name__}: {error}") from error
-    require(pickle.dumps(history) == before, f"{spec.name} changes its history")
+    require(pickle.dumps(history) == before, f"{spec.name} changes the history it gets")
     require(first == beside, f"{spec.name} shares state between two runs")
     play(spec, task, history, np.random.default_rng(seed), workers=WORKERS)
 
