@@ -160,7 +160,8 @@ class Fit:
     def truth(self) -> FloatArray:
         """Evaluations on every task, interpolated where it lies between outputs, (n, T)."""
         if not self.mixes:
-            return self.targets
+            # The layout in memory decides the order of sums, and so the last digits of figures.
+            return np.ascontiguousarray(self.targets)
         columns = [
             (1 - mix.weight) * self.targets[:, mix.low] + mix.weight * self.targets[:, mix.high]
             for mix in self.mixes

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates import Surrogate, SurrogateType
+from hpobench_ordered.surrogates.card import r_squared
 from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind
 from hpobench_ordered.surrogates.fitting import (
     ForestRecipe,
@@ -210,3 +211,14 @@ def test_damaged_arrays_are_refused():
     ):
         with pytest.raises(ArtifactError):
             SurrogateType.FOREST.from_arrays({**arrays, **damage})
+
+
+def test_figures_do_not_depend_on_the_layout_in_memory():
+    rng = np.random.default_rng(0)
+    targets, predicted = rng.normal(size=(2, 1000, 20))
+    fitter = partial(fit_forest, coding=CODING, recipe=SMALL)
+    rows, columns = (
+        Fit.of_all_tasks(fitter, np.zeros((1000, 3)), laid_out, seed=0).truth()
+        for laid_out in (targets, np.asfortranarray(targets))
+    )
+    assert r_squared(rows, predicted).tolist() == r_squared(columns, predicted).tolist()
