@@ -3,8 +3,8 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def listed(folder: Path) -> list[Path]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file."""
+    """Read a file; raises a `FileNotFoundError` as it is, as others may remove files."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -53,12 +53,39 @@ def read_checked(path: Path) -> bytes:
     return data
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file."""
+@contextmanager
+def parsing(path: Path) -> Iterator[None]:
+    """Name the file whose content, JSON, is not what it should be."""
     try:
-        return json.loads(read_bytes(path))
-    except (ValueError, RecursionError) as error:
-        raise DamagedFileError(path, error) from None
+        yield
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise DamagedFileError(path, repr(error)) from None
+
+
+def text_of(record: Mapping[str, Any]) -> str:
+    """A record as one line of JSON, the same for the same."""
+    return json.dumps(record, sort_keys=True)
+
+
+def append_line(path: Path, record: Mapping[str, Any]) -> None:
+    """Append a line of JSON in one piece: several processes may do so at the same time.
+
+    It begins with a line break: a line that a crash broke off ends there.
+    """
+    line = f"\n{json.dumps(record)}\n".encode()
+    with writing(path.parent), path.open("ab", buffering=0) as file:
+        if file.write(line) != len(line):
+            raise OSError(f"{path.name} could be written in part only: is the disk full?")
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects in a file of JSON lines; those that a crash broke off are left out."""
+    records = []
+    with suppress(FileNotFoundError):
+        for line in read_bytes(path).splitlines():
+            with suppress(ValueError):
+                records.append(json.loads(line))
+    return [record for record in records if isinstance(record, dict)]
 
 
 @contextmanager

@@ -1,65 +1,43 @@
-"""Files of finished runs: Parquet, one row a trial, under a name that tells their content.
+"""Finished runs: tables of one row a trial, in Parquet files under names that tell their content.
 
     runs/KEY-HASH.parquet   one run
-    packed/HASH.parquet     many runs with the same columns, one after the other
+    packed/HASH.parquet     many runs on one benchmark, one after the other
 
 HASH is the beginning of the SHA-256 of the file. It is checked before anything is parsed: what was
-changed by a failing disk or an interrupted copy is noticed, whichever bit it is. The metadata of
-the schema say which runs a file holds, and the format.
+changed by a failing disk or an interrupted copy is noticed, whichever bit it is. What identifies a
+run stands in columns of its own, each trial repeats it; dictionaries make that cheap.
 """
 
-import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._files import content_hash, read_checked
-from hpobench_ordered.experiment.plan import IDENTITY
+from hpobench_ordered.experiment.plan import Cell
+from hpobench_ordered.space.parameters import Kind, Parameter
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-FORMAT = 4
+    from hpobench_ordered.experiment.outcome import Outcome
+
+FORMAT = 5
 METADATA = b"hpobench_ordered"
-KEY_LENGTH, HASH_LENGTH = 20, 16
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Run:
-    """A finished run.
-
-    Attributes:
-        key: Its key.
-        cell: What identifies it, as `Cell.describe` gives it.
-        version: Version of the package that made it.
-        trials: One row a trial, without metadata.
-    """
-
-    key: str
-    cell: Mapping[str, Any]
-    version: str
-    trials: "pa.Table"
-
-    def digest(self) -> str:
-        """Hash of all values: the same wherever the run was made, and in whatever file it is."""
-        total = hashlib.sha256(f"{self.key} {self.trials.schema}".encode())
-        for column in self.trials.columns:
-            has_nulls = column.null_count > 0  # three times faster where there are none
-            valid = column.is_valid() if has_nulls else np.ones(len(column), dtype=bool)
-            total.update(np.asarray(valid).tobytes())
-            if str(column.type) == "string":
-                total.update(json.dumps(column.to_pylist()).encode())
-            else:
-                total.update(np.asarray(column.fill_null(0) if has_nulls else column).tobytes())
-        return total.hexdigest()
+KEY_LENGTH, HASH_LENGTH, DIGEST_LENGTH = 20, 16, 32
+KEY = "key"
+DIGEST = "digest"
+"""Hash of all values of a run: the same wherever it was made, and in whatever file it is."""
+TRIAL_COLUMNS = ("task", "task_name", "trial", "value", "loss", "regret", "fallbacks", "optimiser")
+CONFIG_PREFIX = "config."
 
 
 @cache
@@ -77,45 +55,64 @@ def other_format(path: Path, written: object) -> StoreError:
     )
 
 
-def run_metadata(cell: Mapping[str, Any]) -> dict[bytes, bytes]:
-    """Metadata of the table of one run, from what `Cell.describe` gives."""
-    content = {**cell, "format": FORMAT, "version": package_version()}
-    return {METADATA: json.dumps(content, sort_keys=True).encode()}
-
-
-def encode_run(key: str, table: "pa.Table") -> tuple[str, bytes]:
-    """Name and content of the file of one run; the same run gives the same bytes."""
-    data = _encode(table, compression="lz4")
-    return f"{key}-{content_hash(data, HASH_LENGTH)}.parquet", data
-
-
-def encode_packed(runs: Sequence[Run]) -> tuple[str, bytes]:
-    """Name and content of a file of many runs with the same columns."""
+def run_table(cell: Cell, benchmark: Benchmark, outcomes: "Sequence[Outcome]") -> "pa.Table":
+    """Arrange what identifies a run and its recorded outcomes as a table."""
     import pyarrow as pa
 
-    described = [
-        {**r.cell, "key": r.key, "version": r.version, "rows": r.trials.num_rows} for r in runs
+    lengths = [len(o.losses) for o in outcomes]
+    tasks = [benchmark.tasks[o.task] for o in outcomes]
+    regrets = [
+        np.full(n, np.nan) if task.best_value is None else task.regret(o.objective)
+        for task, o, n in zip(tasks, outcomes, lengths, strict=True)
     ]
-    content = json.dumps({"format": FORMAT, "runs": described}).encode()
-    joined = pa.concat_tables(run.trials for run in runs)
-    data = _encode(joined.replace_schema_metadata({METADATA: content}), compression="zstd")
+    identity = {KEY: cell.key, **cell.describe()}
+    columns = {name: _repeated([value], [sum(lengths)]) for name, value in identity.items()} | {
+        "task": pa.array(np.repeat([o.task for o in outcomes], lengths), pa.int32()),
+        "task_name": _repeated([o.task_name for o in outcomes], lengths),
+        "trial": pa.array(np.concatenate([np.arange(1, n + 1) for n in lengths]), pa.int32()),
+        "value": pa.array(np.concatenate([o.objective for o in outcomes])),
+        "loss": pa.array(np.concatenate([o.losses for o in outcomes])),
+        "regret": pa.array(np.concatenate(regrets), from_pandas=True),  # unknown ones are null
+        "fallbacks": pa.array(np.concatenate([o.fallbacks for o in outcomes]), pa.int32()),
+        "optimiser": _repeated([o.optimiser for o in outcomes], lengths),
+    }
+    values = np.concatenate([o.values for o in outcomes])
+    for parameter, coded in zip(benchmark.space.parameters, values.T, strict=True):
+        columns[CONFIG_PREFIX + parameter.name] = _native(parameter, coded)
+    return pa.table(columns)
+
+
+def encode_run(table: "pa.Table") -> tuple[str, bytes]:
+    """Name and content of the file of one run; the same run gives the same bytes."""
+    digest = content_hash(json.dumps(table.to_pydict()).encode(), DIGEST_LENGTH)
+    whole = table.append_column(DIGEST, _repeated([digest], [table.num_rows]))
+    data = _encode(whole, compression="lz4")
+    return f"{table[KEY][0]}-{content_hash(data, HASH_LENGTH)}.parquet", data
+
+
+def encode_packed(table: "pa.Table") -> tuple[str, bytes]:
+    """Name and content of a file of many runs."""
+    data = _encode(table, compression="zstd")
     return f"{content_hash(data, HASH_LENGTH)}.parquet", data
 
 
-def described_runs(path: Path) -> dict[str, dict[str, Any]]:
-    """Read what identifies the runs in a file, by key."""
-    _, runs = _open(path)
-    return {run["key"]: {name: run[name] for name in IDENTITY} for run in runs}
+def open_runs(path: Path) -> "pq.ParquetFile":
+    """Open a file of runs."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    # For small files this is several times faster than `read_table`.
+    file = pq.ParquetFile(pa.BufferReader(read_checked(path)))
+    written = json.loads(file.schema_arrow.metadata[METADATA])
+    if written != FORMAT:
+        raise other_format(path, written)
+    return file
 
 
-def load_runs(path: Path, columns: Sequence[str] | None = None) -> Iterator[Run]:
-    """Read the runs in a file with these columns, by default all."""
-    file, runs = _open(path)
-    table, start = file.read(columns, use_threads=False).replace_schema_metadata(), 0
-    for run in runs:
-        cell = {name: run[name] for name in IDENTITY}
-        yield Run(run["key"], cell, run["version"], table.slice(start, run["rows"]))
-        start += run["rows"]
+def digests(table: "pa.Table") -> dict[str, str]:
+    """Digest of each run in a table, by key; both are in the order of the runs, none twice."""
+    keys, hashes = (table[name].unique().to_pylist() for name in (KEY, DIGEST))
+    return dict(zip(keys, hashes, strict=True))
 
 
 def _encode(table: "pa.Table", *, compression: str) -> bytes:
@@ -123,20 +120,24 @@ def _encode(table: "pa.Table", *, compression: str) -> bytes:
     import pyarrow.parquet as pq
 
     buffer = pa.BufferOutputStream()
-    pq.write_table(table, buffer, compression=compression)
+    marked = table.replace_schema_metadata({METADATA: json.dumps(FORMAT)})
+    pq.write_table(marked, buffer, compression=compression, write_statistics=False)
     return bytes(buffer.getvalue())
 
 
-def _open(path: Path) -> "tuple[pq.ParquetFile, list[dict[str, Any]]]":
-    """Open a file of runs; and what it says of each run: identity, key, version and rows."""
+def _repeated(values: Sequence[str | int], lengths: Sequence[int]) -> "pa.Array":
+    """Each value as often as this; texts as a dictionary."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    # For small files this is several times faster than `read_table`.
-    file = pq.ParquetFile(pa.BufferReader(read_checked(path)), thrift_string_size_limit=2**31 - 1)
-    content = json.loads(file.schema_arrow.metadata[METADATA])
-    if content["format"] != FORMAT:
-        raise other_format(path, content["format"])
-    if "runs" in content:
-        return file, content["runs"]
-    return file, [{**content, "key": path.name[:KEY_LENGTH], "rows": file.metadata.num_rows}]
+    array = pa.array(values).take(pa.array(np.repeat(np.arange(len(values)), lengths)))
+    return array.dictionary_encode() if array.type == pa.string() else array
+
+
+def _native(parameter: Parameter, coded: FloatArray) -> "pa.Array":
+    """Native values of a hyperparameter, choices as text; null where it is inactive, shape (n,)."""
+    import pyarrow as pa
+
+    active = pa.array(coded, mask=np.isnan(coded))
+    if parameter.choices:
+        return pa.array(list(map(str, parameter.choices))).take(active.cast(pa.int32()))
+    return active.cast(pa.int64()) if parameter.kind is Kind.INTEGER else active

@@ -79,8 +79,7 @@ class Results:
 
     def timings(self) -> "pd.DataFrame":
         """One row a run: see `Records.timings`."""
-        timings = self.store.records.timings()
-        return timings[timings["key"].isin([cell.key for cell in self.cells])]
+        return self.store.records.timings([cell.key for cell in self.cells])
 
     def failures(self) -> tuple[Failure, ...]:
         """The runs that failed, with what was raised."""
@@ -222,11 +221,10 @@ def report(results: Results | str | Path, folder: str | Path | None = None) -> "
     if not len(seen.runs):
         raise StoreError(f"there are no runs in {store.folder}")
     done = seen.keys(State.DONE)
-    timings = store.records.timings()
     page = ReportInput(
-        trials=store.read(done) if done else store.no_trials(),
+        trials=store.read(done),
         overview=seen,
-        timings=timings[timings["key"].isin(done)],
+        timings=store.records.timings(done),
         configurations=store.configurations,
         limits=known_limits(seen.runs),
     )

@@ -3,7 +3,7 @@
 import re
 import traceback
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,7 +11,6 @@ from hpobench_ordered.errors import (
     InvalidSuggestionError,
     MethodError,
     ProcessDiedError,
-    StoreError,
     SuggestionTimeoutError,
 )
 
@@ -82,21 +81,10 @@ class Failure:
             traceback=_printable(said)[-MAX_TRACEBACK:],
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Self:
-        """Read what `to_json` gave.
-
-        Raises:
-            StoreError: It is something else.
-        """
-        try:
-            return cls(**{**record, "reason": Reason(record["reason"])})
-        except (KeyError, TypeError, ValueError) as error:
-            raise StoreError(f"not the record of a failed run: {error}") from None
+        """Read one that was stored; raises what a constructor does where it is something else."""
+        return cls(**{**record, "reason": Reason(record["reason"])})
 
 
 def _printable(text: str) -> str:

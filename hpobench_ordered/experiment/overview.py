@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.plan import IDENTITY, Cell
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
 
 GROUP = ("benchmark", "surrogate", "protocol", "method")
 """What a method is known by; runs of its other versions are superseded."""
+group_of = itemgetter(*GROUP)
 
 
 class State(Enum):
@@ -48,13 +52,9 @@ class Overview:
 
     def counts(self) -> "pd.DataFrame":
         """Number of runs in each state, one row a benchmark, surrogate, protocol and method."""
-        import pandas as pd
-
-        states = pd.Categorical(self.runs["state"], [state.value for state in State])
-        runs = self.runs[[*GROUP]].assign(state=states)
-        table = runs.groupby([*GROUP, "state"], observed=False).size()
-        counts = table.unstack("state", fill_value=0)
-        return counts[counts.sum(axis=1) > 0].rename_axis(columns=None).reset_index()
+        counts = self.runs.groupby([*GROUP, "state"]).size().unstack(fill_value=0)
+        states = [state.value for state in State]
+        return counts.reindex(columns=states, fill_value=0).rename_axis(columns=None).reset_index()
 
 
 def overview(store: Store, cells: Iterable[Cell] | None = None) -> Overview:
@@ -70,42 +70,40 @@ def overview(store: Store, cells: Iterable[Cell] | None = None) -> Overview:
     """
     import pandas as pd
 
-    sessions, planned = store.records.sessions(), store.records.experiments()
-    known: Cells = {key: cell for grid in planned.values() for key, cell in grid.items()}
-    finished = store.cells(known)
-    failures = {k: f for k, f in store.records.failures().items() if k not in finished}
-    superseded = 0
-    if cells is not None:
-        known = {cell.key: cell.describe() for cell in cells}
-    else:
-        failed = {k: {name: getattr(f, name) for name in IDENTITY} for k, f in failures.items()}
-        everything = {**finished, **failed, **known}
-        known = _latest_versions(everything, planned, sessions)
+    sessions, experiments = store.records.sessions(), store.records.experiments()
+    requested = {key: cell for runs in experiments.values() for key, cell in runs.items()}
+    finished, failures = store.cells(requested), store.records.failures()
+    if cells is None:
+        tried = {k: {name: getattr(f, name) for name in IDENTITY} for k, f in failures.items()}
+        everything = {**finished, **tried, **requested}
+        known = _latest_versions(everything, experiments, sessions)
         superseded = len(everything) - len(known)
-    states = dict.fromkeys(known, State.MISSING)
-    running = store.records.in_progress(alive=True)
-    later = {State.RUNNING: running, State.FAILED: failures, State.DONE: finished}
-    for state, keys in later.items():
-        states |= dict.fromkeys(states.keys() & keys, state)
-    rows = [{**cell, "key": key, "state": states[key].value} for key, cell in known.items()]
-    return Overview(
-        runs=pd.DataFrame(rows, columns=["key", *IDENTITY, "state"]),
-        superseded=superseded,
-        failures=tuple(failure for key, failure in failures.items() if key in known),
-        sessions=sessions,
+    else:
+        known, superseded = {cell.key: cell.describe() for cell in cells}, 0
+    rows = [{"key": key, **cell} for key, cell in known.items()]
+    runs = pd.DataFrame(rows, columns=["key", *IDENTITY])
+    states = {
+        State.DONE: finished,
+        State.FAILED: failures,
+        State.RUNNING: store.records.in_progress(),
+    }
+    runs["state"] = np.select(
+        [runs["key"].isin(list(keys)) for keys in states.values()],
+        [state.value for state in states],
+        State.MISSING.value,
     )
+    failed = tuple(f for key, f in failures.items() if key in known and key not in finished)
+    return Overview(runs, superseded, failed, sessions)
 
 
 def _latest_versions(
-    cells: Cells, planned: Mapping[str, Cells], sessions: Iterable[Mapping[str, Any]]
+    cells: Cells, experiments: Mapping[str, Cells], sessions: Iterable[Mapping[str, Any]]
 ) -> Cells:
     """Runs of the versions of methods that were asked for last; by place, clocks go wrong."""
     place = {str(session.get("experiment")): i for i, session in enumerate(sessions)}
     latest: dict[tuple[Any, ...], Any] = {}
-    for name in sorted(planned, key=lambda name: (place.get(name, -1), name)):
-        latest |= {_group(cell): cell["method_version"] for cell in planned[name].values()}
-    return {k: c for k, c in cells.items() if latest.get(_group(c)) in (None, c["method_version"])}
-
-
-def _group(cell: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(cell[name] for name in GROUP)
+    for name in sorted(experiments, key=lambda name: (place.get(name, -1), name)):
+        latest |= {group_of(cell): cell["method_version"] for cell in experiments[name].values()}
+    return {
+        k: c for k, c in cells.items() if latest.get(group_of(c)) in (None, c["method_version"])
+    }

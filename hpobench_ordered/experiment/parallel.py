@@ -75,7 +75,6 @@ def run_cells(
     store = Store(Path(store.folder).absolute())
     store.prepare()
     _set_aside(store)
-    store.records.forget_progress(store.records.in_progress(alive=False))
     over = store.keys() | store.failures().keys()
     left = [cell for cell in cells if cell.key not in over]
     report = progress or (lambda done, total: None)
@@ -146,7 +145,7 @@ class Job:
             except MethodError as error:
                 self.store.records.write_failure(Failure.of(cell, error))
             else:
-                self.store.write(cell.key, table)
+                self.store.write(table)
                 self.store.records.write_timing(timing)
 
     def made_here(self, cell: Cell) -> str | None:
@@ -159,7 +158,7 @@ class Job:
         try:
             children.call(self, cell)
         except ChildDiedError as died:
-            self.store.records.forget_progress([cell.key])
+            self.store.records.forget_progress(cell.key)
             return str(died)
         return None
 

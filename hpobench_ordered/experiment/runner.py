@@ -21,7 +21,7 @@ from hpobench_ordered.errors import (
     MethodError,
     SuggestionTimeoutError,
 )
-from hpobench_ordered.experiment._run_table import run_table
+from hpobench_ordered.experiment._run_file import package_version, run_table
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Timing
@@ -71,6 +71,7 @@ def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table,
         suggestions=sum(len(outcome.losses) for outcome in outcomes),
         seconds=time.perf_counter() - start,
         method_seconds=sum(outcome.seconds for outcome in outcomes),
+        version=package_version(),
     )
     return table, timing
 

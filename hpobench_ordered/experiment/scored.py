@@ -1,7 +1,8 @@
 """Scores of what is in a store: reads the finished runs and hands them to `analysis`."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from hpobench_ordered.analysis.scoring import BenchmarkScores, score_benchmarks
 from hpobench_ordered.bundle import read_card
@@ -12,8 +13,6 @@ from hpobench_ordered.registry import benchmark_spec
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from hpobench_ordered.specs import SurrogateOption
 
 
 def scored(
@@ -33,10 +32,8 @@ def scored(
     Raises:
         StoreError: A file of the store is damaged.
     """
-    done = found.keys(State.DONE)
-    trials = store.read(done) if done else store.no_trials()
-    timings = store.records.timings()
-    runs, timings = found.runs, timings[timings["key"].isin(done)]
+    done, runs = found.keys(State.DONE), found.runs
+    trials, timings = store.read(done), store.records.timings(done)
     if measured_only:
         trials, runs = _measured(trials), _measured(runs)
     return score_benchmarks(trials, runs, timings)
@@ -44,29 +41,19 @@ def scored(
 
 def _measured(frame: "pd.DataFrame") -> "pd.DataFrame":
     """The rows of trials or runs that are neither interpolated nor of a stand-in."""
-    drop = frame["key"].isna()  # of none
-    pairs: Iterable[tuple[str, str]] = (
-        frame[["benchmark", "surrogate"]].drop_duplicates().itertuples(index=False, name=None)
-    )
-    for benchmark, surrogate in pairs:
-        option = _option(benchmark, surrogate)
-        if option is None or not (option.stand_in or option.interpolated):
-            continue
-        rows = (frame["benchmark"] == benchmark) & (frame["surrogate"] == surrogate)
-        if not option.stand_in:
-            if "task_name" not in frame:
-                continue
-            rows &= frame["task_name"].isin(option.interpolated)
-        drop |= rows
-    return frame[~drop]
+    columns = [name for name in ("benchmark", "surrogate", "task_name") if name in frame]
+    kinds = frame[columns].drop_duplicates()
+    is_measured = [_is_measured(*kind) for kind in kinds.itertuples(index=False)]
+    return frame.merge(kinds[np.array(is_measured, dtype=bool)])
 
 
-def _option(benchmark: str, surrogate: str) -> "SurrogateOption | None":
-    """What the registry knows of a surrogate; nothing of a benchmark that is not there."""
+def _is_measured(benchmark: str, surrogate: str, task_name: str = "") -> bool:
+    """Whether a task is; so is all of a benchmark that the registry does not know."""
     try:
-        return benchmark_spec(benchmark).option(surrogate)
+        option = benchmark_spec(benchmark).option(surrogate)
     except HPOBenchOrderedError:
-        return None
+        return True
+    return not (option.stand_in or task_name in option.interpolated)
 
 
 def known_limits(runs: "pd.DataFrame") -> dict[str, tuple[str, ...]]:

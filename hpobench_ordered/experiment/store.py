@@ -1,7 +1,7 @@
 """Result stores: a folder of runs, each written once and as a whole.
 
     store.json                the format
-    runs/KEY-HASH.parquet     a finished run: one row a trial; its metadata say what it is
+    runs/KEY-HASH.parquet     a finished run: one row a trial
     packed/HASH.parquet       many finished runs in one file, see `Store.compact`
     failures/KEY.json         a run that failed, with what was raised
     running/KEY.json          which process is at a run just now
@@ -21,12 +21,12 @@ import hashlib
 import json
 import os
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,66 +34,54 @@ from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._files import (
     DamagedFileError,
     listed,
+    parsing,
+    read_bytes,
     read_checked,
-    read_json,
     writing,
 )
 from hpobench_ordered.experiment._run_file import (
+    CONFIG_PREFIX,
+    DIGEST,
     FORMAT,
+    KEY,
     KEY_LENGTH,
-    Run,
-    described_runs,
+    TRIAL_COLUMNS,
+    digests,
     encode_packed,
     encode_run,
-    load_runs,
+    open_runs,
     other_format,
-    package_version,
 )
 from hpobench_ordered.experiment.failures import Failure
-from hpobench_ordered.experiment.records import Records, read_failure
+from hpobench_ordered.experiment.plan import IDENTITY
+from hpobench_ordered.experiment.records import (
+    EXPERIMENTS,
+    FAILURES,
+    RUNNING,
+    Records,
+    read_failure,
+)
 from hpobench_ordered.files import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-MARKER = "store.json"
-RUNS, PACKED, EXPERIMENTS, FAILURES = FOLDERS = ("runs", "packed", "experiments", "failures")
+MARKER, RUNS, PACKED = "store.json", "runs", "packed"
 NAME = re.compile(r"([0-9a-f]{20}-)?[0-9a-f]{16}\.parquet|[0-9a-f]{20}\.json")
 """Files as only a store has them."""
-KEY = "key"
 CELL_COLUMNS = ("benchmark", "surrogate", "method", "seed", "protocol")
-TRIAL_COLUMNS = ("task", "task_name", "trial", "value", "loss", "regret", "fallbacks", "optimiser")
-CONFIG_PREFIX = "config."
+NAMED = (KEY, DIGEST, "benchmark", "method", "seed")
+"""Columns that tell results apart, and name them."""
 MANY = 1000
 """Files of single runs that are packed without being asked for."""
 PACK = 5000
 """Most runs in one file."""
-ATTEMPTS = 5
-"""How often runs are looked for while somebody else packs them."""
 
+Columns = Sequence[str] | None
+"""Names of columns; None: all that there are."""
 Cells = Mapping[str, Mapping[str, Any]]
 """What identifies runs, by key."""
-
-
-def _patient(
-    method: Callable[Concatenate["Store", P], T],
-) -> Callable[Concatenate["Store", P], T]:
-    """Let a method look again if a file has just been packed into another."""
-
-    def again(store: "Store", /, *args: P.args, **options: P.kwargs) -> T:
-        for _ in range(ATTEMPTS):
-            try:
-                return method(store, *args, **options)
-            except FileNotFoundError as error:
-                vanished = error.filename
-        raise StoreError(f"{vanished} vanished while it was read")
-
-    again.__doc__ = method.__doc__
-    return again
 
 
 class Store:
@@ -112,12 +100,12 @@ class Store:
             names = os.listdir(folder) if folder.exists() else []  # noqa: PTH208
         except (OSError, ValueError) as error:
             raise StoreError(f"{folder} is not a folder that can be read: {error}") from None
-        if self._marker.exists():
-            content = read_json(self._marker)
-            if not isinstance(content, dict) or "format" not in content:
-                raise DamagedFileError(self._marker, "it does not say which format the store has")
-            if content["format"] != FORMAT:
-                raise other_format(folder, content["format"])
+        if MARKER in names:
+            content = read_bytes(self._marker)
+            with parsing(self._marker):
+                written = json.loads(content)["format"]
+            if written != FORMAT:
+                raise other_format(folder, written)
         elif not self.is_prepared and any(not name.startswith(f".{MARKER}") for name in names):
             raise StoreError(
                 f"{folder} is not a result store: it holds other files; choose another folder"
@@ -135,25 +123,23 @@ class Store:
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             if not self._marker.exists():  # first of all: a folder of other things is no store
-                content = {"format": FORMAT, "version": package_version()}
-                write_atomically(self._marker, json.dumps(content).encode())
-            for name in (*FOLDERS, "running"):
+                write_atomically(self._marker, json.dumps({"format": FORMAT}).encode())
+            for name in (RUNS, PACKED, EXPERIMENTS, FAILURES, RUNNING):
                 (self.folder / name).mkdir(exist_ok=True)
 
-    @_patient
     def keys(self) -> frozenset[str]:
         """Keys of the finished runs; files of one run are not opened."""
-        return frozenset(key for held in self._files().values() for key in held)
+        return frozenset(chain.from_iterable(map(_held, self._paths())))
 
     def has(self, key: str) -> bool:
         """Whether a run has been finished, and not been packed yet, or has failed."""
         is_finished = any((self.folder / RUNS).glob(f"{key}-*"))
         return is_finished or self.records.has_failed(key)
 
-    def write(self, key: str, table: "pa.Table") -> None:
-        """Write a finished run, atomically: a table as `run_table` makes it, and its key."""
-        self._write(RUNS, *encode_run(key, table))
-        self.records.forget_failures([key])
+    def write(self, table: "pa.Table") -> None:
+        """Write a finished run, atomically: a table as `run_table` makes it."""
+        self._write(RUNS, *encode_run(table))
+        self.records.forget_failures([str(table[KEY][0])])
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
         """Read runs, one row a trial, in the order of their keys.
@@ -167,14 +153,7 @@ class Store:
             optimiser. Texts are categories, which take no time and little memory; configurations
             are read by `configurations`.
         """
-        return self._table(None if keys is None else set(keys), TRIAL_COLUMNS).to_pandas()
-
-    @staticmethod
-    def no_trials() -> "pd.DataFrame":
-        """What `read` would return for no runs: its columns, without a row."""
-        import pandas as pd
-
-        return pd.DataFrame(columns=[KEY, *CELL_COLUMNS, *TRIAL_COLUMNS])
+        return self._frame([KEY, *CELL_COLUMNS, *TRIAL_COLUMNS], keys)
 
     def configurations(self, keys: Iterable[str]) -> "pd.DataFrame":
         """Read the configurations of runs on one benchmark, one row a trial.
@@ -186,33 +165,31 @@ class Store:
             Columns key, task, trial, value, loss, and one a hyperparameter: empty where it is
             inactive.
         """
-        table = self._table(set(keys), None)
-        names = [name for name in table.column_names if name.startswith(CONFIG_PREFIX)]
-        frame = table.select([KEY, "task", "trial", "value", "loss", *names]).to_pandas()
-        frame[KEY] = frame[KEY].astype(str)
-        return frame.rename(columns=lambda name: name.removeprefix(CONFIG_PREFIX))
+        frame = self._frame(None, keys)
+        names = [name for name in frame if name.startswith(CONFIG_PREFIX)]
+        chosen = frame[[KEY, "task", "trial", "value", "loss", *names]].astype({KEY: str})
+        return chosen.rename(columns=lambda name: name.removeprefix(CONFIG_PREFIX))
 
-    @_patient
     def cells(self, known: Cells | None = None) -> Cells:
         """What identifies each finished run, by key.
 
         Args:
-            known: What identifies runs that were asked for, by key: of these files of one run are
-                not opened. Default: read from the experiments of the store.
+            known: What identifies runs that were asked for, by key: these are not looked for in the
+                files. Default: read from the experiments of the store.
         """
         if known is None:
             known = {k: c for run in self.records.experiments().values() for k, c in run.items()}
-        cells: dict[str, Mapping[str, Any]] = {}
-        for path, held in self._files().items():
-            for key, cell in held.items():
-                cells[key] = cell or known.get(key) or described_runs(path)[key]
+        finished = self.keys()
+        cells = {key: cell for key, cell in known.items() if key in finished}
+        for table in self._runs(IDENTITY, finished - cells.keys()):
+            runs = table.select([KEY, *IDENTITY]).to_pandas().drop_duplicates(KEY)
+            cells |= {run.pop(KEY): run for run in runs.to_dict("records")}
         return cells
 
-    @_patient
     def digest(self) -> str:
         """Hash of all values of all finished runs: the same wherever and however they were made."""
-        digests = {run.key: run.digest() for run in self._runs()}
-        return hashlib.sha256(json.dumps(sorted(digests.items())).encode()).hexdigest()
+        results = chain.from_iterable(digests(table).items() for table in self._runs([]))
+        return hashlib.sha256(json.dumps(sorted(results)).encode()).hexdigest()
 
     def failures(self) -> dict[str, Failure]:
         """The runs that failed, by key; not those that were finished after all."""
@@ -222,7 +199,9 @@ class Store:
     def set_aside_damaged(self) -> list[Path]:
         """Move what is damaged to the folder "damaged", so that it is made again; says where to."""
         moved = []
-        for path in (p for name in FOLDERS for p in listed(self.folder / name)):
+        for path in chain.from_iterable(
+            listed(self.folder / name) for name in (RUNS, PACKED, EXPERIMENTS, FAILURES)
+        ):
             try:
                 read_failure(path) if path.parent.name == FAILURES else read_checked(path)
             except DamagedFileError:
@@ -235,7 +214,6 @@ class Store:
                 continue
         return moved
 
-    @_patient
     def compact(self, *, at_least: int = 0) -> int:
         """Join files of one run, and those of many that are not full, into files of many.
 
@@ -252,34 +230,35 @@ class Store:
             return 0
         self.prepare()
         cells = self.cells()
-        sources = {path: held for path, held in self._files().items() if len(held) < PACK}
-        keys = {key for held in sources.values() for key in held}
-        in_order = sorted(keys, key=lambda key: (cells[key]["benchmark"], key))
-        written: set[Path] = set()
-        for start in range(0, len(in_order), PACK):
-            written |= self._pack(in_order[start : start + PACK])
-        removed = sources.keys() - written
+        held = {path: _held(path) for path in self._paths()}
+        sources = {p for p, keys in held.items() if len(keys) < PACK and keys <= cells.keys()}
+        by_benchmark = defaultdict(list)
+        for key in sorted(frozenset().union(*(held[path] for path in sources))):
+            by_benchmark[cells[key]["benchmark"]].append(key)
+        written = {
+            self._pack(frozenset(keys[start : start + PACK]))
+            for keys in by_benchmark.values()
+            for start in range(0, len(keys), PACK)
+        }
         with writing(self.folder):
-            for path in removed:
+            for path in sources - written:
                 path.unlink(missing_ok=True)
-        return len(removed)
+        return len(sources - written)
 
-    @_patient
     def merge(self, *others: "Store") -> None:
         """Take over what other stores hold.
 
         Raises:
             StoreError: As elsewhere; results that differ are found before anything is taken over.
         """
-        stores_of = Counter(chain.from_iterable(store.keys() for store in (self, *others)))
-        shared = {key for key, stores in stores_of.items() if stores > 1}
-        _refuse_different(run for store in (self, *others) for run in store._runs(shared))
+        _distinct(chain.from_iterable(store._tables(NAMED) for store in (self, *others)))
         self.prepare()
         for other in others:
             known = self.keys()
-            for path, held in other._files().items():
-                if not held.keys() <= known:
-                    self._write(path.parent.name, path.name, read_checked(path))
+            for path in other._paths():
+                with suppress(FileNotFoundError):  # just packed
+                    if not _held(path) <= known:
+                        self._write(path.parent.name, path.name, read_checked(path))
             self.records.merge(other.records)
         self.records.forget_failures(self.keys() & self.records.failures().keys())
 
@@ -289,90 +268,90 @@ class Store:
             write_atomically(path, data)
         return path
 
-    def _files(self) -> dict[Path, Cells]:
-        """What identifies the runs in each file, by key; empty for files of one run.
+    def _paths(self) -> Iterator[Path]:
+        """The files of runs; and those that these are joined into while they are read."""
+        folders, seen = (self.folder / RUNS, self.folder / PACKED), set[Path]()
+        while new := [p for folder in folders for p in listed(folder) if p not in seen]:
+            yield from new
+            seen.update(new)
 
-        Packed files come last, so that no run is missed that is just being packed.
-        """
-        files: dict[Path, Cells] = {}
-        for path in listed(self.folder / RUNS):
-            files[path] = {path.name[:KEY_LENGTH]: {}}
-        return files | {path: described_runs(path) for path in listed(self.folder / PACKED)}
+    def _tables(self, columns: Columns, keys: Set[str] | None = None) -> Iterator["pa.Table"]:
+        """The files that hold any of these runs, by default all."""
+        for path in self._paths():
+            with suppress(FileNotFoundError):  # what was joined into another comes there
+                if keys is None or not keys.isdisjoint(_held(path)):
+                    yield open_runs(path).read(columns, use_threads=False)
 
-    def _runs(
-        self, keys: Collection[str] | None = None, columns: Sequence[str] | None = None
-    ) -> Iterator[Run]:
-        """Read runs, each once, by default all with all columns."""
-        places = defaultdict(list)
-        for path, held in self._files().items():
-            for key in held if keys is None else held.keys() & keys:
-                places[key].append(path)
-        twice = {key for key, paths in places.items() if len(paths) > 1}
-        copies = {path for key in twice for path in places[key]}
-        _refuse_different(r for path in sorted(copies) for r in load_runs(path) if r.key in twice)
-        chosen = {key: paths[0] for key, paths in places.items()}
-        for path in sorted(set(chosen.values())):
-            yield from (run for run in load_runs(path, columns) if chosen.get(run.key) == path)
+    def _runs(self, columns: Columns, keys: Set[str] | None = None) -> list["pa.Table"]:
+        """Runs, by default all, each once; `NAMED` are read beside the columns."""
+        wanted = None if columns is None else [*dict.fromkeys((*NAMED, *columns))]
+        return _distinct(self._tables(wanted, keys), keys)
 
-    def _pack(self, keys: Collection[str]) -> set[Path]:
-        """Write runs to a file for each set of columns, and read them back."""
-        groups: dict[str, list[Run]] = defaultdict(list)
-        for run in sorted(self._runs(keys), key=lambda run: run.key):
-            groups[str(run.trials.schema)].append(run)
-        written = set()
-        for group in groups.values():
-            path = self._write(PACKED, *encode_packed(group))
-            if [run.digest() for run in load_runs(path)] != [run.digest() for run in group]:
-                raise StoreError(f"{path} does not hold what was written to it")
-            written.add(path)
-        return written
-
-    @_patient
-    def _table(self, keys: Collection[str] | None, columns: Sequence[str] | None) -> "pa.Table":
-        """Runs with what identifies them, one row a trial, in the order of their keys."""
+    def _table(self, columns: Columns, keys: Set[str] | None) -> "pa.Table":
+        """Runs in the order of their keys, one row a trial."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
-        runs = sorted(self._runs(keys, columns), key=lambda run: run.key)
-        if not runs:
-            raise StoreError(f"no finished runs in {self.folder}")
+        tables = self._runs(columns, keys)
+        if not tables:
+            return pa.table({name: [] for name in columns or (KEY, *TRIAL_COLUMNS)})
         try:
-            trials = pa.concat_tables(run.trials for run in runs)
-        except pa.ArrowException:
+            runs = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+        except pa.ArrowInvalid:
             raise StoreError("runs on several benchmarks have different hyperparameters") from None
-        run_of_trial = pa.array(np.repeat(np.arange(len(runs)), [r.trials.num_rows for r in runs]))
-        identity = {KEY: [run.key for run in runs]}
-        identity |= {name: [run.cell[name] for run in runs] for name in CELL_COLUMNS}
-        parts = {
-            name: _encoded(pa.array(ones)).take(run_of_trial) for name, ones in identity.items()
-        }
-        for name, column in zip(trials.column_names, trials.columns, strict=True):
-            is_name = columns is not None and column.type == pa.string()
-            parts[name] = _encoded(column.combine_chunks()) if is_name else column
-        return pa.table(parts)
+        names = runs[KEY].chunk(0)
+        places = pc.rank(names.dictionary).to_numpy()[names.indices]
+        return runs.take(np.argsort(places, kind="stable"))
+
+    def _frame(self, columns: Columns, keys: Iterable[str] | None) -> "pd.DataFrame":
+        frame = self._table(columns, None if keys is None else set(keys)).to_pandas()
+        for name in frame.select_dtypes("category"):
+            used = frame[name].cat.remove_unused_categories()
+            frame[name] = used.cat.reorder_categories(sorted(used.cat.categories))
+        return frame if columns is None else frame[[*columns]]
+
+    def _pack(self, keys: Set[str]) -> Path:
+        """Write runs to one file, and read it back."""
+        runs = self._table(None, keys)
+        path = self._write(PACKED, *encode_packed(runs))
+        if digests(open_runs(path).read([KEY, DIGEST])) != digests(runs):
+            raise StoreError(f"{path} does not hold what was written to it")
+        return path
 
 
-def _encoded(values: "pa.Array") -> "pa.Array":
-    """Texts as places in their sorted dictionary, which pandas reads as categories."""
+def _held(path: Path) -> frozenset[str]:
+    """Keys of the runs in a file; of one that is gone, as it was joined into another, none."""
+    if path.parent.name == RUNS:
+        return frozenset([path.name[:KEY_LENGTH]])
+    with suppress(FileNotFoundError):
+        return frozenset(open_runs(path).read([KEY])[KEY].unique().to_pylist())
+    return frozenset()
+
+
+def _distinct(tables: Iterable["pa.Table"], keys: Set[str] | None = None) -> list["pa.Table"]:
+    """Runs, by default all, each once, after checking that those of the same key are the same."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if values.type != pa.string():
-        return values
-    names = values.unique().drop_null().sort()
-    return pa.DictionaryArray.from_arrays(pc.index_in(values, value_set=names), names)
-
-
-def _refuse_different(runs: Iterable[Run]) -> None:
-    """Check that runs of the same key are the same."""
-    digests: dict[str, str] = {}
-    different = {}
-    for run in runs:
-        digest = run.digest()
-        if digests.setdefault(run.key, digest) != digest:
-            different[run.key] = "{benchmark}, {method}, seed {seed}".format(**run.cell)
+    known: dict[str, str] = {}
+    different: dict[str, str] = {}
+    chosen = []
+    for table in tables:
+        held = digests(table)
+        for key in [k for k, digest in held.items() if known.get(k, digest) != digest]:
+            (run,) = table.filter(pc.equal(table[KEY], key)).select(NAMED).slice(0, 1).to_pylist()
+            different[key] = "{benchmark}, {method}, seed {seed} ({key})".format(**run)
+        new = [k for k in held if k not in known and (keys is None or k in keys)]
+        chosen.append(
+            table
+            if len(new) == len(held)
+            else table.filter(pc.is_in(table[KEY], pa.array(new, pa.string())))
+        )
+        known |= held
     if different:
-        named = "; ".join(f"{what} ({key})" for key, what in list(different.items())[:20])
+        named = "; ".join(list(different.values())[:20])
         raise StoreError(
             f"{len(different)} runs have two different results, such as {named}. Remove those that "
             "are wrong, their files have these keys in their names"
         )
+    return chosen

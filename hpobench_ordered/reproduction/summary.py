@@ -136,8 +136,7 @@ def time_rows(result: Reproduction) -> Rows:
     """Time per method, one a row, with `TIME_HEADER`; none where no run's time is known."""
     if not result.cells:
         return []
-    timings = result.setup.store.records.timings()
-    timings = timings[timings["key"].isin([cell.key for cell in result.cells])]
+    timings = result.setup.store.records.timings([cell.key for cell in result.cells])
     groups = dict(list(timings.groupby("method")))
     rows = [_time_row(method, groups[method]) for method in drawing_order(groups)]
     return rows + [_time_row("all", timings)] if rows else []

@@ -100,7 +100,7 @@ def _look(folder: Path) -> None:
     store = Store(folder)
     assert len(overview(store).runs)
     store.records.timings()
-    store.records.in_progress(alive=True)
+    store.records.in_progress()
 
 
 def _merge(folder: Path) -> None:
