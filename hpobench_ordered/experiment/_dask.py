@@ -130,18 +130,18 @@ def _without_tracebacks() -> Iterator[None]:
         for name in (*NOISY, *logging.root.manager.loggerDict)
         if name.partition(".")[0] in NOISY
     ]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
+    levels = {logger: logger.level for logger in loggers}
     try:
+        for logger in levels:
+            logger.setLevel(logging.CRITICAL + 1)
         yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
+        for logger, level in levels.items():
             logger.setLevel(level)
 
 
 def make(payload: bytes, versions: Versions) -> str | None:
-    """Make a run on a worker, of the versions that the experiment has; see `Job.made_apart`.
+    """Make a run on a worker, of the versions that the experiment has; see `Job.made`.
 
     Raises:
         ExperimentError: This worker has other versions.
@@ -161,5 +161,5 @@ def make(payload: bytes, versions: Versions) -> str | None:
             f"a Dask worker does not see {job.store.folder}: the folder of the results must be on "
             "a file system that all of them share"
         )
-    last_words: str | None = job.made_apart(cell, CHILDREN)
+    last_words: str | None = job.made(cell, CHILDREN)
     return last_words

@@ -3,12 +3,14 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hpobench_ordered.errors import StoreError
+
+T = TypeVar("T")
 
 
 class DamagedFileError(StoreError):
@@ -53,11 +55,10 @@ def read_checked(path: Path) -> bytes:
     return data
 
 
-@contextmanager
-def parsing(path: Path) -> Iterator[None]:
-    """Name the file whose content, JSON, is not what it should be."""
+def parsed(path: Path, data: bytes, make: Callable[[Any], T]) -> T:
+    """What is made of the JSON in a file; names the file where it is not what it should be."""
     try:
-        yield
+        return make(json.loads(data))
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise DamagedFileError(path, repr(error)) from None
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from hpobench_ordered.experiment.outcome import Outcome
+    from hpobench_ordered.experiment.runner import Outcome
 
 FORMAT = 5
 METADATA = b"hpobench_ordered"

@@ -14,7 +14,7 @@ from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.errors import FailedRunsWarning, StoreError
 from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.overview import Overview, State, overview
-from hpobench_ordered.experiment.parallel import TIME_LIMIT, Settings, run_cells
+from hpobench_ordered.experiment.parallel import TIME_LIMIT, run_cells
 from hpobench_ordered.experiment.plan import Cell, Shard, grid, plan
 from hpobench_ordered.experiment.records import now
 from hpobench_ordered.experiment.scored import known_limits, scored
@@ -31,19 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Results:
-    """The runs (`cells`) of an experiment, and the `store` that holds them.
-
-    Examples:
-        >>> import hpobench_ordered as hbo
-        >>> result = hbo.run(
-        ...     benchmarks=["forrester"],
-        ...     methods=["random-search"],
-        ...     seeds=[0],
-        ...     protocol=hbo.Ordered(trials=3, tasks=2),
-        ... )
-        >>> len(result.frame())
-        6
-    """
+    """The runs (`cells`) of an experiment, and the `store` that holds them."""
 
     store: Store
     cells: tuple[Cell, ...]
@@ -145,7 +133,6 @@ def run(
         >>> result.frame().groupby("method").size().to_dict()
         {'random-search': 30, 'simple-ordered': 30}
     """
-    settings = Settings(workers=workers, time_limit=time_limit, dask=dask)
     part = None if shard is None else Shard(*shard)
     planned = plan(
         benchmarks=benchmarks,
@@ -170,7 +157,15 @@ def run(
     if retry_failed:
         store.records.forget_failures(cell.key for cell in cells)
     with watched(progress, what="runs") as report_progress:
-        run_cells(cells, store, settings=settings, session=session, progress=report_progress)
+        run_cells(
+            cells,
+            store,
+            workers=workers,
+            time_limit=time_limit,
+            dask=dask,
+            session=session,
+            progress=report_progress,
+        )
     results = Results(store, tuple(cells))
     if failures := results.failures():
         warnings.warn(

@@ -35,26 +35,13 @@ DEATHS_ALONE = 3
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How an experiment is run, see `hpobench_ordered.run`; none of it changes results."""
-
-    workers: int = 1
-    time_limit: float | None = TIME_LIMIT
-    dask: "Client | str | None" = None
-
-    def __post_init__(self) -> None:
-        if self.workers < 1:
-            raise ExperimentError(f"at least 1 worker is needed, got {self.workers}")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise ExperimentError(f"a time limit is longer than 0 s, got {self.time_limit}")
-
-
 def run_cells(
     cells: Sequence[Cell],
     store: Store,
     *,
-    settings: Settings = Settings(),
+    workers: int = 1,
+    time_limit: float | None = TIME_LIMIT,
+    dask: "Client | str | None" = None,
     session: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> None:
@@ -64,13 +51,18 @@ def run_cells(
     and calling this again continues. A run whose method raises, takes too long or suggests
     nonsense, or whose process dies, is recorded as failed; the others go on.
 
+    `workers`, `time_limit` and `dask` are those of `hpobench_ordered.run`: they change no results.
     `session` is recorded, with the versions of Dask's workers; `progress` is called with the
     number of runs that are over and of all runs.
 
     Raises:
         StoreError: The store cannot be written.
-        ExperimentError: The Dask cluster cannot be reached, or is lost.
+        ExperimentError: There is no worker or no time, or the Dask cluster is not there or lost.
     """
+    if workers < 1:
+        raise ExperimentError(f"at least 1 worker is needed, got {workers}")
+    if time_limit is not None and not time_limit > 0:
+        raise ExperimentError(f"a time limit is longer than 0 s, got {time_limit}")
     # A relative path means something else in a worker of another machine or folder.
     store = Store(Path(store.folder).absolute())
     store.prepare()
@@ -80,7 +72,8 @@ def run_cells(
     report = progress or (lambda done, total: None)
     report(len(cells) - len(left), len(cells))
     died = {}
-    with _pool(store, settings) as (pool, machines):
+    job = Job(store, time_limit)
+    with _pool(job, workers, dask) as (pool, machines):
         if session is not None:
             store.records.write_session({**session, **machines})
         for done, (cell, last_words) in enumerate(pool(left), start=len(cells) - len(left) + 1):
@@ -88,7 +81,7 @@ def run_cells(
                 died[cell] = last_words
             report(done, len(cells))
         for cell, last_words in died.items():
-            _settle(cell, last_words, pool, store, settings.time_limit)
+            _settle(cell, last_words, pool, job)
     store.compact(at_least=MANY)
 
 
@@ -97,18 +90,19 @@ Pool = Callable[[Sequence[Cell]], Iterator[tuple[Cell, str | None]]]
 
 
 @contextmanager
-def _pool(store: Store, settings: Settings) -> Iterator[tuple[Pool, Mapping[str, Any]]]:
+def _pool(
+    job: "Job", workers: int, dask: "Client | str | None"
+) -> Iterator[tuple[Pool, Mapping[str, Any]]]:
     """Where runs are made, and what a session records of the machines there."""
-    job = Job(store, settings.time_limit)
-    if settings.dask is not None:
-        with connected(settings.dask) as cluster:
+    if dask is not None:
+        with connected(dask) as cluster:
             yield lambda cells: cluster.run(job, cells), {"machines": cluster.machines}
-    elif settings.workers == 1 and (settings.time_limit is None or can_interrupt()):
-        yield lambda cells: ((cell, job.made_here(cell)) for cell in cells), {}
+    elif workers == 1 and (job.time_limit is None or can_interrupt()):
+        yield lambda cells: ((cell, job.made(cell)) for cell in cells), {}
     else:
         children = Children()
         try:
-            yield lambda cells: _in_processes(job, cells, settings.workers, children), {}
+            yield lambda cells: _in_processes(job, cells, workers, children), {}
         finally:
             children.close()
 
@@ -117,7 +111,7 @@ def _in_processes(
     job: "Job", cells: Sequence[Cell], workers: int, children: Children
 ) -> Iterator[tuple[Cell, str | None]]:
     with ThreadPoolExecutor(workers) as threads:
-        sent = {threads.submit(job.made_apart, cell, children): cell for cell in cells}
+        sent = {threads.submit(job.made, cell, children): cell for cell in cells}
         try:
             for future in as_completed(sent):
                 yield sent[future], future.result()
@@ -129,7 +123,7 @@ def _in_processes(
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Makes one run, with the time limit of `Settings`, and writes what comes of it."""
+    """Makes one run, and writes what comes of it."""
 
     store: Store
     time_limit: float | None
@@ -148,33 +142,33 @@ class Job:
                 self.store.write(table)
                 self.store.records.write_timing(timing)
 
-    def made_here(self, cell: Cell) -> str | None:
-        """Make a run in this process, which it does not end."""
-        self(cell)
-        return None
-
-    def made_apart(self, cell: Cell, children: Children) -> str | None:
-        """Make a run in another process; if that died, what it said."""
+    def made(self, cell: Cell, children: Children | None = None) -> str | None:
+        """Make a run, here or in another process; if that died, what it said."""
         try:
-            children.call(self, cell)
+            if children is None:
+                self(cell)
+            else:
+                children.call(self, cell)
         except ChildDiedError as died:
             self.store.records.forget_progress(cell.key)
             return str(died)
         return None
 
 
-def _settle(cell: Cell, last_words: str, pool: Pool, store: Store, limit: float | None) -> None:
+def _settle(cell: Cell, last_words: str, pool: Pool, job: Job) -> None:
     """Find out whether a run ends its process, whenever it is made, or that was killed."""
     error: MethodError = ProcessDiedError(f"{cell.method.name}: its process crashed or was killed")
     for _ in range(DEATHS_ALONE):
         if last_words.startswith(ENDED):
-            error = SuggestionTimeoutError(f"{cell.method.name}: took longer than {limit:g} s")
+            error = SuggestionTimeoutError(
+                f"{cell.method.name}: took longer than {job.time_limit:g} s"
+            )
             break
         ((_, said),) = pool([cell])
         if said is None:
             return
         last_words = said
-    store.records.write_failure(Failure.of(cell, error, said=last_words))
+    job.store.records.write_failure(Failure.of(cell, error, said=last_words))
 
 
 def _set_aside(store: Store) -> None:

@@ -15,7 +15,7 @@ from hpobench_ordered.experiment._files import (
     append_line,
     content_hash,
     listed,
-    parsing,
+    parsed,
     read_bytes,
     read_checked,
     read_lines,
@@ -119,7 +119,8 @@ class Records:
 
     def experiments(self) -> dict[str, Mapping[str, Record]]:
         """What identifies each run that was asked for, by key, by the name of the experiment."""
-        return {p.stem: _read_experiment(p) for p in listed(self.folder / EXPERIMENTS)}
+        paths = listed(self.folder / EXPERIMENTS)
+        return {p.stem: parsed(p, read_checked(p), grid_cells) for p in paths}
 
     def write_session(self, session: Record) -> None:
         """Add a start of the runner, any JSON object."""
@@ -183,15 +184,7 @@ def now() -> str:
 
 def read_failure(path: Path) -> Failure:
     """Read the record of a failed run."""
-    content = read_bytes(path)
-    with parsing(path):
-        return Failure.from_json(json.loads(content))
-
-
-def _read_experiment(path: Path) -> Mapping[str, Record]:
-    content = read_checked(path)
-    with parsing(path):
-        return grid_cells(json.loads(content))
+    return parsed(path, read_bytes(path), Failure.from_json)
 
 
 def _is_alive(path: Path) -> bool:

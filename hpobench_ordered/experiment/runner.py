@@ -8,12 +8,13 @@ import reprlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from hpobench_ordered._typing import Config
+from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmark import Benchmark, Evaluations, Task
 from hpobench_ordered.errors import (
     InvalidConfigError,
@@ -22,7 +23,6 @@ from hpobench_ordered.errors import (
     SuggestionTimeoutError,
 )
 from hpobench_ordered.experiment._run_file import package_version, run_table
-from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Timing
 from hpobench_ordered.experiment.store import CELL_COLUMNS
@@ -39,12 +39,38 @@ T = TypeVar("T")
 MAX_FALLBACKS = 2**31 - 1  # counts are stored as 32-bit integers
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one method did on one task.
+
+    Attributes:
+        optimiser: Name of the method that ran: the cell's, or what the protocol put in its place.
+        task: Index of the task.
+        task_name: Its name.
+        values: Configurations in the order of asking, coded as values, shape (n, d).
+        objective: Objective values in their own units, shape (n,).
+        losses: Their losses, shape (n,).
+        fallbacks: Suggestions made at random so far because a model failed, shape (n,).
+        seconds: Time spent inside the method: when it was made, asked and told.
+        is_recorded: Whether the trials are results; not those that only make a history.
+    """
+
+    optimiser: str
+    task: int
+    task_name: str
+    values: FloatArray
+    objective: FloatArray
+    losses: FloatArray
+    fallbacks: np.ndarray[Any, np.dtype[np.int64]]
+    seconds: float
+    is_recorded: bool
+
+
 def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table, Timing]":
     """Run one cell; a call into the method may take `time_limit` seconds.
 
     Returns:
-        One row a recorded trial, with what identifies the run in the metadata: the same in any
-        process. And how long all trials took.
+        The table of the run, the same in any process, and how long all trials took.
 
     Raises:
         MethodError: As `optimise`.
@@ -87,16 +113,8 @@ def follow(
 ) -> Iterator[Outcome]:
     """Let a method do, one after the other, what a protocol gives it to do on a benchmark.
 
-    Args:
-        protocol: The protocol.
-        benchmark: The benchmark.
-        method: The method.
-        rng: Makes the generator of the method at a position.
-        protocol_rng: Makes the generator of the protocol at a position.
-        time_limit: Seconds that a call into the method may take; None: no limit.
-
-    Yields:
-        What was done at each position, recorded or not.
+    `rng` and `protocol_rng` make the generators of method and protocol at a position. A call into
+    the method may take `time_limit` seconds.
     """
     done: list[Evaluations] = []
     for position in range(protocol.length(benchmark)):

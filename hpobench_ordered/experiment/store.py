@@ -25,6 +25,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._files import (
     DamagedFileError,
     listed,
-    parsing,
+    parsed,
     read_bytes,
     read_checked,
     writing,
@@ -101,9 +102,7 @@ class Store:
         except (OSError, ValueError) as error:
             raise StoreError(f"{folder} is not a folder that can be read: {error}") from None
         if MARKER in names:
-            content = read_bytes(self._marker)
-            with parsing(self._marker):
-                written = json.loads(content)["format"]
+            written = parsed(self._marker, read_bytes(self._marker), itemgetter("format"))
             if written != FORMAT:
                 raise other_format(folder, written)
         elif not self.is_prepared and any(not name.startswith(f".{MARKER}") for name in names):
@@ -290,7 +289,6 @@ class Store:
     def _table(self, columns: Columns, keys: Set[str] | None) -> "pa.Table":
         """Runs in the order of their keys, one row a trial."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         tables = self._runs(columns, keys)
         if not tables:
@@ -299,15 +297,13 @@ class Store:
             runs = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
         except pa.ArrowInvalid:
             raise StoreError("runs on several benchmarks have different hyperparameters") from None
-        names = runs[KEY].chunk(0)
-        places = pc.rank(names.dictionary).to_numpy()[names.indices]
-        return runs.take(np.argsort(places, kind="stable"))
+        sorted_runs = pa.table(
+            [_with_sorted_names(column.chunk(0)) for column in runs.columns], runs.column_names
+        )
+        return sorted_runs.take(np.argsort(sorted_runs[KEY].chunk(0).indices, kind="stable"))
 
     def _frame(self, columns: Columns, keys: Iterable[str] | None) -> "pd.DataFrame":
         frame = self._table(columns, None if keys is None else set(keys)).to_pandas()
-        for name in frame.select_dtypes("category"):
-            used = frame[name].cat.remove_unused_categories()
-            frame[name] = used.cat.reorder_categories(sorted(used.cat.categories))
         return frame if columns is None else frame[[*columns]]
 
     def _pack(self, keys: Set[str]) -> Path:
@@ -342,11 +338,9 @@ def _distinct(tables: Iterable["pa.Table"], keys: Set[str] | None = None) -> lis
             (run,) = table.filter(pc.equal(table[KEY], key)).select(NAMED).slice(0, 1).to_pylist()
             different[key] = "{benchmark}, {method}, seed {seed} ({key})".format(**run)
         new = [k for k in held if k not in known and (keys is None or k in keys)]
-        chosen.append(
-            table
-            if len(new) == len(held)
-            else table.filter(pc.is_in(table[KEY], pa.array(new, pa.string())))
-        )
+        if len(new) < len(held):
+            table = table.filter(pc.is_in(table[KEY], pa.array(new, pa.string())))  # noqa: PLW2901
+        chosen.append(table)
         known |= held
     if different:
         named = "; ".join(list(different.values())[:20])
@@ -355,3 +349,15 @@ def _distinct(tables: Iterable["pa.Table"], keys: Set[str] | None = None) -> lis
             "are wrong, their files have these keys in their names"
         )
     return chosen
+
+
+def _with_sorted_names(column: "pa.Array") -> "pa.Array":
+    """A column whose dictionary, if it has one, is what occurs, sorted: the same for the same."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(column.type):
+        return column
+    names = column.unique().dictionary_decode().sort()
+    places = pc.index_in(column.dictionary, value_set=names)
+    return pa.DictionaryArray.from_arrays(places.take(column.indices), names)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from hpobench_ordered.errors import MethodError, StoreError, UnknownNameError
-from hpobench_ordered.experiment.parallel import Settings, run_cells
+from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import Cell, plan
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files import write_atomically
@@ -65,7 +65,6 @@ def reproduce(
         StoreError: The folder cannot be written.
         MethodError: A method raised, took too long or suggested nonsense.
     """
-    settings = Settings(workers=workers)
     exhibits = paper.select(figures=figures, tables=tables)
     setup = Setup(
         paper=paper,
@@ -81,7 +80,7 @@ def reproduce(
         run_cells(
             cells,
             setup.store,
-            settings=settings,
+            workers=workers,
             progress=lambda done, total: report("runs", done, total),
         )
         _require_all(setup.store, cells)

@@ -13,8 +13,7 @@ from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.benchmark import Evaluations, Task
 from hpobench_ordered.errors import MethodError
-from hpobench_ordered.experiment.outcome import Outcome
-from hpobench_ordered.experiment.runner import follow
+from hpobench_ordered.experiment.runner import Outcome, follow
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.protocols import Ordered

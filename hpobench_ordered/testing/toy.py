@@ -25,8 +25,7 @@ from hpobench_ordered.benchmark import (
     TaskDefinition,
 )
 from hpobench_ordered.errors import MethodError
-from hpobench_ordered.experiment.outcome import Outcome
-from hpobench_ordered.experiment.runner import optimise
+from hpobench_ordered.experiment.runner import Outcome, optimise
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.protocols import Assignment

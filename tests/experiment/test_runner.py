@@ -32,7 +32,7 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.failures import Reason
-from hpobench_ordered.experiment.parallel import Settings, run_cells
+from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.records import Timing
 from hpobench_ordered.experiment.runner import optimise
@@ -111,7 +111,7 @@ def test_same_bytes_with_one_and_two_workers_and_when_resumed(  # type: ignore[n
 ) -> None:
     cells = small_plan(methods=["random-search", "simple-ordered"], protocol=protocol)
     for name, workers in (("one", 1), ("two", 2)):
-        run_cells(cells, Store(tmp_path / name), settings=Settings(workers=workers))
+        run_cells(cells, Store(tmp_path / name), workers=workers)
     resumed = Store(tmp_path / "resumed")
     run_cells(cells[::2], resumed)
     finished = []
