@@ -5,7 +5,6 @@ import pickle
 from asyncio import CancelledError
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -34,61 +33,56 @@ NOISY = ("distributed", "tornado", "asyncio")
 Versions = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class DaskCluster:
-    """A connection to a scheduler, and the versions of packages that its workers have."""
+def on_workers(
+    client: "Client", job: "Job", cells: Sequence["Cell"]
+) -> Iterator[tuple["Cell", str | None]]:
+    """Make runs; yields each that is over, and if its process died, what it said.
 
-    client: "Client"
-    machines: Mapping[str, Versions]
+    Raises:
+        ExperimentError: The scheduler is gone, or a worker cannot run this.
+    """
+    from distributed import KilledWorker, as_completed
 
-    def run(self, job: "Job", cells: Sequence["Cell"]) -> Iterator[tuple["Cell", str | None]]:
-        """Make runs; yields each that is over, and if its process died, what it said.
+    waiting, versions = iter(cells), package_versions()
+    sent: dict[Future, Cell] = {}
 
-        Raises:
-            ExperimentError: The scheduler is gone, or a worker cannot run this.
-        """
-        from distributed import KilledWorker, as_completed
+    def send(count: int) -> "list[Future]":
+        new = {
+            client.submit(make, pickled(job, cell), versions, pure=False): cell
+            for cell in islice(waiting, count)
+        }
+        sent.update(new)
+        return list(new)
 
-        waiting, versions = iter(cells), package_versions()
-        sent: dict[Future, Cell] = {}
-
-        def send(count: int) -> "list[Future]":
-            new = {
-                self.client.submit(make, pickled(job, cell), versions, pure=False): cell
-                for cell in islice(waiting, count)
-            }
-            sent.update(new)
-            return list(new)
-
-        try:
-            threads = sum(self.client.ncores().values())
-            finished = as_completed(send(max(1, AHEAD * threads)), loop=self.client.loop)
-            for future in finished:
-                try:
-                    said = future.result()
-                except KilledWorker:  # of several workers, with their machines
-                    said = ""
-                yield sent.pop(future), said
-                finished.update(send(1))
-        except HPOBenchOrderedError:
-            raise
-        except (Exception, CancelledError) as error:
-            if self.client.status != "running" or isinstance(error, OSError | CancelledError):
-                raise ExperimentError(
-                    "the connection to the Dask scheduler was lost; finished runs are stored: "
-                    "start the scheduler and run the same again to continue"
-                ) from None
-            said = f"{type(error).__name__}: {error}"
-            raise ExperimentError(f"a Dask worker cannot run this: {said}") from None
-        finally:
-            with suppress(Exception):
-                if self.client.status == "running":
-                    self.client.cancel(list(sent))
+    try:
+        threads = sum(client.ncores().values())
+        finished = as_completed(send(max(1, AHEAD * threads)), loop=client.loop)
+        for future in finished:
+            try:
+                said = future.result()
+            except KilledWorker:  # of several workers, with their machines
+                said = ""
+            yield sent.pop(future), said
+            finished.update(send(1))
+    except HPOBenchOrderedError:
+        raise
+    except (Exception, CancelledError) as error:
+        if client.status != "running" or isinstance(error, OSError | CancelledError):
+            raise ExperimentError(
+                "the connection to the Dask scheduler was lost; finished runs are stored: "
+                "start the scheduler and run the same again to continue"
+            ) from None
+        said = f"{type(error).__name__}: {error}"
+        raise ExperimentError(f"a Dask worker cannot run this: {said}") from None
+    finally:
+        with suppress(Exception):
+            if client.status == "running":
+                client.cancel(list(sent))
 
 
 @contextmanager
-def connected(dask: "Client | str") -> Iterator[DaskCluster]:
-    """Connect to a cluster; a client stays open.
+def connected(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Versions]]]:
+    """Connect to a cluster: a client, which stays open if it is the user's, and versions there.
 
     Raises:
         MissingExtraError: Dask is not installed.
@@ -115,7 +109,7 @@ def connected(dask: "Client | str") -> Iterator[DaskCluster]:
             raise ExperimentError("the Dask cluster has no workers") from None
         except ModuleNotFoundError as error:
             raise ExperimentError(f"the Dask workers lack a package: {error}") from None
-        yield DaskCluster(dask, machines)
+        yield dask, machines
 
 
 def _close(client: "Client") -> None:

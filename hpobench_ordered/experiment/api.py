@@ -5,6 +5,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,7 @@ from hpobench_ordered.errors import FailedRunsWarning, StoreError
 from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.overview import Overview, State, overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT, run_cells
-from hpobench_ordered.experiment.plan import Cell, Shard, grid, plan
-from hpobench_ordered.experiment.records import now
+from hpobench_ordered.experiment.plan import Cell, grid, part_of, plan
 from hpobench_ordered.experiment.scored import known_limits, scored
 from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.protocols import Ordered, Protocol
@@ -75,7 +75,7 @@ class Results:
 
     def overview(self) -> Overview:
         """What has become of every run."""
-        return overview(self.store, self.cells)
+        return overview(self.store, self.cells or None)
 
 
 def run(
@@ -133,7 +133,6 @@ def run(
         >>> result.frame().groupby("method").size().to_dict()
         {'random-search': 30, 'simple-ordered': 30}
     """
-    part = None if shard is None else Shard(*shard)
     planned = plan(
         benchmarks=benchmarks,
         methods=methods,
@@ -141,14 +140,14 @@ def run(
         protocol=protocol or Ordered(),
         surrogates=surrogates,
     )
-    cells = planned if part is None else part.of(planned)
+    cells = planned if shard is None else part_of(planned, shard)
     store = Store(Path(folder or tempfile.mkdtemp(prefix="hpobench_ordered-")))
     store.prepare()
     session = {
-        "started": now(),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
         # Cells of other parts are recorded, too: they are missing until the stores are merged.
         "experiment": store.records.write_experiment(grid(planned)),
-        "shard": None if part is None else str(part),
+        "shard": shard and "{}/{}".format(*shard),
         "workers": workers,
         "backend": "processes" if dask is None else "dask",
         "time_limit": time_limit,
@@ -211,8 +210,7 @@ def report(results: Results | str | Path, folder: str | Path | None = None) -> "
 
     if not isinstance(results, Results):
         results = Results(Store(Path(results)), ())
-    store = results.store
-    seen = results.overview() if results.cells else overview(store)
+    store, seen = results.store, results.overview()
     if not len(seen.runs):
         raise StoreError(f"there are no runs in {store.folder}")
     done = seen.keys(State.DONE)

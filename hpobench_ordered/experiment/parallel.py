@@ -17,7 +17,7 @@ from hpobench_ordered.errors import (
     ProcessDiedError,
     SuggestionTimeoutError,
 )
-from hpobench_ordered.experiment._dask import connected
+from hpobench_ordered.experiment._dask import connected, on_workers
 from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.runner import run_cell
@@ -32,8 +32,6 @@ TIME_LIMIT = 300.0
 DEATHS_ALONE = 3
 """How often a process must die, with one run alone, for that to be the run's failure."""
 
-Progress = Callable[[int, int], None]
-
 
 def run_cells(
     cells: Sequence[Cell],
@@ -43,7 +41,7 @@ def run_cells(
     time_limit: float | None = TIME_LIMIT,
     dask: "Client | str | None" = None,
     session: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """Run what the store has neither finished nor recorded as failed.
 
@@ -66,8 +64,14 @@ def run_cells(
     # A relative path means something else in a worker of another machine or folder.
     store = Store(Path(store.folder).absolute())
     store.prepare()
-    _set_aside(store)
-    over = store.keys() | store.failures().keys()
+    if moved := store.set_aside_damaged():
+        warnings.warn(
+            f"{len(moved)} damaged files were moved to {moved[0].parent}, such as {moved[0].name}; "
+            "what was in them is run again",
+            DamagedFilesWarning,
+            stacklevel=3,
+        )
+    over = store.keys() | store.records.failures().keys()
     left = [cell for cell in cells if cell.key not in over]
     report = progress or (lambda done, total: None)
     report(len(cells) - len(left), len(cells))
@@ -95,8 +99,8 @@ def _pool(
 ) -> Iterator[tuple[Pool, Mapping[str, Any]]]:
     """Where runs are made, and what a session records of the machines there."""
     if dask is not None:
-        with connected(dask) as cluster:
-            yield lambda cells: cluster.run(job, cells), {"machines": cluster.machines}
+        with connected(dask) as (client, machines):
+            yield lambda cells: on_workers(client, job, cells), {"machines": machines}
     elif workers == 1 and (job.time_limit is None or can_interrupt()):
         yield lambda cells: ((cell, job.made(cell)) for cell in cells), {}
     else:
@@ -169,15 +173,3 @@ def _settle(cell: Cell, last_words: str, pool: Pool, job: Job) -> None:
             return
         last_words = said
     job.store.records.write_failure(Failure.of(cell, error, said=last_words))
-
-
-def _set_aside(store: Store) -> None:
-    """Put damaged files of single runs out of the way, so that these are run again."""
-    moved = store.set_aside_damaged()
-    if moved:
-        warnings.warn(
-            f"{len(moved)} damaged files were moved to {moved[0].parent}, such as {moved[0].name}; "
-            "what was in them is run again",
-            DamagedFilesWarning,
-            stacklevel=4,
-        )

@@ -116,62 +116,45 @@ def plan(
     for source, spec in itertools.product(sources, specs):
         protocol.check(source[0], spec)
     versions = [method_version(spec) for spec in specs]
-    numbers = _seeds(_several(seeds, "seed"))
     return [
         Cell(*source, spec, version, seed, protocol)
         for source in {source[2:]: source[1:] for source in sources}.values()
-        for seed in numbers
+        for seed in _seeds(seeds)
         for spec, version in zip(specs, versions, strict=True)
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """One of `count` parts of a plan, counted from 0, for machines that share the work."""
-
-    index: int
-    count: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.index < self.count:
-            raise ExperimentError(
-                f"shard {self}: the first number is at least 0 and below the second"
-            )
-
-    def __str__(self) -> str:
-        return f"{self.index}/{self.count}"
-
-    def of(self, cells: Sequence[Cell]) -> list[Cell]:
-        """The cells of this part: parts are of one size, and mix benchmarks and methods."""
-        chosen = set(sorted(cell.key for cell in cells)[self.index :: self.count])
-        return [cell for cell in cells if cell.key in chosen]
+def part_of(cells: Sequence[Cell], shard: tuple[int, int]) -> list[Cell]:
+    """Part i, from 0, of n of a plan: parts are of one size, and mix benchmarks and methods."""
+    index, count = shard
+    if not 0 <= index < count:
+        raise ExperimentError(
+            f"shard {index}/{count}: the first number is at least 0 and below the second"
+        )
+    chosen = set(sorted(cell.key for cell in cells)[index::count])
+    return [cell for cell in cells if cell.key in chosen]
 
 
 def grid(cells: Sequence[Cell]) -> dict[str, Any]:
     """The distinct values of each of `AXES`, as JSON: every combination is one run."""
     described = [cell.describe() for cell in cells]
     return {
-        " ".join(axis): list(
-            dict.fromkeys(tuple(cell[name] for name in axis) for cell in described)
-        )
+        " ".join(axis): [*dict.fromkeys(tuple(map(cell.get, axis)) for cell in described)]
         for axis in AXES
     }
 
 
 def grid_cells(axes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What identifies each run of a `grid`, by key."""
-    names = list(itertools.chain(*AXES))
-    combined = (
-        dict(zip(names, itertools.chain(*values), strict=True))
-        for values in itertools.product(*(axes[" ".join(axis)] for axis in AXES))
-    )
-    return {key_of(cell): cell for cell in combined}
+    names, chain = [*itertools.chain(*AXES)], itertools.chain.from_iterable
+    values = itertools.product(*(axes[" ".join(axis)] for axis in AXES))
+    cells = (dict(zip(names, chain(combined), strict=True)) for combined in values)
+    return {key_of(cell): cell for cell in cells}
 
 
 def key_of(described: Mapping[str, Any]) -> str:
     """Hash of what identifies a run, as `Cell.describe` gives it."""
-    text = json.dumps(described, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:20]
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def _several(values: "Iterable[T]", what: str) -> "list[T]":
@@ -205,11 +188,12 @@ def _source(
     return spec, spec.id, spec.identity(option.name), option.name
 
 
-def _seeds(seeds: list[int]) -> list[int]:
+def _seeds(seeds: Iterable[int]) -> list[int]:
+    several = _several(seeds, "seed")
     try:
-        numbers = list(dict.fromkeys(map(operator.index, seeds)))
+        numbers = list(dict.fromkeys(map(operator.index, several)))
     except TypeError:
-        raise ExperimentError(f"seeds are whole numbers, got {seeds!r}") from None
+        raise ExperimentError(f"seeds are whole numbers, got {several!r}") from None
     if not all(0 <= seed < SEED_LIMIT for seed in numbers):
         raise ExperimentError(
             f"seeds are 0 or larger and smaller than 2**63, got {min(numbers)} to {max(numbers)}"

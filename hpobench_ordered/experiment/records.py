@@ -6,8 +6,7 @@ import os
 import socket
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from hpobench_ordered.experiment._files import (
     writing,
 )
 from hpobench_ordered.experiment.failures import Failure
-from hpobench_ordered.experiment.plan import grid_cells
+from hpobench_ordered.experiment.plan import IDENTITY, grid_cells
 from hpobench_ordered.files import write_atomically
 
 if TYPE_CHECKING:
@@ -32,31 +31,10 @@ if TYPE_CHECKING:
 RUNNING, EXPERIMENTS, FAILURES = "running", "experiments", "failures"
 SESSIONS, TIMINGS = JOURNALS = ("sessions.jsonl", "timings.jsonl")
 
+TIMING = ("key", *IDENTITY, "suggestions", "seconds", "method_seconds", "version")
+"""What is recorded of the time of a run, see `Records.timings`."""
+
 Record = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """How long a run took, and what made it: one line of timings.jsonl.
-
-    Attributes:
-        key: The cell's key; the next five are as in the results.
-        suggestions: Number of trials, those included that only make a history.
-        seconds: Time of the whole run.
-        method_seconds: Time spent inside the methods: when they were made, asked and told.
-        version: Version of this package that made it.
-    """
-
-    key: str
-    benchmark: str
-    surrogate: str
-    method: str
-    seed: int
-    protocol: str
-    suggestions: int
-    seconds: float
-    method_seconds: float
-    version: str
 
 
 class Records:
@@ -73,10 +51,6 @@ class Records:
         with writing(self.folder):
             path = self._path(FAILURES, failure.key)
             write_atomically(path, text_of(asdict(failure)).encode())
-
-    def has_failed(self, key: str) -> bool:
-        """Whether a run is recorded as failed."""
-        return self._path(FAILURES, key).exists()
 
     def failures(self) -> dict[str, Failure]:
         """The runs that are recorded as failed, by key."""
@@ -130,23 +104,23 @@ class Records:
         """The starts of the runner in the order they were added: a clock may have been set back."""
         return tuple(read_lines(self.folder / SESSIONS))
 
-    def write_timing(self, timing: Timing) -> None:
-        """Add how long a run took."""
-        append_line(self.folder / TIMINGS, asdict(timing))
+    def write_timing(self, timing: Record) -> None:
+        """Add how long a run took: `TIMING`."""
+        append_line(self.folder / TIMINGS, timing)
 
     def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
         """Read how long runs took, by default all.
 
         Returns:
-            One row a run, with the attributes of `Timing` as columns; of a run that was made more
-            than once the shortest time. A run lacks its row if its process was killed between
-            writing the run and its time.
+            One row a run: key, what identifies it, suggestions (those included that only make a
+            history), seconds, method_seconds (spent inside the methods: when they were made, asked
+            and told), and the version of this package that made it. Of a run that was made more
+            than once the shortest time; nothing of one whose process was killed just after it.
         """
         import pandas as pd
 
-        columns = [field.name for field in fields(Timing)]
-        lines = [r for r in read_lines(self.folder / TIMINGS) if r.keys() == set(columns)]
-        frame = pd.DataFrame(lines, columns=columns)
+        lines = [r for r in read_lines(self.folder / TIMINGS) if r.keys() == set(TIMING)]
+        frame = pd.DataFrame(lines, columns=TIMING)
         if keys is not None:
             frame = frame[frame["key"].isin(keys)]
         return frame.sort_values(["key", "seconds"]).drop_duplicates("key", ignore_index=True)
@@ -175,11 +149,6 @@ class Records:
 
     def _path(self, kind: str, name: str) -> Path:
         return self.folder / kind / f"{name}.json"
-
-
-def now() -> str:
-    """The time, to the second, as ISO 8601 in UTC."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def read_failure(path: Path) -> Failure:

@@ -24,8 +24,7 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.experiment._run_file import package_version, run_table
 from hpobench_ordered.experiment.plan import Cell
-from hpobench_ordered.experiment.records import Timing
-from hpobench_ordered.experiment.store import CELL_COLUMNS
+from hpobench_ordered.experiment.records import Record
 from hpobench_ordered.experiment.watchdog import Overdue, Watchdog
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Assignment, Protocol
@@ -66,11 +65,11 @@ class Outcome:
     is_recorded: bool
 
 
-def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table, Timing]":
+def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table, Record]":
     """Run one cell; a call into the method may take `time_limit` seconds.
 
     Returns:
-        The table of the run, the same in any process, and how long all trials took.
+        The table of the run, the same in any process, and how long all trials took: `TIMING`.
 
     Raises:
         MethodError: As `optimise`.
@@ -79,27 +78,18 @@ def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table,
     source = cell.source
     if isinstance(source, str):
         source = _loaded(source, cell.benchmark, cell.surrogate)
-    outcomes = list(
-        follow(
-            cell.protocol,
-            source,
-            cell.method,
-            rng=cell.rng,
-            protocol_rng=cell.protocol_rng,
-            time_limit=time_limit,
-        )
-    )
+    generators = {"rng": cell.rng, "protocol_rng": cell.protocol_rng}
+    steps = follow(cell.protocol, source, cell.method, **generators, time_limit=time_limit)
+    outcomes = list(steps)
     table = run_table(cell, source, [outcome for outcome in outcomes if outcome.is_recorded])
-    described = cell.describe()
-    timing = Timing(
-        key=cell.key,
-        **{name: described[name] for name in CELL_COLUMNS},
-        suggestions=sum(len(outcome.losses) for outcome in outcomes),
-        seconds=time.perf_counter() - start,
-        method_seconds=sum(outcome.seconds for outcome in outcomes),
-        version=package_version(),
-    )
-    return table, timing
+    return table, {
+        "key": cell.key,
+        **cell.describe(),
+        "suggestions": sum(len(outcome.losses) for outcome in outcomes),
+        "seconds": time.perf_counter() - start,
+        "method_seconds": sum(outcome.seconds for outcome in outcomes),
+        "version": package_version(),
+    }
 
 
 def follow(

@@ -53,7 +53,6 @@ from hpobench_ordered.experiment._run_file import (
     open_runs,
     other_format,
 )
-from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.plan import IDENTITY
 from hpobench_ordered.experiment.records import (
     EXPERIMENTS,
@@ -133,7 +132,7 @@ class Store:
     def has(self, key: str) -> bool:
         """Whether a run has been finished, and not been packed yet, or has failed."""
         is_finished = any((self.folder / RUNS).glob(f"{key}-*"))
-        return is_finished or self.records.has_failed(key)
+        return is_finished or (self.folder / FAILURES / f"{key}.json").exists()
 
     def write(self, table: "pa.Table") -> None:
         """Write a finished run, atomically: a table as `run_table` makes it."""
@@ -189,11 +188,6 @@ class Store:
         """Hash of all values of all finished runs: the same wherever and however they were made."""
         results = chain.from_iterable(digests(table).items() for table in self._runs([]))
         return hashlib.sha256(json.dumps(sorted(results)).encode()).hexdigest()
-
-    def failures(self) -> dict[str, Failure]:
-        """The runs that failed, by key; not those that were finished after all."""
-        finished = self.keys()
-        return {k: failure for k, failure in self.records.failures().items() if k not in finished}
 
     def set_aside_damaged(self) -> list[Path]:
         """Move what is damaged to the folder "damaged", so that it is made again; says where to."""

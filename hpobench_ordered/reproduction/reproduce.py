@@ -91,7 +91,7 @@ def reproduce(
 
 def _require_all(store: Store, cells: Sequence[Cell]) -> None:
     """A paper is reproduced from all runs or not at all."""
-    failures = store.failures()
+    failures = store.records.failures()
     for cell in cells:
         if cell.key in failures:
             raise MethodError(failures[cell.key].message)

@@ -171,7 +171,7 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
     path = next((tmp_path / "failures").iterdir())
     for content in ("{", "[]", json.dumps({"reason": "bored"}), "[" * 100_000):
         path.write_text(content)
-        assert str(path) in _error(Store(tmp_path).failures)
+        assert str(path) in _error(Store(tmp_path).records.failures)
 
 
 SLOW = """

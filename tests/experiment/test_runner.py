@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -34,7 +33,7 @@ from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.failures import Reason
 from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import plan
-from hpobench_ordered.experiment.records import Timing
+from hpobench_ordered.experiment.records import TIMING
 from hpobench_ordered.experiment.runner import optimise
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Assignment, Protocol
@@ -252,6 +251,12 @@ def test_timings(small_plan, folder) -> None:  # type: ignore[no-untyped-def]
     assert set(Results(store, tuple(cells[:2])).timings()["key"]) == {c.key for c in cells[:2]}
 
 
+def timing_of(key: str, protocol: str = "ordered()") -> dict[str, object]:
+    """How long a run took."""
+    values = (key, "newsvendor@1", "table", "bo", "1", 0, protocol, 25, 2.0, 1.0, "9.9")
+    return dict(zip(TIMING, values, strict=True))
+
+
 class Sleeps(Method):
     """Takes a millisecond to be made, to be asked, and to be told."""
 
@@ -269,14 +274,14 @@ class Sleeps(Method):
 def test_damaged_timings_are_left_out_and_hide_no_others(folder: Path) -> None:
     store = Store(folder)
     store.prepare()
-    timing = Timing("a", "newsvendor@1", "table", "bo", 0, "ordered()", 25, 2.0, 1.0, "9.9")
+    timing = timing_of("a")
     store.records.write_timing(timing)
     path = folder / "timings.jsonl"
     broken_off = path.read_bytes()[:-20]
     path.write_bytes(broken_off + b'\n{"key": 1}\n[]\n\xff\n' + broken_off)
-    store.records.write_timing(replace(timing, key="b"))
-    store.records.write_timing(replace(timing, key="c", seconds=9.0))
-    store.records.write_timing(replace(timing, key="c", seconds=3.0))
+    store.records.write_timing(timing | {"key": "b"})
+    store.records.write_timing(timing | {"key": "c", "seconds": 9.0})
+    store.records.write_timing(timing | {"key": "c", "seconds": 3.0})
     timings = store.records.timings()
     assert timings["key"].to_list() == ["b", "c"]
     assert timings["seconds"].to_list() == [2.0, 3.0]
@@ -286,9 +291,8 @@ def test_damaged_timings_are_left_out_and_hide_no_others(folder: Path) -> None:
 def test_timings_written_at_the_same_time(folder: Path) -> None:
     store = Store(folder)
     store.prepare()
-    timing = Timing("", "newsvendor@1", "table", "bo", 0, "ordered()" * 1000, 25, 2.0, 1.0, "9.9")
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        timings = [replace(timing, key=str(i)) for i in range(200)]
+        timings = [timing_of(str(i), protocol="ordered()" * 1000) for i in range(200)]
         list(pool.map(store.records.write_timing, timings))
     assert set(store.records.timings()["key"]) == {str(i) for i in range(200)}
 
@@ -297,9 +301,8 @@ def test_timings_that_cannot_be_written(folder: Path) -> None:
     store = Store(folder)
     store.prepare()
     (folder / "timings.jsonl").mkdir()
-    timing = Timing("a", "newsvendor@1", "table", "bo", 0, "ordered()", 25, 2.0, 1.0, "9.9")
     with pytest.raises(StoreError, match="cannot write results"):
-        store.records.write_timing(timing)
+        store.records.write_timing(timing_of("a"))
 
 
 class Raises(Method):

@@ -16,7 +16,7 @@ from hpobench_ordered.errors import DamagedFilesWarning, ExperimentError, StoreE
 from hpobench_ordered.experiment import store as store_module
 from hpobench_ordered.experiment.overview import State, overview
 from hpobench_ordered.experiment.parallel import run_cells
-from hpobench_ordered.experiment.plan import Cell, Shard, grid, grid_cells, plan
+from hpobench_ordered.experiment.plan import Cell, grid, grid_cells, part_of, plan
 from hpobench_ordered.experiment.store import Store
 
 STORE = "from hpobench_ordered.experiment.store import Store\n"
@@ -224,7 +224,7 @@ def test_stores_with_different_results_are_not_merged(store, tmp_path, is_swappe
 
 
 def test_merging_does_not_depend_on_the_order(cells, original, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    parts = [Shard(i, 3).of(cells) for i in range(3)]
+    parts = [part_of(cells, (i, 3)) for i in range(3)]
     assert sorted(map(len, parts)) == [5, 5, 6]
     assert sorted(c.key for part in parts for c in part) == sorted(c.key for c in cells)
     stores = [Store(tmp_path / str(i)) for i in range(3)]
@@ -254,7 +254,7 @@ def test_damaged_runs_are_not_merged(store: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("index", "count"), [(2, 2), (-1, 2), (0, 0)])
 def test_no_such_shard(index: int, count: int) -> None:
     with pytest.raises(ExperimentError, match=f"shard {index}/{count}"):
-        Shard(index, count)
+        part_of([], (index, count))
 
 
 @pytest.mark.parametrize("left", ["runs", "packed", "experiments"])
