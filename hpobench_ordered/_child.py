@@ -5,7 +5,6 @@ import os
 import pickle
 import queue
 import signal
-import struct
 import subprocess
 import sys
 import threading
@@ -25,9 +24,8 @@ _START = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
     "from hpobench_ordered import _child; _child.serve()"
 )
-_REPLY = b"\1"
-"""Begins a reply; what Python says when it crashes begins otherwise."""
-_LENGTH = struct.Struct(">Q")
+_REPLY = pickle.PROTO
+"""Begins a reply, a pickle; what Python says when it crashes begins otherwise."""
 
 crash_report: list[int] = []
 """In a process started here: the descriptor to which it says why it crashes; else empty."""
@@ -67,9 +65,8 @@ class Child:
             ChildDiedError: The process ended.
             ExperimentError: The function or its arguments cannot be sent there.
         """
-        payload = pickled(function, *args, **kwargs)
-        self._write(_LENGTH.pack(len(payload)) + payload)
-        result, error = self._read()
+        self._write(pickle.dumps(pickled(function, *args, **kwargs)))
+        result, error = pickle.loads(self._read())
         if error is not None:
             raise error
         return cast("T", result)
@@ -88,15 +85,12 @@ class Child:
             stream.write(content)
             stream.flush()
 
-    def _read(self) -> Any:
+    def _read(self) -> bytes:
         stream = cast("Any", self._process.stdout)
-        first = stream.read(1)
-        header = stream.read(_LENGTH.size) if first == _REPLY else first
-        if first == _REPLY and len(header) == _LENGTH.size:
-            content = stream.read(_LENGTH.unpack(header)[0])
+        if stream.peek(1)[:1] == _REPLY:
             with suppress(EOFError, pickle.UnpicklingError):  # broken off
-                return pickle.loads(content)
-        said = header + stream.read()
+                return cast("bytes", pickle.load(stream))
+        said = stream.read()
         self.close()
         raise ChildDiedError(said.decode(errors="replace"))
 
@@ -161,10 +155,10 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
     calls: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(calls,), daemon=True).start()
-    reply = pickle.dumps(None)
+    reply = b""
     with suppress(queue.Empty, BrokenPipeError):
         while True:
-            replies.write(_REPLY + _LENGTH.pack(len(reply)) + reply)
+            replies.write(pickle.dumps(reply))
             replies.flush()
             reply = _answer(calls.get(timeout=IDLE_SECONDS))
     os._exit(0)
@@ -172,9 +166,9 @@ def serve() -> None:
 
 def _listen(calls: "queue.SimpleQueue[bytes]") -> None:
     """Read calls; end the process at once when the one that started it is gone."""
-    stream = sys.stdin.buffer
-    while len(header := stream.read(_LENGTH.size)) == _LENGTH.size:
-        calls.put(stream.read(_LENGTH.unpack(header)[0]))
+    with suppress(EOFError, pickle.UnpicklingError):
+        while True:
+            calls.put(pickle.load(sys.stdin.buffer))
     os._exit(1)
 
 

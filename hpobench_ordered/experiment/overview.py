@@ -58,12 +58,10 @@ class Overview:
 
 
 def overview(store: Store, cells: Iterable[Cell] | None = None) -> Overview:
-    """Look at a store.
+    """Look at what a store has of these cells.
 
-    Args:
-        store: The store.
-        cells: The runs that count. Default: all that are in the store or were asked for, but for
-            those of a version of a method of which another version was asked for later.
+    By default of all that it holds or that were asked for, but for those of a version of a method
+    of which another version was asked for later.
 
     Raises:
         StoreError: A file of the store is damaged.
@@ -82,14 +80,10 @@ def overview(store: Store, cells: Iterable[Cell] | None = None) -> Overview:
         known, superseded = {cell.key: cell.describe() for cell in cells}, 0
     rows = [{"key": key, **cell} for key, cell in known.items()]
     runs = pd.DataFrame(rows, columns=["key", *IDENTITY])
-    states = {
-        State.DONE: finished,
-        State.FAILED: failures,
-        State.RUNNING: store.records.in_progress(),
-    }
+    running = store.records.in_progress()
     runs["state"] = np.select(
-        [runs["key"].isin(list(keys)) for keys in states.values()],
-        [state.value for state in states],
+        [runs["key"].isin(list(keys)) for keys in (finished, failures, running)],
+        [State.DONE.value, State.FAILED.value, State.RUNNING.value],
         State.MISSING.value,
     )
     failed = tuple(f for key, f in failures.items() if key in known and key not in finished)

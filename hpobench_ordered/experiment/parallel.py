@@ -104,25 +104,17 @@ def _pool(
     elif workers == 1 and (job.time_limit is None or can_interrupt()):
         yield lambda cells: ((cell, job.made(cell)) for cell in cells), {}
     else:
-        children = Children()
+        children, threads = Children(), ThreadPoolExecutor(workers)
+
+        def in_processes(cells: Sequence[Cell]) -> Iterator[tuple[Cell, str | None]]:
+            sent = {threads.submit(job.made, cell, children): cell for cell in cells}
+            yield from ((sent[future], future.result()) for future in as_completed(sent))
+
         try:
-            yield lambda cells: _in_processes(job, cells, workers, children), {}
+            yield in_processes, {}
         finally:
-            children.close()
-
-
-def _in_processes(
-    job: "Job", cells: Sequence[Cell], workers: int, children: Children
-) -> Iterator[tuple[Cell, str | None]]:
-    with ThreadPoolExecutor(workers) as threads:
-        sent = {threads.submit(job.made, cell, children): cell for cell in cells}
-        try:
-            for future in as_completed(sent):
-                yield sent[future], future.result()
-        except BaseException:
             threads.shutdown(wait=False, cancel_futures=True)
             children.close()
-            raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,8 +32,6 @@ from hpobench_ordered.registry import load
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-T = TypeVar("T")
 
 MAX_FALLBACKS = 2**31 - 1  # counts are stored as 32-bit integers
 
@@ -164,18 +162,15 @@ def optimise(
 
 def _setting(assignment: Assignment) -> dict[str, Any]:
     """What a method is made with: copies of its own, down to the last array and dictionary."""
-
-    def copied(space: T) -> T:
-        return cast("T", pickle.loads(pickle.dumps(space)))  # faster than deepcopy
-
-    task = assignment.task
-    history = tuple(
-        Evaluations(e.task, dict(e.context), e.values, e.losses, copied(e.space))
-        for e in assignment.history
-    )
+    task, history = assignment.task, assignment.history
+    spaces = [task.space, *(e.space for e in history)]
+    space, *others = pickle.loads(pickle.dumps(spaces))  # faster than deepcopy
     return {
-        "space": copied(task.space),
-        "history": history,
+        "space": space,
+        "history": tuple(
+            Evaluations(e.task, dict(e.context), e.values, e.losses, other)
+            for e, other in zip(history, others, strict=True)
+        ),
         "context": dict(task.context),
         "budget": assignment.budget,
     }

@@ -1,5 +1,6 @@
 """Scores of what is in a store: reads the finished runs and hands them to `analysis`."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,13 +19,10 @@ if TYPE_CHECKING:
 def scored(
     store: Store, found: Overview, *, measured_only: bool = False
 ) -> tuple[list[BenchmarkScores], list[str]]:
-    """Score the finished runs of a store.
+    """Score the finished runs of a store, of those that count.
 
-    Args:
-        store: The store.
-        found: The runs that count.
-        measured_only: Whether to leave out interpolated tasks and surrogates that stand in for
-            others, see `SurrogateOption`.
+    `measured_only` leaves out interpolated tasks and surrogates that stand in for others, see
+    `SurrogateOption`.
 
     Returns:
         Scores by benchmark, surrogate and protocol; and why others could not be scored.
@@ -57,18 +55,11 @@ def _is_measured(benchmark: str, surrogate: str, task_name: str = "") -> bool:
 
 
 def known_limits(runs: "pd.DataFrame") -> dict[str, tuple[str, ...]]:
-    """Known limits of the surrogates, as their cards give them, by benchmark.
-
-    Args:
-        runs: One row a run, as `Overview.runs`.
-    """
+    """Known limits of the surrogates of runs, as their cards give them, by benchmark."""
     limits = {}
     for benchmark in dict.fromkeys(map(str, runs["benchmark"])):
-        try:
+        with suppress(HPOBenchOrderedError):  # a benchmark that is not there any more
             artifact = benchmark_spec(benchmark).artifact
-            texts = () if artifact is None else read_card(artifact).limits
-        except HPOBenchOrderedError:  # a benchmark that is not there any more
-            continue
-        if texts:
-            limits[benchmark] = texts
+            if artifact is not None and (texts := read_card(artifact).limits):
+                limits[benchmark] = texts
     return limits

@@ -140,10 +140,7 @@ class Store:
         self.records.forget_failures([str(table[KEY][0])])
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
-        """Read runs, one row a trial, in the order of their keys.
-
-        Args:
-            keys: The runs to read. Default: all.
+        """Read runs, by default all, one row a trial, in the order of their keys.
 
         Returns:
             Columns key, benchmark, surrogate, method, seed, protocol (with its settings), task,
@@ -155,9 +152,6 @@ class Store:
 
     def configurations(self, keys: Iterable[str]) -> "pd.DataFrame":
         """Read the configurations of runs on one benchmark, one row a trial.
-
-        Args:
-            keys: The runs.
 
         Returns:
             Columns key, task, trial, value, loss, and one a hyperparameter: empty where it is
@@ -171,9 +165,7 @@ class Store:
     def cells(self, known: Cells | None = None) -> Cells:
         """What identifies each finished run, by key.
 
-        Args:
-            known: What identifies runs that were asked for, by key: these are not looked for in the
-                files. Default: read from the experiments of the store.
+        Of `known` ones, by default those that were asked for, it is not looked for in the files.
         """
         if known is None:
             known = {k: c for run in self.records.experiments().values() for k, c in run.items()}
@@ -191,10 +183,8 @@ class Store:
 
     def set_aside_damaged(self) -> list[Path]:
         """Move what is damaged to the folder "damaged", so that it is made again; says where to."""
-        moved = []
-        for path in chain.from_iterable(
-            listed(self.folder / name) for name in (RUNS, PACKED, EXPERIMENTS, FAILURES)
-        ):
+        moved, folders = [], (RUNS, PACKED, EXPERIMENTS, FAILURES)
+        for path in chain.from_iterable(listed(self.folder / name) for name in folders):
             try:
                 read_failure(path) if path.parent.name == FAILURES else read_checked(path)
             except DamagedFileError:
@@ -211,10 +201,8 @@ class Store:
         """Join files of one run, and those of many that are not full, into files of many.
 
         They are removed after all of the joined files were written and read back. Any number of
-        processes may write, read and compact at the same time.
-
-        Args:
-            at_least: Do nothing while there are fewer files of one run.
+        processes may write, read and compact at the same time. Nothing is done while there are
+        fewer files of one run than `at_least`.
 
         Returns:
             The number of files that were removed.
