@@ -13,8 +13,8 @@ from hpobench_ordered._machine import package_versions
 from hpobench_ordered.errors import (
     ExperimentError,
     HPOBenchOrderedError,
-    MissingExtraError,
     StoreError,
+    needed,
 )
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ AHEAD = 2
 NOISY = ("distributed", "tornado", "asyncio")
 """Loggers that print a traceback for every task that a lost connection ends."""
 
-Versions = Mapping[str, str]
-
 
 def on_workers(
     client: "Client", job: "Job", cells: Sequence["Cell"]
@@ -46,24 +44,22 @@ def on_workers(
     waiting, versions = iter(cells), package_versions()
     sent: dict[Future, Cell] = {}
 
-    def send(count: int) -> "list[Future]":
-        new = {
-            client.submit(make, pickled(job, cell), versions, pure=False): cell
-            for cell in islice(waiting, count)
-        }
-        sent.update(new)
-        return list(new)
+    def send(count: int) -> "Iterator[Future]":
+        for cell in islice(waiting, count):
+            future = client.submit(make, pickled(job, cell), versions, pure=False)
+            sent[future] = cell
+            yield future
 
     try:
         threads = sum(client.ncores().values())
-        finished = as_completed(send(max(1, AHEAD * threads)), loop=client.loop)
+        finished = as_completed([*send(max(1, AHEAD * threads))], loop=client.loop)
         for future in finished:
             try:
                 said = future.result()
             except KilledWorker:  # of several workers, with their machines
                 said = ""
             yield sent.pop(future), said
-            finished.update(send(1))
+            finished.update([*send(1)])
     except HPOBenchOrderedError:
         raise
     except (Exception, CancelledError) as error:
@@ -81,21 +77,23 @@ def on_workers(
 
 
 @contextmanager
-def connected(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Versions]]]:
+def connected(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Mapping[str, str]]]]:
     """Connect to a cluster: a client, which stays open if it is the user's, and versions there.
 
     Raises:
         MissingExtraError: Dask is not installed.
         ExperimentError: There is no cluster, it has no workers, or they lack this package.
     """
-    try:
-        from distributed import Client
-    except ModuleNotFoundError:
-        raise MissingExtraError("distributed", extra="dask", purpose="a Dask cluster") from None
-    with _without_tracebacks(), ExitStack() as stack:
-        if not isinstance(dask, Client):
+    distributed = needed("distributed", package="distributed", extra="dask", purpose="Dask")
+    with ExitStack() as stack:
+        for name in (*NOISY, *logging.root.manager.loggerDict):
+            if name.partition(".")[0] in NOISY:
+                logger = logging.getLogger(name)
+                stack.callback(logger.setLevel, logger.level)
+                logger.setLevel(logging.CRITICAL + 1)
+        if not isinstance(dask, distributed.Client):
             try:
-                dask = Client(dask, timeout=CONNECT_SECONDS, set_as_default=False)
+                dask = distributed.Client(dask, timeout=CONNECT_SECONDS, set_as_default=False)
             except (OSError, ValueError) as error:
                 raise ExperimentError(
                     f"no Dask scheduler at {dask!r}: {error or type(error).__name__}; expected an "
@@ -117,24 +115,7 @@ def _close(client: "Client") -> None:
         client.close(timeout=CONNECT_SECONDS)
 
 
-@contextmanager
-def _without_tracebacks() -> Iterator[None]:
-    loggers = [
-        logging.getLogger(name)
-        for name in (*NOISY, *logging.root.manager.loggerDict)
-        if name.partition(".")[0] in NOISY
-    ]
-    levels = {logger: logger.level for logger in loggers}
-    try:
-        for logger in levels:
-            logger.setLevel(logging.CRITICAL + 1)
-        yield
-    finally:
-        for logger, level in levels.items():
-            logger.setLevel(level)
-
-
-def make(payload: bytes, versions: Versions) -> str | None:
+def make(payload: bytes, versions: Mapping[str, str]) -> str | None:
     """Make a run on a worker, of the versions that the experiment has; see `Job.made`.
 
     Raises:

@@ -10,13 +10,12 @@ run stands in columns of its own, each trial repeats it; dictionaries make that 
 
 import json
 from collections.abc import Sequence
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hpobench_ordered._machine import package_versions
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.errors import StoreError
@@ -40,18 +39,12 @@ TRIAL_COLUMNS = ("task", "task_name", "trial", "value", "loss", "regret", "fallb
 CONFIG_PREFIX = "config."
 
 
-@cache
-def package_version() -> str:
-    """Version of this package."""
-    return version("hpobench-ordered")
-
-
 def other_format(path: Path, written: object) -> StoreError:
     """The error for what is in another format than this version reads."""
+    version = package_versions()["hpobench-ordered"]
     return StoreError(
-        f"{path} is in store format {written!r}, this is version {package_version()} of "
-        f"hpobench-ordered with format {FORMAT}: choose another folder, or use the version that "
-        "wrote it"
+        f"{path} is in store format {written!r}, this is version {version} of hpobench-ordered "
+        f"with format {FORMAT}: choose another folder, or use the version that wrote it"
     )
 
 
@@ -82,17 +75,21 @@ def run_table(cell: Cell, benchmark: Benchmark, outcomes: "Sequence[Outcome]") -
     return pa.table(columns)
 
 
-def encode_run(table: "pa.Table") -> tuple[str, bytes]:
-    """Name and content of the file of one run; the same run gives the same bytes."""
+def with_digest(table: "pa.Table") -> "pa.Table":
+    """Add its digest to the table of one run."""
     digest = content_hash(json.dumps(table.to_pydict()).encode(), DIGEST_LENGTH)
-    whole = table.append_column(DIGEST, _repeated([digest], [table.num_rows]))
-    data = _encode(whole, compression="lz4")
-    return f"{table[KEY][0]}-{content_hash(data, HASH_LENGTH)}.parquet", data
+    return table.append_column(DIGEST, _repeated([digest], [table.num_rows]))
 
 
-def encode_packed(table: "pa.Table") -> tuple[str, bytes]:
-    """Name and content of a file of many runs."""
-    data = _encode(table, compression="zstd")
+def encode(table: "pa.Table") -> tuple[str, bytes]:
+    """HASH.parquet, and the content of the file; the same runs give the same bytes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    buffer = pa.BufferOutputStream()
+    marked = table.replace_schema_metadata({METADATA: json.dumps(FORMAT)})
+    pq.write_table(marked, buffer, compression="zstd", write_statistics=False)
+    data = bytes(buffer.getvalue())
     return f"{content_hash(data, HASH_LENGTH)}.parquet", data
 
 
@@ -113,16 +110,6 @@ def digests(table: "pa.Table") -> dict[str, str]:
     """Digest of each run in a table, by key; both are in the order of the runs, none twice."""
     keys, hashes = (table[name].unique().to_pylist() for name in (KEY, DIGEST))
     return dict(zip(keys, hashes, strict=True))
-
-
-def _encode(table: "pa.Table", *, compression: str) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    buffer = pa.BufferOutputStream()
-    marked = table.replace_schema_metadata({METADATA: json.dumps(FORMAT)})
-    pq.write_table(marked, buffer, compression=compression, write_statistics=False)
-    return bytes(buffer.getvalue())
 
 
 def _repeated(values: Sequence[str | int], lengths: Sequence[int]) -> "pa.Array":

@@ -13,10 +13,10 @@ from hpobench_ordered._machine import describe_machine
 from hpobench_ordered._progress import watched
 from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.errors import FailedRunsWarning, StoreError
-from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.overview import Overview, State, overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT, run_cells
 from hpobench_ordered.experiment.plan import Cell, grid, part_of, plan
+from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.scored import known_limits, scored
 from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.protocols import Ordered, Protocol

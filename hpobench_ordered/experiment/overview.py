@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.plan import IDENTITY, Cell
+from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.store import Cells, Store
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from hpobench_ordered.errors import (
     SuggestionTimeoutError,
 )
 from hpobench_ordered.experiment._dask import connected, on_workers
-from hpobench_ordered.experiment.failures import Failure
 from hpobench_ordered.experiment.plan import Cell
+from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.runner import run_cell
 from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.experiment.watchdog import ENDED, can_interrupt

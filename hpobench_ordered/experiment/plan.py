@@ -69,18 +69,15 @@ class Cell:
         """Hash of what identifies the run; the name of its file in a store."""
         return key_of(self.describe())
 
-    def rng(self, position: int) -> np.random.Generator:
+    def rng(self, position: int, *stream: int) -> np.random.Generator:
         """Generator for the method at a position; common random numbers: the same for all."""
-        return self._rng(position)
+        name = self.benchmark.partition(CONTENT_MARK)[0]
+        entropy = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
+        return np.random.default_rng([self.seed, entropy, position, *stream])
 
     def protocol_rng(self, position: int) -> np.random.Generator:
         """Generator for what the protocol draws at a position, such as a history."""
-        return self._rng(position, PROTOCOL_STREAM)
-
-    def _rng(self, *numbers: int) -> np.random.Generator:
-        name = self.benchmark.partition(CONTENT_MARK)[0]
-        entropy = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
-        return np.random.default_rng([self.seed, entropy, *numbers])
+        return self.rng(position, PROTOCOL_STREAM)
 
 
 def plan(
@@ -93,12 +90,7 @@ def plan(
 ) -> list[Cell]:
     """List the runs of an experiment, in a fixed order: each benchmark, seed and method.
 
-    The arguments are those of `hpobench_ordered.run`.
-
-    Raises:
-        UnknownNameError: An unknown benchmark, method or surrogate.
-        NotFetchedError: A surrogate's files must be fetched first.
-        ExperimentError: The experiment cannot be run as asked.
+    The arguments are those of `hpobench_ordered.run`, and so are the errors.
     """
     by_id = {benchmark_spec(name).id: chosen for name, chosen in (surrogates or {}).items()}
     sources = [_source(benchmark, by_id) for benchmark in _several(benchmarks, "benchmark")]
@@ -115,11 +107,11 @@ def plan(
         )
     for source, spec in itertools.product(sources, specs):
         protocol.check(source[0], spec)
-    versions = [method_version(spec) for spec in specs]
+    versions, numbers = [method_version(spec) for spec in specs], _seeds(seeds)
     return [
         Cell(*source, spec, version, seed, protocol)
         for source in {source[2:]: source[1:] for source in sources}.values()
-        for seed in _seeds(seeds)
+        for seed in numbers
         for spec, version in zip(specs, versions, strict=True)
     ]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpobench_ordered._machine import package_versions
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmark import Benchmark, Evaluations, Task
 from hpobench_ordered.errors import (
@@ -22,7 +23,7 @@ from hpobench_ordered.errors import (
     MethodError,
     SuggestionTimeoutError,
 )
-from hpobench_ordered.experiment._run_file import package_version, run_table
+from hpobench_ordered.experiment._run_file import run_table
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Record
 from hpobench_ordered.experiment.watchdog import Overdue, Watchdog
@@ -66,11 +67,8 @@ class Outcome:
 def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table, Record]":
     """Run one cell; a call into the method may take `time_limit` seconds.
 
-    Returns:
-        The table of the run, the same in any process, and how long all trials took: `TIMING`.
-
-    Raises:
-        MethodError: As `optimise`.
+    Gives the table of the run, the same in any process, and how long it took: `TIMING`. Raises what
+    `optimise` does.
     """
     start = time.perf_counter()
     source = cell.source
@@ -86,7 +84,7 @@ def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table,
         "suggestions": sum(len(outcome.losses) for outcome in outcomes),
         "seconds": time.perf_counter() - start,
         "method_seconds": sum(outcome.seconds for outcome in outcomes),
-        "version": package_version(),
+        "version": package_versions()["hpobench-ordered"],
     }
 
 

@@ -48,10 +48,10 @@ from hpobench_ordered.experiment._run_file import (
     KEY_LENGTH,
     TRIAL_COLUMNS,
     digests,
-    encode_packed,
-    encode_run,
+    encode,
     open_runs,
     other_format,
+    with_digest,
 )
 from hpobench_ordered.experiment.plan import IDENTITY
 from hpobench_ordered.experiment.records import (
@@ -136,8 +136,9 @@ class Store:
 
     def write(self, table: "pa.Table") -> None:
         """Write a finished run, atomically: a table as `run_table` makes it."""
-        self._write(RUNS, *encode_run(table))
-        self.records.forget_failures([str(table[KEY][0])])
+        key, (name, data) = str(table[KEY][0]), encode(with_digest(table))
+        self._write(RUNS, f"{key}-{name}", data)
+        self.records.forget_failures([key])
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
         """Read runs, by default all, one row a trial, in the order of their keys.
@@ -227,11 +228,7 @@ class Store:
         return len(sources - written)
 
     def merge(self, *others: "Store") -> None:
-        """Take over what other stores hold.
-
-        Raises:
-            StoreError: As elsewhere; results that differ are found before anything is taken over.
-        """
+        """Take over what other stores hold, unless results of them differ."""
         _distinct(chain.from_iterable(store._tables(NAMED) for store in (self, *others)))
         self.prepare()
         for other in others:
@@ -291,7 +288,7 @@ class Store:
     def _pack(self, keys: Set[str]) -> Path:
         """Write runs to one file, and read it back."""
         runs = self._table(None, keys)
-        path = self._write(PACKED, *encode_packed(runs))
+        path = self._write(PACKED, *encode(runs))
         if digests(open_runs(path).read([KEY, DIGEST])) != digests(runs):
             raise StoreError(f"{path} does not hold what was written to it")
         return path

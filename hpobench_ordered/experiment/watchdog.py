@@ -33,11 +33,7 @@ def can_interrupt() -> bool:
 
 
 class Watchdog:
-    """Watches the calls of one method on one task.
-
-    Args:
-        limit: Seconds that a call may take; None: no limit.
-    """
+    """Watches the calls of one method on one task, each of which may take `limit` seconds."""
 
     def __init__(self, limit: float | None) -> None:
         self.limit = limit

@@ -16,8 +16,7 @@ from distributed import Client, LocalCluster
 import hpobench_ordered as hbo
 from hpobench_ordered._machine import package_versions
 from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, StoreError
-from hpobench_ordered.experiment._run_file import package_version
-from hpobench_ordered.experiment.failures import Reason
+from hpobench_ordered.experiment.records import Reason
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +46,9 @@ def test_a_cluster_gives_what_one_process_does(cluster: LocalCluster, tmp_path: 
     assert there.store.digest() == alone.store.digest()
     (session,) = there.store.records.sessions()
     assert session["backend"] == "dask"
-    assert [m["hpobench-ordered"] for m in session["machines"].values()] == [package_version()] * 2
+    assert [m["hpobench-ordered"] for m in session["machines"].values()] == [
+        package_versions()["hpobench-ordered"]
+    ] * 2
 
 
 def test_a_worker_that_is_killed_loses_nothing(cluster: LocalCluster, tmp_path: Path) -> None:

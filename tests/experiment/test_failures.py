@@ -14,7 +14,7 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered.errors import FailedRunsWarning, StoreError
-from hpobench_ordered.experiment.failures import Reason
+from hpobench_ordered.experiment.records import Reason
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Protocol
 

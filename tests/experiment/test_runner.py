@@ -30,10 +30,9 @@ from hpobench_ordered.errors import (
     StoreError,
 )
 from hpobench_ordered.experiment.api import Results
-from hpobench_ordered.experiment.failures import Reason
 from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import plan
-from hpobench_ordered.experiment.records import TIMING
+from hpobench_ordered.experiment.records import TIMING, Reason
 from hpobench_ordered.experiment.runner import optimise
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Assignment, Protocol

@@ -285,7 +285,8 @@ def test_a_folder_of_other_things_is_no_store(tmp_path: Path, name: str) -> None
 def test_another_version_of_the_package_goes_on(cells, original, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     store = Store(tmp_path / "store")
     with monkeypatch.context() as patched:
-        patched.setattr("hpobench_ordered.experiment.runner.package_version", lambda: "9.9")
+        versions = {"hpobench-ordered": "9.9"}
+        patched.setattr("hpobench_ordered.experiment.runner.package_versions", lambda: versions)
         run_cells(cells[:5], store)
     run_cells(cells, Store(store.folder))
     assert (store.records.timings()["version"] == "9.9").sum() == 5

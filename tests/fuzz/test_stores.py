@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import hpobench_ordered as hbo
 from hpobench_ordered.cli import main
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.experiment.failures import Failure, Reason
 from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.plan import key_of
+from hpobench_ordered.experiment.records import Failure, Reason
 from hpobench_ordered.experiment.store import Store
 
 PLACE = st.floats(0, 1, exclude_max=True)

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from reporting_support import GROUP, HOSTILE, OTHER, known_runs, made_up_trials
 
-from hpobench_ordered.experiment.failures import Failure, Reason
 from hpobench_ordered.experiment.overview import Overview
+from hpobench_ordered.experiment.records import Failure, Reason
 from hpobench_ordered.reporting import Report, ReportInput, write_report
 
 
