@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hpobench_ordered.errors import StoreError
+from hpobench_ordered.files import write_atomically
 
 T = TypeVar("T")
 
@@ -96,3 +97,9 @@ def writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreError(f"cannot write results to {folder}: {error.strerror or error}") from None
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that is there as a whole or not at all."""
+    with writing(path.parent):
+        write_atomically(path, data)

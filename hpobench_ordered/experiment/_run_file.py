@@ -1,11 +1,8 @@
-"""Finished runs: tables of one row a trial, in Parquet files under names that tell their content.
+"""Finished runs: tables of one row a trial, in Parquet files of one run or many on a benchmark.
 
-    runs/KEY-HASH.parquet   one run
-    packed/HASH.parquet     many runs on one benchmark, one after the other
-
-HASH is the beginning of the SHA-256 of the file. It is checked before anything is parsed: what was
-changed by a failing disk or an interrupted copy is noticed, whichever bit it is. What identifies a
-run stands in columns of its own, each trial repeats it; dictionaries make that cheap.
+The HASH in a file's name is the beginning of the SHA-256 of its content. It is checked before
+anything is parsed: what was changed by a failing disk or an interrupted copy is noticed, whichever
+bit it is. What identifies a run stands in columns: each trial repeats it, in dictionaries.
 """
 
 import json

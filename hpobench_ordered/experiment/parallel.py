@@ -153,12 +153,11 @@ class Job:
 
 def _settle(cell: Cell, last_words: str, pool: Pool, job: Job) -> None:
     """Find out whether a run ends its process, whenever it is made, or that was killed."""
-    error: MethodError = ProcessDiedError(f"{cell.method.name}: its process crashed or was killed")
+    name = cell.method.name
+    error: MethodError = ProcessDiedError(f"{name}: its process crashed or was killed")
     for _ in range(DEATHS_ALONE):
         if last_words.startswith(ENDED):
-            error = SuggestionTimeoutError(
-                f"{cell.method.name}: took longer than {job.time_limit:g} s"
-            )
+            error = SuggestionTimeoutError(f"{name}: took longer than {job.time_limit:g} s")
             break
         ((_, said),) = pool([cell])
         if said is None:

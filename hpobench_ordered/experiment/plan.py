@@ -120,9 +120,7 @@ def part_of(cells: Sequence[Cell], shard: tuple[int, int]) -> list[Cell]:
     """Part i, from 0, of n of a plan: parts are of one size, and mix benchmarks and methods."""
     index, count = shard
     if not 0 <= index < count:
-        raise ExperimentError(
-            f"shard {index}/{count}: the first number is at least 0 and below the second"
-        )
+        raise ExperimentError(f"shard {index}/{count}: parts count from 0 to {count - 1}")
     chosen = set(sorted(cell.key for cell in cells)[index::count])
     return [cell for cell in cells if cell.key in chosen]
 

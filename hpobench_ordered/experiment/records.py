@@ -28,10 +28,10 @@ from hpobench_ordered.experiment._files import (
     read_checked,
     read_lines,
     text_of,
+    write_whole,
     writing,
 )
 from hpobench_ordered.experiment.plan import IDENTITY, Cell, grid_cells
-from hpobench_ordered.files import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,11 +108,6 @@ class Failure:
             traceback=_printable(said)[-MAX_TRACEBACK:],
         )
 
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Self:
-        """Read one that was stored; raises what a constructor does where it is something else."""
-        return cls(**{**record, "reason": Reason(record["reason"])})
-
 
 class Records:
     """Failures, runs in progress, planned experiments, sessions and timings of a store.
@@ -125,9 +120,7 @@ class Records:
 
     def write_failure(self, failure: Failure) -> None:
         """Record a failed run."""
-        with writing(self.folder):
-            path = self._path(FAILURES, failure.key)
-            write_atomically(path, text_of(asdict(failure)).encode())
+        write_whole(self._path(FAILURES, failure.key), text_of(asdict(failure)).encode())
 
     def failures(self) -> dict[str, Failure]:
         """The runs that are recorded as failed, by key."""
@@ -163,9 +156,7 @@ class Records:
         """Record what is asked for; returns its name, the same for the same."""
         content = text_of(grid).encode()
         path = self._path(EXPERIMENTS, content_hash(content, 20))
-        with writing(self.folder):
-            if not path.exists():
-                write_atomically(path, content)
+        write_whole(path, content)
         return path.stem
 
     def experiments(self) -> dict[str, Mapping[str, Record]]:
@@ -211,18 +202,15 @@ class Records:
         for key, failure in other.failures().items():
             both = (failure, known.get(key, failure))
             self.write_failure(min(both, key=lambda one: text_of(asdict(one))))
-        with writing(self.folder):
-            for path in listed(other.folder / EXPERIMENTS):
-                write_atomically(self.folder / EXPERIMENTS / path.name, read_checked(path))
-            for name in JOURNALS:
-                mine, theirs = read_lines(self.folder / name), read_lines(other.folder / name)
-                texts = set(map(text_of, mine))
-                new = [record for record in theirs if text_of(record) not in texts]
-                if new:
-                    joined = heapq.merge(
-                        mine, new, key=lambda r: (str(r.get("started")), text_of(r))
-                    )
-                    write_atomically(self.folder / name, "\n".join(map(text_of, joined)).encode())
+        for path in listed(other.folder / EXPERIMENTS):
+            write_whole(self.folder / EXPERIMENTS / path.name, read_checked(path))
+        for name in JOURNALS:
+            mine, theirs = read_lines(self.folder / name), read_lines(other.folder / name)
+            texts = set(map(text_of, mine))
+            new = [record for record in theirs if text_of(record) not in texts]
+            if new:
+                joined = heapq.merge(mine, new, key=lambda r: (str(r.get("started")), text_of(r)))
+                write_whole(self.folder / name, "\n".join(map(text_of, joined)).encode())
 
     def _path(self, kind: str, name: str) -> Path:
         return self.folder / kind / f"{name}.json"
@@ -230,7 +218,8 @@ class Records:
 
 def read_failure(path: Path) -> Failure:
     """Read the record of a failed run."""
-    return parsed(path, read_bytes(path), Failure.from_json)
+    content = read_bytes(path)
+    return parsed(path, content, lambda r: Failure(**{**r, "reason": Reason(r["reason"])}))
 
 
 def _is_alive(path: Path) -> bool:

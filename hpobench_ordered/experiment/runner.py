@@ -75,8 +75,7 @@ def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table,
     if isinstance(source, str):
         source = _loaded(source, cell.benchmark, cell.surrogate)
     generators = {"rng": cell.rng, "protocol_rng": cell.protocol_rng}
-    steps = follow(cell.protocol, source, cell.method, **generators, time_limit=time_limit)
-    outcomes = list(steps)
+    outcomes = [*follow(cell.protocol, source, cell.method, **generators, time_limit=time_limit)]
     table = run_table(cell, source, [outcome for outcome in outcomes if outcome.is_recorded])
     return table, {
         "key": cell.key,

@@ -19,16 +19,13 @@ if TYPE_CHECKING:
 def scored(
     store: Store, found: Overview, *, measured_only: bool = False
 ) -> tuple[list[BenchmarkScores], list[str]]:
-    """Score the finished runs of a store, of those that count.
+    """Score the finished ones of the runs that count.
 
     `measured_only` leaves out interpolated tasks and surrogates that stand in for others, see
     `SurrogateOption`.
 
     Returns:
         Scores by benchmark, surrogate and protocol; and why others could not be scored.
-
-    Raises:
-        StoreError: A file of the store is damaged.
     """
     done, runs = found.keys(State.DONE), found.runs
     trials, timings = store.read(done), store.records.timings(done)

@@ -38,6 +38,7 @@ from hpobench_ordered.experiment._files import (
     parsed,
     read_bytes,
     read_checked,
+    write_whole,
     writing,
 )
 from hpobench_ordered.experiment._run_file import (
@@ -61,7 +62,6 @@ from hpobench_ordered.experiment.records import (
     Records,
     read_failure,
 )
-from hpobench_ordered.files import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,12 +85,7 @@ Cells = Mapping[str, Mapping[str, Any]]
 
 
 class Store:
-    """A folder of runs.
-
-    Attributes:
-        folder: The folder; made when something is first written.
-        records: What there is to know of the runs beside their results.
-    """
+    """A folder of runs, made when something is first written; `records` are all but results."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -121,7 +116,7 @@ class Store:
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             if not self._marker.exists():  # first of all: a folder of other things is no store
-                write_atomically(self._marker, json.dumps({"format": FORMAT}).encode())
+                write_whole(self._marker, json.dumps({"format": FORMAT}).encode())
             for name in (RUNS, PACKED, EXPERIMENTS, FAILURES, RUNNING):
                 (self.folder / name).mkdir(exist_ok=True)
 
@@ -137,7 +132,7 @@ class Store:
     def write(self, table: "pa.Table") -> None:
         """Write a finished run, atomically: a table as `run_table` makes it."""
         key, (name, data) = str(table[KEY][0]), encode(with_digest(table))
-        self._write(RUNS, f"{key}-{name}", data)
+        write_whole(self.folder / RUNS / f"{key}-{name}", data)
         self.records.forget_failures([key])
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
@@ -149,7 +144,7 @@ class Store:
             optimiser. Texts are categories, which take no time and little memory; configurations
             are read by `configurations`.
         """
-        return self._frame([KEY, *CELL_COLUMNS, *TRIAL_COLUMNS], keys)
+        return self._table([KEY, *CELL_COLUMNS, *TRIAL_COLUMNS], keys).to_pandas()
 
     def configurations(self, keys: Iterable[str]) -> "pd.DataFrame":
         """Read the configurations of runs on one benchmark, one row a trial.
@@ -158,7 +153,7 @@ class Store:
             Columns key, task, trial, value, loss, and one a hyperparameter: empty where it is
             inactive.
         """
-        frame = self._frame(None, keys)
+        frame = self._table(None, keys).to_pandas()
         names = [name for name in frame if name.startswith(CONFIG_PREFIX)]
         chosen = frame[[KEY, "task", "trial", "value", "loss", *names]].astype({KEY: str})
         return chosen.rename(columns=lambda name: name.removeprefix(CONFIG_PREFIX))
@@ -236,15 +231,9 @@ class Store:
             for path in other._paths():
                 with suppress(FileNotFoundError):  # just packed
                     if not _held(path) <= known:
-                        self._write(path.parent.name, path.name, read_checked(path))
+                        write_whole(self.folder / path.parent.name / path.name, read_checked(path))
             self.records.merge(other.records)
         self.records.forget_failures(self.keys() & self.records.failures().keys())
-
-    def _write(self, folder: str, name: str, data: bytes) -> Path:
-        path = self.folder / folder / name
-        with writing(self.folder):
-            write_atomically(path, data)
-        return path
 
     def _paths(self) -> Iterator[Path]:
         """The files of runs; and those that these are joined into while they are read."""
@@ -265,11 +254,11 @@ class Store:
         wanted = None if columns is None else [*dict.fromkeys((*NAMED, *columns))]
         return _distinct(self._tables(wanted, keys), keys)
 
-    def _table(self, columns: Columns, keys: Set[str] | None) -> "pa.Table":
-        """Runs in the order of their keys, one row a trial."""
+    def _table(self, columns: Columns, keys: Iterable[str] | None) -> "pa.Table":
+        """Runs, by default all, in the order of their keys, one row a trial."""
         import pyarrow as pa
 
-        tables = self._runs(columns, keys)
+        tables = self._runs(columns, None if keys is None else set(keys))
         if not tables:
             return pa.table({name: [] for name in columns or (KEY, *TRIAL_COLUMNS)})
         try:
@@ -279,18 +268,18 @@ class Store:
         sorted_runs = pa.table(
             [_with_sorted_names(column.chunk(0)) for column in runs.columns], runs.column_names
         )
-        return sorted_runs.take(np.argsort(sorted_runs[KEY].chunk(0).indices, kind="stable"))
-
-    def _frame(self, columns: Columns, keys: Iterable[str] | None) -> "pd.DataFrame":
-        frame = self._table(columns, None if keys is None else set(keys)).to_pandas()
-        return frame if columns is None else frame[[*columns]]
+        order = np.argsort(sorted_runs[KEY].chunk(0).indices, kind="stable")
+        return sorted_runs.select(columns or runs.column_names).take(order)
 
     def _pack(self, keys: Set[str]) -> Path:
         """Write runs to one file, and read it back."""
         runs = self._table(None, keys)
-        path = self._write(PACKED, *encode(runs))
-        if digests(open_runs(path).read([KEY, DIGEST])) != digests(runs):
-            raise StoreError(f"{path} does not hold what was written to it")
+        name, data = encode(runs)
+        path = self.folder / PACKED / name
+        write_whole(path, data)
+        with suppress(FileNotFoundError):  # somebody has joined it into another already
+            if digests(open_runs(path).read([KEY, DIGEST])) != digests(runs):
+                raise StoreError(f"{path} does not hold what was written to it")
         return path
 
 

@@ -144,8 +144,8 @@ def test_nothing_is_lost_where_compacting_stops(original, store, monkeypatch, re
 
 
 def test_a_packed_file_that_is_not_what_was_written_removes_nothing(store, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    write = store_module.write_atomically
-    monkeypatch.setattr(store_module, "write_atomically", lambda path, data: write(path, data[:-9]))
+    write = store_module.write_whole
+    monkeypatch.setattr(store_module, "write_whole", lambda path, data: write(path, data[:-9]))
     with pytest.raises(StoreError, match="damaged"):
         store.compact()
     assert files(store)[0] == 16
