@@ -7,7 +7,7 @@
     running/KEY.json          which process is at a run just now
     experiments/HASH.json     what was asked for
     sessions.jsonl            when, where and with what versions the runner was started
-    timings.jsonl             how long each run took
+    timings.jsonl             how long each run took, and what version made it
     damaged/                  files that were set aside because they could not be read
 
 KEY is the hash of what identifies a run, HASH that of the file's content. A file is written under
