@@ -124,7 +124,11 @@ class Records:
 
     def failures(self) -> dict[str, Failure]:
         """The runs that are recorded as failed, by key."""
-        return {path.stem: read_failure(path) for path in listed(self.folder / FAILURES)}
+        failures = {}
+        for path in listed(self.folder / FAILURES):
+            with suppress(FileNotFoundError):  # the run has just been finished
+                failures[path.stem] = read_failure(path)
+        return failures
 
     def forget_failures(self, keys: Iterable[str]) -> None:
         """Remove the records of failed runs, so that they are run again."""
