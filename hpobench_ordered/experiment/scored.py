@@ -19,13 +19,9 @@ if TYPE_CHECKING:
 def scored(
     store: Store, found: Overview, *, measured_only: bool = False
 ) -> tuple[list[BenchmarkScores], list[str]]:
-    """Score the finished ones of the runs that count.
+    """Scores of finished runs by benchmark, surrogate and protocol; why others have none.
 
-    `measured_only` leaves out interpolated tasks and surrogates that stand in for others, see
-    `SurrogateOption`.
-
-    Returns:
-        Scores by benchmark, surrogate and protocol; and why others could not be scored.
+    `measured_only` leaves out interpolated tasks and stand-in surrogates, see `SurrogateOption`.
     """
     done, runs = found.keys(State.DONE), found.runs
     trials, timings = store.read(done), store.records.timings(done)
