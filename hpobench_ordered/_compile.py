@@ -7,10 +7,19 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import njit
+from numba.core import event
 
 F = TypeVar("F", bound=Callable[..., object])
 
 _cached_functions: list[Any] = []
+
+_compiling = event.TimingListener()
+event.register("numba:compiler_lock", _compiling)  # held while code is compiled or loaded
+
+
+def seconds_compiling() -> float:
+    """Seconds that this process has spent compiling, or loading what was compiled before."""
+    return _compiling.duration if _compiling.done else 0.0
 
 
 def compiled(function: F) -> F:

@@ -185,8 +185,8 @@ class Records:
 
         Returns:
             One row a run: key, what identifies it, suggestions (those included that only make a
-            history), seconds, method_seconds (spent inside the methods: when they were made, asked
-            and told), and the version of this package that made it. Of a run that was made more
+            history), seconds, method_seconds (spent inside the methods, numba's compiling not
+            counted), and the version of this package that made it. Of a run that was made more
             than once the shortest time; nothing of one whose process was killed just after it.
         """
         import pandas as pd

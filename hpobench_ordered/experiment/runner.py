@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered._machine import package_versions
+from hpobench_ordered._machine import clock, package_versions
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmark import Benchmark, Evaluations, Task
 from hpobench_ordered.errors import (
@@ -209,14 +209,14 @@ class _Calls:
         """Context of one call."""
         who = f"{self._spec.name} on task {self._task.name!r}, {when}"
         where = {"task": self._task.name, "when": when}
-        start = time.perf_counter()
+        start = clock()
         try:
             self._watchdog.begin()
             try:
                 yield
             finally:
                 self._watchdog.end()
-                self.seconds += time.perf_counter() - start
+                self.seconds += clock() - start
         except KeyboardInterrupt:
             raise
         except Overdue as error:

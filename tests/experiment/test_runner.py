@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba import njit
 
 from hpobench_ordered import (
     Adjustment,
@@ -19,10 +20,12 @@ from hpobench_ordered import (
     MethodSpec,
     Ordered,
     Task,
+    _compile,
     load,
     registry,
     run,
 )
+from hpobench_ordered._machine import clock
 from hpobench_ordered.errors import (
     ArtifactError,
     ExperimentError,
@@ -248,6 +251,14 @@ def test_timings(small_plan, folder) -> None:  # type: ignore[no-untyped-def]
     assert by_method.min()["sleeps"] >= 3 * 0.001 * (1 + 4 + 4)
     assert by_method.min()["random-search"] < by_method.min()["sleeps"]
     assert set(Results(store, tuple(cells[:2])).timings()["key"]) == {c.key for c in cells[:2]}
+
+
+def test_what_numba_compiles_takes_no_time_of_a_method() -> None:
+    assert _compile.seconds_compiling() >= 0  # it is imported, as by any method that compiles
+    total = njit(lambda values: np.exp(values).sum())
+    start, begun = clock(), time.perf_counter()
+    total(np.ones(3))
+    assert 0 <= clock() - start < 0.5 * (time.perf_counter() - begun)
 
 
 def timing_of(key: str, protocol: str = "ordered()") -> dict[str, object]:
