@@ -36,9 +36,10 @@ def complete_suite(
 def complete_surrogate(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
-    """Names of the surrogates of the benchmark named before, or of all benchmarks."""
+    """Names of the surrogates of the benchmarks named before, or of all benchmarks."""
     name = context.params.get("name")
-    return _beginning(lambda: surrogate_names([name] if name else list_benchmarks()), incomplete)
+    named = [name] if name else context.params.get("benchmarks")
+    return _beginning(lambda: surrogate_names(named or list_benchmarks()), incomplete)
 
 
 def surrogate_names(benchmarks: Iterable[str]) -> list[str]:

@@ -2,11 +2,12 @@
 
 import click
 
+from hpobench_ordered.cli._completion import complete_method
 from hpobench_ordered.cli._options import time_limit_option
 
 
 @click.command(epilog="Example:  hpobench-ordered check mine.py:Mine")
-@click.argument("method")
+@click.argument("method", shell_complete=complete_method)
 @click.option("--learns", is_flag=True, help="Require that it beats random search, too.")
 @time_limit_option
 def check(method: str, learns: bool, time_limit: float | None) -> None:

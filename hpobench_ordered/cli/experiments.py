@@ -9,7 +9,12 @@ import click
 
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
-from hpobench_ordered.cli._completion import complete_benchmark, complete_method, complete_suite
+from hpobench_ordered.cli._completion import (
+    complete_benchmark,
+    complete_method,
+    complete_suite,
+    complete_surrogate,
+)
 from hpobench_ordered.cli._options import time_limit_option, workers_option
 from hpobench_ordered.cli._protocol import PROTOCOLS, default_trials, make_protocol
 from hpobench_ordered.cli._show import progress_bar, say
@@ -113,6 +118,7 @@ Examples:
     "surrogates",
     multiple=True,
     metavar="[BENCHMARK=]SURROGATE",
+    shell_complete=complete_surrogate,
     help="Evaluate on this one instead of the default; repeat.",
 )
 @workers_option

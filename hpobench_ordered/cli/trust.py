@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hpobench_ordered.cli._completion import complete_benchmark
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.errors import (
     ArtifactError,
@@ -30,7 +31,7 @@ Outcome = tuple[list[str], list[str]]
 @click.command(
     epilog="Example:  hpobench-ordered fetch xgboost-mnist --from aggregated_experiments.json"
 )
-@click.argument("name")
+@click.argument("name", shell_complete=complete_benchmark)
 @click.option("--surrogate", help="Fetch what this surrogate needs.  [default: what any needs]")
 @click.option(
     "--from",
@@ -70,7 +71,7 @@ def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
     epilog="Examples:  hpobench-ordered verify newsvendor\n\n"
     "hpobench-ordered verify ./artifacts/mine"
 )
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_benchmark)
 def verify(names: tuple[str, ...]) -> None:
     """Check the files of benchmarks, their values, and what their cards claim.
 
