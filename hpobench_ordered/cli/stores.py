@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpobench_ordered.analysis.labels import protocol_label
 from hpobench_ordered.cli._options import json_option
 from hpobench_ordered.cli._show import print_json, print_table
 from hpobench_ordered.errors import StoreError
@@ -82,7 +83,8 @@ def compact(results: Path) -> None:
 
 def _print_counts(found: "Overview") -> None:
     counts = found.counts()
-    rows = [tuple(map(str, row)) for row in counts.itertuples(index=False)]
+    shown = counts.assign(protocol=[protocol_label(str(p)) for p in counts["protocol"]])
+    rows = [tuple(map(str, row)) for row in shown.itertuples(index=False)]
     print_table(tuple(counts.columns), rows)
     totals = found.runs["state"].value_counts()
     states = [state for state in counts.columns if state in totals]

@@ -321,6 +321,7 @@ def test_benchmarks_beside_a_suite_and_their_state_as_json(cli) -> None:  # type
     words = ["--suite", "synthetic", "--benchmark", "newsvendor", "--seeds", "1", "--trials", "2"]
     words += ["--tasks", "1", "--method", "random-search", "--workers", "1", "--no-report"]
     assert cli("run", *words).returncode == 0
+    assert "ordered, 2 trials, tasks=1 " in cli("status", "results").stdout
     state = json.loads(cli("status", "results", "--json").stdout)
     run_on = {row["benchmark"].partition("@")[0] for row in state["counts"]}
     assert run_on == {*suite("synthetic"), "newsvendor"}
@@ -394,3 +395,5 @@ def test_shells_complete_names(process) -> None:  # type: ignore[no-untyped-def]
     assert completed("run", "--method", "simple-p") == {"simple-previous", "simple-previous-no-bo"}
     assert completed("run", "--benchmark", "newsv") == {"newsvendor"}
     assert completed("run", "--suite", "adj") == {"adjustments"}
+    assert completed("run", "--benchmark", "newsvendor", "--surrogate", "") == {"table"}
+    assert completed("check", "zero") == {"zero-shot"}
