@@ -32,7 +32,11 @@ class UnknownNameError(HPOBenchOrderedError, LookupError):
 
     def __init__(self, kind: str, given: object, allowed: Iterable[str], *, hint: str = "") -> None:
         names = list(allowed)
-        super().__init__(f"unknown {kind} {given!r}{suggestion(str(given), names)}{hint}")
+        what, of, whose = kind.partition(
+            " of "
+        )  # "surrogate of bowls": unknown surrogate 'x' of bowls
+        unknown = f"unknown {what} {given!r}{of}{whose}"
+        super().__init__(f"{unknown}{suggestion(str(given), names)}{hint}")
 
 
 class InvalidConfigError(HPOBenchOrderedError, ValueError):

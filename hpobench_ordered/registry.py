@@ -119,8 +119,8 @@ def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
         stem, at, version = name, "", ""
     spec = _folder_spec(stem) if "/" in stem or os.sep in stem else _named_spec(stem)
     if spec is None:
-        patterns = ", ".join(family.pattern for family in benchmark_families())
-        hint = f" (or one of the pattern {patterns})" if patterns else ""
+        patterns = "; ".join(family.pattern for family in benchmark_families())
+        hint = f" (or a name of the form {patterns})" if patterns else ""
         raise UnknownNameError("benchmark", name, list_benchmarks(), hint=hint)
     if at and version != str(spec.version):
         raise UnknownNameError("benchmark", name, [spec.id])

@@ -40,5 +40,7 @@ def test_errors_cross_processes() -> None:
 
 def test_unknown_names() -> None:
     assert str(UnknownNameError("suite", "x", [])) == "unknown suite 'x'; there are none"
+    of_one = UnknownNameError("surrogate of bowls", "tabel", ["table"])
+    assert str(of_one) == "unknown surrogate 'tabel' of bowls; did you mean 'table'?"
     many = UnknownNameError("suite", "x", [f"name {i:02}" for i in range(20)])
     assert str(many).endswith("'name 11' and 8 more")

@@ -225,9 +225,9 @@ def _refuse_objects(method: object) -> None:
         if not (
             issubclass(method, Method) or _is_asked_and_told(method) or is_sampler_class(method)
         ):
-            raise ExperimentError(
-                f"the class {method.__qualname__} has no ask() and tell(config, loss)"
-            )
+            calls = {"ask": "ask()", "tell": "tell(config, loss)"}
+            lacking = [calls[name] for name in calls if not callable(getattr(method, name, None))]
+            raise ExperimentError(f"the class {method.__qualname__} has no {' and '.join(lacking)}")
     elif is_sampler_class(kind):
         raise ExperimentError(
             f"{kind.__name__}(...) is one sampler that all runs would share; pass the class "

@@ -45,7 +45,7 @@ def import_object(text: str) -> object:
     for part in name.split("."):
         if not hasattr(item, part):
             allowed = [n for n in vars(item) if not n.startswith("_")]
-            raise UnknownNameError(f"name in {where}", name, allowed)
+            raise UnknownNameError(f"name of {where}", name, allowed)
         item = getattr(item, part)
     return item
 
