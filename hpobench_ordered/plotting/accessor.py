@@ -7,6 +7,7 @@ import altair as alt
 
 from hpobench_ordered import plotting
 from hpobench_ordered.analysis.curves import attained, curves
+from hpobench_ordered.analysis.labels import counted
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.together import Together, differences_of
@@ -83,7 +84,8 @@ class Plots:
         ranking = differences_of(Together.of(self._scores), trial=trial)
         if ranking is None:
             raise ExperimentError("critical differences need two methods on a benchmark")
-        return plotting.critical_differences(ranking)
+        title = f"mean ranks over {counted(ranking.samples, 'benchmark')}"
+        return plotting.critical_differences(ranking, title=title)
 
     def heatmap(self, measure: str = "rank", *, trial: int | None = None) -> alt.TopLevelMixin:
         """The "rank", "regret" or "score" of every method on every benchmark."""
