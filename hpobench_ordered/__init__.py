@@ -77,3 +77,7 @@ __all__ = [
     "save",
     "suite",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
