@@ -32,9 +32,7 @@ class UnknownNameError(HPOBenchOrderedError, LookupError):
 
     def __init__(self, kind: str, given: object, allowed: Iterable[str], *, hint: str = "") -> None:
         names = list(allowed)
-        what, of, whose = kind.partition(
-            " of "
-        )  # "surrogate of bowls": unknown surrogate 'x' of bowls
+        what, of, whose = kind.partition(" of ")  # unknown surrogate 'x' of bowls
         unknown = f"unknown {what} {given!r}{of}{whose}"
         super().__init__(f"{unknown}{suggestion(str(given), names)}{hint}")
 

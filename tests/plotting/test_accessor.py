@@ -39,7 +39,7 @@ def test_wrong_names_are_refused_with_the_nearest(result: hbo.Results) -> None:
     plot = result.plot
     with pytest.raises(UnknownNameError, match="did you mean 'newsvendor@1'"):
         plot.landscape("newsvendor@2")
-    with pytest.raises(UnknownNameError, match="task of newsvendor@1 '7'"):
+    with pytest.raises(UnknownNameError, match="task '7' of newsvendor@1"):
         plot.landscape("newsvendor", "7")
     with pytest.raises(UnknownNameError, match="did you mean 'price_1'"):
         plot.landscape("newsvendor", x="price1")
