@@ -139,9 +139,9 @@ def test_what_is_not_fetched_says_how_to_fetch_it(cache: Path) -> None:
 
 
 def test_an_unknown_instance_suggests_another(fetched: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"instance of rbv2_rpart '1221'.*did you mean"):
+    with pytest.raises(UnknownNameError, match=r"instance '1221' of rbv2_rpart.*did you mean"):
         load("yahpo-rpart-1221")
-    with pytest.raises(UnknownNameError, match="instance of rbv2_rpart '99999999'"):
+    with pytest.raises(UnknownNameError, match="instance '99999999' of rbv2_rpart"):
         benchmark_spec("yahpo-rpart-99999999").define()
 
 
