@@ -388,7 +388,7 @@ class TestModel:
     def test_keywords_are_checked(self, toy: str) -> None:
         with pytest.raises(UnknownNameError, match="did you mean 'max_depth'"):
             Model.imported(TREE, fixed={"depth": 3}, seed=0)
-        with pytest.raises(UnknownNameError, match="keyword of"):
+        with pytest.raises(UnknownNameError, match="unknown keyword"):
             Model.imported(f"{toy}:make", fixed={"c": 3}, seed=0)
         Model.imported(f"{toy}:Line", fixed={"c": 3}, seed=0)
 

@@ -232,7 +232,7 @@ def test_evaluations_need_a_file(tmp_path: Path) -> None:
 
 def test_tasks_need_evaluations_and_a_context(tmp_path: Path) -> None:
     raw = raw_file(tmp_path, SVM)
-    with pytest.raises(UnknownNameError, match="evaluations of openml-svm '31'"):
+    with pytest.raises(UnknownNameError, match="evaluations '31' of openml-svm"):
         SVMS.generate(tmp_path / "x", source="evaluations", local=raw, tasks=["31"])
     raw = raw_file(tmp_path, SVM, evaluations(SVM, ["3", "31"]))
     with pytest.raises(ArtifactError, match=r"task 31 need the context n_rows, .* have none"):

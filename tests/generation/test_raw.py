@@ -79,7 +79,7 @@ def test_some_of_the_tasks(tmp_path: Path) -> None:
     raw_table = read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
     assert list(raw_table.only(["3", "37"]).tasks) == ["37", "3"]
     assert list(raw_table.only(["3"]).tasks) == ["3"]
-    with pytest.raises(UnknownNameError, match="task with evaluations of mine '31'"):
+    with pytest.raises(UnknownNameError, match="task with evaluations '31' of mine"):
         raw_table.only(["3", "31"])
 
 

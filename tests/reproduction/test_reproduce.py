@@ -119,7 +119,7 @@ def test_bad_requests(small_paper: Paper, tmp_path: Path) -> None:
         reproduce(small_paper, folder=tmp_path, figures=[2, 4])
     with pytest.raises(ExperimentError, match="no table 2 to reproduce; there are 1"):
         reproduce(small_paper, folder=tmp_path, tables=[2])
-    with pytest.raises(UnknownNameError, match="of the benchmarks of small 'tabel'; did you mean"):
+    with pytest.raises(UnknownNameError, match="'tabel' of the benchmarks of small; did you mean"):
         reproduce(small_paper, folder=tmp_path, surrogate="tabel")
     with pytest.raises(ExperimentError, match="at least 1 worker"):
         reproduce(small_paper, folder=tmp_path, workers=0)
