@@ -1,0 +1,1 @@
+"""Bayesian linear regression on features, learned or not: heads and marginal likelihood."""

@@ -1,0 +1,1 @@
+"""Feature maps with parameters, how they are trained, and JAX as they use it."""

@@ -1,0 +1,163 @@
+"""Feature maps: functions of a configuration with parameters, which JAX differentiates.
+
+======  =========  ================================================================
+symbol  shape      meaning
+======  =========  ================================================================
+m       scalar     configurations
+p       scalar     inputs: features of a configuration and of its task, and padding
+d       scalar     basis functions
+X       (m, p)     inputs
+Phi     (m, d)     features, one row phi(x) a configuration
+z       (size,)    all parameters of the map, one after the other
+======  =========  ================================================================
+
+A map is a small frozen object: it is part of the key of a compiled program.
+"""
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._networks import runtime
+from hpobench_ordered.methods._networks.runtime import jax
+
+INPUT_MULTIPLE = 8
+"""Inputs are padded with zeros to a multiple of this, so that spaces share compiled programs."""
+BLOCK = 1024
+"""Configurations whose features are computed together."""
+
+
+class FeatureMap(Hashable, Protocol):
+    """What a feature map is: hashable, so that programs can be compiled for it."""
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs, padding included, p."""
+        ...
+
+    @property
+    def features(self) -> int:
+        """Number of basis functions, d."""
+        ...
+
+    def initial(self, rng: np.random.Generator, inputs: int) -> FloatArray:
+        """Draw parameters (size,) for so many inputs that are not padding."""
+        ...
+
+    def __call__(self, z: Any, X: Any) -> Any:
+        """Features (m, d) of inputs X (m, p), as JAX traces it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Layers of tanh units, then linear outputs if any; what comes last are the features.
+
+    Attributes:
+        inputs: Number of inputs, padding included, p.
+        hidden: Units of each layer.
+        outputs: Number of linear outputs; None: the last layer's units are the features.
+    """
+
+    inputs: int
+    hidden: tuple[int, ...]
+    outputs: int | None = None
+
+    @property
+    def features(self) -> int:
+        """Number of basis functions, d."""
+        return self.hidden[-1] if self.outputs is None else self.outputs
+
+    def initial(self, rng: np.random.Generator, inputs: int) -> FloatArray:
+        """Draw weights (size,) of variance 2 / (in + out) (Glorot and Bengio 2010), biases 0.
+
+        Args:
+            rng: Source of randomness.
+            inputs: Inputs that are not padding; the weights of the others are 0.
+        """
+        parts = []
+        for layer, (rows, columns) in enumerate(self._shapes()):
+            used = inputs if layer == 0 else rows
+            weights = np.zeros((rows, columns))
+            sd = (2.0 / (used + columns)) ** 0.5
+            weights[:used] = sd * rng.standard_normal((used, columns))
+            parts += [weights.ravel(), np.zeros(columns)]
+        return np.concatenate(parts)
+
+    def __call__(self, z: Any, X: Any) -> Any:
+        """Features (m, d) of inputs X (m, p)."""
+        begin = 0
+        for layer, (rows, columns) in enumerate(self._shapes()):
+            weights = z[begin : begin + rows * columns].reshape(rows, columns)
+            begin += rows * columns
+            X = X @ weights + z[begin : begin + columns]
+            begin += columns
+            if layer < len(self.hidden):
+                X = jax.numpy.tanh(X)
+        return X
+
+    def _shapes(self) -> Iterator[tuple[int, int]]:
+        """Inputs and outputs of each layer."""
+        last = () if self.outputs is None else (self.outputs,)
+        return pairwise((self.inputs, *self.hidden, *last))
+
+
+@dataclass(frozen=True, slots=True)
+class RandomKitchenSinks:
+    """Random Fourier features of a Gaussian kernel (Rahimi and Recht 2007, algorithm 1).
+
+    phi(x) = sqrt(2 / d) cos(U x / sigma + b) with entries of U standard normal and of b uniform on
+    [0, 2 pi]: phi(x)^T phi(x') is close to exp(-|x - x'|^2 / (2 sigma^2)). The parameters are log
+    sigma, U and b; only sigma is learned.
+
+    Attributes:
+        inputs: Number of inputs, padding included, p.
+        features: Number of basis functions, d.
+    """
+
+    inputs: int
+    features: int
+
+    def initial(self, rng: np.random.Generator, inputs: int) -> FloatArray:
+        """Draw parameters (1 + p d + d,); sigma is such that typical distances are about 1.
+
+        Args:
+            rng: Source of randomness.
+            inputs: Inputs that are not padding; the frequencies of the others are 0.
+        """
+        U = np.zeros((self.inputs, self.features))
+        U[:inputs] = rng.standard_normal((inputs, self.features))
+        b = 2.0 * np.pi * rng.random(self.features)
+        return np.concatenate([[0.5 * np.log(inputs / 6.0)], U.ravel(), b])
+
+    def __call__(self, z: Any, X: Any) -> Any:
+        """Features (m, d) of inputs X (m, p)."""
+        drawn = jax.lax.stop_gradient(z[1:])
+        U = drawn[: -self.features].reshape(self.inputs, self.features)
+        phases = X @ U * jax.numpy.exp(-z[0]) + drawn[-self.features :]
+        return (2.0 / self.features) ** 0.5 * jax.numpy.cos(phases)
+
+
+def padded_inputs(inputs: int) -> int:
+    """Number of inputs with padding."""
+    return -(-max(inputs, 1) // INPUT_MULTIPLE) * INPUT_MULTIPLE
+
+
+def compute_features(phi: FeatureMap, z: FloatArray, X: FloatArray) -> FloatArray:
+    """Features (m, d) of inputs X (m, at most p), to which the padding is added."""
+    m, used = X.shape
+    rows = np.empty((m, phi.features))
+    for begin in range(0, m, BLOCK):
+        block = np.zeros((BLOCK, phi.inputs))
+        end = min(begin + BLOCK, m)
+        block[: end - begin, :used] = X[begin:end]
+        rows[begin:end] = runtime.call(_features, z, block, static=(phi,))[: end - begin]
+    return rows
+
+
+def _features(phi: FeatureMap, z: Any, X: Any) -> Any:
+    return phi(z, X)

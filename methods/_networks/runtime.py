@@ -1,0 +1,124 @@
+"""JAX as the methods use it: double precision, one thread, nothing compiled twice.
+
+None of JAX's settings outlasts a call: a program that uses JAX itself keeps its own. The one
+exception is the number of threads, which JAX takes once in a process, when its CPU is first used:
+whoever uses it first decides. With several threads sums are split in other ways, so that the last
+digits of results differ.
+"""
+
+import os
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpobench_ordered.errors import MissingExtraError
+from hpobench_ordered.remote import cache_folder
+
+try:
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] not in {"jax", "jaxlib"}:
+        raise
+    raise MissingExtraError("jax", extra="neural", purpose="a method with a network") from error
+
+__all__ = ["call", "compilations", "jax", "place"]
+
+THREADS = "NPROC"
+"""Environment variable from which XLA takes the number of its threads."""
+ASYNCHRONOUS = "jax_cpu_enable_async_dispatch"
+"""JAX's setting whether programs run in a thread of their own, besides the caller's."""
+FOLDER = "jax"
+"""Compiled programs, in the package's cache folder."""
+
+_programs: dict[Hashable, Any] = {}
+
+
+def call(function: Callable[..., Any], *arrays: Any, static: tuple[Hashable, ...] = ()) -> Any:
+    """Evaluate function(*static, *arrays), compiled once a process for each shape of the arrays.
+
+    Args:
+        function: A function that JAX can trace, defined at the top of a module.
+        arrays: Its arrays; those that stay the same from call to call are best placed once.
+        static: What comes before them and is part of the program.
+
+    Returns:
+        What the function returns, with JAX's arrays.
+    """
+    signature = tuple((array.shape, np.dtype(array.dtype).char) for array in arrays)
+    key = (function, static, signature)
+    with jax.enable_x64(True), jax.default_device(_cpu()):
+        program = _programs.get(key)
+        if program is None:
+            program = _programs[key] = _compiled(function, arrays, static)
+        return program(*arrays)
+
+
+def place(array: np.ndarray[Any, Any]) -> Any:
+    """Put an array where the programs run, for several calls."""
+    with jax.enable_x64(True):
+        return jax.device_put(array, _cpu())
+
+
+def compilations() -> int:
+    """Number of programs compiled, or read from the disk, in this process."""
+    return len(_programs)
+
+
+def _compiled(function: Callable[..., Any], arrays: Any, static: tuple[Hashable, ...]) -> Any:
+    jitted = jax.jit(function, static_argnums=tuple(range(len(static))))
+    with _cache_on_disk():
+        return jitted.lower(*static, *arrays).compile()
+
+
+@cache
+def _cpu() -> Any:
+    """The CPU, with one thread, that of the caller, unless JAX was used before."""
+    threads, asynchronous = os.environ.get(THREADS), jax.config.values[ASYNCHRONOUS]
+    os.environ[THREADS] = "1"
+    jax.config.update(ASYNCHRONOUS, False)
+    try:
+        return jax.local_devices(backend="cpu")[0]
+    finally:
+        jax.config.update(ASYNCHRONOUS, asynchronous)
+        os.environ.pop(THREADS)
+        if threads is not None:
+            os.environ[THREADS] = threads
+
+
+@contextmanager
+def _cache_on_disk() -> Iterator[None]:
+    """Keep what is compiled for later processes, unless the user has a cache of his own."""
+    folder = cache_folder() / FOLDER
+    ours = {
+        "jax_compilation_cache_dir": str(folder),
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+    }
+    before = {name: getattr(jax.config, name) for name in ours}
+    if before["jax_compilation_cache_dir"] is not None or not _is_writable(folder):
+        yield
+        return
+    _configure(ours)
+    try:
+        yield
+    finally:
+        _configure(before)
+
+
+def _configure(settings: dict[str, Any]) -> None:
+    for name, value in settings.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()  # it remembers whether and where it was used
+
+
+def _is_writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)

@@ -1,0 +1,244 @@
+"""Bayesian linear regression: heads and joint marginal likelihood against direct computations."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import approx_fprime
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._blr import joint
+from hpobench_ordered.methods._blr.heads import Head, Precisions
+from hpobench_ordered.methods._blr.joint import ROWS, Parameters, descend, pack
+from hpobench_ordered.methods._model_based import ModelError
+from hpobench_ordered.methods._networks import runtime
+from hpobench_ordered.methods._networks.features import (
+    Network,
+    RandomKitchenSinks,
+    compute_features,
+)
+
+SMALL = Network(8, (6,))
+
+
+def covariance(Phi: FloatArray, precisions: Precisions) -> FloatArray:
+    """Sigma (n, n) as defined, without any of the core's formulas."""
+    weights = np.eye(Phi.shape[1]) / np.exp(precisions.log_alpha)
+    return Phi @ weights @ Phi.T + np.eye(len(Phi)) / np.exp(precisions.log_beta)
+
+
+def direct_rho(Phi: FloatArray, y: FloatArray, precisions: Precisions) -> float:
+    Sigma = covariance(Phi, precisions)
+    return float(0.5 * np.linalg.slogdet(Sigma)[1] + 0.5 * y @ np.linalg.solve(Sigma, y))
+
+
+def problem(n: int, d: int, *, ard: bool, seed: int) -> tuple[FloatArray, FloatArray, Precisions]:
+    rng = np.random.default_rng([seed, n, d])
+    precisions = Precisions(rng.normal(0, 1, d if ard else 1), float(rng.uniform(0, 6)))
+    return rng.standard_normal((n, d)), rng.standard_normal(n), precisions
+
+
+SIZES = st.tuples(st.integers(1, 12), st.integers(1, 8), st.booleans(), st.integers(0, 10**6))
+
+
+@given(SIZES)
+def test_likelihood_and_prediction_are_those_of_the_covariance_matrix(sizes):
+    n, d, ard, seed = sizes
+    Phi, y, precisions = problem(n, d, ard=ard, seed=seed)
+    candidates = np.random.default_rng(seed).standard_normal((5, d))
+    head = Head(Phi, y, precisions)
+    assert_allclose(head.value_and_gradient()[0], direct_rho(Phi, y, precisions), rtol=1e-8)
+    everything = covariance(np.concatenate([candidates, Phi]), precisions)
+    cross = everything[:5, 5:]
+    solved = np.linalg.solve(everything[5:, 5:], cross.T)
+    variance = np.diag(everything)[:5] - np.exp(-precisions.log_beta)
+    variance = variance - np.sum(cross * solved.T, axis=1)
+    mean, sd = head.predict(candidates)
+    assert_allclose(mean, solved.T @ y, rtol=1e-8, atol=1e-8)
+    assert_allclose(sd**2, variance, rtol=1e-8, atol=1e-8)
+
+
+@given(SIZES)
+def test_gradient_of_a_head(sizes):
+    n, d, ard, seed = sizes
+    Phi, y, precisions = problem(n, d, ard=ard, seed=seed)
+    x = np.append(precisions.log_alpha, precisions.log_beta)
+    _, gradient = Head(Phi, y, precisions).value_and_gradient()
+    numeric = approx_fprime(x, lambda x: direct_rho(Phi, y, Precisions(x[:-1], x[-1])), 1e-6)
+    assert_allclose(gradient, numeric, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("n", [3, 20, 21, 60])
+def test_both_forms_where_the_other_one_would_be_used_next(n):
+    # A feature that is always 0 changes nothing but the form: with it, n may be at most d.
+    Phi, y, precisions = problem(n, 20, ard=False, seed=0)
+    wide = np.concatenate([Phi, np.zeros((n, 60))], axis=1)
+    narrow, other = Head(Phi, y, precisions), Head(wide, y, precisions)
+    assert_allclose(narrow.value_and_gradient()[0], other.value_and_gradient()[0], rtol=1e-8)
+    assert_allclose(narrow.weights, other.weights[:20], rtol=1e-8, atol=1e-10)
+    assert_allclose(narrow.predict(Phi)[1], other.predict(wide)[1], rtol=1e-8)
+
+
+def test_the_mean_is_that_of_a_gaussian_process_with_a_linear_kernel():
+    Phi, y, precisions = problem(15, 4, ard=False, seed=1)
+    noise, weights = np.exp(-precisions.log_beta), np.exp(-precisions.log_alpha[0])
+    kernel = ConstantKernel(weights, "fixed") * DotProduct(0.0, "fixed")
+    model = GaussianProcessRegressor(kernel, alpha=noise, optimizer=None).fit(Phi, y)
+    mean, sd = model.predict(Phi[:6] + 0.1, return_std=True)
+    ours, ours_sd = Head(Phi, y, precisions).predict(Phi[:6] + 0.1)
+    assert_allclose(ours, mean, rtol=1e-8, atol=1e-10)
+    assert_allclose(ours_sd, sd, rtol=1e-6)
+
+
+def test_relevance_determination_finds_three_of_twenty_features():
+    rng = np.random.default_rng(0)
+    Phi = rng.standard_normal((30, 20))
+    y = Phi[:, [2, 7, 11]] @ [1.0, -0.7, 0.5] + 0.05 * rng.standard_normal(30)
+    ard, plain = (Head.fitted(Phi, y, ard=ard) for ard in (True, False))
+    log_alpha = ard.precisions.log_alpha
+    assert_array_equal(np.sort(np.argsort(log_alpha)[:3]), [2, 7, 11])
+    assert np.sort(log_alpha)[3] > np.sort(log_alpha)[2] + 2.0
+    assert len(plain.precisions.log_alpha) == 1
+    fresh = rng.standard_normal((500, 20))
+    truth = fresh[:, [2, 7, 11]] @ [1.0, -0.7, 0.5]
+    errors = [np.mean((head.predict(fresh)[0] - truth) ** 2) for head in (ard, plain)]
+    assert errors[0] < 0.7 * errors[1]
+
+
+@pytest.mark.parametrize("n", [10, 50])
+def test_a_fit_is_a_stationary_point_and_no_worse_than_a_grid(n):
+    rng = np.random.default_rng(n)
+    Phi = rng.standard_normal((n, 15))
+    y = Phi @ rng.standard_normal(15) / 4 + 0.3 * rng.standard_normal(n)
+    value, _ = Head.fitted(Phi, y, ard=False).value_and_gradient()
+    grid = [
+        direct_rho(Phi, y, Precisions(np.array([a]), b))
+        for a in np.linspace(-6, 8, 29)
+        for b in np.linspace(0, 12, 25)
+    ]
+    assert value < min(grid) + 0.02
+
+
+def test_pending_evaluations_leave_the_mean_and_shrink_the_deviation():
+    Phi, y, precisions = problem(8, 12, ard=True, seed=3)
+    head, pending = Head(Phi, y, precisions), np.random.default_rng(1).standard_normal((2, 12))
+    other, losses = head.fantasised(pending)
+    candidates = np.random.default_rng(2).standard_normal((4, 12))
+    assert_allclose(losses, head.predict(pending)[0])
+    assert_allclose(other.predict(candidates)[0], head.predict(candidates)[0], atol=1e-8)
+    assert (other.predict(candidates)[1] < head.predict(candidates)[1]).all()
+
+
+def test_features_that_are_not_finite_are_a_model_error():
+    with pytest.raises(ModelError):
+        Head(np.full((3, 2), np.nan), np.zeros(3), Precisions(np.zeros(1), 1.0))
+
+
+# -- many tasks, one network -----------------------------------------------------------------------
+
+
+def tasks(counts: list[int], *, inputs: int, seed: int = 0):  # type: ignore[no-untyped-def]
+    rng = np.random.default_rng(seed)
+    X = [rng.random((n, inputs)) for n in counts]
+    return X, [np.sin(4 * x[:, 0] + t) for t, x in enumerate(X)]
+
+
+def random_parameters(phi: Network, inputs: int, count: int, k: int) -> Parameters:
+    rng = np.random.default_rng(5)
+    log_alpha, log_beta = rng.normal(0, 1, count), rng.uniform(0, 5, count)
+    z = phi.initial(rng, inputs + k)
+    return Parameters(z, rng.standard_normal((count, k)), log_alpha, log_beta)
+
+
+def total(phi: Network, packed: joint.Packed, k: int, x: FloatArray) -> tuple[float, FloatArray]:
+    static = (phi, packed.few, k)
+    value, gradient = runtime.call(
+        joint.value_and_gradient, x, *map(runtime.place, packed.arrays), static=static
+    )
+    return float(value), np.asarray(gradient)
+
+
+@pytest.mark.parametrize("k", [0, 2])
+def test_the_joint_likelihood_is_the_sum_of_the_tasks(k):
+    counts = [3, 6, 7, 2 * ROWS + 3, 0]  # few and many, in several blocks
+    X, y = tasks(counts, inputs=3)
+    parameters = random_parameters(SMALL, 3, 5, k)
+    packed = pack(X, y, SMALL, first=k)
+    value, gradient = total(SMALL, packed, k, joint._joined(parameters, packed))
+    expected = 0.0
+    for t, (x, losses) in enumerate(zip(X, y, strict=True)):
+        inputs = np.concatenate([np.tile(parameters.embedded[t], (len(x), 1)), x], axis=1)
+        Phi = compute_features(SMALL, parameters.z, inputs)
+        own = Precisions(parameters.log_alpha[t : t + 1], parameters.log_beta[t])
+        expected += direct_rho(Phi, losses, own) if len(x) else 0.0
+    assert_allclose(value, expected, rtol=1e-8)
+    again = joint._split(joint._joined(parameters, packed), parameters, packed)
+    for name in ("z", "embedded", "log_alpha", "log_beta"):
+        assert_array_equal(getattr(again, name), getattr(parameters, name))
+    assert np.isfinite(gradient).all()
+
+
+def test_gradient_of_the_joint_likelihood():
+    X, y = tasks([4, ROWS + 5], inputs=2)
+    packed = pack(X, y, SMALL, first=1)
+    x = joint._joined(random_parameters(SMALL, 2, 2, 1), packed)
+    _, gradient = total(SMALL, packed, 1, x)
+    steps = 1e-5 * np.eye(len(x))
+    numeric = [
+        (total(SMALL, packed, 1, x + s)[0] - total(SMALL, packed, 1, x - s)[0]) / 2e-5
+        for s in steps
+    ]
+    assert_allclose(gradient, numeric, rtol=1e-4, atol=1e-4)
+
+
+def test_a_joint_fit_predicts_a_new_task_better_than_its_own_evaluations_alone():
+    phi = Network(8, (20, 20))
+    X, y = tasks([20] * 6 + [4], inputs=1)
+    start = Parameters.initial(phi.initial(np.random.default_rng(0), 1), np.zeros((7, 0)))
+    fresh = np.linspace(0, 1, 50)[:, None]
+    truth, errors = np.sin(4 * fresh[:, 0] + 6), []
+    for chosen in (range(7), [6]):
+        own = Parameters(start.z, *(a[list(chosen)] for a in (start.embedded, start.log_alpha,
+                                                               start.log_beta)))  # fmt: skip
+        packed = pack([X[t] for t in chosen], [y[t] for t in chosen], phi)
+        best = descend(phi, packed, own, evaluations=60)
+        before, after = (total(phi, packed, 0, joint._joined(p, packed))[0] for p in (own, best))
+        assert after < before - 1.0
+        Phi = compute_features(phi, best.z, X[6])
+        head = Head(Phi, y[6], Precisions(best.log_alpha[-1:], best.log_beta[-1]))
+        mean, _ = head.predict(compute_features(phi, best.z, fresh))
+        errors.append(float(np.mean((mean - truth) ** 2)))
+    assert errors[0] < 0.3 * errors[1]
+
+
+def test_tasks_and_evaluations_within_the_padding_need_no_other_program():
+    phi = Network(8, (4,))
+    for count, k in ((3, 1), (4, 3), (3, 2)):
+        X, y = tasks([k] * count, inputs=k)
+        parameters = random_parameters(phi, k, count, 0)
+        packed = pack(X, y, phi)
+        total(phi, packed, 0, joint._joined(parameters, packed))
+        if count == 3 and k == 1:
+            before = runtime.compilations()
+    assert runtime.compilations() == before
+
+
+# -- random kitchen sinks --------------------------------------------------------------------------
+
+
+def test_random_kitchen_sinks_approach_their_kernel():
+    phi = RandomKitchenSinks(8, 20_000)
+    z = phi.initial(np.random.default_rng(0), 3)
+    X = np.random.default_rng(1).random((12, 3))
+    y = np.sin(5 * X).sum(axis=1)
+    Phi = compute_features(phi, z, X)
+    kernel = RBF(np.exp(z[0]), "fixed")
+    assert_allclose(Phi @ Phi.T, kernel(X), atol=0.03)
+    model = GaussianProcessRegressor(kernel, alpha=0.1, optimizer=None).fit(X[:10], y[:10])
+    mean, sd = model.predict(X, return_std=True)
+    ours, ours_sd = Head(Phi[:10], y[:10], Precisions(np.zeros(1), -np.log(0.1))).predict(Phi)
+    assert_allclose(ours, mean, atol=0.1)
+    assert_allclose(ours_sd, sd, atol=0.05)
