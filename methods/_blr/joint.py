@@ -30,7 +30,7 @@ from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.methods._blr.heads import LOG_ALPHA, LOG_BETA, START
 from hpobench_ordered.methods._blr.likelihood import rho_few, rho_many
 from hpobench_ordered.methods._networks import runtime
-from hpobench_ordered.methods._networks.features import FeatureMap
+from hpobench_ordered.methods._networks.features import FeatureMap, rounded
 from hpobench_ordered.methods._networks.runtime import jax
 
 ROWS = 50
@@ -97,10 +97,10 @@ def pack(
     limit = min(ROWS, phi.features)
     few = [t for t, y in enumerate(losses) if len(y) <= limit]
     many = [t for t, y in enumerate(losses) if len(y) > limit]
-    T_few, T_many = _rounded(len(few)), _rounded(len(many))
+    T_few, T_many = rounded(len(few)), rounded(len(many))
     lengths = [-(-len(losses[t]) // ROWS) for t in many]
     begins = T_few + np.concatenate([[0], np.cumsum(lengths)])[: len(many)].astype(int)
-    rows = (T_few + _rounded(sum(lengths))) * ROWS
+    rows = (T_few + rounded(sum(lengths))) * ROWS
     X, y, mask = np.zeros((rows, phi.inputs)), np.zeros(rows), np.zeros(rows)
     counts, places = np.zeros(T_few + T_many), np.zeros(len(losses), dtype=np.int64)
     places[few], places[many] = np.arange(len(few)), T_few + np.arange(len(many))
@@ -205,8 +205,3 @@ def _split(x: FloatArray, like: Parameters, packed: Packed) -> Parameters:
     embedded = x[size : -2 * T].reshape(T, -1)[packed.places]
     log_alpha, log_beta = x[-2 * T : -T][packed.places], x[-T:][packed.places]
     return Parameters(x[:size], embedded, log_alpha, log_beta)
-
-
-def _rounded(count: int) -> int:
-    """The next power of two; 0 of 0."""
-    return 1 << (count - 1).bit_length() if count else 0

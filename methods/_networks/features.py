@@ -27,8 +27,8 @@ from hpobench_ordered.methods._networks.runtime import jax
 
 INPUT_MULTIPLE = 8
 """Inputs are padded with zeros to a multiple of this, so that spaces share compiled programs."""
-BLOCK = 1024
-"""Configurations whose features are computed together."""
+BLOCKS = (64, 1024)
+"""Configurations whose features are computed together: a task's own evaluations, candidates."""
 
 
 class FeatureMap(Hashable, Protocol):
@@ -147,13 +147,19 @@ def padded_inputs(inputs: int) -> int:
     return -(-max(inputs, 1) // INPUT_MULTIPLE) * INPUT_MULTIPLE
 
 
+def rounded(count: int) -> int:
+    """The next power of two, 0 of 0: shapes are rounded up to it, to compile few programs."""
+    return 1 << (count - 1).bit_length() if count else 0
+
+
 def compute_features(phi: FeatureMap, z: FloatArray, X: FloatArray) -> FloatArray:
     """Features (m, d) of inputs X (m, at most p), to which the padding is added."""
     m, used = X.shape
     rows = np.empty((m, phi.features))
-    for begin in range(0, m, BLOCK):
-        block = np.zeros((BLOCK, phi.inputs))
-        end = min(begin + BLOCK, m)
+    size = BLOCKS[m > BLOCKS[0]]
+    for begin in range(0, m, size):
+        block = np.zeros((size, phi.inputs))
+        end = min(begin + size, m)
         block[: end - begin, :used] = X[begin:end]
         rows[begin:end] = runtime.call(_features, z, block, static=(phi,))[: end - begin]
     return rows

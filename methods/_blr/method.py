@@ -1,0 +1,106 @@
+"""What the methods share that put a Bayesian linear regression on features of a network."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._model_based import ModelBased, Scorer, finite_history
+
+if TYPE_CHECKING:
+    from hpobench_ordered.methods._blr.heads import Head
+    from hpobench_ordered.methods._networks.features import FeatureMap
+
+
+class LinearHead(ModelBased):
+    """A few initial trials, then the candidate of highest expected improvement.
+
+    The model is Bayesian linear regression, a head of the current task's own, on a feature map that
+    may be shared with the previous tasks. Losses are standardised task by task, so that tasks may
+    be on different scales. Pending evaluations are taken to give the posterior mean.
+
+    Attributes:
+        uses_context: Whether what is known of the tasks becomes inputs of the feature map.
+        phi: The feature map.
+    """
+
+    uses_context = False
+
+    phi: "FeatureMap"
+
+    @property
+    @abstractmethod
+    def z(self) -> FloatArray:
+        """Parameters of the feature map, shape (size,)."""
+
+    @abstractmethod
+    def fitted_head(self, X: FloatArray, y: FloatArray) -> "Head":
+        """Fit the head, and whatever else is fitted to each new evaluation.
+
+        Args:
+            X: Inputs of the current task's evaluations, shape (n, p).
+            y: Their standardised losses, shape (n,).
+
+        Raises:
+            ModelError: That is impossible.
+        """
+
+    def scorer(self) -> Scorer:
+        """Fit the model; the score is log expected improvement."""
+        from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
+        from hpobench_ordered.methods._gp.model import standardise
+
+        y = standardise(self.losses())
+        head = self.fitted_head(self.inputs(self.told()), y)
+        best = float(y.min())
+        if self._pending:
+            head, fantasies = head.fantasised(self.features(self.inputs(self.pending())))
+            best = min(best, float(fantasies.min()))
+
+        def score(unit: FloatArray) -> FloatArray:
+            mean, sd = head.predict(self.features(self.inputs(unit)))
+            return log_expected_improvement(mean, sd, best)
+
+        return score
+
+    def sources(self) -> tuple[list[FloatArray], list[FloatArray]]:
+        """Inputs (n, p) and standardised losses (n,) of every previous task with finite losses.
+
+        Sets what is known of the current task.
+        """
+        from hpobench_ordered.methods._gp.model import standardise
+
+        tasks = finite_history(self.history)
+        contexts = [task.context for task in tasks] if self.uses_context else []
+        known = standardised_contexts([*contexts, self.context if self.uses_context else {}])
+        self._known = known[-1]
+        inputs = []
+        for t, task in enumerate(tasks):
+            unit = self.space.canonical(self.space.encode(task.values))
+            inputs.append(self._with_context(unit, known[t] if self.uses_context else self._known))
+        return inputs, [standardise(task.losses) for task in tasks]
+
+    def inputs(self, unit: FloatArray) -> FloatArray:
+        """Inputs (m, p) of canonical unit vectors (m, d) on this task."""
+        return self._with_context(unit, self._known)
+
+    def features(self, X: FloatArray) -> FloatArray:
+        """Features (m, d) of inputs (m, p)."""
+        from hpobench_ordered.methods._networks.features import compute_features
+
+        return compute_features(self.phi, self.z, X)
+
+    def _with_context(self, unit: FloatArray, known: FloatArray) -> FloatArray:
+        columns = np.broadcast_to(known, (len(unit), len(known)))
+        return np.concatenate([self.region.features(unit), columns], axis=1)
+
+
+def standardised_contexts(contexts: Sequence[Mapping[str, float]]) -> FloatArray:
+    """What is known of all tasks alike, of mean 0 and variance 1 over them, shape (tasks, q)."""
+    from hpobench_ordered.methods._gp.model import standardise
+
+    names = [name for name in contexts[-1] if all(name in context for context in contexts)]
+    columns = [standardise(np.array([float(c[name]) for c in contexts])) for name in names]
+    return np.stack(columns, axis=1) if columns else np.zeros((len(contexts), 0))

@@ -1,0 +1,135 @@
+"""Training of a feature map on the squared error, with nested dropout if asked for.
+
+======  ===============  ========================================================================
+symbol  shape            meaning
+======  ===============  ========================================================================
+M       scalar           evaluations of all tasks
+d       scalar           features
+X, y    (M, p), (M,)     inputs and standardised losses of all tasks
+task    (M,)             task of each evaluation
+z       (size,)          parameters of the feature map
+W       (tasks, d)       weights of each task, trained with z and then discarded
+b       (batch,)         truncation of each evaluation: phi_(b+1), ..., phi_d are dropped
+v                        velocity, of the shapes of z and W
+======  ===============  ========================================================================
+
+A step: v <- momentum v - rate gradient, parameters <- parameters + v (Sutskever et al. 2013,
+equations 1 and 2), the gradient being that of the mean of (phi(x)_b^T w_t - y)^2 over a batch. The
+rate falls to 0 linearly.
+
+With b uniform on 1, ..., d, drawn anew for each evaluation and step, features are learned in the
+order of their use (nested dropout, Rippel et al. 2014; Horvath et al. 2021, section 4.1 and
+equation 6); without dropout, b = d.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._networks import runtime
+from hpobench_ordered.methods._networks.features import FeatureMap, rounded
+from hpobench_ordered.methods._networks.runtime import jax
+
+BATCH = 64
+MOMENTUM = 0.9
+RATE = 0.02
+EPOCHS = 200
+MIN_STEPS, MAX_STEPS = 2000, 10_000
+CHUNK = 500
+"""Steps of one call of a program."""
+MAX_NORM = 1.0
+"""Longer gradients are shortened to this, so that no start diverges."""
+
+
+def train(
+    phi: FeatureMap,
+    z: FloatArray,
+    inputs: Sequence[FloatArray],
+    losses: Sequence[FloatArray],
+    *,
+    nested: bool,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Fit a feature map to the evaluations of tasks; its parameters (size,).
+
+    Args:
+        phi: The feature map.
+        z: Its parameters at the start, shape (size,).
+        inputs: Inputs of each task's evaluations, shape (n, at most p).
+        losses: Their standardised losses, shape (n,).
+        nested: Whether features are dropped.
+        rng: Draws batches, truncations and the weights at the start.
+    """
+    counts = [len(y) for y in losses]
+    M, tasks, d = sum(counts), len(counts), phi.features
+    X, y = np.zeros((rounded(M), phi.inputs)), np.zeros(rounded(M))
+    X[:M, : inputs[0].shape[1]], y[:M] = np.concatenate(inputs), np.concatenate(losses)
+    task = np.zeros(len(y), dtype=np.int32)
+    task[:M] = np.repeat(np.arange(tasks), counts)
+    W = np.zeros((rounded(tasks), d))
+    W[:tasks] = rng.standard_normal((tasks, d)) / math.sqrt(d)
+    data = [runtime.place(array) for array in (X, y, task)]
+    state: Any = (z, W, np.zeros_like(z), np.zeros_like(W))
+    steps = CHUNK * math.ceil(min(max(EPOCHS * M / BATCH, MIN_STEPS), MAX_STEPS) / CHUNK)
+    for begin in range(0, steps, CHUNK):
+        rates = RATE * (1.0 - np.arange(begin, begin + CHUNK) / steps)
+        rows = rng.integers(M, size=(CHUNK, BATCH), dtype=np.int32)
+        kept = np.full((CHUNK, BATCH), d, dtype=np.int32)
+        if nested:
+            kept = rng.integers(1, d + 1, size=(CHUNK, BATCH), dtype=np.int32)
+        state = runtime.call(many_steps, *state, *data, rates, rows, kept, static=(phi,))
+    return np.asarray(state[0])
+
+
+def many_steps(
+    phi: FeatureMap,
+    z: Any,
+    W: Any,
+    v_z: Any,
+    v_W: Any,
+    X: Any,
+    y: Any,
+    task: Any,
+    rates: Any,
+    rows: Any,
+    kept: Any,
+) -> Any:
+    """Steps of the descent, as JAX traces them.
+
+    Args:
+        phi: The feature map.
+        z: Its parameters, shape (size,).
+        W: Weights, shape (tasks, d).
+        v_z: Velocity of z.
+        v_W: Velocity of W.
+        X: Inputs, shape (M, p).
+        y: Losses, shape (M,).
+        task: Tasks, shape (M,).
+        rates: Rate of each step, shape (steps,).
+        rows: Evaluations of each step, shape (steps, batch).
+        kept: Their truncations b, shape (steps, batch).
+
+    Returns:
+        z, W and their velocities after the steps.
+    """
+    jnp = jax.numpy
+
+    def error(trained: Any, chosen: Any, b: Any) -> Any:
+        z, W = trained
+        Phi = phi(z, X[chosen]) * (jnp.arange(phi.features) < b[:, None])
+        return jnp.mean((jnp.sum(Phi * W[task[chosen]], axis=1) - y[chosen]) ** 2)
+
+    def step(state: Any, at: Any) -> Any:
+        z, W, v_z, v_W = state
+        rate, chosen, b = at
+        g_z, g_W = jax.grad(error)((z, W), chosen, b)
+        norm = jnp.sqrt(jnp.sum(g_z**2) + jnp.sum(g_W**2))
+        rate *= MAX_NORM / jnp.maximum(norm, MAX_NORM)
+        v_z, v_W = MOMENTUM * v_z - rate * g_z, MOMENTUM * v_W - rate * g_W
+        return (z + v_z, W + v_W, v_z, v_W), None
+
+    state, _ = jax.lax.scan(step, (z, W, v_z, v_W), (rates, rows, kept))
+    return state

@@ -1,0 +1,180 @@
+"""ABLR: Bayesian linear regression for each task, on a network that all tasks share.
+
+Network and heads are fitted together, by L-BFGS on the sum of the tasks' marginal likelihoods, and
+again after every evaluation.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._blr.method import LinearHead
+from hpobench_ordered.methods.base import MethodSpec
+
+if TYPE_CHECKING:
+    from hpobench_ordered.methods._blr.heads import Head
+    from hpobench_ordered.methods._networks.features import FeatureMap
+
+HIDDEN = (50, 50, 50)
+"""Tanh units of each layer; the last one's are the features."""
+EMBEDDING = 4
+"""Size of a learned embedding."""
+EMBEDDING_SD = 0.1
+KITCHEN_SINKS = 100
+"""Number of random features."""
+BEFOREHAND = (200, 100)
+"""Evaluations of the joint likelihood in the fit to the previous tasks: most, and least where there
+are very many evaluations of configurations, with whose number the time of each grows."""
+ONLINE = (10, 3)
+"""The same after each evaluation of the current task."""
+LARGE = 10_000
+"""Evaluations of configurations from which fewer evaluations of the likelihood are made."""
+
+
+class ABLR(LinearHead):
+    """A network and a head, fitted to the current task's evaluations alone.
+
+    Every fit starts where the last one ended.
+
+    Attributes:
+        uses_history: Whether the network is shared with the previous tasks.
+        embedding: Size of the vector learned for each task, an input of the network.
+    """
+
+    uses_history = False
+    embedding = 0
+
+    def prepare(self) -> None:
+        """Fit the feature map to the previous tasks."""
+        from hpobench_ordered.methods._blr.joint import Parameters
+
+        super().prepare()
+        self._sources = self.sources()
+        if not self.uses_history:
+            self._sources = [], []
+        used = self.embedding + self.inputs(np.empty((0, self.space.dimension))).shape[1]
+        self.phi = self.feature_map(used)
+        tasks = len(self._sources[0]) + 1
+        z = self.phi.initial(self.rng, used)
+        embedded = EMBEDDING_SD * self.rng.standard_normal((tasks, self.embedding))
+        self._parameters = Parameters.initial(z, embedded)
+        if tasks > 1:
+            self._fit(np.empty((0, used - self.embedding)), np.empty(0), BEFOREHAND)
+
+    def feature_map(self, inputs: int) -> "FeatureMap":
+        """The feature map, of so many inputs."""
+        from hpobench_ordered.methods._networks.features import Network, padded_inputs
+
+        return Network(padded_inputs(inputs), HIDDEN)
+
+    def features(self, X: FloatArray) -> FloatArray:
+        """Features (m, d) of inputs (m, p) on this task."""
+        own = self._parameters.embedded[-1]
+        return super().features(np.hstack([np.broadcast_to(own, (len(X), len(own))), X]))
+
+    def fitted_head(self, X: FloatArray, y: FloatArray) -> "Head":
+        """Fit everything to all evaluations, (n, p) and (n,) being the current task's."""
+        from hpobench_ordered.methods._blr.heads import Head, Precisions
+
+        self._fit(X, y, ONLINE)
+        own = self._parameters
+        precisions = Precisions(own.log_alpha[-1:], float(own.log_beta[-1]))
+        return Head(self.features(X), y, precisions)
+
+    def _fit(self, X: FloatArray, y: FloatArray, evaluations: tuple[int, int]) -> None:
+        """Continue the descent with so many evaluations of the joint likelihood."""
+        from hpobench_ordered.methods._blr.joint import descend, pack
+
+        inputs, losses = [*self._sources[0], X], [*self._sources[1], y]
+        packed = pack(inputs, losses, self.phi, first=self.embedding)
+        most, least = evaluations
+        affordable = most * LARGE // max(1, sum(map(len, losses)))
+        count = min(most, max(least, affordable))
+        self._parameters = descend(self.phi, packed, self._parameters, evaluations=count)
+
+    @property
+    def z(self) -> FloatArray:
+        """Parameters of the feature map."""
+        return self._parameters.z
+
+    @property
+    def embeddings(self) -> FloatArray:
+        """Learned embeddings, (tasks, k): previous tasks with finite losses, then this one."""
+        return self._parameters.embedded
+
+
+class ABLRTransfer(ABLR):
+    """ABLR on a network that all tasks share."""
+
+    uses_history = True
+
+
+class ABLRContext(ABLRTransfer):
+    """ABLR on a shared network that is told what is known of the tasks.
+
+    Fixed embeddings of tasks, such as those learned by `ABLREmbeddings` on another benchmark, are
+    a context too.
+    """
+
+    uses_context = True
+
+
+class ABLREmbeddings(ABLRTransfer):
+    """ABLR on a shared network with an embedding of each task, which is learned."""
+
+    embedding = EMBEDDING
+
+
+class ABLRKitchenSinks(ABLRTransfer):
+    """ABLR on random features of a Gaussian kernel, whose length scale all tasks share."""
+
+    def feature_map(self, inputs: int) -> "FeatureMap":
+        """The feature map, of so many inputs."""
+        from hpobench_ordered.methods._networks.features import RandomKitchenSinks, padded_inputs
+
+        return RandomKitchenSinks(padded_inputs(inputs), KITCHEN_SINKS)
+
+
+PAPER = "Perrone et al. (2018), Scalable hyperparameter transfer learning"
+
+SPECS = (
+    MethodSpec(
+        name="ablr",
+        method=ABLR,
+        summary="Bayesian linear regression on a network, fitted to the current task alone.",
+        source=f"{PAPER}, supplement, section A: 3 layers of 50 tanh units; expected improvement",
+        changed_spaces=True,
+    ),
+    MethodSpec(
+        name="ablr-transfer",
+        method=ABLRTransfer,
+        summary="ablr on one network for all tasks, with a head for each.",
+        source=f"{PAPER}, supplement, section A: network and heads fitted together by L-BFGS",
+        min_history=1,
+    ),
+    MethodSpec(
+        name="ablr-ctx",
+        method=ABLRContext,
+        summary="ablr-transfer whose network is told what is known of the tasks.",
+        source=f"{PAPER}, supplement, section B.4: network of configuration and context",
+        min_history=1,
+    ),
+    MethodSpec(
+        name="ablr-embeddings",
+        method=ABLREmbeddings,
+        summary=f"ablr-transfer with {EMBEDDING} learned numbers that describe each task.",
+        source=f"{PAPER}, supplement, section B.4: task embeddings, k = {EMBEDDING}",
+        min_history=1,
+    ),
+    MethodSpec(
+        name="ablr-rks",
+        method=ABLRKitchenSinks,
+        summary="ablr-transfer on random features instead of a network.",
+        source=(
+            "Horvath et al. (2021), section 5, ABLR RKS: random kitchen sinks (Rahimi and Recht "
+            f"2007), here {KITCHEN_SINKS} of a Gaussian kernel, the length scale being learned"
+        ),
+        min_history=1,
+    ),
+)

@@ -1,0 +1,146 @@
+"""ABRAC and its variants: a network trained beforehand, and a head for the current task alone."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._blr.method import LinearHead
+from hpobench_ordered.methods.base import MethodSpec
+
+if TYPE_CHECKING:
+    from hpobench_ordered.methods._blr.heads import Head
+
+HIDDEN = (50, 50)
+"""Tanh units of each layer."""
+OUTPUTS = 20
+"""Linear outputs of the network, which are the features."""
+EVALUATIONS = 200
+"""Of the joint marginal likelihood, where the network is fitted by it."""
+
+
+class FixedNetwork(LinearHead):
+    """Trains a network on the previous tasks; then fits a head after every evaluation.
+
+    Without previous tasks the network stays as it was drawn at random.
+
+    Attributes:
+        nested: Whether the network is trained with nested dropout, which puts features in an order.
+        ard: Whether each weight of the head has a precision of its own, so that features can be
+            switched off.
+    """
+
+    nested = False
+    ard = False
+
+    def prepare(self) -> None:
+        """Train the network."""
+        from hpobench_ordered.methods._networks.features import Network, padded_inputs
+
+        super().prepare()
+        inputs, losses = self.sources()
+        used = self.inputs(np.empty((0, self.space.dimension))).shape[1]
+        self.phi = Network(padded_inputs(used), HIDDEN, OUTPUTS)
+        self._z = self.phi.initial(self.rng, used)
+        if inputs:
+            self._z = self.trained(self._z, inputs, losses)
+
+    @property
+    def z(self) -> FloatArray:
+        """Parameters of the network."""
+        return self._z
+
+    def trained(
+        self, z: FloatArray, inputs: list[FloatArray], losses: list[FloatArray]
+    ) -> FloatArray:
+        """Train the network on the squared error.
+
+        Args:
+            z: Its parameters at the start, shape (size,).
+            inputs: Inputs of each previous task's evaluations, shape (n, p).
+            losses: Their standardised losses, shape (n,).
+        """
+        from hpobench_ordered.methods._networks.sgd import train
+
+        return train(self.phi, z, inputs, losses, nested=self.nested, rng=self.rng)
+
+    def fitted_head(self, X: FloatArray, y: FloatArray) -> "Head":
+        """Fit the head to inputs (n, p) and standardised losses (n,)."""
+        from hpobench_ordered.methods._blr.heads import Head
+
+        return Head.fitted(self.features(X), y, ard=self.ard)
+
+
+class ABRAC(FixedNetwork):
+    """An ordered set of features, of which a task uses as many as its evaluations support."""
+
+    nested = True
+    ard = True
+
+
+class ABRACFixed(FixedNetwork):
+    """ABRAC with all features at every step."""
+
+    nested = True
+
+
+class ABLRAdaptive(FixedNetwork):
+    """ABRAC without an order of the features."""
+
+    ard = True
+
+
+class ABLRLikelihood(FixedNetwork):
+    """A network fitted by the marginal likelihood of the previous tasks."""
+
+    def trained(
+        self, z: FloatArray, inputs: list[FloatArray], losses: list[FloatArray]
+    ) -> FloatArray:
+        """Fit the network, together with a head a task, by L-BFGS."""
+        from hpobench_ordered.methods._blr.joint import Parameters, descend, pack
+
+        start = Parameters.initial(z, np.zeros((len(inputs), 0)))
+        packed = pack(inputs, losses, self.phi)
+        return descend(self.phi, packed, start, evaluations=EVALUATIONS).z
+
+
+PAPER = "Horvath et al. (2021), Hyperparameter transfer learning with adaptive complexity"
+NETWORK = "2 layers of 50 tanh units, 20 linear outputs"
+
+SPECS = (
+    MethodSpec(
+        name="abrac",
+        method=ABRAC,
+        summary="Ordered features of a network trained beforehand; the evidence says how many.",
+        source=f"{PAPER}, section 4: {NETWORK}, nested dropout, automatic relevance determination",
+        min_history=1,
+    ),
+    MethodSpec(
+        name="abrac-fixed",
+        method=ABRACFixed,
+        summary="abrac with all features at every step.",
+        source=f"{PAPER}, section 5, ABRAC fixed: one precision for all weights",
+        min_history=1,
+    ),
+    MethodSpec(
+        name="ablr-sgd-adapt",
+        method=ABLRAdaptive,
+        summary="abrac without an order of the features.",
+        source=f"{PAPER}, section 5, ABLR SGD adapt: no nested dropout",
+        min_history=1,
+    ),
+    MethodSpec(
+        name="ablr-sgd-fixed",
+        method=FixedNetwork,
+        summary="Bayesian linear regression on a network trained beforehand.",
+        source=f"{PAPER}, section 5, ABLR SGD fixed: squared error, no nested dropout",
+        min_history=1,
+    ),
+    MethodSpec(
+        name="ablr-lbfgs-fixed",
+        method=ABLRLikelihood,
+        summary="Bayesian linear regression on a network fitted beforehand by marginal likelihood.",
+        source=f"{PAPER}, section 5, ABLR L-BFGS fixed",
+        min_history=1,
+    ),
+)
