@@ -14,15 +14,12 @@ from hpobench_ordered.methods.base import MethodSpec
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._blr.heads import Head
-    from hpobench_ordered.methods._networks.features import FeatureMap
 
 HIDDEN = (50, 50, 50)
 """Tanh units of each layer; the last one's are the features."""
 EMBEDDING = 4
 """Size of a learned embedding."""
 EMBEDDING_SD = 0.1
-KITCHEN_SINKS = 100
-"""Number of random features."""
 BEFOREHAND = (200, 100)
 """Evaluations of the joint likelihood in the fit to the previous tasks: most, and least where there
 are very many evaluations of configurations, with whose number the time of each grows."""
@@ -35,10 +32,10 @@ LARGE = 10_000
 class ABLR(LinearHead):
     """A network and a head, fitted to the current task's evaluations alone.
 
-    Every fit starts where the last one ended.
+    Every fit starts with the network as it was drawn at random and is short: few evaluations do not
+    determine a network, and one that is fitted to them in full is sure of what it cannot know.
 
     Attributes:
-        uses_history: Whether the network is shared with the previous tasks.
         embedding: Size of the vector learned for each task, an input of the network.
     """
 
@@ -48,25 +45,18 @@ class ABLR(LinearHead):
     def prepare(self) -> None:
         """Fit the feature map to the previous tasks."""
         from hpobench_ordered.methods._blr.joint import Parameters
+        from hpobench_ordered.methods._networks.features import Network, padded_inputs
 
         super().prepare()
         self._sources = self.sources()
-        if not self.uses_history:
-            self._sources = [], []
         used = self.embedding + self.inputs(np.empty((0, self.space.dimension))).shape[1]
-        self.phi = self.feature_map(used)
+        self.phi = Network(padded_inputs(used), HIDDEN)
         tasks = len(self._sources[0]) + 1
         z = self.phi.initial(self.rng, used)
         embedded = EMBEDDING_SD * self.rng.standard_normal((tasks, self.embedding))
-        self._parameters = Parameters.initial(z, embedded)
+        self._parameters = self._start = Parameters.initial(z, embedded)
         if tasks > 1:
             self._fit(np.empty((0, used - self.embedding)), np.empty(0), BEFOREHAND)
-
-    def feature_map(self, inputs: int) -> "FeatureMap":
-        """The feature map, of so many inputs."""
-        from hpobench_ordered.methods._networks.features import Network, padded_inputs
-
-        return Network(padded_inputs(inputs), HIDDEN)
 
     def features(self, X: FloatArray) -> FloatArray:
         """Features (m, d) of inputs (m, p) on this task."""
@@ -74,13 +64,18 @@ class ABLR(LinearHead):
         return super().features(np.hstack([np.broadcast_to(own, (len(X), len(own))), X]))
 
     def fitted_head(self, X: FloatArray, y: FloatArray) -> "Head":
-        """Fit everything to all evaluations, (n, p) and (n,) being the current task's."""
-        from hpobench_ordered.methods._blr.heads import Head, Precisions
+        """Fit everything to all evaluations, X (n, p) and y (n,) being the current task's."""
+        from hpobench_ordered.methods._blr.heads import Head
 
+        sources = len(self._sources[0])
+        if not sources:
+            self._parameters = self._start
         self._fit(X, y, ONLINE)
-        own = self._parameters
-        precisions = Precisions(own.log_alpha[-1:], float(own.log_beta[-1]))
-        return Head(self.features(X), y, precisions)
+        if not sources:
+            return Head(self.features(X), y, self._parameters.of_task(-1))
+        head = Head.fitted(self.features(X), y, self._parameters.typical(sources))
+        self._parameters = self._parameters.with_task(-1, head.precisions)
+        return head
 
     def _fit(self, X: FloatArray, y: FloatArray, evaluations: tuple[int, int]) -> None:
         """Continue the descent with so many evaluations of the joint likelihood."""
@@ -105,7 +100,11 @@ class ABLR(LinearHead):
 
 
 class ABLRTransfer(ABLR):
-    """ABLR on a network that all tasks share."""
+    """ABLR on a network that all tasks share.
+
+    Every fit continues where the last one ended; then the current task's head is fitted for itself,
+    from the medians of the previous tasks' precisions. Without previous tasks it is `ABLR`.
+    """
 
     uses_history = True
 
@@ -124,16 +123,6 @@ class ABLREmbeddings(ABLRTransfer):
     """ABLR on a shared network with an embedding of each task, which is learned."""
 
     embedding = EMBEDDING
-
-
-class ABLRKitchenSinks(ABLRTransfer):
-    """ABLR on random features of a Gaussian kernel, whose length scale all tasks share."""
-
-    def feature_map(self, inputs: int) -> "FeatureMap":
-        """The feature map, of so many inputs."""
-        from hpobench_ordered.methods._networks.features import RandomKitchenSinks, padded_inputs
-
-        return RandomKitchenSinks(padded_inputs(inputs), KITCHEN_SINKS)
 
 
 PAPER = "Perrone et al. (2018), Scalable hyperparameter transfer learning"
@@ -165,16 +154,6 @@ SPECS = (
         method=ABLREmbeddings,
         summary=f"ablr-transfer with {EMBEDDING} learned numbers that describe each task.",
         source=f"{PAPER}, supplement, section B.4: task embeddings, k = {EMBEDDING}",
-        min_history=1,
-    ),
-    MethodSpec(
-        name="ablr-rks",
-        method=ABLRKitchenSinks,
-        summary="ablr-transfer on random features instead of a network.",
-        source=(
-            "Horvath et al. (2021), section 5, ABLR RKS: random kitchen sinks (Rahimi and Recht "
-            f"2007), here {KITCHEN_SINKS} of a Gaussian kernel, the length scale being learned"
-        ),
         min_history=1,
     ),
 )

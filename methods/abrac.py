@@ -10,6 +10,7 @@ from hpobench_ordered.methods.base import MethodSpec
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._blr.heads import Head
+    from hpobench_ordered.methods._networks.features import FeatureMap
 
 HIDDEN = (50, 50)
 """Tanh units of each layer."""
@@ -17,6 +18,10 @@ OUTPUTS = 20
 """Linear outputs of the network, which are the features."""
 EVALUATIONS = 200
 """Of the joint marginal likelihood, where the network is fitted by it."""
+KITCHEN_SINKS = 100
+"""Number of random features."""
+LENGTH_SCALE_EVALUATIONS = 50
+"""Of the joint marginal likelihood, where the length scale of random features is fitted by it."""
 
 
 class FixedNetwork(LinearHead):
@@ -35,15 +40,22 @@ class FixedNetwork(LinearHead):
 
     def prepare(self) -> None:
         """Train the network."""
-        from hpobench_ordered.methods._networks.features import Network, padded_inputs
+        from hpobench_ordered.methods._blr.heads import Precisions
 
         super().prepare()
         inputs, losses = self.sources()
         used = self.inputs(np.empty((0, self.space.dimension))).shape[1]
-        self.phi = Network(padded_inputs(used), HIDDEN, OUTPUTS)
+        self.phi = self.feature_map(used)
         self._z = self.phi.initial(self.rng, used)
+        self._start = Precisions.initial(self.phi.features if self.ard else 1)
         if inputs:
             self._z = self.trained(self._z, inputs, losses)
+
+    def feature_map(self, inputs: int) -> "FeatureMap":
+        """The feature map, of so many inputs."""
+        from hpobench_ordered.methods._networks.features import Network, padded_inputs
+
+        return Network(padded_inputs(inputs), HIDDEN, OUTPUTS)
 
     @property
     def z(self) -> FloatArray:
@@ -68,7 +80,7 @@ class FixedNetwork(LinearHead):
         """Fit the head to inputs (n, p) and standardised losses (n,)."""
         from hpobench_ordered.methods._blr.heads import Head
 
-        return Head.fitted(self.features(X), y, ard=self.ard)
+        return Head.fitted(self.features(X), y, self._start)
 
 
 class ABRAC(FixedNetwork):
@@ -91,7 +103,15 @@ class ABLRAdaptive(FixedNetwork):
 
 
 class ABLRLikelihood(FixedNetwork):
-    """A network fitted by the marginal likelihood of the previous tasks."""
+    """A network fitted by the marginal likelihood of the previous tasks.
+
+    Every fit of the current task's head starts from the medians of the previous tasks' precisions.
+
+    Attributes:
+        evaluations: Of the sum of the marginal likelihoods.
+    """
+
+    evaluations = EVALUATIONS
 
     def trained(
         self, z: FloatArray, inputs: list[FloatArray], losses: list[FloatArray]
@@ -101,7 +121,21 @@ class ABLRLikelihood(FixedNetwork):
 
         start = Parameters.initial(z, np.zeros((len(inputs), 0)))
         packed = pack(inputs, losses, self.phi)
-        return descend(self.phi, packed, start, evaluations=EVALUATIONS).z
+        fitted = descend(self.phi, packed, start, evaluations=self.evaluations)
+        self._start = fitted.typical(len(inputs))
+        return fitted.z
+
+
+class ABLRKitchenSinks(ABLRLikelihood):
+    """Random features of a Gaussian kernel, whose length scale is fitted to the previous tasks."""
+
+    evaluations = LENGTH_SCALE_EVALUATIONS
+
+    def feature_map(self, inputs: int) -> "FeatureMap":
+        """The random features, of so many inputs."""
+        from hpobench_ordered.methods._networks.features import RandomKitchenSinks, padded_inputs
+
+        return RandomKitchenSinks(padded_inputs(inputs), KITCHEN_SINKS)
 
 
 PAPER = "Horvath et al. (2021), Hyperparameter transfer learning with adaptive complexity"
@@ -141,6 +175,16 @@ SPECS = (
         method=ABLRLikelihood,
         summary="Bayesian linear regression on a network fitted beforehand by marginal likelihood.",
         source=f"{PAPER}, section 5, ABLR L-BFGS fixed",
+        min_history=1,
+    ),
+    MethodSpec(
+        name="ablr-rks",
+        method=ABLRKitchenSinks,
+        summary="Bayesian linear regression on random features of a kernel fitted beforehand.",
+        source=(
+            f"{PAPER}, section 5, ABLR RKS: random kitchen sinks (Rahimi and Recht 2007), here "
+            f"{KITCHEN_SINKS} of a Gaussian kernel"
+        ),
         min_history=1,
     ),
 )

@@ -43,12 +43,12 @@ from hpobench_ordered._compile import compiled
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._model_based import ModelError
 
-LOG_ALPHA = (-6.0, 8.0)
+LOG_ALPHA = (-12.0, 8.0)
 """Bounds of log alpha; a feature at the upper one has no weight worth mentioning."""
-LOG_BETA = (0.0, 12.0)
+LOG_BETA = (0.0, 10.0)
 """Bounds of log beta, for losses of variance 1: noise between that and 0.25% of the losses' sd."""
 START = (0.0, 4.0)
-"""log alpha and log beta from which a fit starts."""
+"""log alpha and log beta from which a fit starts where nothing is known."""
 MAX_EVALUATIONS = 60
 TOLERANCE = 1e-2  # nats, as of the Gaussian process
 
@@ -64,6 +64,11 @@ class Precisions:
 
     log_alpha: FloatArray
     log_beta: float
+
+    @classmethod
+    def initial(cls, count: int) -> Self:
+        """Precisions from which a fit of so many of weights starts where nothing is known."""
+        return cls(np.full(count, START[0]), START[1])
 
 
 class Head:
@@ -98,28 +103,27 @@ class Head:
         self._scaled = scaled
 
     @classmethod
-    def fitted(cls, Phi: FloatArray, y: FloatArray, *, ard: bool) -> Self:
+    def fitted(cls, Phi: FloatArray, y: FloatArray, start: Precisions) -> Self:
         """Fit the precisions by L-BFGS on the marginal likelihood, and condition on evaluations.
 
         Args:
             Phi: Features, shape (n, d).
             y: Standardised losses, shape (n,).
-            ard: Whether every weight has a precision of its own.
+            start: Where to start: as many precisions of weights are fitted as it has.
 
         Raises:
             ModelError: The fit leads nowhere.
         """
-        count = Phi.shape[1] if ard else 1
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
             return cls(Phi, y, Precisions(x[:-1], float(x[-1]))).value_and_gradient()
 
         result = minimize(
             objective,
-            np.array([START[0]] * count + [START[1]]),
+            np.append(start.log_alpha, start.log_beta),
             jac=True,
             method="L-BFGS-B",
-            bounds=[LOG_ALPHA] * count + [LOG_BETA],
+            bounds=[LOG_ALPHA] * len(start.log_alpha) + [LOG_BETA],
             options={"maxfun": MAX_EVALUATIONS, "ftol": TOLERANCE / max(1, len(y))},
         )
         return cls(Phi, y, Precisions(result.x[:-1], float(result.x[-1])))

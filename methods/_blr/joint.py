@@ -20,14 +20,20 @@ two, so that a program is compiled for each of few shapes.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.methods._blr.heads import LOG_ALPHA, LOG_BETA, START
+from hpobench_ordered.methods._blr.heads import (
+    LOG_ALPHA,
+    LOG_BETA,
+    START,
+    TOLERANCE,
+    Precisions,
+)
 from hpobench_ordered.methods._blr.likelihood import rho_few, rho_many
 from hpobench_ordered.methods._networks import runtime
 from hpobench_ordered.methods._networks.features import FeatureMap, rounded
@@ -61,6 +67,21 @@ class Parameters:
         """Before a fit: the same precisions for every task."""
         tasks = len(embedded)
         return cls(z, embedded, np.full(tasks, START[0]), np.full(tasks, START[1]))
+
+    def of_task(self, t: int) -> Precisions:
+        """Precisions of one task."""
+        return Precisions(self.log_alpha[t : t + 1 or None], float(self.log_beta[t]))
+
+    def typical(self, tasks: int) -> Precisions:
+        """Medians over the first so many tasks: where to start for another one."""
+        log_alpha, log_beta = self.log_alpha[:tasks], self.log_beta[:tasks]
+        return Precisions(np.array([np.median(log_alpha)]), float(np.median(log_beta)))
+
+    def with_task(self, t: int, own: Precisions) -> "Parameters":
+        """Replace the precisions of one task."""
+        log_alpha, log_beta = self.log_alpha.copy(), self.log_beta.copy()
+        log_alpha[t], log_beta[t] = own.log_alpha[0], own.log_beta
+        return replace(self, log_alpha=log_alpha, log_beta=log_beta)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -146,7 +167,11 @@ def descend(phi: FeatureMap, packed: Packed, start: Parameters, *, evaluations: 
         jac=True,
         method="L-BFGS-B",
         bounds=[*free, *[LOG_ALPHA] * packed.tasks, *[LOG_BETA] * packed.tasks],
-        options={"maxfun": evaluations, "maxiter": evaluations, "maxcor": MEMORY},
+        options={
+            "maxfun": evaluations,
+            "maxcor": MEMORY,
+            "ftol": TOLERANCE / max(1.0, packed.arrays[-1].sum()),  # the value grows like n
+        },
     )
     return _split(result.x, start, packed) if result.fun < IMPOSSIBLE else start
 

@@ -22,10 +22,12 @@ class LinearHead(ModelBased):
     be on different scales. Pending evaluations are taken to give the posterior mean.
 
     Attributes:
+        uses_history: Whether anything is learned from the previous tasks.
         uses_context: Whether what is known of the tasks becomes inputs of the feature map.
         phi: The feature map.
     """
 
+    uses_history = True
     uses_context = False
 
     phi: "FeatureMap"
@@ -60,8 +62,7 @@ class LinearHead(ModelBased):
             best = min(best, float(fantasies.min()))
 
         def score(unit: FloatArray) -> FloatArray:
-            mean, sd = head.predict(self.features(self.inputs(unit)))
-            return log_expected_improvement(mean, sd, best)
+            return log_expected_improvement(*head.predict(self.features(self.inputs(unit))), best)
 
         return score
 
@@ -72,7 +73,7 @@ class LinearHead(ModelBased):
         """
         from hpobench_ordered.methods._gp.model import standardise
 
-        tasks = finite_history(self.history)
+        tasks = finite_history(self.history) if self.uses_history else []
         contexts = [task.context for task in tasks] if self.uses_context else []
         known = standardised_contexts([*contexts, self.context if self.uses_context else {}])
         self._known = known[-1]
@@ -94,7 +95,8 @@ class LinearHead(ModelBased):
 
     def _with_context(self, unit: FloatArray, known: FloatArray) -> FloatArray:
         columns = np.broadcast_to(known, (len(unit), len(known)))
-        return np.concatenate([self.region.features(unit), columns], axis=1)
+        centred = 2.0 * self.region.features(unit) - 1.0  # networks learn faster so
+        return np.concatenate([centred, columns], axis=1)
 
 
 def standardised_contexts(contexts: Sequence[Mapping[str, float]]) -> FloatArray:

@@ -73,7 +73,10 @@ class Network:
         return self.hidden[-1] if self.outputs is None else self.outputs
 
     def initial(self, rng: np.random.Generator, inputs: int) -> FloatArray:
-        """Draw weights (size,) of variance 2 / (in + out) (Glorot and Bengio 2010), biases 0.
+        """Draw weights of variance 1 / in, 2 / in of the first layer, and biases of 1, (size,).
+
+        With inputs in [-1, 1] the units differ in where they bend, and their sums in how quickly
+        they vary, as much as losses do. With biases 0 all features would be odd functions.
 
         Args:
             rng: Source of randomness.
@@ -81,11 +84,10 @@ class Network:
         """
         parts = []
         for layer, (rows, columns) in enumerate(self._shapes()):
-            used = inputs if layer == 0 else rows
+            used, variance = (inputs, 2.0) if layer == 0 else (rows, 1.0)
             weights = np.zeros((rows, columns))
-            sd = (2.0 / (used + columns)) ** 0.5
-            weights[:used] = sd * rng.standard_normal((used, columns))
-            parts += [weights.ravel(), np.zeros(columns)]
+            weights[:used] = (variance / used) ** 0.5 * rng.standard_normal((used, columns))
+            parts += [weights.ravel(), rng.standard_normal(columns)]
         return np.concatenate(parts)
 
     def __call__(self, z: Any, X: Any) -> Any:
@@ -123,7 +125,7 @@ class RandomKitchenSinks:
     features: int
 
     def initial(self, rng: np.random.Generator, inputs: int) -> FloatArray:
-        """Draw parameters (1 + p d + d,); sigma is such that typical distances are about 1.
+        """Draw parameters (1 + p d + d,); sigma is a typical distance of points in [-1, 1]^p.
 
         Args:
             rng: Source of randomness.
@@ -132,7 +134,7 @@ class RandomKitchenSinks:
         U = np.zeros((self.inputs, self.features))
         U[:inputs] = rng.standard_normal((inputs, self.features))
         b = 2.0 * np.pi * rng.random(self.features)
-        return np.concatenate([[0.5 * np.log(inputs / 6.0)], U.ravel(), b])
+        return np.concatenate([[0.5 * np.log(inputs / 1.5)], U.ravel(), b])
 
     def __call__(self, z: Any, X: Any) -> Any:
         """Features (m, d) of inputs X (m, p)."""

