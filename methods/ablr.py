@@ -20,6 +20,7 @@ HIDDEN = (50, 50, 50)
 EMBEDDING = 4
 """Size of a learned embedding."""
 EMBEDDING_SD = 0.1
+"""Standard deviation of embeddings before they are learned."""
 BEFOREHAND = (200, 100)
 """Evaluations of the joint likelihood in the fit to the previous tasks: most, and least where there
 are very many evaluations of configurations, with whose number the time of each grows."""

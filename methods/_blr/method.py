@@ -74,13 +74,14 @@ class LinearHead(ModelBased):
         from hpobench_ordered.methods._gp.model import standardise
 
         tasks = finite_history(self.history) if self.uses_history else []
-        contexts = [task.context for task in tasks] if self.uses_context else []
-        known = standardised_contexts([*contexts, self.context if self.uses_context else {}])
-        self._known = known[-1]
+        contexts = [*(task.context for task in tasks), self.context]
+        if not self.uses_context:
+            contexts = [{}] * len(contexts)
+        *known, self._known = standardised_contexts(contexts)
         inputs = []
-        for t, task in enumerate(tasks):
+        for task, own in zip(tasks, known, strict=True):
             unit = self.space.canonical(self.space.encode(task.values))
-            inputs.append(self._with_context(unit, known[t] if self.uses_context else self._known))
+            inputs.append(self._with_context(unit, own))
         return inputs, [standardise(task.losses) for task in tasks]
 
     def inputs(self, unit: FloatArray) -> FloatArray:

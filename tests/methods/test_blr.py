@@ -1,5 +1,7 @@
 """Bayesian linear regression: heads and joint marginal likelihood against direct computations."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from scipy.optimize import approx_fprime
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 
+from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._blr import joint
 from hpobench_ordered.methods._blr.heads import Head, Precisions
@@ -22,6 +25,12 @@ from hpobench_ordered.methods._networks.features import (
 )
 
 SMALL = Network(8, (6,))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_blas_thread() -> Iterator[None]:
+    with one_thread():
+        yield
 
 
 def covariance(Phi: FloatArray, precisions: Precisions) -> FloatArray:

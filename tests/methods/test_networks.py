@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
 
+from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._networks import runtime, sgd
 from hpobench_ordered.methods._networks.features import Network, compute_features
@@ -30,6 +32,12 @@ with one_thread():
     fitted = descend(phi, pack(inputs, losses, phi), start, evaluations=20)
 print(hashlib.sha256(z.tobytes() + fitted.z.tobytes() + fitted.log_alpha.tobytes()).hexdigest())
 """
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_blas_thread() -> Iterator[None]:
+    with one_thread():
+        yield
 
 
 def linear_features(X: FloatArray, k: int, *, nested: bool) -> FloatArray:

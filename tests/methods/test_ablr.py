@@ -1,0 +1,154 @@
+"""Networks shared by tasks: what they learn from, what they are told, what stays fixed."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+import pytest
+
+from hpobench_ordered import Evaluations, SearchSpace
+from hpobench_ordered._threads import one_thread
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._blr.heads import LOG_ALPHA, Head
+from hpobench_ordered.methods._blr.method import LinearHead, standardised_contexts
+from hpobench_ordered.methods.ablr import (
+    ABLR,
+    EMBEDDING,
+    ABLRContext,
+    ABLREmbeddings,
+    ABLRTransfer,
+)
+from hpobench_ordered.methods.abrac import ABRAC, ABLRKitchenSinks, ABLRLikelihood, FixedNetwork
+from hpobench_ordered.space.parameters import Parameter
+
+M = TypeVar("M", bound=LinearHead)
+SPACE = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_blas_thread() -> Iterator[None]:
+    with one_thread():
+        yield
+
+
+def loss(values: FloatArray, optimum: float, rate: float = 1.0) -> FloatArray:
+    return np.cos(np.pi + rate * (values[:, 0] - optimum)) + (values[:, 1] - optimum) ** 2
+
+
+def finished(optimum: float, *, seed: int, rate: float = 1.0, n: int = 20) -> Evaluations:
+    values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(seed), n))
+    return Evaluations(f"{seed}", {"optimum": optimum}, values, loss(values, optimum, rate))
+
+
+def history(*, rate: float = 1.0) -> list[Evaluations]:
+    return [finished(0.3 + 0.1 * t, seed=t, rate=rate) for t in range(3)]
+
+
+def make(kind: type[M], past: list[Evaluations], *, optimum: float = 0.6) -> M:
+    return kind(
+        space=SPACE,
+        rng=np.random.default_rng(0),
+        history=past,
+        context={"optimum": optimum},
+        budget=20,
+    )
+
+
+def play(method: LinearHead, trials: int, *, optimum: float = 0.6) -> FloatArray:
+    values = np.empty((trials, 2))
+    for i in range(trials):
+        config = method.ask()
+        values[i] = SPACE.row(config)
+        method.tell(config, float(loss(values[i : i + 1], optimum)[0]))
+    return values
+
+
+@pytest.mark.parametrize("kind", [ABLRTransfer, ABRAC])
+def test_the_scale_of_a_task_does_not_matter(kind):
+    past = history()
+    scaled = [replace(task, losses=16.0 * task.losses) for task in past]
+    np.testing.assert_array_equal(play(make(kind, past), 6), play(make(kind, scaled), 6))
+    assert make(kind, past).fallbacks == 0
+
+
+@pytest.mark.parametrize("kind", [FixedNetwork, ABRAC, ABLRLikelihood, ABLRKitchenSinks])
+def test_a_fixed_network_stays_as_it_was_trained(kind):
+    method = make(kind, history())
+    before = method.z.copy()
+    play(method, 6)
+    np.testing.assert_array_equal(method.z, before)
+    assert not np.array_equal(before, make(kind, []).z)
+
+
+def test_a_shared_network_learns_on():
+    method = make(ABLRTransfer, history())
+    before = method.z.copy()
+    play(method, 3)
+    np.testing.assert_array_equal(method.z, before)
+    play(method, 2)
+    assert not np.array_equal(method.z, before)
+
+
+def test_alone_every_fit_starts_anew():
+    method, other = make(ABLR, history()), make(ABLR, [])
+    np.testing.assert_array_equal(play(method, 5), play(other, 5))  # history has no influence
+    X, y = method.inputs(method.told()), np.linspace(-1, 1, 5)
+    first = method.fitted_head(X, y).weights
+    np.testing.assert_array_equal(method.fitted_head(X, y).weights, first)
+
+
+def test_without_previous_tasks_a_shared_network_is_that_of_the_task_alone():
+    np.testing.assert_array_equal(play(make(ABLRTransfer, []), 5), play(make(ABLR, []), 5))
+
+
+def test_context_is_an_input_of_variance_one_over_the_tasks():
+    contexts = [{"n": 10.0, "constant": 3.0, "other": 1.0}, {"n": 30.0, "constant": 3.0}]
+    contexts.append({"n": 20.0, "constant": 3.0, "other": 2.0})
+    scaled = standardised_contexts(contexts)
+    np.testing.assert_allclose(scaled, [[-(1.5**0.5), 0], [1.5**0.5, 0], [0, 0]], atol=1e-12)
+    method = make(ABLRContext, history())
+    assert method.inputs(method.told()).shape == (0, 3)
+    inputs, _ = method.sources()
+    assert len({X[0, 2] for X in inputs}) == 3
+
+
+def test_first_suggestions_follow_the_context():
+    past = [finished(optimum, seed=k, n=30) for k, optimum in enumerate(np.linspace(0, 1, 8))]
+    for optimum in (0.1, 0.9):
+        own = play(make(ABLRContext, past, optimum=optimum), 4, optimum=optimum)[3]
+        assert np.abs(own - optimum).max() < 0.35
+
+
+def test_embeddings_are_learned_for_every_task():
+    past = history()
+    method = make(ABLREmbeddings, past)
+    before = method.embeddings.copy()
+    assert before.shape == (len(past) + 1, EMBEDDING)
+    play(method, 5)
+    assert (method.embeddings != before).all()
+    assert method.features(np.zeros((2, 2))).shape == (2, 50)
+
+
+def test_adaptive_heads_switch_features_off_and_others_do_not():
+    heads: dict[type[LinearHead], Head] = {}
+    for kind in (ABRAC, FixedNetwork):
+        method = make(kind, history())
+        values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(9), 15))
+        losses = loss(values, 0.6)
+        X = method.inputs(SPACE.encode(values))
+        heads[kind] = method.fitted_head(X, (losses - losses.mean()) / losses.std())
+    adaptive = heads[ABRAC].precisions.log_alpha
+    assert adaptive.shape == (20,)
+    assert 1 <= np.sum(adaptive < LOG_ALPHA[1] - 1.0) < 15
+    assert heads[FixedNetwork].precisions.log_alpha.shape == (1,)
+
+
+def test_the_length_scale_of_random_features_is_that_of_the_previous_tasks():
+    smooth, rough = (make(ABLRKitchenSinks, history(rate=rate)).z[0] for rate in (1.0, 15.0))
+    assert rough < smooth - 0.5
+
+
+def test_a_history_without_finite_losses_is_none():
+    past = [replace(task, losses=np.full(20, np.nan)) for task in history()]
+    np.testing.assert_array_equal(make(ABRAC, past).z, make(ABRAC, []).z)
