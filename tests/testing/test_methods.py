@@ -9,11 +9,21 @@ import pytest
 from bad_methods import SharesState
 
 import hpobench_ordered as hbo
+from hpobench_ordered.registry import method_spec
 from hpobench_ordered.testing import ConformanceError, check_beats_random_search, check_method
 from hpobench_ordered.testing.toy import DRIFT, START
 
 
-@pytest.mark.parametrize("name", hbo.list_methods())
+NETWORKS = {"hpobench_ordered.methods.ablr", "hpobench_ordered.methods.abrac"}
+"""Modules of methods that are compiled and trained for longer than a quick test may take."""
+
+
+def by_speed(name: str) -> object:
+    is_slow = method_spec(name).method.__module__ in NETWORKS
+    return pytest.param(name, marks=pytest.mark.slow if is_slow else ())
+
+
+@pytest.mark.parametrize("name", map(by_speed, hbo.list_methods()))
 def test_every_method(name: str, executor: Executor) -> None:
     check_method(name, executor=executor)
 
