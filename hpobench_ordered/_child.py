@@ -1,5 +1,6 @@
 """Python processes that run what they are sent, and whose end ends nobody else."""
 
+import atexit
 import faulthandler
 import os
 import pickle
@@ -130,6 +131,7 @@ class Children:
 
 CHILDREN = Children()
 """Those of nobody in particular, such as of a Dask worker."""
+atexit.register(CHILDREN.close)
 
 
 def pickled(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> bytes:

@@ -13,7 +13,6 @@ from hpobench_ordered.registry import method_spec
 from hpobench_ordered.testing import ConformanceError, check_beats_random_search, check_method
 from hpobench_ordered.testing.toy import DRIFT, START
 
-
 NETWORKS = {"hpobench_ordered.methods.ablr", "hpobench_ordered.methods.abrac"}
 """Modules of methods that are compiled and trained for longer than a quick test may take."""
 
@@ -23,7 +22,7 @@ def by_speed(name: str) -> object:
     return pytest.param(name, marks=pytest.mark.slow if is_slow else ())
 
 
-@pytest.mark.parametrize("name", map(by_speed, hbo.list_methods()))
+@pytest.mark.parametrize("name", [by_speed(name) for name in hbo.list_methods()])
 def test_every_method(name: str, executor: Executor) -> None:
     check_method(name, executor=executor)
 
