@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.methods._model_based import finite_history
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._multi_task import MultiTaskGP, context_table
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.methods.bo import BayesianOptimisation
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import GaussianProcess
@@ -19,7 +18,7 @@ LARGEST_HISTORY = 675
 """Evaluations of the largest history in the paper: 25 of each of 27 tasks."""
 
 
-class TransferBO(BayesianOptimisation):
+class TransferBO(MultiTaskGP):
     """Bayesian optimisation whose model also sees the previous tasks' evaluations.
 
     What is known of the tasks (`context`) becomes features of the model, beside those of the
@@ -35,19 +34,18 @@ class TransferBO(BayesianOptimisation):
     """
 
     def prepare(self) -> None:
-        """Code the previous tasks' evaluations."""
+        """Code the previous tasks' evaluations, of a large history a part."""
         super().prepare()
-        tasks = finite_history(self.history)
-        if tasks:
-            self.random_trials = 0
-        places = _places([task.context for task in tasks], self.context)
-        self._place = places[-1]
-        values = np.concatenate([np.empty((0, self.space.dimension)), *(t.values for t in tasks)])
-        self._sources = self.space.canonical(self.space.encode(values))
-        self._source_places = np.repeat(places[:-1], [len(task) for task in tasks], axis=0)
-        self._source_losses = np.concatenate([np.empty(0), *(task.losses for task in tasks)])
         if len(self._source_losses) > LARGEST_HISTORY:
             self._subsample(max(MAX_OBSERVATIONS - self.budget, MAX_OBSERVATIONS // 2))
+
+    def task_inputs(self, history: Sequence[Mapping[str, float]]) -> FloatArray:
+        """What is known of the tasks: a quantity's values spread evenly over [0, 1] in order."""
+        columns = []
+        for values in context_table(history, self.context).T:
+            distinct = np.unique(values)
+            columns.append(np.searchsorted(distinct, values) / max(1, len(distinct) - 1))
+        return np.stack(columns, axis=1) if columns else np.zeros((len(history) + 1, 0))
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
         """Features (n, p) and losses (n,), standardised over all tasks, of a sample of them."""
@@ -56,9 +54,9 @@ class TransferBO(BayesianOptimisation):
         if len(y) > MAX_OBSERVATIONS:
             chosen = self.rng.permutation(len(y))[:MAX_OBSERVATIONS]
         unit = np.concatenate([self._sources, self.told()])[chosen]
-        here = np.broadcast_to(self._place, (self.results, len(self._place)))
-        places = np.concatenate([self._source_places, here])[chosen]
-        return np.concatenate([self.region.features(unit), places], axis=1), y[chosen]
+        here = np.broadcast_to(self._here, (self.results, len(self._here)))
+        inputs = np.concatenate([self._source_inputs, here])[chosen]
+        return self.features_of(unit, inputs), y[chosen]
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
         """Lowest loss on this task: the losses of other tasks are no measure of an improvement.
@@ -67,13 +65,12 @@ class TransferBO(BayesianOptimisation):
         """
         if self.results:
             return float(self._all_losses()[-self.results :].min())
-        mean, _ = model.predict(self.features(self._sources[-MAX_OBSERVATIONS:]))
-        return float(mean.min())
+        return self.predicted_incumbent(lambda X: model.predict(X)[0])
 
     def _subsample(self, count: int) -> None:
         """Reduce the previous tasks' evaluations to a random choice, in their order."""
         chosen = np.sort(self.rng.permutation(len(self._source_losses))[:count])
-        self._sources, self._source_places = self._sources[chosen], self._source_places[chosen]
+        self._sources, self._source_inputs = self._sources[chosen], self._source_inputs[chosen]
         self._source_losses = self._source_losses[chosen]
 
     def _all_losses(self) -> FloatArray:
@@ -81,31 +78,6 @@ class TransferBO(BayesianOptimisation):
         from hpobench_ordered.methods._gp.model import standardise
 
         return standardise(np.concatenate([self._source_losses, self.losses()]))
-
-    def features(self, unit: FloatArray) -> FloatArray:
-        """Features (m, p) of canonical unit vectors (m, d) on this task."""
-        places = np.broadcast_to(self._place, (len(unit), len(self._place)))
-        return np.concatenate([self.region.features(unit), places], axis=1)
-
-    def feature_groups(self) -> IntArray:
-        """Length scale of each feature column, (p,); those of the task come last."""
-        task = self.space.dimension + np.arange(len(self._place))
-        return np.concatenate([super().feature_groups(), task])
-
-
-def _places(history: Sequence[Mapping[str, float]], current: Mapping[str, float]) -> FloatArray:
-    """Features of the tasks, the current one last, shape (tasks, q).
-
-    A quantity's values are spread evenly over [0, 1] in their order.
-    """
-    tasks = [*history, current]
-    names = [name for name in current if all(name in task for task in tasks)]
-    columns = []
-    for name in names:
-        values = np.array([task[name] for task in tasks])
-        distinct = np.unique(values)
-        columns.append(np.searchsorted(distinct, values) / max(1, len(distinct) - 1))
-    return np.stack(columns, axis=1) if columns else np.zeros((len(tasks), 0))
 
 
 SPECS = (

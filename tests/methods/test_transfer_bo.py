@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from hpobench_ordered import Evaluations, SearchSpace
-from hpobench_ordered.methods import transfer_bo
 from hpobench_ordered.methods.transfer_bo import LARGEST_HISTORY, MAX_OBSERVATIONS, TransferBO
 from hpobench_ordered.space.parameters import Parameter
 
@@ -117,8 +116,8 @@ def test_tasks_that_nothing_tells_apart(contexts) -> None:  # type: ignore[no-un
 
 
 def test_places_are_spread_evenly_in_order() -> None:
-    places = transfer_bo._places([{"n": 56}, {"n": 560}], {"n": 56000})
-    np.testing.assert_array_equal(places[:, 0], [0.0, 0.5, 1.0])
+    inputs = make([], 56000).task_inputs([{"size": 56}, {"size": 560}])
+    np.testing.assert_array_equal(inputs[:, 0], [0.0, 0.5, 1.0])
 
 
 def test_without_history_it_is_bo() -> None:

@@ -1,0 +1,96 @@
+"""Gaussian processes over some evaluations of other tasks, with the context as an input."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.benchmark import Evaluations
+from hpobench_ordered.methods._multi_task import (
+    MultiTaskGP,
+    TaskByTask,
+    standardised_part,
+    subsample_counts,
+)
+from hpobench_ordered.methods.base import MethodSpec
+
+if TYPE_CHECKING:
+    from hpobench_ordered.methods._gp.model import GaussianProcess
+
+MAX_SOURCES = 300
+"""Evaluations of other tasks that the model sees at most (supplement B.3)."""
+EACH = 10
+"""Evaluations of each other task in `gp-transfer-subsample` (supplement B.3)."""
+
+
+class GPTransfer(TaskByTask, MultiTaskGP):
+    """`bo` started with evaluations of other tasks, with the context as an input of the model.
+
+    Losses are standardised task by task, the current task's by those observed so far. Which
+    evaluations of other tasks the model sees is drawn once, so that it sees at most `MAX_SOURCES`
+    of them and as many of the current task as `bo` does.
+    """
+
+    def observations(self) -> tuple[FloatArray, FloatArray]:
+        """Features (n, p) and losses (n,), standardised task by task; this task's come last."""
+        return self.with_sources(*super().observations())
+
+    def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
+        """Lowest loss on this task; without any, the lowest that the model predicts."""
+        return self.best_of_task(y, lambda X: model.predict(X)[0])
+
+
+class GPTransferClosest(GPTransfer):
+    """`bo` started with at most `MAX_SOURCES` random evaluations of the closest task.
+
+    That is the one whose context has the smallest L1 distance, of several the last. Contexts are
+    standardised over all tasks; tasks without a common context are compared by their place in
+    the history, of which the last is closest.
+    """
+
+    def source_evaluations(
+        self, tasks: Sequence[Evaluations], inputs: FloatArray
+    ) -> Sequence[Evaluations]:
+        """Those of the closest task."""
+        counts = [0] * len(tasks)
+        if tasks:
+            distances = np.abs(inputs[:-1] - inputs[-1]).sum(axis=1)
+            counts[-1 - int(np.argmin(distances[::-1]))] = MAX_SOURCES
+        return standardised_part(tasks, counts, self.rng)
+
+
+class GPTransferSubsample(GPTransfer):
+    """`bo` started with `EACH` random evaluations of every other task.
+
+    Of many tasks it is a random `MAX_SOURCES` of these evaluations. Without a common context, the
+    model's input is the task's place in the history.
+    """
+
+    def source_evaluations(
+        self, tasks: Sequence[Evaluations], inputs: FloatArray
+    ) -> Sequence[Evaluations]:
+        """Some of each task."""
+        counts = subsample_counts(tasks, EACH, MAX_SOURCES, self.rng)
+        return standardised_part(tasks, counts, self.rng)
+
+
+SPECS = (
+    MethodSpec(
+        name="gp-transfer-closest",
+        method=GPTransferClosest,
+        summary=f"bo started with {MAX_SOURCES} evaluations of the task of the closest context.",
+        source="Perrone et al. (2018), supplement B.3: GP transfer (ctx, L1)",
+        min_history=1,
+    ),
+    MethodSpec(
+        name="gp-transfer-subsample",
+        method=GPTransferSubsample,
+        summary=f"bo started with {EACH} evaluations of every other task, context as an input.",
+        source=(
+            "Perrone et al. (2018), supplement B.3: GP transfer (ctx, subsample); Horvath et al. "
+            "(2021), section 5: MT-GP-BO"
+        ),
+        min_history=1,
+    ),
+)
