@@ -95,7 +95,8 @@ class ModelBased(Method):
 
     def pending(self) -> FloatArray:
         """What was asked for and not told yet, canonical unit vectors, shape (k, d)."""
-        return self.space.encode(np.array(list(self._pending.values())))
+        values = np.array(list(self._pending.values())).reshape(-1, self.space.dimension)
+        return self.space.encode(values)
 
     def losses(self) -> FloatArray:
         """Their losses, shape (n,): where not finite the largest finite one, or 0."""

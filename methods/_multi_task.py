@@ -85,8 +85,8 @@ def context_table(
 class TaskByTask(MultiTask):
     """Several tasks whose losses are standardised task by task, with their contexts as inputs.
 
-    Contexts are standardised over all tasks, the current one included, and divided by `SPAN`: the
-    priors of models are for inputs of about the range of [0, 1]. Where there is no quantity that
+    Contexts are standardised over all tasks, the current one included, and then scaled by `SPAN` to
+    about the range of [0, 1], which the priors of models are for. Where there is no quantity that
     is known of all tasks, a task's place in the sequence stands for one: the current task comes
     last, and the one before is closest to it.
     """
@@ -98,7 +98,7 @@ class TaskByTask(MultiTask):
         table = context_table(history, self.context)
         if not table.shape[1]:
             table = np.arange(float(len(table)))[:, None]
-        return np.stack([standardise(column.copy()) for column in table.T], axis=1) / SPAN
+        return np.stack([standardise(column.copy()) for column in table.T], axis=1) / SPAN + 0.5
 
     def with_sources(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Put the previous tasks' before features (n, p) and standardised losses (n,)."""

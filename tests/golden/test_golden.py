@@ -76,7 +76,13 @@ def test_another_value_is_noticed() -> None:
         check_golden(spec, golden)
 
 
-@pytest.mark.parametrize("method", METHODS)
+SLOW = {"bohamiann", "bohamiann-ctx"}
+
+
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in METHODS],
+)
 def test_suggestions(method: str, write: ModuleType) -> None:
     golden = METHODS[method]
     assert method_spec(method).version == golden["version"], REMEDY

@@ -131,8 +131,8 @@ def test_contexts_are_standardised_over_all_tasks_with_length_scales_of_their_ow
     history = [task(0.1 * t, q=q, constant=7.0) for t, q in enumerate(numbers[:3])]
     method = make(kind, history, q=10.0, constant=7.0)
     inputs = method.task_inputs([t.context for t in history])
-    np.testing.assert_allclose(4 * inputs[:, 0], (numbers - numbers.mean()) / numbers.std())
-    np.testing.assert_array_equal(inputs[:, 1], 0.0)
+    np.testing.assert_allclose(4 * (inputs[:, 0] - 0.5), (numbers - numbers.mean()) / numbers.std())
+    np.testing.assert_array_equal(inputs[:, 1], 0.5)
     np.testing.assert_array_equal(method.feature_groups(), [0, 1, 1, 2, 3])
 
 

@@ -1,0 +1,143 @@
+"""Bayesian optimisation with a sampled network: what it is fitted to, and when it is compiled."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import hpobench_ordered as hbo
+from hpobench_ordered import Evaluations, SearchSpace
+from hpobench_ordered.errors import MissingExtraError
+from hpobench_ordered.methods._networks import runtime
+from hpobench_ordered.methods.bohamiann import (
+    MAX_OWN,
+    MAX_SOURCES,
+    Bohamiann,
+    ContextBohamiann,
+)
+from hpobench_ordered.space.parameters import Parameter
+
+SPACE = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b"))])
+
+
+def loss(values: np.ndarray, place: float) -> np.ndarray:
+    return 50 * place + (values[:, 0] - place) ** 2 + 0.3 * values[:, 1]
+
+
+def task(place: float, trials: int = 30) -> Evaluations:
+    rng = np.random.default_rng([trials, int(1000 * place)])
+    values = SPACE.decode(SPACE.sample_unit(rng, trials))
+    return Evaluations(f"{place}", {"place": place}, values, loss(values, place))
+
+
+def make(
+    kind: type[Bohamiann] = Bohamiann, history: tuple[Evaluations, ...] = (), *, seed: int = 0
+) -> Bohamiann:
+    return kind(
+        space=SPACE,
+        rng=np.random.default_rng(seed),
+        history=history,
+        context={"place": 0.6},
+        budget=25,
+    )
+
+
+def play(method: Bohamiann, trials: int) -> np.ndarray:
+    values = np.empty((trials, 2))
+    for i in range(trials):
+        config = method.ask()
+        values[i] = SPACE.row(config)
+        method.tell(config, float(loss(values[i : i + 1], 0.6)[0]))
+    return values
+
+
+@pytest.mark.parametrize("kind", [Bohamiann, ContextBohamiann])
+def test_without_jax_the_error_names_the_extra(
+    kind: type[Bohamiann], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jax", None)
+    with pytest.raises(MissingExtraError, match=r"hpobench-ordered\[neural\]"):
+        make(kind)
+
+
+@pytest.mark.slow
+def test_jax_is_not_imported_until_a_method_is_made() -> None:
+    code = (
+        "import sys, hpobench_ordered as h; h.list_methods(); print('jax' in sys.modules);"
+        "from hpobench_ordered.registry import method_spec; import numpy as np;"
+        "b = h.load('forrester'); method_spec('bohamiann').method(space=b.space,"
+        "rng=np.random.default_rng(0), history=(), context={}, budget=1);"
+        "print('jax' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+def test_the_network_is_fitted_to_all_tasks_standardised_one_by_one() -> None:
+    history = (task(0.2), task(0.9, 10))
+    method = make(ContextBohamiann, history)
+    play(method, 3)
+    X, y = method.observations()
+    assert X.shape == (43, 4)
+    for rows in (slice(0, 30), slice(30, 40), slice(40, 43)):
+        assert len(np.unique(X[rows, 3])) == 1
+        np.testing.assert_allclose([y[rows].mean(), y[rows].std()], [0.0, 1.0], atol=1e-9)
+    places = np.array([0.2, 0.9, 0.6])
+    expected = (places - places.mean()) / places.std() / 4 + 0.5
+    np.testing.assert_allclose(X[[0, 30, 40], 3], expected)
+
+
+def test_a_random_part_of_a_history_too_large() -> None:
+    history = tuple(task(p, MAX_SOURCES) for p in (0.1, 0.5))
+    one, other = (make(ContextBohamiann, history, seed=s).observations()[0] for s in (0, 1))
+    assert len(one) == MAX_SOURCES
+    assert not np.array_equal(one, other)
+    assert 0.45 < np.mean(one[:, 3] == one[0, 3]) < 0.55
+
+
+def test_no_more_than_so_many_of_its_own() -> None:
+    method = make()
+    for x in np.linspace(0, 1, MAX_OWN + 5):
+        method.tell({"x": float(x), "c": "a"}, float(x))
+    X, y = method.observations()
+    assert len(X) == len(y) == MAX_OWN
+    assert X[-1, 0] == 1.0
+
+
+def test_the_first_suggestion_follows_other_tasks() -> None:
+    method = make(ContextBohamiann, (task(0.5), task(0.55), task(0.65), task(0.7)))
+    ((x, c),) = play(method, 1)
+    assert abs(x - 0.6) < 0.2
+    assert c == 0
+
+
+def test_pending_evaluations_are_taken_to_give_the_mean_loss() -> None:
+    method = make()
+    play(method, 5)
+    waiting = method.ask()
+    fitted: list[tuple[np.ndarray, np.ndarray]] = []
+    network = method._network
+    assert network is not None
+    original = network.fit
+    network.fit = lambda X, y: (fitted.append((X, y)), original(X, y))[1]  # type: ignore[method-assign]
+    assert method.ask() != waiting
+    ((X, y),) = fitted
+    assert X.shape == (6, 3)
+    assert y[5] == 0.0
+    np.testing.assert_array_equal(X[5], method.features(SPACE.encode(SPACE.row(waiting)[None]))[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bohamiann", "bohamiann-ctx"])
+def test_nothing_is_compiled_twice_in_a_run(name: str) -> None:
+    def compiled(tasks: int, trials: int) -> int:
+        hbo.run(
+            benchmarks=["newsvendor"],
+            methods=[name],
+            seeds=[0],
+            protocol=hbo.Ordered(trials=trials, tasks=tasks),
+        )
+        return runtime.compilations()
+
+    assert compiled(3, 8) == compiled(2, 5)

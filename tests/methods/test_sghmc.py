@@ -1,0 +1,142 @@
+"""Hamiltonian Monte Carlo against posteriors that are known exactly."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from hpobench_ordered.methods._networks.bayesian import BayesianNetwork
+from hpobench_ordered.methods._networks.sghmc import Chain, Sampling, sample
+
+COPIES = 400
+"""Independent chains: one of so many times the parameters, as all operations are elementwise."""
+SMALL_STEPS = Sampling(step_size=0.03, friction=0.1, batch=32, samples=40, thinning=100)
+
+
+def gaussian_gradient(z: Any, mean: Any, sd: Any, rows: Any, n: Any) -> Any:
+    return (z - mean) / sd**2
+
+
+def draws(
+    gradient: Any,
+    data: tuple[np.ndarray, ...],
+    n: int,
+    *,
+    size: int,
+    seed: int = 0,
+    sampling: Sampling = SMALL_STEPS,
+) -> np.ndarray:
+    """Samples of all copies, shape (samples * COPIES, size)."""
+    rng = np.random.default_rng(seed)
+    chain = Chain.at(rng.standard_normal(COPIES * size))
+    _, samples = sample(gradient, chain, data, n, rng, sampling=sampling, burn_in=1)
+    return np.asarray(samples).reshape(-1, size)
+
+
+def test_normal_distributions_of_any_scale_are_recovered() -> None:
+    mean, sd = np.array([0.0, 3.0, -2.0]), np.array([1.0, 0.3, 2.0])
+    data = (np.tile(mean, COPIES), np.tile(sd, COPIES))
+    found = draws(gaussian_gradient, data, 1, size=3)
+    np.testing.assert_allclose(found.mean(axis=0), mean, atol=0.1)
+    np.testing.assert_allclose(found.std(axis=0), sd, rtol=0.05)
+    z = (found - mean) / sd
+    np.testing.assert_allclose((z**3).mean(axis=0), 0.0, atol=0.15)
+    np.testing.assert_allclose((z**4).mean(axis=0), 3.0, atol=0.5)
+
+
+NOISE = 0.5
+
+
+def linear_gradient(z: Any, X: Any, y: Any, rows: Any, n: Any) -> Any:
+    """Of a linear model with weights of unit variance, for every copy on the same mini-batch."""
+    W = z.reshape(-1, 3)
+    exists = (rows < n) * 1.0
+    errors = (W @ X[rows].T - y[rows]) * exists * (n / exists.sum())
+    return (errors @ X[rows] / NOISE**2 + W).ravel()
+
+
+def linear_data(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Padded inputs and outputs, and the exact posterior's mean and covariance."""
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((n, 3)) @ np.array([[1.0, 0.6, 0.0], [0.0, 0.8, 0.0], [0.0, 0.0, 0.5]])
+    y = X @ np.array([1.0, -1.0, 0.5]) + NOISE * rng.standard_normal(n)
+    covariance = np.linalg.inv(X.T @ X / NOISE**2 + np.eye(3))
+    padded = np.concatenate([X, np.full((50, 3), 1e3)]), np.concatenate([y, np.full(50, 1e3)])
+    return *padded, covariance @ X.T @ y / NOISE**2, covariance
+
+
+def test_the_posterior_of_a_bayesian_linear_model() -> None:
+    X, y, mean, covariance = linear_data(20)  # fewer than a mini-batch: the exact gradient
+    found = draws(linear_gradient, (X, y), 20, size=3)
+    sd = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose((found.mean(axis=0) - mean) / sd, 0.0, atol=0.1)
+    np.testing.assert_allclose(
+        np.cov(found.T) / np.outer(sd, sd), covariance / np.outer(sd, sd), atol=0.1
+    )
+
+
+def test_mini_batches_leave_the_posterior_s_mean_and_not_much_more_variance() -> None:
+    X, y, mean, covariance = linear_data(200)
+    found = draws(linear_gradient, (X, y), 200, size=3)
+    sd = np.sqrt(np.diag(covariance))
+    np.testing.assert_allclose((found.mean(axis=0) - mean) / sd, 0.0, atol=0.5)
+    ratio = found.std(axis=0) / sd
+    assert (ratio > 0.7).all() and (ratio < 1.7).all()
+
+
+def fitted(seed: int = 0) -> tuple[BayesianNetwork, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.random((20, 2))
+    y = np.sin(6 * X[:, 0]) + 0.5 * X[:, 1]
+    network = BayesianNetwork(2, rng)
+    network.fit(X, y)
+    return network, X, y
+
+
+def test_a_network_follows_its_data_and_is_less_sure_elsewhere() -> None:
+    network, X, y = fitted()
+    mean, sd = network.predict(X)
+    assert np.sqrt(np.mean((mean - y) ** 2)) < 0.15 * y.std()
+    far = np.array([[-1.0, 3.0], [2.0, -2.0]])
+    assert network.predict(far)[1].min() > 3 * np.median(sd)
+
+
+def test_predictions_do_not_depend_on_what_is_predicted_beside_them() -> None:
+    network, X, _ = fitted()
+    many = np.concatenate([X, np.random.default_rng(1).random((1500, 2))])
+    for one, other in zip(network.predict(X), network.predict(many), strict=True):
+        np.testing.assert_allclose(one, other[:20], rtol=1e-12)
+
+
+def digest() -> str:
+    network, X, y = fitted()
+    network.fit(X, y)
+    return hashlib.sha256(np.asarray(network._samples).tobytes()).hexdigest()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("instructions", ["SSE4_2", "AVX2"])
+def test_samples_are_the_same_on_processors_with_fewer_instructions(instructions: str) -> None:
+    code = (
+        "import importlib.util as u, sys; s = u.spec_from_file_location('other', sys.argv[1]);"
+        "m = u.module_from_spec(s); s.loader.exec_module(m); print(m.digest())"
+    )
+    flags = f"--xla_cpu_max_isa={instructions}"
+    done = subprocess.run(
+        [sys.executable, "-c", code, __file__],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"XLA_FLAGS": flags},
+    )
+    assert done.stdout.strip() == digest()
+
+
+def test_no_setting_of_jax_is_changed() -> None:
+    fitted()
+    assert not jax.config.jax_enable_x64
