@@ -13,7 +13,7 @@ from hpobench_ordered.registry import method_spec
 from hpobench_ordered.testing import ConformanceError, check_beats_random_search, check_method
 from hpobench_ordered.testing.toy import DRIFT, START
 
-NETWORKS = {"hpobench_ordered.methods.ablr", "hpobench_ordered.methods.abrac", "hpobench_ordered.methods.bohamiann"}
+NETWORKS = {f"hpobench_ordered.methods.{name}" for name in ("ablr", "abrac", "bohamiann")}
 """Modules of methods that are compiled and trained for longer than a quick test may take."""
 
 
