@@ -7,18 +7,22 @@ Altair's own methods restyle it. No chart computes a statistic.
 from hpobench_ordered.plotting.comparisons import by_task, critical_differences, heatmap
 from hpobench_ordered.plotting.curves import attainment, curves
 from hpobench_ordered.plotting.landscapes import Dimension, Panel, landscape
+from hpobench_ordered.plotting.panels import beside, posterior, times
 from hpobench_ordered.plotting.saving import javascript, save, specification
 
 __all__ = [
     "Dimension",
     "Panel",
     "attainment",
+    "beside",
     "by_task",
     "critical_differences",
     "curves",
     "heatmap",
     "javascript",
     "landscape",
+    "posterior",
     "save",
     "specification",
+    "times",
 ]

@@ -1,8 +1,8 @@
 """Ways of checking a claim: each makes a function from the results to findings.
 
-Scores are means over the tasks with history (task 2 and on) and over seeds; lower is better. A
-claim holds on what was measured, the means; the two standard errors printed beside them, of the
-difference seed by seed, say how much that is worth.
+Measures are means over the tasks that count (of ordered tasks those with history) and over seeds;
+lower is better. A claim holds on what was measured, the means; the two standard errors printed
+beside them, of the difference seed by seed, say how much that is worth.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,26 +12,64 @@ import numpy as np
 from hpobench_ordered.analysis.differences import Difference, difference, pooled
 from hpobench_ordered.analysis.landscape import drift
 from hpobench_ordered.analysis.scores import Scores
-from hpobench_ordered.reproduction.evidence import FIRST_WITH_HISTORY, Evidence
+from hpobench_ordered.reproduction.evidence import Evidence, Measure
 from hpobench_ordered.reproduction.paper import Check, Comparison, Entry, Finding
 
 ScoreCheck = Callable[[str, Scores], Finding]
 
+DIGITS = {Measure.SCORE: ".1f", Measure.RANK: ".2f", Measure.REGRET: ".3g"}
+"""How means are written."""
 
-def ahead(firsts: Sequence[str], rivals: Sequence[str], *, trial: int) -> Check:
-    """Each of some methods scores better than each of some others, benchmark by benchmark."""
+
+def ahead(
+    firsts: Sequence[str],
+    rivals: Sequence[str],
+    *,
+    trial: int,
+    measure: Measure = Measure.SCORE,
+    by_task: bool = False,
+) -> Check:
+    """Each of some methods is better than each of some others, by benchmark or by task."""
 
     def check(benchmark: str, scores: Scores) -> Finding:
         means = _means(scores, trial)
         last = max(firsts, key=means.__getitem__)
         rival = min(rivals, key=means.__getitem__)
         holds = means[last] < means[rival]
-        gap = difference(scores, last, rival, trial=trial)
-        sign = "<" if holds else "≥"
-        measured = f"{_scored(means, [last])} {sign} {_scored(means, [rival])}"
-        return Finding(benchmark, f"{measured} ({_describe(gap)})", holds)
+        gap = difference(scores, last, rival, trial=trial, first_task=0)
+        sign, digits = "<" if holds else "≥", DIGITS[measure]
+        measured = f"{_scored(means, [last], digits)} {sign} {_scored(means, [rival], digits)}"
+        return Finding(benchmark, f"{measured} ({_describe(gap, digits)})", holds)
 
-    return _by_benchmark(check)
+    return _by_benchmark(check, measure, by_task=by_task)
+
+
+def not_behind(first: str, second: str, *, trial: int, measure: Measure) -> Check:
+    """One method is no worse than another, or by less than two standard errors."""
+
+    def check(benchmark: str, scores: Scores) -> Finding:
+        gap = difference(scores, first, second, trial=trial, first_task=0)
+        holds = gap.mean <= np.nan_to_num(gap.two_standard_errors)
+        means, digits = _means(scores, trial), DIGITS[measure]
+        measured = f"{_scored(means, [first, second], digits)} ({_describe(gap, digits)})"
+        return Finding(benchmark, measured, bool(holds))
+
+    return _by_benchmark(check, measure)
+
+
+def cheaper(first: str, rivals: Sequence[str], *, factor: float) -> Check:
+    """A suggestion of one method takes so many times less time than one of each of some others."""
+
+    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
+        findings = []
+        for item in comparisons:
+            taken = {m: evidence.milliseconds(item.benchmark, m) for m in (first, *rivals)}
+            times = ", ".join(f"{method} {taken[method]:.3g} ms" for method in taken)
+            holds = all(taken[rival] > factor * taken[first] for rival in rivals)
+            findings.append(Finding(item.benchmark, times, holds))
+        return findings
+
+    return check
 
 
 def ahead_on_tasks(first: str, second: str, *, trial: int, share: float) -> Check:
@@ -51,7 +89,9 @@ def stays_ahead(first: str, second: str, *, since: int) -> Check:
 
     def check(benchmark: str, scores: Scores) -> Finding:
         trials = range(since, scores.values.shape[-1] + 1)
-        gaps = {trial: difference(scores, first, second, trial=trial) for trial in trials}
+        gaps = {
+            trial: difference(scores, first, second, trial=trial, first_task=0) for trial in trials
+        }
         worst = max(gaps, key=lambda trial: gaps[trial].mean)
         measured = f"least ahead after trial {worst} ({_describe(gaps[worst])})"
         return Finding(benchmark, measured, gaps[worst].mean < 0)
@@ -112,7 +152,7 @@ def between(middle: str, lower: str, upper: str, *, trials: Sequence[int]) -> Ch
         findings = []
         for trial in trials:
             for comparison in comparisons:
-                means = _means(evidence.scores(comparison), trial)
+                means = _means(_counted(evidence, comparison), trial)
                 low, mid, high = (means[method] for method in (lower, middle, upper))
                 measured = _scored(means, sorted((lower, middle, upper), key=means.__getitem__))
                 subject = f"{comparison.benchmark}, trial {trial}"
@@ -130,7 +170,7 @@ def lead_shrinks(firsts: Sequence[str], rivals: Sequence[str], *, trials: Sequen
         for comparison in comparisons:
             leads = []
             for trial in trials:
-                means = _means(evidence.scores(comparison), trial)
+                means = _means(_counted(evidence, comparison), trial)
                 leads.append(min(means[m] for m in rivals) - min(means[m] for m in firsts))
             numbers = ", ".join(
                 f"{lead:+.1f} after {trial}" for lead, trial in zip(leads, trials, strict=True)
@@ -198,32 +238,49 @@ def grows(benchmark: str, hyperparameter: str, *, count: int, at_least: float) -
     return check
 
 
-def _by_benchmark(check: ScoreCheck) -> Check:
+def _by_benchmark(
+    check: ScoreCheck, measure: Measure = Measure.SCORE, *, by_task: bool = False
+) -> Check:
     def checked(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
-        return [check(item.benchmark, evidence.scores(item)) for item in comparisons]
+        findings = []
+        for item in comparisons:
+            scores = _counted(evidence, item, measure)
+            parts = {item.benchmark: scores}
+            if by_task:
+                parts = evidence.split(item.benchmark, scores)
+            findings += [check(subject, part) for subject, part in parts.items()]
+        return findings
 
     return checked
 
 
+def _counted(
+    evidence: Evidence, comparison: Comparison, measure: Measure = Measure.SCORE
+) -> Scores:
+    """A measure on the tasks that count."""
+    return evidence.counted(evidence.measured(comparison, measure))
+
+
 def _means(scores: Scores, trial: int) -> dict[str, float]:
-    means = scores.over_tasks(trial=trial, first_task=FIRST_WITH_HISTORY).mean
+    means = scores.over_tasks(trial=trial).mean
     return dict(zip(scores.methods, means.tolist(), strict=True))
 
 
-def _scored(means: Mapping[str, float], methods: Sequence[str]) -> str:
-    return ", ".join(f"{method} {means[method]:.1f}" for method in methods)
+def _scored(means: Mapping[str, float], methods: Sequence[str], digits: str = ".1f") -> str:
+    return ", ".join(f"{method} {means[method]:{digits}}" for method in methods)
 
 
-def _describe(gap: Difference) -> str:
-    errors = "" if np.isnan(gap.two_standard_errors) else f" ± {gap.two_standard_errors:.1f}"
-    return f"{gap.mean:+.1f}{errors}, better on {gap.better} of {gap.tasks} tasks"
+def _describe(gap: Difference, digits: str = ".1f") -> str:
+    two = gap.two_standard_errors
+    errors = "" if np.isnan(two) else f" ± {two:{digits}}"
+    return f"{gap.mean:+{digits}}{errors}, better on {gap.better} of {gap.tasks} tasks"
 
 
 def _difference(
     evidence: Evidence, comparison: Comparison, first: str, second: str, trial: int
 ) -> Difference:
-    scores = evidence.scores(comparison)
-    return difference(scores, first, second, trial=trial, first_task=FIRST_WITH_HISTORY)
+    scores = _counted(evidence, comparison)
+    return difference(scores, first, second, trial=trial, first_task=0)
 
 
 def _pooled(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -10,7 +11,13 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.samples import incumbents, trial_arrays
-from hpobench_ordered.analysis.scores import Ranks, Scores, mean_ranks, normalised_scores
+from hpobench_ordered.analysis.scores import (
+    Ranks,
+    Scores,
+    mean_ranks,
+    normalised_scores,
+    ranks_by_seed,
+)
 from hpobench_ordered.analysis.scoring import fallback_counts
 from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.experiment.plan import Cell
@@ -27,8 +34,18 @@ SAMPLED = 1000
 ENUMERATED = 20_000
 """Up to so many configurations, a discrete search space is shown as a whole."""
 
-FIRST_WITH_HISTORY = 1
-"""Index of the first task with history: "task 2" in the paper."""
+
+class Measure(Enum):
+    """What claims and curves are about; lower is better.
+
+    SCORE: Normalised among the methods of a comparison.
+    REGRET: Distance of the best value so far from the best one known, in the objective's own units.
+    RANK: Among the methods of a comparison, task by task and seed by seed.
+    """
+
+    SCORE = "score"
+    REGRET = "regret"
+    RANK = "rank"
 
 
 @dataclass(frozen=True)
@@ -82,6 +99,7 @@ class Evidence:
         cells: The runs that count, all finished.
         surrogates: Surrogate by name of benchmark; default: the benchmark's default surrogate.
         evaluated: As `Paper.evaluated`.
+        first_task: As `Paper.first_task`.
     """
 
     def __init__(
@@ -91,7 +109,9 @@ class Evidence:
         *,
         surrogates: Mapping[str, str],
         evaluated: Mapping[tuple[str, str], Callable[[], FloatArray]] = MappingProxyType({}),
+        first_task: int = 0,
     ) -> None:
+        self.first_task = first_task
         self._store = store
         self._surrogates = dict(surrogates)
         self._evaluated = dict(evaluated)
@@ -100,6 +120,7 @@ class Evidence:
             name = str(cell.source).partition("@")[0]
             self._cells.setdefault((name, cell.method.name), []).append(cell)
         self._losses: dict[tuple[str, str], FloatArray] = {}
+        self._regrets: dict[tuple[str, str], FloatArray] = {}
         self._fallbacks: dict[tuple[str, str], int] = {}
         self._scores: dict[Comparison, Scores] = {}
         self._benchmarks: dict[str, Benchmark] = {}
@@ -132,11 +153,16 @@ class Evidence:
 
     def losses(self, comparison: Comparison) -> FloatArray:
         """Loss of every trial, shape (A, S, T, M)."""
-        name = comparison.benchmark
-        missing = [m for m in comparison.methods if (name, m) not in self._losses]
-        if missing:
-            self._read(name, missing)
-        return np.stack([self._losses[name, method] for method in comparison.methods])
+        return self._stacked(comparison, self._losses)
+
+    def measured(self, comparison: Comparison, measure: Measure) -> Scores:
+        """A measure of the methods of a comparison."""
+        if measure is Measure.SCORE:
+            return self.scores(comparison)
+        if measure is Measure.RANK:
+            return ranks_by_seed(self.losses(comparison), comparison.methods)
+        regrets = incumbents(self._stacked(comparison, self._regrets))
+        return Scores(comparison.methods, regrets)
 
     def scores(self, comparison: Comparison) -> Scores:
         """Normalised scores among the methods of a comparison."""
@@ -145,10 +171,21 @@ class Evidence:
             self._scores[comparison] = normalised_scores(losses, comparison.methods)
         return self._scores[comparison]
 
+    def counted(self, scores: Scores) -> Scores:
+        """A measure on the tasks that count."""
+        return Scores(scores.methods, scores.values[:, :, self.first_task :])
+
+    def split(self, benchmark: str, scores: Scores) -> dict[str, Scores]:
+        """A measure on all tasks of a benchmark, each by itself, by name."""
+        return {
+            task.name: Scores(scores.methods, scores.values[:, :, [place]])
+            for place, task in enumerate(self.benchmark(benchmark).tasks[self.first_task :])
+        }
+
     def ranks(self, comparison: Comparison) -> Ranks:
         """Ranks among the methods of a comparison, averaged over the tasks with history."""
         losses = self.losses(comparison)
-        return mean_ranks(losses, comparison.methods, first_task=FIRST_WITH_HISTORY)
+        return mean_ranks(losses, comparison.methods, first_task=self.first_task)
 
     def best_values(self, benchmark: str, method: str) -> FloatArray:
         """Best objective value so far, in its own units, shape (S, T, M)."""
@@ -161,6 +198,16 @@ class Evidence:
         tried = self._store.configurations(seeds)
         return tried.assign(seed=tried["key"].map(seeds)).drop(columns=["key", "value", "loss"])
 
+    def milliseconds(self, benchmark: str, method: str) -> float:
+        """What a method needs for a suggestion, its preparation included; the mean over its runs.
+
+        NaN where no run's time is known.
+        """
+        timings = self._timings
+        chosen = timings[timings["key"].isin([c.key for c in self._cells[benchmark, method]])]
+        seconds, suggestions = chosen["method_seconds"].sum(), chosen["suggestions"].sum()
+        return 1000 * float(seconds) / float(suggestions) if suggestions else float("nan")
+
     def fallbacks(self) -> dict[str, int]:
         """Suggestions each method made at random because its model failed, in what was read."""
         totals: dict[str, int] = {}
@@ -168,11 +215,26 @@ class Evidence:
             totals[method] = totals.get(method, 0) + count
         return totals
 
+    @cached_property
+    def _timings(self) -> "pd.DataFrame":
+        return self._store.records.timings()
+
+    def _stacked(
+        self, comparison: Comparison, arrays: Mapping[tuple[str, str], FloatArray]
+    ) -> FloatArray:
+        """Those of the methods of a comparison, shape (A, S, T, M)."""
+        name = comparison.benchmark
+        missing = [m for m in comparison.methods if (name, m) not in arrays]
+        if missing:
+            self._read(name, missing)
+        return np.stack([arrays[name, method] for method in comparison.methods])
+
     def _read(self, benchmark: str, methods: Sequence[str]) -> None:
         cells = [cell for method in methods for cell in self._cells[benchmark, method]]
         results = self._store.read(cell.key for cell in cells)
-        losses = trial_arrays(results, methods, ["loss"])["loss"]
+        arrays = trial_arrays(results, methods, ["loss", "regret"])
         fallbacks = fallback_counts(results)
-        for method, array in zip(methods, losses, strict=True):
-            self._losses[benchmark, method] = array
+        for place, method in enumerate(methods):
+            self._losses[benchmark, method] = arrays["loss"][place]
+            self._regrets[benchmark, method] = arrays["regret"][place]
             self._fallbacks[benchmark, method] = fallbacks[method]

@@ -5,6 +5,7 @@ paper chose: trials, methods, tasks (from 0), and `top`, the upper end of the pl
 list all tasks, also those that are not drawn.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,16 +15,21 @@ import numpy as np
 from hpobench_ordered import plotting
 from hpobench_ordered.analysis.curves import product
 from hpobench_ordered.analysis.landscape import best_indices, colour_ends, visible_indices
+from hpobench_ordered.analysis.scores import Scores
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.plotting.landscapes import Dimension, Panel, cells
 from hpobench_ordered.plotting.theme import STYLES
-from hpobench_ordered.reproduction.evidence import FIRST_WITH_HISTORY, Evidence, Landscape
+from hpobench_ordered.reproduction.evidence import Evidence, Landscape, Measure
 from hpobench_ordered.reproduction.paper import Comparison, Drawing
 
 if TYPE_CHECKING:
+    import altair as alt
     import pandas as pd
 
 Tasks = Mapping[str, Sequence[int]]
+
+PANEL = (300, 230)
+"""Width and height of one of few panels, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +103,7 @@ def points(
     """Points by task with history, so many panels in a row: a benchmark and trial each."""
     table = score_table(evidence, comparisons, trials)
     table = table[table["method"].isin(methods)]
-    shown = table[table["task"] > FIRST_WITH_HISTORY].sort_values("trial", kind="stable")
+    shown = table[table["task"] > evidence.first_task].sort_values("trial", kind="stable")
     panels = _on_surrogate(shown) + ", trial " + shown["trial"].astype(str)
     frame = _means(shown, "score").assign(panel=panels)
     frame["top"] = 1.15 * frame.groupby("panel")["mean"].transform("max").clip(lower=1.0)
@@ -146,6 +152,70 @@ def rank_curves(
     frame = _means(frame.assign(panel=_on_surrogate(frame)), "mean_rank")
     title = f"mean rank of {len(comparisons[0].methods)} methods over trials"
     return Drawing(plotting.curves(frame, measure="rank", facet="panel", title=title), table)
+
+
+def progress(
+    evidence: Evidence,
+    comparisons: Sequence[Comparison],
+    *,
+    measures: Sequence[Measure] = (Measure.REGRET, Measure.RANK),
+    by_task: bool = False,
+    times: bool = False,
+) -> Drawing:
+    """Means after every trial with two standard errors over seeds: a row of panels a benchmark.
+
+    Args:
+        evidence: The results.
+        comparisons: One a row; the same methods in all.
+        measures: One a column.
+        by_task: Make a row of each task instead of their mean.
+        times: Show the methods' own time, too.
+    """
+    import pandas as pd
+
+    rows: dict[str, list[alt.TopLevelMixin]] = {}
+    frames = []
+    for comparison, measure in itertools.product(comparisons, measures):
+        scores = evidence.counted(evidence.measured(comparison, measure))
+        parts = {"mean": scores}
+        if by_task:
+            parts = evidence.split(comparison.benchmark, scores)
+        for part, chosen in parts.items():
+            name = f"{comparison.benchmark}, {part}"
+            frame = _over_trials(chosen).assign(benchmark=name, measure=measure.value)
+            labelled = frame.assign(measure=f"mean {measure.value}")
+            label = f"mean {measure.value}"
+            chart = plotting.curves(labelled, measure=label, size=PANEL, title=name)
+            rows.setdefault(name, []).append(chart)
+            frames.append(frame)
+    if times:
+        for comparison in comparisons:
+            frame = _times(evidence, comparison)
+            name = f"{comparison.benchmark}, mean"
+            rows[name].append(plotting.times(frame, title="time"))
+            frames.append(frame.assign(benchmark=name, measure="time"))
+    title = "after every trial, mean over seeds"
+    return Drawing(plotting.beside(rows.values(), title=title), pd.concat(frames))
+
+
+def _times(evidence: Evidence, comparison: Comparison) -> "pd.DataFrame":
+    import pandas as pd
+
+    name, methods = comparison.benchmark, comparison.methods
+    taken = [evidence.milliseconds(name, method) for method in methods]
+    return pd.DataFrame({"method": methods, "milliseconds": taken})
+
+
+def _over_trials(scores: Scores) -> "pd.DataFrame":
+    """Mean of a measure over tasks and seeds with two standard errors: a row a method and trial."""
+    trials = range(1, scores.values.shape[-1] + 1)
+    means = [scores.over_tasks(trial=trial) for trial in trials]
+    mean = np.stack([found.mean for found in means], axis=-1)
+    errors = np.stack([found.two_standard_errors for found in means], axis=-1)
+    # What is below every mean is not seen where the axis is logarithmic.
+    low = np.maximum(mean - errors, mean[mean > 0].min(initial=np.inf) / 1.1)
+    levels = {"method": scores.methods, "trial": trials}
+    return product(levels, mean=mean, low=np.minimum(low, mean), high=mean + errors)
 
 
 def landscapes(

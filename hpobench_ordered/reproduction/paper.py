@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.protocols import Protocol
 
 if TYPE_CHECKING:
     import altair as alt
@@ -175,27 +177,53 @@ Exhibit = Figure | Table
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """How methods are run on a benchmark.
+
+    Attributes:
+        protocol: The protocol.
+        seeds: The seeds.
+        surrogate: What is evaluated on; default: the benchmark's default.
+    """
+
+    protocol: Protocol
+    seeds: tuple[int, ...]
+    surrogate: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Paper:
     """A paper whose results can be reproduced.
 
     Attributes:
         name: Name on the command line.
         citation: Authors, year, title.
-        seeds: The seeds that the paper ran.
-        trials: Trials per task.
+        setting: How it ran its experiments.
         exhibits: Its figures and tables, in the order of the paper.
+        exceptions: How it ran those on some benchmarks, by name.
+        first_task: First task that counts in means over tasks, from 0; 1 leaves out a task without
+            history.
+        methods: Its methods that are not registered, by name.
+        notes: What its scores are, for people.
         evaluated: The configurations that its authors evaluated, coded as values, by benchmark and
             surrogate: where a surrogate knows them, landscapes show these instead of random ones.
     """
 
     name: str
     citation: str
-    seeds: tuple[int, ...]
-    trials: int
+    setting: Setting
     exhibits: tuple[Exhibit, ...]
+    notes: str
+    exceptions: Mapping[str, Setting] = field(default_factory=dict, hash=False)
+    first_task: int = 0
+    methods: Mapping[str, MethodSpec] = field(default_factory=dict, hash=False)
     evaluated: Mapping[tuple[str, str], Callable[[], FloatArray]] = field(
         default_factory=dict, hash=False
     )
+
+    def setting_of(self, benchmark: str) -> Setting:
+        """How methods are run on a benchmark."""
+        return self.exceptions.get(benchmark, self.setting)
 
     @property
     def figures(self) -> tuple[Figure, ...]:

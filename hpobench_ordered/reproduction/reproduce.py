@@ -1,9 +1,10 @@
 """Reproduces a paper: plans and runs its experiments, draws its figures, checks its claims."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from hpobench_ordered.errors import MethodError, StoreError, UnknownNameError
+from hpobench_ordered.errors import ExperimentError, MethodError, StoreError, UnknownNameError
 from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import Cell, plan
 from hpobench_ordered.experiment.store import Store
@@ -17,6 +18,7 @@ from hpobench_ordered.reproduction.paper import (
     Exhibit,
     Figure,
     Paper,
+    Setting,
     Table,
     experiments,
 )
@@ -52,7 +54,7 @@ def reproduce(
         folder: Where everything goes; the runs to `results` inside it.
         figures: Numbers of figures; with no figure and no table, everything is reproduced.
         tables: Numbers of tables.
-        seeds: Seeds; default: those of the paper.
+        seeds: Seeds of every method and benchmark; default: those of the paper.
         surrogate: Evaluate on this one all benchmarks that have it, the others on their default.
         workers: Number of processes.
         workers_simulated: Trials in flight, see `Ordered`.
@@ -66,14 +68,13 @@ def reproduce(
         MethodError: A method raised, took too long or suggested nonsense.
     """
     exhibits = paper.select(figures=figures, tables=tables)
-    setup = Setup(
-        paper=paper,
-        exhibits=exhibits,
-        surrogates=_surrogates(paper, exhibits, surrogate),
-        seeds=tuple(dict.fromkeys(paper.seeds if seeds is None else seeds)),
-        protocol=Ordered(trials=paper.trials, workers_simulated=workers_simulated),
-        folder=folder,
-    )
+    chosen = None if seeds is None else tuple(dict.fromkeys(seeds))
+    surrogates = _surrogates(paper, exhibits, surrogate)
+    settings = {
+        name: _setting(paper.setting_of(name), option, chosen, workers_simulated)
+        for name, option in surrogates.items()
+    }
+    setup = Setup(paper=paper, exhibits=exhibits, settings=settings, folder=folder)
     report = progress or (lambda step, done, total: None)
     cells = _plan(setup)
     if cells:
@@ -106,12 +107,27 @@ def _surrogates(paper: Paper, exhibits: Sequence[Exhibit], surrogate: str | None
     if surrogate is not None and not any(surrogate in names for names in offered.values()):
         every = dict.fromkeys(name for names in offered.values() for name in names)
         raise UnknownNameError(f"surrogate of the benchmarks of {paper.name}", surrogate, every)
-    return {
-        benchmark: benchmark_spec(benchmark)
-        .ready_option(surrogate if surrogate in offered[benchmark] else None)
-        .name
-        for benchmark in experiments(exhibits)
+    chosen = {
+        name: surrogate if surrogate in offered[name] else paper.setting_of(name).surrogate
+        for name in experiments(exhibits)
     }
+    return {name: benchmark_spec(name).ready_option(chosen[name]).name for name in chosen}
+
+
+def _setting(
+    setting: Setting, surrogate: str, seeds: tuple[int, ...] | None, workers_simulated: int
+) -> Setting:
+    """The paper's, but for what the user wants otherwise."""
+    if seeds is not None:
+        setting = replace(setting, seeds=seeds)
+    if workers_simulated > 1:
+        if not isinstance(setting.protocol, Ordered):
+            raise ExperimentError(
+                f"several trials in flight are for ordered tasks, not {setting.protocol.name}"
+            )
+        protocol = replace(setting.protocol, workers_simulated=workers_simulated)
+        setting = replace(setting, protocol=protocol)
+    return replace(setting, surrogate=surrogate)
 
 
 def _plan(setup: Setup) -> list[Cell]:
@@ -122,9 +138,9 @@ def _plan(setup: Setup) -> list[Cell]:
         if methods
         for cell in plan(
             benchmarks=[benchmark],
-            methods=methods,
-            seeds=setup.seeds,
-            protocol=setup.protocol,
+            methods=[setup.paper.methods.get(method, method) for method in methods],
+            seeds=setup.settings[benchmark].seeds,
+            protocol=setup.settings[benchmark].protocol,
             surrogates={benchmark: setup.surrogates[benchmark]},
         )
     ]
@@ -133,7 +149,11 @@ def _plan(setup: Setup) -> list[Cell]:
 def _make(setup: Setup, cells: Sequence[Cell], report: Progress) -> Reproduction:
     """Make and write figures and tables one by one, and check what is claimed with each."""
     evidence = Evidence(
-        setup.store, cells, surrogates=setup.surrogates, evaluated=setup.paper.evaluated
+        setup.store,
+        cells,
+        surrogates=setup.surrogates,
+        evaluated=setup.paper.evaluated,
+        first_task=setup.paper.first_task,
     )
     claims: list[CheckedClaim] = []
     entries: dict[str, tuple[Entry, ...]] = {}

@@ -6,8 +6,15 @@ from pathlib import Path
 
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.protocols import Ordered
-from hpobench_ordered.reproduction.paper import Claim, Entry, Exhibit, Finding, Paper, Table
+from hpobench_ordered.reproduction.paper import (
+    Claim,
+    Entry,
+    Exhibit,
+    Finding,
+    Paper,
+    Setting,
+    Table,
+)
 
 RESULTS = "results"
 """Folder of the store, inside that of the reproduction."""
@@ -22,18 +29,19 @@ class Setup:
     Attributes:
         paper: The paper.
         exhibits: The figures and tables that are made.
-        surrogates: Surrogate of each benchmark.
-        seeds: The seeds.
-        protocol: The protocol.
+        settings: How methods are run on each benchmark, its surrogate included.
         folder: Where everything goes.
     """
 
     paper: Paper
     exhibits: tuple[Exhibit, ...]
-    surrogates: Mapping[str, str]
-    seeds: tuple[int, ...]
-    protocol: Ordered
+    settings: Mapping[str, Setting]
     folder: Path
+
+    @property
+    def surrogates(self) -> dict[str, str]:
+        """Surrogate of each benchmark."""
+        return {name: str(setting.surrogate) for name, setting in self.settings.items()}
 
     @property
     def store(self) -> Store:

@@ -32,11 +32,8 @@ def summary(result: Reproduction) -> bytes:
         lines += [
             "## Claims",
             "",
-            f"{held} of {len(result.claims)} hold everywhere. Scores are normalised (0: the best "
-            "method after the last trial, 100: random search), means over the tasks with history "
-            "(task 2 and on) and over seeds; lower is better. Tasks on which no method ends better "
-            "than random search have no score and are left out. A claim holds on the means; ± is "
-            "two standard errors of the difference, seed by seed.",
+            f"{held} of {len(result.claims)} hold everywhere. {setup.paper.notes} A claim holds on "
+            "the means; ± is two standard errors of the difference, seed by seed.",
             "",
             *_table(CLAIM_HEADER, (_claim_row(claim, "<br>") for claim in result.claims)),
             "",
@@ -147,12 +144,10 @@ def _how(result: Reproduction) -> list[str]:
     setup = result.setup
     made = ", ".join(exhibit.title for exhibit in setup.exhibits)
     everything = len(setup.exhibits) == len(setup.paper.exhibits)
-    seeds = _ranges(setup.seeds)
-    flight = setup.protocol.workers_simulated
     lines = [
         f"- Made: {'all figures and tables with results' if everything else made}.",
-        f"- Runs: {len(result.cells)}; seeds {seeds}; {setup.protocol.trials} trials a task, "
-        + ("one after the other." if flight == 1 else f"{flight} in flight."),
+        f"- Runs: {len(result.cells)}.",
+        *_settings(setup),
         f"- Benchmarks: {_benchmarks(setup)}.",
         f"- Versions: {', '.join(f'{name} {version(name)}' for name in VERSIONS)}, "
         f"Python {platform.python_version()}.",
@@ -162,6 +157,18 @@ def _how(result: Reproduction) -> list[str]:
         counts = ", ".join(f"{method} {fallbacks[method]}" for method in drawing_order(fallbacks))
         lines.append(f"- Suggestions made at random because a model failed: {counts}.")
     return lines
+
+
+def _settings(setup: Setup) -> list[str]:
+    """Seeds and protocol, one line for all benchmarks that have the same."""
+    benchmarks: dict[str, list[str]] = {}
+    for name, setting in setup.settings.items():
+        protocol = setting.protocol
+        given = [f"{what} {x}" for what, x in protocol.settings().items() if x is not None]
+        how = f"protocol {protocol.name}: {', '.join(given).replace('_', ' ')}"
+        text = f"seeds {_ranges(setting.seeds)}; {how}."
+        benchmarks.setdefault(text, []).append(name)
+    return [f"- {', '.join(names)}: {text}" for text, names in benchmarks.items()]
 
 
 def _benchmarks(setup: Setup) -> str:

@@ -8,7 +8,7 @@ from hpobench_ordered.analysis.differences import (
     over_tasks,
     reduction_in_standard_error,
 )
-from hpobench_ordered.reproduction.evidence import FIRST_WITH_HISTORY, Evidence
+from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.paper import Comparison, Entry
 
 REDUCTION = "reduction in standard error (%)"
@@ -38,7 +38,7 @@ def downstream(
     for comparison in comparisons:
         name = comparison.benchmark
         tested, reference = (
-            evidence.best_values(name, which)[:, FIRST_WITH_HISTORY:, trial - 1]
+            evidence.best_values(name, which)[:, evidence.first_task :, trial - 1]
             for which in (method, baseline)
         )
         direction = evidence.benchmark(name).objective.direction

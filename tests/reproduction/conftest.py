@@ -7,6 +7,7 @@ import pytest
 
 from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.reproduction.checks import ahead, ahead_on_tasks
 from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.figures import (
@@ -18,7 +19,14 @@ from hpobench_ordered.reproduction.figures import (
     points,
     rank_curves,
 )
-from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Paper, Table
+from hpobench_ordered.reproduction.paper import (
+    Claim,
+    Comparison,
+    Figure,
+    Paper,
+    Setting,
+    Table,
+)
 from hpobench_ordered.reproduction.tables import IMPROVEMENT, REDUCTION, downstream
 
 NAME = "newsvendor"
@@ -47,8 +55,9 @@ def small_paper() -> Paper:
     return Paper(
         name="small",
         citation="Someone (2020), Something",
-        seeds=(0, 1, 2),
-        trials=3,
+        setting=Setting(Ordered(trials=3), seeds=(0, 1, 2)),
+        notes="Scores are normalised.",
+        first_task=1,
         exhibits=(
             figure(1, [Comparison(NAME)], partial(landscapes, slices=[item])),
             figure(
@@ -80,7 +89,7 @@ class Constructed(Evidence):
     """Evidence from losses that a test makes up, shape (S, T, M), by benchmark and method."""
 
     def __init__(self, losses: Mapping[tuple[str, str], np.ndarray]) -> None:
-        super().__init__(Store(Path("nowhere")), [], surrogates={})
+        super().__init__(Store(Path("nowhere")), [], surrogates={}, first_task=1)
         self._losses.update(losses)
 
 

@@ -7,10 +7,11 @@ import pytest
 from hpobench_ordered import list_methods, load, suite
 from hpobench_ordered.benchmarks import xgboost_mnist
 from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.remote import CACHE_VARIABLE
 from hpobench_ordered.reproduction import paper
 from hpobench_ordered.reproduction.evidence import Evidence, Landscape
-from hpobench_ordered.reproduction.paper import experiments
+from hpobench_ordered.reproduction.paper import Setting, experiments
 from hpobench_ordered.reproduction.papers import othpo
 
 OTHPO = paper("othpo")
@@ -19,7 +20,7 @@ OTHPO = paper("othpo")
 def test_every_figure_and_table_with_results_is_there() -> None:
     assert [figure.number for figure in OTHPO.figures] == [1, *range(4, 20)]
     assert [table.number for table in OTHPO.tables] == [4]
-    assert (OTHPO.seeds, OTHPO.trials) == (tuple(range(50)), 25)
+    assert OTHPO.setting == Setting(Ordered(trials=25), seeds=tuple(range(50)))
     for exhibit in OTHPO.exhibits:
         assert exhibit.caption.endswith(".") and exhibit.says.endswith(".")
 
@@ -33,7 +34,7 @@ def test_experiments_are_the_papers() -> None:
         e for e in OTHPO.exhibits if e.title not in ("Figure 18", "Figure 19")
     )
     assert sum(len(names) for names in without_dre.values()) == 65
-    assert {name for names in methods.values() for name in names} == set(list_methods())
+    assert {name for names in methods.values() for name in names} <= set(list_methods())
 
 
 @pytest.mark.parametrize(

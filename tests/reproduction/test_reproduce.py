@@ -37,7 +37,7 @@ def test_claims_and_tables_are_on_the_summary(whole: tuple[Path, Reproduction]) 
     summary = (folder / "summary.md").read_text(encoding="utf-8")
     assert "2 of 3 hold everywhere" in summary
     assert "| Figure 2 | 1 | and behind | no | newsvendor: random-search " in summary
-    assert "seeds 0 to 2; 3 trials a task, one after the other" in summary
+    assert "newsvendor: seeds 0 to 2; protocol ordered: trials 3, workers simulated 1." in summary
     assert "| reduction in standard error (%) | newsvendor | 0.0 (-1000000.0" in summary
     assert "newsvendor@1 on table" in summary
     assert "| random-search | 3 | 81 |" in summary
@@ -94,7 +94,7 @@ def test_only_what_is_needed_is_run(small_paper: Paper, tmp_path: Path) -> None:
         progress=lambda *step: seen.append(step),
     )
     assert {cell.method.name for cell in result.cells} == {"simple-previous-no-bo"}
-    assert result.setup.seeds == (4, 5)
+    assert result.setup.settings["newsvendor"].seeds == (4, 5)
     assert all("workers_simulated=2" in cell.describe()["protocol"] for cell in result.cells)
     assert ("runs", 2, 2) in seen and seen[-1] == ("figures and tables", 1, 1)
     assert "Made: Figure 7." in (tmp_path / "summary.md").read_text(encoding="utf-8")
@@ -130,7 +130,7 @@ def test_bad_requests(small_paper: Paper, tmp_path: Path) -> None:
 
 
 def test_papers_are_found_by_name() -> None:
-    assert list_papers() == ["othpo"]
+    assert list_papers() == ["ablr", "abrac", "othpo"]
     with pytest.raises(UnknownNameError, match="did you mean 'othpo'"):
         paper("othp")
 

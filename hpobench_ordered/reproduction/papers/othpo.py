@@ -9,6 +9,7 @@ from functools import partial
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.benchmarks import xgboost_mnist
+from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.reproduction.checks import (
     ahead,
     ahead_on_tasks,
@@ -31,7 +32,14 @@ from hpobench_ordered.reproduction.figures import (
     points,
     rank_curves,
 )
-from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Paper, Table
+from hpobench_ordered.reproduction.paper import (
+    Claim,
+    Comparison,
+    Figure,
+    Paper,
+    Setting,
+    Table,
+)
 from hpobench_ordered.reproduction.tables import IMPROVEMENT, REDUCTION, downstream
 
 NO_TRANSFER = ("random-search", "bo")
@@ -475,9 +483,13 @@ PAPERS = (
         name="othpo",
         citation="Hellan et al. (2023), Obeying the Order: Introducing Ordered Transfer "
         "Hyperparameter Optimisation",
-        seeds=tuple(range(50)),
-        trials=25,
+        setting=Setting(Ordered(trials=25), seeds=tuple(range(50))),
         exhibits=(*FIGURES, *TABLES),
+        notes="Scores are normalised (0: the best method after the last trial, 100: random "
+        "search), means over the tasks with history (task 2 and on) and over seeds; lower is "
+        "better. Tasks on which no method ends better than random search have no score and are "
+        "left out.",
+        first_task=1,
         evaluated={(XGBOOST, name): _published for name in ("nearest", "nearest-log")},
     ),
 )

@@ -1,0 +1,92 @@
+"""Charts beside each other, and what models believe of a function of one variable."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+
+from hpobench_ordered.plotting.theme import (
+    DIVERGING,
+    STYLES,
+    by_method,
+    configured,
+    drawing_order,
+    panel_title,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SIZE = (250, 180)
+"""Width and height of a panel, in pixels."""
+TRUTH, BELIEF = STYLES["simple-ordered-shuffled"].colour, STYLES["cts"].colour
+EVALUATED = STYLES["zero-shot"].colour
+
+
+def beside(rows: Iterable[Sequence[Any]], *, title: str) -> alt.TopLevelMixin:
+    """Put finished charts of the same methods beside and below each other, with one legend."""
+    grid = []
+    for row in rows:
+        charts = [chart.copy() for chart in row]
+        for chart in charts:
+            chart.config = alt.Undefined
+        grid.append(alt.hconcat(*charts))
+    whole = alt.vconcat(*grid)
+    return configured(whole, title=title, description=title)
+
+
+def times(frame: "pd.DataFrame", *, methods: Sequence[str] = (), title: str) -> alt.TopLevelMixin:
+    """Draw the time that methods take, on a logarithmic axis.
+
+    Args:
+        frame: A row a method, with columns method and milliseconds.
+        methods: As in `curves`.
+        title: Title of the chart.
+    """
+    order = drawing_order(frame["method"])
+    looks = by_method(order, methods)
+    chart = alt.Chart(frame).mark_point(filled=True, size=70, opacity=1)
+    chart = chart.encode(
+        x=alt.X("milliseconds:Q", scale=alt.Scale(type="log"), title="ms a suggestion"),
+        y=alt.Y("method:N", sort=order, title=None),
+        color=looks["color"],
+        shape=looks["shape"],
+        tooltip=["method:N", alt.Tooltip("milliseconds:Q", format=".3~r")],
+    )
+    return configured(chart.properties(width=SIZE[0]), title=title, description=title)
+
+
+def posterior(
+    belief: "pd.DataFrame", evaluations: "pd.DataFrame", bases: "pd.DataFrame", *, title: str
+) -> alt.HConcatChart:
+    """Draw a model of a function: on the left what it believes, on the right its basis functions.
+
+    Args:
+        belief: A row a point, with columns x, truth, mean, low and high.
+        evaluations: What the model knows, columns x and y.
+        bases: A row a basis function and point, with columns basis, x, value and weight, its
+            share of the largest one, between 0 and 1.
+        title: Name of the model.
+    """
+    ends = [float(belief["truth"].min()), float(belief["truth"].max())]
+    room = 0.4 * (ends[1] - ends[0])
+    scale = alt.Scale(domain=[ends[0] - room, ends[1] + room], nice=False)
+    x = alt.X("x:Q", title="x")
+    base = alt.Chart(belief).encode(x=x)
+    y = alt.Y("truth:Q", title="value", scale=scale)
+    band = base.mark_area(color=TRUTH, opacity=0.2, clip=True).encode(y=alt.Y("low:Q"), y2="high:Q")
+    truth = base.mark_line(color=TRUTH, clip=True).encode(y=y)
+    mean = base.mark_line(color=BELIEF, clip=True).encode(y="mean:Q")
+    dots = alt.Chart(evaluations).mark_point(filled=True, size=50, opacity=1, color=EVALUATED)
+    left = alt.layer(band, truth, mean, dots.encode(x="x:Q", y="y:Q"))
+    colours = alt.Scale(range=[DIVERGING[3], DIVERGING[-1]], domain=[0, 1])
+    right = alt.Chart(bases).mark_line(strokeWidth=1.4)
+    right = right.encode(
+        x=x,
+        y=alt.Y("value:Q", title="basis functions"),
+        detail="basis:N",
+        color=alt.Color("weight:Q", scale=colours, title="weight"),
+        order="x:Q",
+    )
+    parts = (part.properties(width=SIZE[0], height=SIZE[1]) for part in (left, right))
+    return alt.hconcat(*parts).properties(title=panel_title(title))

@@ -1,0 +1,178 @@
+"""What methods with a linear head believe of a task: the posteriors that Horvath et al. draw.
+
+======  =======  ==========================================================================
+symbol  shape    meaning
+======  =======  ==========================================================================
+g       scalar   points of the grid on [0, 1]
+d       scalar   basis functions
+x       (g,)     the grid
+Phi     (g, d)   basis functions there
+w       (d,)     posterior mean of their weights
+s       (d,)     relative weights |w_i| sd(Phi_i) / max_j |w_j| sd(Phi_j): how much of the mean's
+                 variation is basis function i
+======  =======  ==========================================================================
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from hpobench_ordered import plotting
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._gp.model import standardise
+from hpobench_ordered.registry import load, method_spec
+from hpobench_ordered.reproduction.evidence import Evidence
+from hpobench_ordered.reproduction.paper import Check, Comparison, Drawing, Finding
+
+if TYPE_CHECKING:
+    from hpobench_ordered.methods._blr.method import LinearHead
+
+GRID = 201
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Belief:
+    """A model of a task of one variable.
+
+    Attributes:
+        x: Grid, shape (g,).
+        truth: The function there, shape (g,).
+        mean: Posterior mean, shape (g,).
+        sd: Posterior standard deviation of the function, shape (g,).
+        points: What was evaluated, shape (n,).
+        values: What it gave, shape (n,).
+        bases: Basis functions, Phi.
+        weights: Their relative weights, s.
+    """
+
+    x: FloatArray
+    truth: FloatArray
+    mean: FloatArray
+    sd: FloatArray
+    points: FloatArray
+    values: FloatArray
+    bases: FloatArray
+    weights: FloatArray
+
+    @property
+    def error(self) -> float:
+        """Root mean square of mean - truth, in standard deviations of the truth."""
+        return float(np.sqrt(np.mean((self.mean - self.truth) ** 2)) / self.truth.std())
+
+    @property
+    def used(self) -> float:
+        """Number of basis functions that the mean is made of: (sum s)^2 / sum s^2."""
+        return float(self.weights.sum() ** 2 / (self.weights**2).sum())
+
+
+@cache
+def belief(benchmark: str, task: int, method: str, *, fixed: int, own: int) -> Belief:
+    """Fit a method's model to evaluations of a task: some at random, then some of its own.
+
+    The random ones are the same for all methods, as is the history.
+
+    Args:
+        benchmark: Name of a benchmark with one hyperparameter.
+        task: Index of the task.
+        method: Name of a method with a linear head.
+        fixed: Random evaluations.
+        own: Evaluations that the method suggests.
+    """
+    source = load(benchmark)
+    rng = np.random.default_rng([task, 0])
+    others = [source.evaluations(t.index, rng=rng) for t in source.tasks if t.index != task]
+    target = source.tasks[task]
+    start = source.space.configs(source.space.decode(source.space.sample_unit(rng, fixed)))
+    optimiser = cast(
+        "LinearHead",
+        method_spec(method).method(
+            space=source.space,
+            rng=np.random.default_rng([task, 1]),
+            history=others,
+            context=target.context,
+            budget=fixed + own,
+        ),
+    )
+    for turn in range(fixed + own):
+        config = start[turn] if turn < fixed else optimiser.ask()
+        optimiser.tell(config, target.objective.loss(target.evaluate(config)))
+    losses, inputs = optimiser.losses(), optimiser.inputs(optimiser.told())
+    head = optimiser.fitted_head(inputs, standardise(losses))
+    x = np.linspace(0.0, 1.0, GRID)
+    Phi = optimiser.features(optimiser.inputs(x[:, None]))
+    mean, sd = head.predict(Phi)
+    weights = np.abs(head.weights * np.exp(-0.5 * head.precisions.log_alpha)) * Phi.std(axis=0)
+    scale = losses.std()
+    return Belief(
+        x=x,
+        truth=target.evaluate_many(source.space.decode(x[:, None])),
+        mean=losses.mean() + scale * mean,
+        sd=scale * sd,
+        points=source.space.decode(optimiser.told())[:, 0],
+        values=target.objective.losses(losses),
+        bases=Phi,
+        weights=weights / weights.max(),
+    )
+
+
+def posteriors(
+    _: Evidence,
+    comparisons: Sequence[Comparison],
+    *,
+    methods: Sequence[str],
+    task: int,
+    fixed: int,
+    own: int,
+) -> Drawing:
+    """The posterior and the basis functions of each method, on one task, one row a method."""
+    import pandas as pd
+
+    rows, frames = [], []
+    for method in methods:
+        found = belief(comparisons[0].benchmark, task, method, fixed=fixed, own=own)
+        line = pd.DataFrame({"x": found.x, "truth": found.truth, "mean": found.mean})
+        line = line.assign(low=found.mean - 2 * found.sd, high=found.mean + 2 * found.sd)
+        dots = pd.DataFrame({"x": found.points, "y": found.values})
+        bases = pd.DataFrame(found.bases).assign(x=found.x).melt("x", var_name="basis")
+        bases = bases.assign(weight=found.weights[bases["basis"].astype(int)])
+        rows.append([plotting.posterior(line, dots, bases, title=method)])
+        frames.append(line.assign(method=method))
+    chart = plotting.beside(rows, title=f"{comparisons[0].benchmark}, task {task + 1}")
+    return Drawing(chart, pd.concat(frames, ignore_index=True))
+
+
+def nearest_to_truth(first: str, rivals: Sequence[str], *, fixed: int, own: int) -> Check:
+    """One method's posterior mean is nearest to the function, on average over all tasks."""
+
+    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
+        found = _over_tasks(evidence, comparisons[0], (first, *rivals), fixed, own)
+        errors = {m: float(np.mean([one.error for one in found[m]])) for m in found}
+        measured = ", ".join(f"{method} {error:.2f}" for method, error in errors.items())
+        holds = all(errors[first] < errors[rival] for rival in rivals)
+        return [Finding(comparisons[0].benchmark, f"mean error {measured}", holds)]
+
+    return check
+
+
+def fewest_used(first: str, rivals: Sequence[str], *, fixed: int, own: int) -> Check:
+    """One method's posterior mean is made of the fewest basis functions, on average over tasks."""
+
+    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
+        found = _over_tasks(evidence, comparisons[0], (first, *rivals), fixed, own)
+        used = {m: float(np.mean([one.used for one in found[m]])) for m in found}
+        measured = ", ".join(f"{method} {count:.1f}" for method, count in used.items())
+        holds = all(used[first] < used[rival] for rival in rivals)
+        return [Finding(comparisons[0].benchmark, f"basis functions {measured}", holds)]
+
+    return check
+
+
+def _over_tasks(
+    evidence: Evidence, comparison: Comparison, methods: Sequence[str], fixed: int, own: int
+) -> dict[str, list[Belief]]:
+    name = comparison.benchmark
+    tasks = range(len(evidence.benchmark(name).tasks))
+    return {m: [belief(name, t, m, fixed=fixed, own=own) for t in tasks] for m in methods}

@@ -1,0 +1,204 @@
+"""Perrone et al. (2018), "Scalable Hyperparameter Transfer Learning": supplement, figures 1 to 10.
+
+Which methods a figure shows beside those that its text names is our choice.
+"""
+
+from functools import partial
+
+from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.protocols import LeaveOneOut
+from hpobench_ordered.reproduction.checks import ahead, cheaper, not_behind
+from hpobench_ordered.reproduction.evidence import Measure
+from hpobench_ordered.reproduction.figures import progress
+from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Paper, Setting
+from hpobench_ordered.reproduction.two_stage import LearnedContexts
+
+SVM, XGBOOST, QUADRATIC = "openml-svm", "openml-xgboost", "quadratic"
+NEAREST = "nearest"
+TRIALS, EARLY = 50, 10
+SEEDS = tuple(range(5))
+EACH = 100
+"""Evaluations of each other data set; the paper has all that OpenML has, thousands of them."""
+TARGETS = 10
+"""Quadratic functions that are optimised, of the 30; the others are source tasks all the same."""
+
+NO_TRANSFER = ("random-search", "bo", "ablr")
+GP_TRANSFER = ("gp-transfer-closest", "gp-transfer-subsample")
+TRANSFER = "ablr-transfer"
+CONTEXT, EMBEDDED = "ablr-ctx", "ablr-embeddings"
+TWO_STAGE = {SVM: "ablr-xgboost-embeddings", XGBOOST: "ablr-svm-embeddings"}
+"""ABLR with embeddings that were learned on the other benchmark."""
+BASELINES = (*NO_TRANSFER, *GP_TRANSFER, TRANSFER)
+
+ON_SVM = (Comparison(SVM, (*BASELINES, "bohamiann-ctx")),)
+ON_XGBOOST = (Comparison(XGBOOST, BASELINES),)
+ON_QUADRATIC = (Comparison(QUADRATIC, BASELINES),)
+NETWORKS = (Comparison(QUADRATIC, ("ablr", TRANSFER, CONTEXT, "bohamiann", "bohamiann-ctx")),)
+
+
+def _learned(name: str, source: str) -> MethodSpec:
+    return MethodSpec(
+        name=name,
+        method=LearnedContexts(source, NEAREST),
+        summary=f"ablr-ctx with embeddings learned on {source} as contexts.",
+        source="Perrone et al. (2018), supplement B.4",
+        min_history=1,
+    )
+
+
+def _claims(measure: Measure) -> tuple[Claim, ...]:
+    """What the text says of figures 1 to 4."""
+    end = partial(ahead, trial=TRIALS, measure=measure)
+    return (
+        Claim("B.3", "Both GP transfers are ahead of plain GP", end(GP_TRANSFER, ("bo",))),
+        Claim(
+            "B.3",
+            "ABLR with transfer is ahead of ABLR and GP without",
+            end((TRANSFER,), ("ablr", "bo")),
+        ),
+        Claim(
+            "B.3",
+            "ABLR with transfer ends ahead of both GP transfers",
+            end((TRANSFER,), GP_TRANSFER),
+        ),
+        Claim(
+            "B.3",
+            f"Warm starts help early: after {EARLY} trials ABLR with transfer is ahead of all "
+            "methods without",
+            ahead((TRANSFER,), NO_TRANSFER, trial=EARLY, measure=measure),
+        ),
+    )
+
+
+def _figure(
+    number: int,
+    needs: tuple[Comparison, ...],
+    *,
+    says: str,
+    claims: tuple[Claim, ...],
+    measure: Measure = Measure.REGRET,
+) -> Figure:
+    captions = {
+        Measure.REGRET: "Distance of the best value so far from the best known one",
+        Measure.RANK: "Rank among the methods, of every task and seed by itself",
+    }
+    return Figure(
+        number,
+        caption=f"{captions[measure]}, mean over tasks and seeds ± two standard errors over seeds.",
+        says=says,
+        needs=needs,
+        draw=partial(progress, measures=(measure,)),
+        claims=claims,
+    )
+
+
+WARM_START = (
+    "Both GP transfers outperform plain GP and perform alike; ABLR with transfer tends to converge "
+    "to a better optimum."
+)
+RANKED = "Warm starts converge faster and to a better optimum; ABLR with transfer ranks best."
+FASTER = "ABLR with transfer converges considerably faster and to a better optimum."
+COMPETITIVE = "Learned embeddings are competitive with the context that people chose."
+
+
+def _embeddings(number: int, benchmark: str, measure: Measure) -> Figure:
+    two_stage = TWO_STAGE[benchmark]
+    methods = (*NO_TRANSFER, TRANSFER, CONTEXT, EMBEDDED, two_stage)
+    level = partial(not_behind, trial=TRIALS, measure=measure)
+    claims = (
+        Claim("B.4", "Learned embeddings are no worse than contexts", level(EMBEDDED, CONTEXT)),
+        Claim(
+            "B.4",
+            "Embeddings learned on the other benchmark are no worse than contexts",
+            level(two_stage, CONTEXT),
+        ),
+        Claim(
+            "B.4",
+            "With embeddings of the other benchmark ABLR is ahead of ABLR without transfer",
+            ahead((two_stage,), ("ablr",), trial=TRIALS, measure=measure),
+        ),
+    )
+    needs = (Comparison(benchmark, methods),)
+    return _figure(number, needs, measure=measure, says=COMPETITIVE, claims=claims)
+
+
+FIGURES = (
+    _figure(
+        1,
+        ON_SVM,
+        says=f"{WARM_START} BOHAMIANN profits from transfer too, at a much larger overhead.",
+        claims=(
+            *_claims(Measure.REGRET),
+            Claim(
+                "B.3",
+                "BOHAMIANN with transfer takes longer than ABLR with transfer",
+                cheaper(TRANSFER, ("bohamiann-ctx",), factor=1),
+            ),
+        ),
+    ),
+    _figure(2, ON_XGBOOST, says=WARM_START, claims=_claims(Measure.REGRET)),
+    _figure(3, ON_SVM, measure=Measure.RANK, says=RANKED, claims=_claims(Measure.RANK)),
+    _figure(4, ON_XGBOOST, measure=Measure.RANK, says=RANKED, claims=_claims(Measure.RANK)),
+    _figure(
+        5,
+        ON_QUADRATIC,
+        says=FASTER,
+        claims=(
+            *_claims(Measure.REGRET),
+            Claim(
+                "B.3",
+                "ABLR with transfer ranks best of all",
+                ahead(
+                    (TRANSFER,),
+                    (*NO_TRANSFER, *GP_TRANSFER),
+                    trial=TRIALS,
+                    measure=Measure.RANK,
+                ),
+            ),
+        ),
+    ),
+    _figure(
+        6,
+        NETWORKS,
+        says=FASTER,
+        claims=tuple(
+            Claim(
+                "B.3",
+                f"After {trial} trials ABLR with transfer is ahead of the other methods with "
+                "networks",
+                ahead(
+                    (TRANSFER,),
+                    ("ablr", "bohamiann", "bohamiann-ctx"),
+                    trial=trial,
+                    measure=Measure.REGRET,
+                ),
+            )
+            for trial in (EARLY, TRIALS)
+        ),
+    ),
+    _embeddings(7, SVM, Measure.REGRET),
+    _embeddings(8, XGBOOST, Measure.REGRET),
+    _embeddings(9, SVM, Measure.RANK),
+    _embeddings(10, XGBOOST, Measure.RANK),
+)
+
+PAPERS = (
+    Paper(
+        name="ablr",
+        citation="Perrone et al. (2018), Scalable Hyperparameter Transfer Learning, supplement",
+        setting=Setting(
+            LeaveOneOut(trials=TRIALS, history=EACH),
+            SEEDS,
+            surrogate=NEAREST,
+        ),
+        exceptions={QUADRATIC: Setting(LeaveOneOut(trials=TRIALS, tasks=TARGETS), SEEDS)},
+        exhibits=FIGURES,
+        notes="Regret is the distance of the best value so far from the best one known, in the "
+        "objective's own units; ranks are among the methods of a figure, of every task and seed by "
+        "itself. Both are means over tasks and seeds; lower is better.",
+        methods={
+            TWO_STAGE[SVM]: _learned(TWO_STAGE[SVM], XGBOOST),
+            TWO_STAGE[XGBOOST]: _learned(TWO_STAGE[XGBOOST], SVM),
+        },
+    ),
+)

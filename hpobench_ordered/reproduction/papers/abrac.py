@@ -1,0 +1,241 @@
+"""Horvath et al. (2021), "Hyperparameter Transfer Learning with Adaptive Complexity".
+
+In the paper ABLR is the method that shares its network between tasks, here `ablr-transfer`;
+MT-GP-BO is `gp-transfer-subsample`.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from hpobench_ordered.protocols import LeaveOneOut
+from hpobench_ordered.reproduction.checks import ahead, cheaper
+from hpobench_ordered.reproduction.evidence import Measure
+from hpobench_ordered.reproduction.figures import progress
+from hpobench_ordered.reproduction.models import fewest_used, nearest_to_truth, posteriors
+from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Paper, Setting
+
+FORRESTER, QUADRATIC, FCNET, SVM = "forrester", "quadratic", "fcnet", "openml-svm"
+TRIALS, EARLY = 50, 5
+SEEDS = tuple(range(5))
+EACH = 100
+"""Evaluations of each other data set in `openml-svm`; the paper has all that OpenML has."""
+TARGETS = 10
+"""Quadratic functions that are optimised, of the 30; the others are source tasks all the same."""
+
+ABRAC, ABLR, RANDOM, MT_GP = "abrac", "ablr-transfer", "random-search", "gp-transfer-subsample"
+FIXED = ("ablr-sgd-fixed", "ablr-lbfgs-fixed")
+COMPONENTS = ("abrac", "abrac-fixed", "ablr-sgd-adapt", "ablr-sgd-fixed", ABLR)
+RIVALS = (RANDOM, ABLR, MT_GP, *FIXED)
+
+SYNTHETIC = (Comparison(FORRESTER, (ABRAC, *RIVALS, "bohamiann-ctx")),)
+QUADRATICS = (Comparison(QUADRATIC, (ABRAC, *RIVALS, "ablr-rks")),)
+NETWORKS = (Comparison(FCNET, (ABRAC, RANDOM, "bo", ABLR, *FIXED)),)
+MACHINES = (Comparison(SVM, (ABRAC, *RIVALS)),)
+
+MEANS = "Means over tasks and seeds ± two standard errors over seeds, ranks of every task and seed"
+SAYS_WORSE = "Variants with a fixed network and without nested dropout are worse."
+
+
+def _best_in_rank(rivals: Sequence[str], *, trial: int = TRIALS) -> Claim:
+    return Claim(
+        "5",
+        f"After {trial} trials ABRAC ranks best",
+        ahead((ABRAC,), rivals, trial=trial, measure=Measure.RANK),
+    )
+
+
+def _posteriors(
+    number: int, methods: tuple[str, ...], *, fixed: int, own: int, says: str, claims: bool
+) -> Figure:
+    rivals = methods[1:]
+    return Figure(
+        number,
+        caption=f"The first task after {fixed} random evaluations, the same for all methods"
+        + (f", and {own} of the method's own" if own else "")
+        + ". Left: the function (blue), evaluations (points), posterior mean (orange) and two "
+        "standard deviations of the function. Right: basis functions, darker with more weight. "
+        "Claims are on all tasks.",
+        says=says,
+        needs=(Comparison(FORRESTER),),
+        draw=partial(posteriors, methods=methods, task=0, fixed=fixed, own=own),
+        claims=(
+            Claim(
+                "5",
+                "ABRAC's posterior mean is nearest to the function",
+                nearest_to_truth(ABRAC, rivals, fixed=fixed, own=own),
+            ),
+            Claim(
+                "1",
+                "ABRAC's posterior mean is made of fewer basis functions than ABLR's",
+                fewest_used(ABRAC, (ABLR,), fixed=fixed, own=own),
+            ),
+        )
+        if claims
+        else (),
+    )
+
+
+FIGURES = (
+    _posteriors(
+        1,
+        (ABRAC, ABLR),
+        fixed=3,
+        own=2,
+        claims=True,
+        says="ABLR overfits, as it has many basis functions; ABRAC, which uses few, does not.",
+    ),
+    Figure(
+        2,
+        caption=f"{MEANS}, on Forrester functions. The last method shares its network too, but "
+        "fits it with the heads by marginal likelihood.",
+        says="Nested dropout and adaptive heads each improve on ABLR with a network trained by "
+        "SGD; both together are best.",
+        needs=(Comparison(FORRESTER, COMPONENTS),),
+        draw=progress,
+        claims=(
+            *(
+                Claim(
+                    "5",
+                    f"{what} improves on ABLR trained by SGD",
+                    ahead((method,), ("ablr-sgd-fixed",), trial=TRIALS, measure=measure),
+                )
+                for what, method in (
+                    ("Nested dropout alone", "abrac-fixed"),
+                    ("An adaptive head alone", "ablr-sgd-adapt"),
+                )
+                for measure in (Measure.REGRET, Measure.RANK)
+            ),
+            Claim(
+                "5",
+                "Both together rank better than each alone",
+                ahead(
+                    (ABRAC,),
+                    ("abrac-fixed", "ablr-sgd-adapt"),
+                    trial=TRIALS,
+                    measure=Measure.RANK,
+                ),
+            ),
+        ),
+    ),
+    Figure(
+        3,
+        caption=f"{MEANS}, on Forrester functions.",
+        says="ABRAC adapts quickly: after five evaluations its regret is acceptable, while "
+        f"MT-GP-BO and ABLR need more. {SAYS_WORSE}",
+        needs=SYNTHETIC,
+        draw=progress,
+        claims=(
+            _best_in_rank((*RIVALS, "bohamiann-ctx")),
+            Claim(
+                "5",
+                f"After {EARLY} trials ABRAC is ahead of MT-GP-BO and ABLR",
+                ahead((ABRAC,), (MT_GP, ABLR), trial=EARLY, measure=Measure.REGRET),
+            ),
+            Claim(
+                "5",
+                "The variants with a fixed network are worse",
+                ahead((ABRAC,), FIXED, trial=TRIALS, measure=Measure.REGRET),
+            ),
+        ),
+    ),
+    _posteriors(
+        4,
+        (ABRAC, ABLR, *FIXED),
+        fixed=3,
+        own=2,
+        claims=True,
+        says="ABLR overfits, the variants with a fixed network take everything for noise; ABRAC's "
+        "model is meaningful.",
+    ),
+    Figure(
+        5,
+        caption=f"{MEANS}, on the first {TARGETS} quadratic functions. Right: time inside the "
+        "method by suggestion, its training included.",
+        says="ABRAC outperforms all others; only ABLR SGD fixed reaches it after 45 trials. It is "
+        "more than 100 times faster than ABLR and GPs.",
+        needs=QUADRATICS,
+        draw=partial(progress, times=True),
+        claims=(
+            _best_in_rank((*RIVALS, "ablr-rks")),
+            Claim(
+                "5",
+                "ABRAC's regret is lowest",
+                ahead((ABRAC,), (*RIVALS, "ablr-rks"), trial=TRIALS, measure=Measure.REGRET),
+            ),
+            Claim(
+                "5",
+                "ABRAC is more than 100 times faster than ABLR and GPs",
+                cheaper(ABRAC, (ABLR, MT_GP), factor=100),
+            ),
+        ),
+    ),
+    Figure(
+        6,
+        caption="Mean ranks over the four data sets ± two standard errors over seeds.",
+        says="ABRAC outperforms all others, which hardly improve on random search.",
+        needs=NETWORKS,
+        draw=partial(progress, measures=(Measure.RANK,)),
+        claims=(_best_in_rank((RANDOM, "bo", ABLR, *FIXED)),),
+    ),
+    Figure(
+        7,
+        caption="Mean regret and mean rank on each data set ± two standard errors over seeds.",
+        says="ABRAC ranks best on every data set; its regret is lowest but on naval propulsion, "
+        "where no method improves much on random search.",
+        needs=NETWORKS,
+        draw=partial(progress, by_task=True),
+        claims=(
+            Claim(
+                "5",
+                "ABRAC ranks best on every data set",
+                ahead(
+                    (ABRAC,),
+                    (RANDOM, "bo", ABLR, *FIXED),
+                    trial=TRIALS,
+                    measure=Measure.RANK,
+                    by_task=True,
+                ),
+            ),
+        ),
+    ),
+    Figure(
+        8,
+        caption=f"{MEANS}; regret is the distance of the AUC from the best one known.",
+        says="ABRAC outperforms all others in rank; only ABLR reaches a comparable AUC.",
+        needs=MACHINES,
+        draw=progress,
+        claims=(
+            _best_in_rank(RIVALS),
+            Claim(
+                "5",
+                "ABRAC's AUC is ahead of the others' but ABLR's",
+                ahead((ABRAC,), (RANDOM, MT_GP, *FIXED), trial=TRIALS, measure=Measure.REGRET),
+            ),
+        ),
+    ),
+    _posteriors(
+        9,
+        (ABRAC, ABLR, *FIXED),
+        fixed=5,
+        own=0,
+        claims=True,
+        says="The same after five evaluations that are the same for all methods.",
+    ),
+)
+
+PAPERS = (
+    Paper(
+        name="abrac",
+        citation="Horvath et al. (2021), Hyperparameter Transfer Learning with Adaptive Complexity",
+        setting=Setting(LeaveOneOut(trials=TRIALS), SEEDS),
+        exceptions={
+            QUADRATIC: Setting(LeaveOneOut(trials=TRIALS, tasks=TARGETS), SEEDS),
+            FCNET: Setting(LeaveOneOut(trials=TRIALS), tuple(range(10))),
+            SVM: Setting(LeaveOneOut(trials=TRIALS, history=EACH), SEEDS),
+        },
+        exhibits=FIGURES,
+        notes="Regret is the distance of the best value so far from the best one known, in the "
+        "objective's own units; ranks are among the methods of a figure, of every task and seed by "
+        "itself. Both are means over tasks and seeds; lower is better.",
+    ),
+)

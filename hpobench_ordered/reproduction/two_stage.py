@@ -1,0 +1,84 @@
+"""Embeddings of tasks learned on one benchmark, as contexts of the same tasks on another."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered.adapters.identity import FromElsewhere
+from hpobench_ordered.benchmark import Evaluations
+from hpobench_ordered.methods.ablr import ABLRContext, ABLREmbeddings
+from hpobench_ordered.methods.base import Method
+from hpobench_ordered.registry import load
+from hpobench_ordered.space import SearchSpace
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+EACH = 100
+"""Evaluations of each task that embeddings are learned from."""
+
+
+@dataclass(frozen=True)
+class LearnedContexts(FromElsewhere):
+    """Makes ABLR whose network is told embeddings that were learned on another benchmark.
+
+    Perrone et al. (2018), supplement B.4. The tasks of the two benchmarks are the same data sets,
+    which are recognised by their contexts; these are not used otherwise.
+
+    Attributes:
+        source: Name of the other benchmark.
+        surrogate: Its surrogate.
+        first: Learns the embeddings, from evaluations of all its tasks.
+        second: Is told them.
+    """
+
+    source: str
+    surrogate: str
+    first: type[ABLREmbeddings] = ABLREmbeddings
+    second: type[ABLRContext] = ABLRContext
+
+    def __call__(
+        self,
+        *,
+        space: SearchSpace,
+        rng: np.random.Generator,
+        history: Sequence[Evaluations],
+        context: Mapping[str, float],
+        budget: int,
+    ) -> Method:
+        """Make it; tasks of which nothing was learned are left out of the history."""
+        learned = embeddings(self.source, self.surrogate, self.first)
+        return self.second(
+            space=space,
+            rng=rng,
+            history=[
+                replace(task, context=learned[_key(task.context)])
+                for task in history
+                if _key(task.context) in learned
+            ],
+            context=learned[_key(context)],
+            budget=budget,
+        )
+
+
+@cache
+def embeddings(
+    benchmark: str, surrogate: str, method: type[ABLREmbeddings]
+) -> "dict[Hashable, dict[str, float]]":
+    """The embedding of each task, learned from `EACH` evaluations of all of them; by context."""
+    source = load(benchmark, surrogate=surrogate)
+    rng = np.random.default_rng(0)
+    history = [source.evaluations(task.index, rng=rng, n=EACH) for task in source.tasks]
+    fitted = method(space=source.space, rng=rng, history=history, context={}, budget=1)
+    rows = fitted.embeddings[: len(history)].tolist()
+    return {
+        _key(task.context): {f"e_{i}": value for i, value in enumerate(row)}
+        for task, row in zip(source.tasks, rows, strict=True)
+    }
+
+
+def _key(context: Mapping[str, float]) -> "Hashable":
+    return tuple(sorted(context.items()))
