@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from hpobench_ordered import plotting
+from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp.model import standardise
 from hpobench_ordered.registry import load, method_spec
@@ -69,6 +70,7 @@ class Belief:
 
 
 @cache
+@one_thread()
 def belief(benchmark: str, task: int, method: str, *, fixed: int, own: int) -> Belief:
     """Fit a method's model to evaluations of a task: some at random, then some of its own.
 
