@@ -22,6 +22,11 @@ Examples:
       two figures, and only the runs that they need
   hpobench-ordered reproduce othpo --figure 1
       a landscape: nothing is run
+  hpobench-ordered reproduce ablr --workers 2 --output ablr
+  hpobench-ordered reproduce abrac --workers 2 --output abrac
+      other papers, each under an hour on two cores
+  hpobench-ordered reproduce abrac --figure 4 --output abrac
+      what models believe of a function: nothing is run
   hpobench-ordered fetch xgboost-mnist
   hpobench-ordered reproduce othpo --table 4 --surrogate nearest
       on the authors' own surrogate, which their numbers come from
@@ -34,7 +39,7 @@ Examples:
 @click.option("--table", "tables", type=int, multiple=True, help="Only this table; repeat.")
 @click.option(
     "--seeds",
-    help="How many (5), a range (10-19), a list (3,7); default: the paper's.",
+    help="How many (5), a range (10-19), a list (3,7), on all benchmarks; default: the paper's.",
 )
 @workers_option
 @click.option(
@@ -46,7 +51,7 @@ Examples:
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Trials in flight: a method is asked for so many before it is told the first result.",
+    help="Trials in flight (othpo): a method is asked for so many before it is told a result.",
 )
 @click.option(
     "--output",
@@ -67,11 +72,11 @@ def reproduce(
 ) -> None:
     """Reproduce the results of a paper and check what it claims.
 
-    Runs the experiments of PAPER (othpo: Hellan et al. 2023), draws its figures, computes its
-    tables, and says which of its claims hold. Runs are stored in OUTPUT/results: what is finished
-    is not run again, so stopping loses nothing. OUTPUT/summary.md has everything on one page,
-    OUTPUT/figures.md every figure next to what the paper says about it; each figure is there as
-    PNG, SVG and CSV.
+    Runs the experiments of PAPER (othpo: Hellan et al. 2023; ablr: Perrone et al. 2018; abrac:
+    Horvath et al. 2021), draws its figures, computes its tables, and says which of its claims hold.
+    Runs are stored in OUTPUT/results: what is finished is not run again, so stopping loses nothing.
+    OUTPUT/summary.md has everything on one page, OUTPUT/figures.md every figure next to what the
+    paper says about it; each figure is there as PNG, SVG and CSV.
     """
     from hpobench_ordered import reproduction
 

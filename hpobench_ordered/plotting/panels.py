@@ -1,5 +1,6 @@
 """Charts beside each other, and what models believe of a function of one variable."""
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,10 @@ def beside(rows: Iterable[Sequence[Any]], *, title: str) -> alt.TopLevelMixin:
         charts = [chart.copy() for chart in row]
         for chart in charts:
             chart.config = alt.Undefined
-        grid.append(alt.hconcat(*charts))
-    whole = alt.vconcat(*grid)
+        grid.append(charts)
+    with warnings.catch_warnings():  # one choice in the legend is for all charts
+        warnings.filterwarnings("ignore", "Automatically deduplicated", UserWarning)
+        whole = alt.vconcat(*(alt.hconcat(*charts) for charts in grid))
     return configured(whole, title=title, description=title)
 
 

@@ -176,10 +176,11 @@ class Evidence:
         return Scores(scores.methods, scores.values[:, :, self.first_task :])
 
     def split(self, benchmark: str, scores: Scores) -> dict[str, Scores]:
-        """A measure on all tasks of a benchmark, each by itself, by name."""
+        """A measure on the first tasks that count, each by itself, by name."""
+        tasks = self.benchmark(benchmark).tasks[self.first_task :]
         return {
-            task.name: Scores(scores.methods, scores.values[:, :, [place]])
-            for place, task in enumerate(self.benchmark(benchmark).tasks[self.first_task :])
+            tasks[place].name: Scores(scores.methods, scores.values[:, :, [place]])
+            for place in range(scores.values.shape[2])
         }
 
     def ranks(self, comparison: Comparison) -> Ranks:

@@ -195,7 +195,8 @@ def progress(
             rows[name].append(plotting.times(frame, title="time"))
             frames.append(frame.assign(benchmark=name, measure="time"))
     title = "after every trial, mean over seeds"
-    return Drawing(plotting.beside(rows.values(), title=title), pd.concat(frames))
+    data = pd.concat(frames, ignore_index=True).astype({"trial": "Int64"})  # times have none
+    return Drawing(plotting.beside(rows.values(), title=title), data)
 
 
 def _times(evidence: Evidence, comparison: Comparison) -> "pd.DataFrame":

@@ -1,0 +1,119 @@
+"""The papers whose tasks are left out one by one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpobench_ordered import list_methods, load
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.protocols import LeaveOneOut
+from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.reproduction import Paper, checks, paper, reproduce
+from hpobench_ordered.reproduction.evidence import Evidence, Measure
+from hpobench_ordered.reproduction.figures import progress
+from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Setting, experiments
+
+BENCHMARK, METHODS = "forrester", ("random-search", "bo")
+NEEDS = (Comparison(BENCHMARK, METHODS),)
+
+
+@pytest.mark.parametrize(("name", "figures"), [("ablr", range(1, 11)), ("abrac", range(1, 10))])
+def test_every_figure_is_there(name: str, figures: range) -> None:
+    chosen = paper(name)
+    assert [figure.number for figure in chosen.figures] == list(figures)
+    for benchmark, methods in experiments(chosen.exhibits).items():
+        setting, spec = chosen.setting_of(benchmark), benchmark_spec(benchmark)
+        assert isinstance(setting.protocol, LeaveOneOut)
+        assert {*methods} <= {*list_methods(), *chosen.methods}
+        assert setting.surrogate in (None, *(option.name for option in spec.surrogates))
+
+
+def small(*claims: Claim, seeds: int = 2) -> Paper:
+    figure = Figure(
+        1, "caption.", "says.", NEEDS, partial(progress, by_task=True, times=False), claims
+    )
+    whole = replace(figure, number=2, draw=partial(progress, times=True), claims=())
+    return Paper(
+        name="small",
+        citation="Someone (2020), Something",
+        setting=Setting(LeaveOneOut(trials=5, tasks=2), tuple(range(seeds))),
+        exhibits=(figure, whole),
+        notes="Regret.",
+    )
+
+
+def test_figures_are_of_all_targets(tmp_path: Path) -> None:
+    faster = Claim("1", "cheaper", checks.cheaper("random-search", ("bo",), factor=1))
+    slower = Claim("1", "dearer", checks.cheaper("bo", ("random-search",), factor=1))
+    rank = partial(checks.ahead, ("bo",), ("random-search",), trial=5, measure=Measure.RANK)
+    claims = (faster, slower, Claim("2", "by task", rank(by_task=True)), Claim("2", "all", rank()))
+    result = reproduce(small(*claims), folder=tmp_path)
+    assert [claim.verdict for claim in result.claims[:2]] == ["yes", "no"]
+    assert [len(claim.findings) for claim in result.claims] == [1, 1, 2, 1]
+    table = pd.read_csv(tmp_path / "figure-1.csv")
+    assert set(table["benchmark"]) == {"forrester, 0", "forrester, 1"}
+    ranks = table[table["measure"] == "rank"].groupby(["benchmark", "trial"])["mean"].sum()
+    assert ranks.tolist() == pytest.approx([3.0] * 10)
+    regret = table[table["measure"] == "regret"].groupby(["benchmark", "method"])["mean"]
+    assert (regret.diff().dropna() <= 0).all() and (table["low"] <= table["mean"]).all()
+    whole = pd.read_csv(tmp_path / "figure-2.csv")
+    assert (whole.loc[whole["measure"] == "time", "milliseconds"] > 0).all()
+    mean = table.groupby(["measure", "method", "trial"])["mean"].mean()
+    chosen = whole[whole["measure"] != "time"].set_index(["measure", "method", "trial"])
+    np.testing.assert_allclose(chosen["mean"].sort_index(), mean)
+    summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert "forrester: seeds 0 to 1; protocol leave-one-out: trials 5, tasks 2." in summary
+
+
+def test_trials_in_flight_are_for_ordered_tasks(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match="not leave-one-out"):
+        reproduce(small(), folder=tmp_path, workers_simulated=2)
+
+
+@pytest.mark.parametrize(("excess", "holds"), [(-1.0, True), (0.5, True), (20.0, False)])
+def test_not_behind(constructed: Callable[..., Evidence], excess: float, holds: bool) -> None:
+    noise = np.array([-3.0, 3.0])[:, None, None]
+    losses = {(BENCHMARK, "bo"): np.full((2, 3, 4), 50.0) + excess + noise}
+    losses[BENCHMARK, "random-search"] = np.full((2, 3, 4), 50.0)
+    evidence = constructed(losses)
+    evidence._regrets = losses
+    check = checks.not_behind("bo", "random-search", trial=4, measure=Measure.REGRET)
+    (found,) = check(evidence, NEEDS)
+    assert found.holds is holds
+
+
+@pytest.mark.slow
+def test_posterior_meets_what_was_evaluated() -> None:
+    from hpobench_ordered.reproduction.models import belief
+
+    found = belief("forrester", 2, "abrac", fixed=8, own=1)
+    assert len(found.points) == 9
+    target = load("forrester").tasks[2]
+    np.testing.assert_allclose(found.values, target.evaluate_many(found.points[:, None]))
+    near = np.interp(found.points, found.x, found.mean)
+    assert np.abs(near - found.values).mean() < 0.3 * found.truth.std()
+    assert found.weights.max() == 1 and 1 <= found.used <= found.bases.shape[1]
+
+
+@pytest.mark.slow
+def test_embeddings_of_another_benchmark_are_the_contexts() -> None:
+    from hpobench_ordered.reproduction.two_stage import LearnedContexts
+
+    source, here = "openml-xgboost", load("openml-svm", surrogate="nearest")
+    protocol = LeaveOneOut(trials=3, history=10)
+    spec = replace(paper("ablr").methods["ablr-xgboost-embeddings"])
+    rng = np.random.default_rng(0)
+    work = protocol.assignment(here, spec, position=2, evaluated=(), rng=rng)
+    make = LearnedContexts(source, "nearest")
+    made = make(
+        space=here.space, rng=rng, history=work.history, context=work.task.context, budget=3
+    )
+    contexts = [tuple(task.context.values()) for task in made.history]
+    assert len({*contexts, tuple(made.context.values())}) == 14
+    assert all(set(task.context) == {"e_0", "e_1", "e_2", "e_3"} for task in made.history)
+    assert [task.task for task in made.history] == [task.task for task in work.history]
