@@ -24,17 +24,15 @@ TRUTH, BELIEF = STYLES["simple-ordered-shuffled"].colour, STYLES["cts"].colour
 EVALUATED = STYLES["zero-shot"].colour
 
 
-def beside(rows: Iterable[Sequence[Any]], *, title: str) -> alt.TopLevelMixin:
+def beside(charts: Iterable[Any], *, columns: int, title: str) -> alt.TopLevelMixin:
     """Put finished charts of the same methods beside and below each other, with one legend."""
-    grid = []
-    for row in rows:
-        charts = [chart.copy() for chart in row]
-        for chart in charts:
-            chart.config = alt.Undefined
-        grid.append(charts)
+    panels = [chart.copy() for chart in charts]
+    for panel in panels:
+        panel.config = alt.Undefined
     with warnings.catch_warnings():  # one choice in the legend is for all charts
         warnings.filterwarnings("ignore", "Automatically deduplicated", UserWarning)
-        whole = alt.vconcat(*(alt.hconcat(*charts) for charts in grid))
+        # Not rows in a column: Altair tells layers apart by their place in one concatenation.
+        whole = alt.concat(*panels, columns=columns)
     return configured(whole, title=title, description=title)
 
 
@@ -50,7 +48,11 @@ def times(frame: "pd.DataFrame", *, methods: Sequence[str] = (), title: str) -> 
     looks = by_method(order, methods)
     chart = alt.Chart(frame).mark_point(filled=True, size=70, opacity=1)
     chart = chart.encode(
-        x=alt.X("milliseconds:Q", scale=alt.Scale(type="log"), title="ms a suggestion"),
+        x=alt.X(
+            "milliseconds:Q",
+            scale=alt.Scale(type="log"),
+            axis=alt.Axis(title="ms a suggestion", tickCount=4, format="~r"),
+        ),
         y=alt.Y("method:N", sort=order, title=None),
         color=looks["color"],
         shape=looks["shape"],

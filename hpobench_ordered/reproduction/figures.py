@@ -196,7 +196,9 @@ def progress(
             frames.append(frame.assign(benchmark=name, measure="time"))
     title = "after every trial, mean over seeds"
     data = pd.concat(frames, ignore_index=True).astype({"trial": "Int64"})  # times have none
-    return Drawing(plotting.beside(rows.values(), title=title), data)
+    panels = [*itertools.chain(*rows.values())]
+    chart = plotting.beside(panels, columns=len(measures) + times, title=title)
+    return Drawing(chart, data)
 
 
 def _times(evidence: Evidence, comparison: Comparison) -> "pd.DataFrame":

@@ -140,9 +140,9 @@ def posteriors(
         dots = pd.DataFrame({"x": found.points, "y": found.values})
         bases = pd.DataFrame(found.bases).assign(x=found.x).melt("x", var_name="basis")
         bases = bases.assign(weight=found.weights[bases["basis"].astype(int)])
-        rows.append([plotting.posterior(line, dots, bases, title=method)])
+        rows.append(plotting.posterior(line, dots, bases, title=method))
         frames.append(line.assign(method=method))
-    chart = plotting.beside(rows, title=f"{comparisons[0].benchmark}, task {task + 1}")
+    chart = plotting.beside(rows, columns=1, title=f"{comparisons[0].benchmark}, task {task + 1}")
     return Drawing(chart, pd.concat(frames, ignore_index=True))
 
 
