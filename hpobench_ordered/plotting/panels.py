@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from hpobench_ordered.plotting.theme import (
-    DIVERGING,
+    GRID,
+    SEQUENCE,
     STYLES,
     by_method,
     configured,
@@ -84,7 +85,7 @@ def posterior(
     mean = base.mark_line(color=BELIEF, clip=True).encode(y="mean:Q")
     dots = alt.Chart(evaluations).mark_point(filled=True, size=50, opacity=1, color=EVALUATED)
     left = alt.layer(band, truth, mean, dots.encode(x="x:Q", y="y:Q"))
-    colours = alt.Scale(range=[DIVERGING[3], DIVERGING[-1]], domain=[0, 1])
+    colours = alt.Scale(range=[GRID, SEQUENCE[0]], domain=[0, 1])
     right = alt.Chart(bases).mark_line(strokeWidth=1.4)
     right = right.encode(
         x=x,
