@@ -5,13 +5,13 @@ A suggestion takes about 0.1 s, the first one of a task 0.4 s (3 to 9 hyperparam
 """
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmark import Evaluations
-from hpobench_ordered.errors import needed
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
 from hpobench_ordered.methods._multi_task import TaskByTask, standardised_part, subsample_counts
 from hpobench_ordered.methods.base import MethodSpec
@@ -42,7 +42,7 @@ class Bohamiann(ModelBased):
             MissingExtraError: JAX is not installed.
         """
         super().prepare()
-        needed("jax", package="jax", extra="neural", purpose="BOHAMIANN")
+        import_module("hpobench_ordered.methods._networks.bayesian")
         self._network: BayesianNetwork | None = None
 
     def scorer(self) -> Scorer:

@@ -55,7 +55,7 @@ class GPTransferClosest(GPTransfer):
         """Those of the closest task."""
         counts = [0] * len(tasks)
         if tasks:
-            distances = np.abs(inputs[:-1] - inputs[-1]).sum(axis=1)
+            distances = np.abs(inputs[:-1] - inputs[-1]).sum(axis=1).round(9)
             counts[-1 - int(np.argmin(distances[::-1]))] = MAX_SOURCES
         return standardised_part(tasks, counts, self.rng)
 

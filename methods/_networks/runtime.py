@@ -18,6 +18,7 @@ import numpy as np
 from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.remote import cache_folder
 
+_numpy_state = np.random.get_state()  # noqa: NPY002  a module of JAX draws when it is imported
 try:
     import jax
     from jax.experimental.compilation_cache import compilation_cache
@@ -25,6 +26,10 @@ except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] not in {"jax", "jaxlib"}:
         raise
     raise MissingExtraError("jax", extra="neural", purpose="a method with a network") from error
+finally:
+    np.random.set_state(_numpy_state)  # noqa: NPY002
+
+__all__ = ["call", "compilations", "jax", "place"]
 
 __all__ = ["call", "compilations", "jax", "place"]
 

@@ -28,7 +28,8 @@ A step, the friction C of the paper being such that eps M C = a:
     z <- z + v.
 
 The first line is for the burn-in alone: S stays as it is while samples are taken. eps^4 is for the
-noise of the gradient, whose variance is taken to be S.
+noise of the gradient, whose variance is taken to be S; where mini-batches have all evaluations
+there is no noise, and nothing is subtracted.
 
 The elements of xi are 1 or -1: with the mean and variance of normal numbers they make steps of the
 same weak order (Kloeden and Platen 1992, section 14.1), from one random bit each.
@@ -42,11 +43,11 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._networks import runtime
+from hpobench_ordered.methods._networks.runtime import jax
 
 GRID = 2.0**-20
 """What the momentum is rounded to multiples of."""
@@ -168,7 +169,7 @@ def _round(
         tau = tau + adapting * (1.0 - tau * g * g / S)
         g, S = g + r * (G - g), S + r * (G * G - S)
         M = 1.0 / np_.sqrt(S)
-        variance = np_.maximum(0.0, 2.0 * friction * eps**2 * M - eps**4)
+        variance = np_.maximum(0.0, 2.0 * friction * eps**2 * M - estimated * eps**4)
         v = (
             (1.0 - friction) * v
             - eps**2 * M * G
@@ -181,6 +182,7 @@ def _round(
         state, _ = jax.lax.scan(step, state, drawn)
         return state, state[0]
 
+    estimated = n > rows.shape[-1]
     state, samples = jax.lax.scan(steps, (z, v, tau, g, S), (bits, rows))
     return (*state, samples)
 

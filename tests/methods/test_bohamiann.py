@@ -9,6 +9,7 @@ import pytest
 import hpobench_ordered as hbo
 from hpobench_ordered import Evaluations, SearchSpace
 from hpobench_ordered.errors import MissingExtraError
+from hpobench_ordered.methods import _networks
 from hpobench_ordered.methods._networks import runtime
 from hpobench_ordered.methods.bohamiann import (
     MAX_OWN,
@@ -56,6 +57,9 @@ def play(method: Bohamiann, trials: int) -> np.ndarray:
 def test_without_jax_the_error_names_the_extra(
     kind: type[Bohamiann], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in ("bayesian", "sghmc", "runtime"):
+        monkeypatch.delitem(sys.modules, f"hpobench_ordered.methods._networks.{name}")
+    monkeypatch.delattr(_networks, "runtime")
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(MissingExtraError, match=r"hpobench-ordered\[neural\]"):
         make(kind)

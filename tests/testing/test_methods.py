@@ -27,8 +27,19 @@ def test_every_method(name: str, executor: Executor) -> None:
     check_method(name, executor=executor)
 
 
+TOO_FEW_TRIALS = pytest.mark.xfail(
+    raises=ConformanceError, strict=True, reason="a network explores longer than 12 trials"
+)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(set(hbo.list_methods()) - {"random-search"}))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=TOO_FEW_TRIALS if n == "bohamiann" else ())
+        for n in sorted(set(hbo.list_methods()) - {"random-search"})
+    ],
+)
 def test_every_method_beats_random_search(name: str) -> None:
     check_beats_random_search(name)
 
