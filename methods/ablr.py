@@ -21,11 +21,13 @@ EMBEDDING = 4
 """Size of a learned embedding."""
 EMBEDDING_SD = 0.1
 """Standard deviation of embeddings before they are learned."""
-BEFOREHAND = (200, 100)
+BEFOREHAND = (200, 60)
 """Evaluations of the joint likelihood in the fit to the previous tasks: most, and least where there
 are very many evaluations of configurations, with whose number the time of each grows."""
-ONLINE = (10, 3)
+ONLINE = (5, 3)
 """The same after each evaluation of the current task."""
+ALONE = (10, 3)
+"""The same without previous tasks, where every fit starts anew."""
 LARGE = 10_000
 """Evaluations of configurations from which fewer evaluations of the likelihood are made."""
 
@@ -71,7 +73,7 @@ class ABLR(LinearHead):
         sources = len(self._sources[0])
         if not sources:
             self._parameters = self._start
-        self._fit(X, y, ONLINE)
+        self._fit(X, y, ONLINE if sources else ALONE)
         if not sources:
             return Head(self.features(X), y, self._parameters.of_task(-1))
         head = Head.fitted(self.features(X), y, self._parameters.typical(sources))

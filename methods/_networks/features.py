@@ -163,7 +163,8 @@ def compute_features(phi: FeatureMap, z: FloatArray, X: FloatArray) -> FloatArra
         block = np.zeros((size, phi.inputs))
         end = min(begin + size, m)
         block[: end - begin, :used] = X[begin:end]
-        rows[begin:end] = runtime.call(_features, z, block, static=(phi,))[: end - begin]
+        whole = np.asarray(runtime.call(_features, z, block, static=(phi,)))
+        rows[begin:end] = whole[: end - begin]  # JAX would compile a program for each length
     return rows
 
 
