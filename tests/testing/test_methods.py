@@ -14,12 +14,16 @@ from hpobench_ordered.testing import ConformanceError, check_beats_random_search
 from hpobench_ordered.testing.toy import DRIFT, START
 
 NETWORKS = {f"hpobench_ordered.methods.{name}" for name in ("ablr", "abrac", "bohamiann")}
-"""Modules of methods that are compiled and trained for longer than a quick test may take."""
+"""Modules of methods that are compiled and trained, which takes minutes in these suites."""
+
+TOO_FEW_TRIALS = pytest.mark.xfail(
+    raises=ConformanceError, strict=True, reason="a network explores longer than 12 trials"
+)
 
 
-def by_speed(name: str) -> object:
-    is_slow = method_spec(name).method.__module__ in NETWORKS
-    return pytest.param(name, marks=pytest.mark.slow if is_slow else ())
+def by_speed(name: str, *marks: pytest.MarkDecorator) -> object:
+    is_long = method_spec(name).method.__module__ in NETWORKS
+    return pytest.param(name, marks=[*marks, *([pytest.mark.long] if is_long else [])])
 
 
 @pytest.mark.parametrize("name", [by_speed(name) for name in hbo.list_methods()])
@@ -27,17 +31,12 @@ def test_every_method(name: str, executor: Executor) -> None:
     check_method(name, executor=executor)
 
 
-TOO_FEW_TRIALS = pytest.mark.xfail(
-    raises=ConformanceError, strict=True, reason="a network explores longer than 12 trials"
-)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(n, marks=TOO_FEW_TRIALS if n == "bohamiann" else ())
-        for n in sorted(set(hbo.list_methods()) - {"random-search"})
+        by_speed(name, *([TOO_FEW_TRIALS] if name == "bohamiann" else []))
+        for name in sorted(set(hbo.list_methods()) - {"random-search"})
     ],
 )
 def test_every_method_beats_random_search(name: str) -> None:
