@@ -7,26 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bad_methods import SharesState
+from by_speed import METHODS, by_speed
 
 import hpobench_ordered as hbo
-from hpobench_ordered.registry import method_spec
 from hpobench_ordered.testing import ConformanceError, check_beats_random_search, check_method
 from hpobench_ordered.testing.toy import DRIFT, START
-
-NETWORKS = {f"hpobench_ordered.methods.{name}" for name in ("ablr", "abrac", "bohamiann")}
-"""Modules of methods that are compiled and trained, which takes minutes in these suites."""
 
 TOO_FEW_TRIALS = pytest.mark.xfail(
     raises=ConformanceError, strict=True, reason="a network explores longer than 12 trials"
 )
 
 
-def by_speed(name: str, *marks: pytest.MarkDecorator) -> object:
-    is_long = method_spec(name).method.__module__ in NETWORKS
-    return pytest.param(name, marks=[*marks, *([pytest.mark.long] if is_long else [])])
-
-
-@pytest.mark.parametrize("name", [by_speed(name) for name in hbo.list_methods()])
+@pytest.mark.parametrize("name", METHODS)
 def test_every_method(name: str, executor: Executor) -> None:
     check_method(name, executor=executor)
 
