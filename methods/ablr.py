@@ -24,7 +24,7 @@ EMBEDDING_SD = 0.1
 BEFOREHAND = (200, 60)
 """Evaluations of the joint likelihood in the fit to the previous tasks: most, and least where there
 are very many evaluations of configurations, with whose number the time of each grows."""
-ONLINE = (5, 3)
+ONLINE = (6, 3)
 """The same after each evaluation of the current task."""
 ALONE = (10, 3)
 """The same without previous tasks, where every fit starts anew."""
@@ -82,14 +82,13 @@ class ABLR(LinearHead):
 
     def _fit(self, X: FloatArray, y: FloatArray, evaluations: tuple[int, int]) -> None:
         """Continue the descent with so many evaluations of the joint likelihood."""
-        from hpobench_ordered.methods._blr.joint import descend, pack
+        from hpobench_ordered.methods._blr.joint import descend
 
         inputs, losses = [*self._sources[0], X], [*self._sources[1], y]
-        packed = pack(inputs, losses, self.phi, first=self.embedding)
         most, least = evaluations
         affordable = most * LARGE // max(1, sum(map(len, losses)))
         count = min(most, max(least, affordable))
-        self._parameters = descend(self.phi, packed, self._parameters, evaluations=count)
+        self._parameters = descend(self.phi, inputs, losses, self._parameters, evaluations=count)
 
     @property
     def z(self) -> FloatArray:

@@ -117,11 +117,10 @@ class ABLRLikelihood(FixedNetwork):
         self, z: FloatArray, inputs: list[FloatArray], losses: list[FloatArray]
     ) -> FloatArray:
         """Fit the network, together with a head a task, by L-BFGS."""
-        from hpobench_ordered.methods._blr.joint import Parameters, descend, pack
+        from hpobench_ordered.methods._blr.joint import Parameters, descend
 
         start = Parameters.initial(z, np.zeros((len(inputs), 0)))
-        packed = pack(inputs, losses, self.phi)
-        fitted = descend(self.phi, packed, start, evaluations=self.evaluations)
+        fitted = descend(self.phi, inputs, losses, start, evaluations=self.evaluations)
         self._start = fitted.typical(len(inputs))
         return fitted.z
 

@@ -7,28 +7,19 @@ symbol    shape            meaning
 ========  ===============  ========================================================================
 w         (d,)             posterior mean of the weights of Phi~
 C         (d, d)           their posterior covariance, K^-1
-R         (n or d,) ^2     lower factor: L with more evaluations than features, else E
-V         (n, d)           E^-1 Phi~
+V         (n, d)           R^-T Phi~, with at most as many evaluations as features
 phi*      (m, d)           features of candidates; phi~* are scaled as Phi~ is
 ========  ===============  ========================================================================
 
-Perrone et al. (2018), supplement, section A, with r = beta, alpha = 1, the features being scaled.
-With n > d, K = L L^T:      w = beta L^-T e,              C = L^-T L^-1,
-                            mean = phi~*^T w,             variance = |L^-1 phi~*|^2.
-With n <= d, E as above:    w = beta V^T E^-1 y,          C = I - beta V^T V,
+Perrone et al. (2018), supplement, section A, with r_t = beta, alpha = 1, the features being scaled.
+With n > d, K = R^T R:      w = beta C Phi~^T y,          C = R^-1 R^-T,
+                            mean = phi~*^T w,             variance = |R^-T phi~*|^2.
+With n <= d, E = R^T R:     w = beta V^T R^-T y,          C = I - beta V^T V,
                             mean = phi~*^T w,             variance = |phi~*|^2 - beta |V phi~*|^2.
 The last formula follows from Woodbury's identity: K^-1 = (I + beta Phi~^T Phi~)^-1
 = I - beta Phi~^T (I + beta Phi~ Phi~^T)^-1 Phi~ = I - beta V^T V, and phi~*^T K^-1 phi~* is what is
 stated. The supplement prints |y|^2 in the place of |phi~*|^2: a variance that does not depend on
 the losses cannot contain them.
-
-The gradient needs w and diag(C) alone. As d log|Sigma| = tr(Sigma^-1 dSigma) and
-Phi~^T Sigma^-1 y = w, Phi~^T Sigma^-1 Phi~ = I - C,
-
-    d rho / d log alpha_i = 1/2 (w_i^2 + C_ii - 1),          summed where one alpha is for all
-    d rho / d log beta    = 1/2 (beta |y - Phi~ w|^2 + d - tr C - n),
-
-MacKay's (1992) and Tipping's (2001) effective number of parameters being d - tr C.
 """
 
 import math
@@ -36,17 +27,16 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtri, dtrtrs
-from scipy.optimize import minimize
+from scipy.linalg.lapack import dtrtrs
 
-from hpobench_ordered._compile import compiled
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._model_based import ModelError
+from hpobench_ordered.methods._blr.descent import minimise
+from hpobench_ordered.methods._blr.likelihood import exponentials, factor, likelihood
 
 LOG_ALPHA = (-12.0, 8.0)
 """Bounds of log alpha; a feature at the upper one has no weight worth mentioning."""
 LOG_BETA = (0.0, 10.0)
-"""Bounds of log beta, for losses of variance 1: noise between that and 0.25% of the losses' sd."""
+"""Bounds of log beta, for losses of variance 1: noise between that and 0.7% of their sd."""
 START = (0.0, 4.0)
 """log alpha and log beta from which a fit starts where nothing is known."""
 MAX_EVALUATIONS = 60
@@ -91,20 +81,20 @@ class Head:
         scaled = Phi * self._scales
         n, d = Phi.shape
         self._is_many = n > d
-        inner = scaled.T @ scaled if self._is_many else scaled @ scaled.T
-        self._R = _factor(self._beta * inner)
+        self._R = factor(scaled, self._beta)
         if self._is_many:
-            self._e = _solve(self._R, scaled.T @ y)
-            self.weights: FloatArray = self._beta * _solve(self._R, self._e, transposed=True)
+            solved = _solve(self._R, _solve(self._R, scaled.T @ y), transposed=False)
         else:
             self._V = _solve(self._R, scaled)
-            self._e = _solve(self._R, y)
-            self.weights = self._beta * (self._e @ self._V)
-        self._scaled = scaled
+            solved = _solve(self._R, y) @ self._V
+        self.weights: FloatArray = self._beta * solved
 
     @classmethod
     def fitted(cls, Phi: FloatArray, y: FloatArray, start: Precisions) -> Self:
         """Fit the precisions by L-BFGS on the marginal likelihood, and condition on evaluations.
+
+        Every weight keeps a standard deviation of 1 / n: a few evaluations do not show that a
+        feature is of no use, and a model without it would be sure of what it cannot know.
 
         Args:
             Phi: Features, shape (n, d).
@@ -116,37 +106,21 @@ class Head:
         """
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
-            return cls(Phi, y, Precisions(x[:-1], float(x[-1]))).value_and_gradient()
+            of = likelihood(Phi, y, x[:-1], float(x[-1]))
+            by_alpha = of.by_alpha if len(x) > 2 else of.by_alpha.sum(keepdims=True)
+            return of.rho, np.append(by_alpha, of.by_beta)
 
-        result = minimize(
+        count, unseen = len(start.log_alpha), 2.0 * math.log(max(len(y), 2))
+        lower = np.append(np.full(count, LOG_ALPHA[0]), LOG_BETA[0])
+        upper = np.append(np.full(count, min(LOG_ALPHA[1], unseen)), LOG_BETA[1])
+        _, best = minimise(
             objective,
             np.append(start.log_alpha, start.log_beta),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[LOG_ALPHA] * len(start.log_alpha) + [LOG_BETA],
-            options={"maxfun": MAX_EVALUATIONS, "ftol": TOLERANCE / max(1, len(y))},
+            (lower, upper),
+            evaluations=MAX_EVALUATIONS,
+            tolerance=TOLERANCE,
         )
-        return cls(Phi, y, Precisions(result.x[:-1], float(result.x[-1])))
-
-    def value_and_gradient(self) -> tuple[float, FloatArray]:
-        """rho, and its gradient by log alpha, (1,) or (d,), and then log beta."""
-        n, d = self._Phi.shape
-        beta, log_beta = self._beta, self.precisions.log_beta
-        fit = float(self._e @ self._e)
-        if self._is_many:
-            fit = float(self._y @ self._y) - beta * fit
-            inverse, _ = dtrtri(self._R, lower=1)
-            covariances = np.einsum("ij,ij->j", inverse, inverse)
-        else:
-            covariances = 1.0 - beta * np.einsum("ij,ij->j", self._V, self._V)
-        value = -0.5 * n * log_beta + 0.5 * beta * fit + log_diagonal(self._R)
-        by_alpha = 0.5 * (self.weights**2 + covariances - 1.0)
-        if len(self.precisions.log_alpha) == 1:
-            by_alpha = by_alpha.sum(keepdims=True)
-        residuals = self._y - self._scaled @ self.weights
-        unexplained = beta * float(residuals @ residuals)
-        by_beta = 0.5 * (unexplained + d - float(covariances.sum()) - n)
-        return value, np.append(by_alpha, by_beta)
+        return cls(Phi, y, Precisions(best[:-1], float(best[-1])))
 
     def predict(self, Phi: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Posterior mean (m,) and standard deviation (m,) of the noise-free losses.
@@ -183,39 +157,7 @@ class Head:
         return type(self)(np.concatenate([self._Phi, Phi]), y, self.precisions), mean
 
 
-@compiled
-def exponentials(x: FloatArray) -> FloatArray:
-    """exp(x) (k,); numpy's own depends on the processor."""
-    result = np.empty(len(x))
-    for i in range(len(x)):
-        result[i] = math.exp(x[i])
-    return result
-
-
-@compiled
-def log_diagonal(R: FloatArray) -> float:
-    """Sum of the logarithms of a diagonal."""
-    total = 0.0
-    for i in range(len(R)):
-        total += math.log(R[i, i])
-    return total
-
-
-def _factor(inner: FloatArray) -> FloatArray:
-    """Lower Cholesky factor of I + inner, shape (k, k).
-
-    Raises:
-        ModelError: There is none.
-    """
-    inner.flat[:: len(inner) + 1] += 1.0
-    R, info = dpotrf(inner, lower=1, clean=1)
-    if info != 0 or not math.isfinite(float(R.sum())):
-        raise ModelError("the precision matrix is not numerically positive definite")
-    factor: FloatArray = R
-    return factor
-
-
-def _solve(R: FloatArray, B: FloatArray, *, transposed: bool = False) -> FloatArray:
-    """Solve R X = B, or R^T X = B, for lower R."""
-    solution: FloatArray = dtrtrs(R, B, lower=1, trans=int(transposed))[0]
+def _solve(R: FloatArray, B: FloatArray, *, transposed: bool = True) -> FloatArray:
+    """Solve R^T X = B, or R X = B, for upper R."""
+    solution: FloatArray = dtrtrs(R, B, trans=int(transposed))[0]
     return solution

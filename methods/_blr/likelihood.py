@@ -1,4 +1,4 @@
-"""Marginal likelihood of Bayesian linear regression, differentiable by JAX.
+"""Marginal likelihood of Bayesian linear regression and its gradient, by the features too.
 
 ========  ===============  ========================================================================
 symbol    shape            meaning
@@ -11,54 +11,154 @@ alpha     () or (d,)       precision of the weights: one for all, or one for eac
 beta      scalar           precision of the noise
 Phi~      (n, d)           Phi diag(alpha)^(-1/2): with these features all weights have precision 1
 Sigma     (n, n)           covariance of y, I / beta + Phi~ Phi~^T
-K, L      (d, d)           I + beta Phi~^T Phi~ = L L^T
-E         (n, n)           I + beta Phi~ Phi~^T = E E^T (E is the factor)
-e         (d,)             L^-1 Phi~^T y
+K         (d, d)           I + beta Phi~^T Phi~
+E         (n, n)           I + beta Phi~ Phi~^T = beta Sigma
+R         (d or n,) ^2     upper Cholesky factor of K with more evaluations than features, else of E
+w         (d,)             posterior mean of the weights of Phi~, beta K^-1 Phi~^T y
+r         (n,)             residuals, y - Phi~ w
 rho       scalar           minus log marginal likelihood without n/2 log(2 pi)
 ========  ===============  ========================================================================
 
-Perrone et al. (2018), supplement, section A, whose r = beta / alpha, K and E are the ones here; its
-one precision becomes one a weight (Horvath et al. 2021, equation 5) by scaling the features.
+Perrone et al. (2018), supplement, section A, with r_t = beta, the features being scaled by alpha;
+its one precision becomes one a weight (Horvath et al. 2021, equation 5). As beta r = Sigma^-1 y,
 
-With more evaluations than features:  rho = -n/2 log beta + beta/2 (|y|^2 - beta |e|^2)
-                                            + sum_i log L_ii
-with at most as many:                 rho = -n/2 log beta + beta/2 |E^-1 y|^2 + sum_i log E_ii
+    rho = -n/2 log beta + sum_i log R_ii + beta/2 y^T r
+
+in both forms, log |K| being log |E|: r = y - Phi~ w with more evaluations than features, and
+r = E^-1 y, w = beta Phi~^T r with at most as many.
+
+As d rho = 1/2 tr(Sigma^-1 dSigma) - 1/2 (beta r)^T dSigma (beta r) and w = Phi~^T Sigma^-1 y,
+
+    d rho / d Phi~        = beta (M - r w^T),     M = Phi~ K^-1 = E^-1 Phi~
+    d rho / d log alpha_i = -1/2 sum_n Phi~_ni (d rho / d Phi~)_ni,     summed where one is for all
+    d rho / d log beta    = 1/2 (beta |r|^2 + gamma - n),  gamma = d - tr K^-1 = n - tr E^-1
+
+gamma being MacKay's (1992) effective number of parameters (`effective`).
+
+Sums have one order on every processor, unlike those of BLAS: of another last bit the fit of a
+network to many tasks makes another network.
 """
 
-from typing import Any
+import math
+from dataclasses import dataclass
 
-from hpobench_ordered.methods._networks.runtime import jax
+import numpy as np
 
-jnp = jax.numpy
+from hpobench_ordered._compile import compiled
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._gp.compiled import cholesky, inverse_from_factor
+from hpobench_ordered.methods._model_based import ModelError
 
 
-def rho_many(gram: Any, projected: Any, squares: Any, n: Any, log_beta: Any) -> Any:
-    """Compute rho of a task with more evaluations than features, from sums over its evaluations.
+@dataclass(frozen=True, eq=False, slots=True)
+class Likelihood:
+    """rho and its gradient.
+
+    Attributes:
+        rho: Minus log marginal likelihood.
+        by_features: d rho / d Phi, shape (n, d).
+        by_alpha: d rho / d log alpha_i, shape (d,).
+        by_beta: d rho / d log beta.
+    """
+
+    rho: float
+    by_features: FloatArray
+    by_alpha: FloatArray
+    by_beta: float
+
+
+def likelihood(
+    Phi: FloatArray, y: FloatArray, log_alpha: FloatArray, log_beta: float
+) -> Likelihood:
+    """Compute the marginal likelihood of one task.
 
     Args:
-        gram: Phi~^T Phi~, shape (d, d).
-        projected: Phi~^T y, shape (d,).
-        squares: |y|^2.
-        n: Number of evaluations.
-        log_beta: Logarithm of beta.
+        Phi: Features, shape (n, d).
+        y: Standardised losses, shape (n,).
+        log_alpha: Logarithm of the weights' precision, one for all (1,) or one for each (d,).
+        log_beta: Logarithm of the noise's precision.
+
+    Raises:
+        ModelError: A matrix has no Cholesky factor.
     """
-    beta = jnp.exp(log_beta)
-    L = jnp.linalg.cholesky(jnp.eye(len(gram)) + beta * gram)
-    e = jax.scipy.linalg.solve_triangular(L, projected, lower=True)
-    fit = squares - beta * jnp.sum(e**2)
-    return -0.5 * n * log_beta + 0.5 * beta * fit + jnp.sum(jnp.log(jnp.diagonal(L)))
+    scales, beta = exponentials(-0.5 * log_alpha), math.exp(log_beta)
+    scaled = Phi * scales
+    n, d = scaled.shape
+    R = factor(scaled, beta)
+    inverse = inverse_from_factor(R)
+    inverse += np.triu(inverse, 1).T
+    row, column = y[None], y[:, None]
+    if n > d:
+        M = product(scaled, inverse)
+        w = beta * product(product(row, scaled), inverse)
+        r = column - product(scaled, w.T)
+    else:
+        M = product(inverse, scaled)
+        r = product(inverse, column)
+        w = beta * product(r.T, scaled)
+    by_scaled = beta * (M - r * w)
+    effective = len(inverse) - float(np.trace(inverse))
+    logarithms = log_diagonal(R)
+    return Likelihood(
+        rho=-0.5 * n * log_beta + logarithms + 0.5 * beta * float(product(row, r)[0, 0]),
+        by_features=by_scaled * scales,
+        by_alpha=-0.5 * (scaled * by_scaled).sum(axis=0),
+        by_beta=0.5 * (beta * float(product(r.T, r)[0, 0]) + effective - n),
+    )
 
 
-def rho_few(Phi: Any, y: Any, n: Any, log_beta: Any) -> Any:
-    """Compute rho of a task with at most as many evaluations as features.
+def factor(scaled: FloatArray, beta: float) -> FloatArray:
+    """Compute R: of K, shape (d, d), with more evaluations than features, else of E, (n, n).
 
     Args:
-        Phi: Phi~, shape (rows, d), zeros in the rows that are padding.
-        y: Losses, shape (rows,), zeros in the padding.
-        n: Number of evaluations.
-        log_beta: Logarithm of beta.
+        scaled: Phi~.
+        beta: Precision of the noise.
+
+    Raises:
+        ModelError: There is none.
     """
-    beta = jnp.exp(log_beta)
-    E = jnp.linalg.cholesky(jnp.eye(len(y)) + beta * (Phi @ Phi.T))
-    solved = jax.scipy.linalg.solve_triangular(E, y, lower=True)
-    return -0.5 * n * log_beta + 0.5 * beta * jnp.sum(solved**2) + jnp.sum(jnp.log(jnp.diagonal(E)))
+    n, d = scaled.shape
+    transposed = scaled.T.copy()
+    inner = product(transposed, scaled) if n > d else product(scaled, transposed)
+    positive, R = cholesky(np.eye(len(inner)) + beta * inner)
+    if not positive:
+        raise ModelError("the precision matrix is not numerically positive definite")
+    return R
+
+
+@compiled
+def exponentials(x: FloatArray) -> FloatArray:
+    """exp(x) (k,); numpy's own depends on the processor."""
+    result = np.empty(len(x))
+    for i in range(len(x)):
+        result[i] = math.exp(x[i])
+    return result
+
+
+@compiled
+def product(A: FloatArray, B: FloatArray) -> FloatArray:
+    """A B (m, d) of A (m, k) and B (k, d)."""
+    (m, k), d = A.shape, B.shape[1]
+    result = np.zeros((m, d))
+    whole = k - k % 4
+    for row in range(m):
+        target = result[row]
+        for i in range(0, whole, 4):  # four rows of B at once: fewer loads and stores
+            p, q, r, s = A[row, i], A[row, i + 1], A[row, i + 2], A[row, i + 3]
+            P, Q, R, S = B[i], B[i + 1], B[i + 2], B[i + 3]
+            for j in range(d):
+                target[j] = target[j] + p * P[j] + q * Q[j] + r * R[j] + s * S[j]
+        for i in range(whole, k):
+            scale, source = A[row, i], B[i]
+            for j in range(d):
+                target[j] += scale * source[j]
+    return result
+
+
+@compiled
+def log_diagonal(R: FloatArray) -> float:
+    """Sum of the logarithms of a diagonal."""
+    total = 0.0
+    for i in range(len(R)):
+        total += math.log(R[i, i])
+    return total

@@ -27,8 +27,8 @@ from hpobench_ordered.methods._networks.runtime import jax
 
 INPUT_MULTIPLE = 8
 """Inputs are padded with zeros to a multiple of this, so that spaces share compiled programs."""
-BLOCKS = (64, 1024)
-"""Configurations whose features are computed together: a task's own evaluations, candidates."""
+BLOCKS = (64, 256, 1024)
+"""Configurations whose features are computed together."""
 
 
 class FeatureMap(Hashable, Protocol):
@@ -156,17 +156,60 @@ def rounded(count: int) -> int:
 
 def compute_features(phi: FeatureMap, z: FloatArray, X: FloatArray) -> FloatArray:
     """Features (m, d) of inputs X (m, at most p), to which the padding is added."""
-    m, used = X.shape
-    rows = np.empty((m, phi.features))
-    size = BLOCKS[m > BLOCKS[0]]
-    for begin in range(0, m, size):
-        block = np.zeros((size, phi.inputs))
-        end = min(begin + size, m)
-        block[: end - begin, :used] = X[begin:end]
+    Phi = np.empty((len(X), phi.features))
+    for rows, size in _blocks(len(X)):
+        block = _padded(X[rows], size, phi.inputs)
         whole = np.asarray(runtime.call(_features, z, block, static=(phi,)))
-        rows[begin:end] = whole[: end - begin]  # JAX would compile a program for each length
-    return rows
+        Phi[rows] = whole[: len(Phi[rows])]  # JAX would compile a program for each length
+    return Phi
+
+
+def pull_back(
+    phi: FeatureMap, z: FloatArray, X: FloatArray, slopes: FloatArray, *, first: int = 0
+) -> tuple[FloatArray, FloatArray]:
+    """Derivatives of a function of the features by the map's parameters and the first inputs.
+
+    Args:
+        phi: The feature map.
+        z: Its parameters, shape (size,).
+        X: Inputs, shape (m, at most p).
+        slopes: Derivatives of the function by the features, shape (m, d).
+        first: How many inputs.
+
+    Returns:
+        Derivatives (size,), summed over all rows, and (m, first).
+    """
+    by_z, by_first = np.zeros(len(z)), np.empty((len(X), first))
+    for rows, size in _blocks(len(X)):
+        block, slope = _padded(X[rows], size, phi.inputs), _padded(slopes[rows], size, phi.features)
+        parts = runtime.call(_pulled_back, z, block, slope, static=(phi, first))
+        by_z += np.asarray(parts[0])
+        by_first[rows] = np.asarray(parts[1])[: len(by_first[rows])]
+    return by_z, by_first
+
+
+def _blocks(m: int) -> Iterator[tuple[slice, int]]:
+    """Rows that are computed together, and how many with padding: few sizes, few programs."""
+    begin = 0
+    while begin < m:
+        size = next((size for size in BLOCKS if size >= m - begin), BLOCKS[-1])
+        yield slice(begin, begin + size), size
+        begin += size
+
+
+def _padded(rows: FloatArray, count: int, width: int) -> FloatArray:
+    padded = np.zeros((count, width))
+    padded[: len(rows), : rows.shape[1]] = rows
+    return padded
 
 
 def _features(phi: FeatureMap, z: Any, X: Any) -> Any:
     return phi(z, X)
+
+
+def _pulled_back(phi: FeatureMap, first: int, z: Any, X: Any, slopes: Any) -> Any:
+    def features(z: Any, head: Any) -> Any:
+        return phi(z, jax.numpy.concatenate([head, X[:, first:]], axis=1))
+
+    _, pull = jax.vjp(features, z, X[:, :first])
+    return pull(slopes)

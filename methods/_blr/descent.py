@@ -1,0 +1,109 @@
+"""L-BFGS in a box, whose sums have one order on every processor.
+
+scipy's leaves them to BLAS. A fit that is stopped after a few evaluations of thousands of
+parameters magnifies their last bits, so that another processor would get another network.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from hpobench_ordered._typing import BoolArray, FloatArray
+
+MEMORY = 20
+"""Steps that the curvature is learned from."""
+ARMIJO = 1e-4
+"""Share of the gain that the slope promises, which a step must bring."""
+SHORTEST = 1e-8
+"""Step at which the line search gives up, as part of the first one tried."""
+
+Objective = Callable[[FloatArray], tuple[float, FloatArray]]
+Step = tuple[FloatArray, FloatArray, float]
+"""A change of x, the change of the gradient with it, and their inner product."""
+
+
+def minimise(
+    objective: Objective,
+    x: FloatArray,
+    bounds: tuple[FloatArray, FloatArray],
+    *,
+    evaluations: int,
+    tolerance: float,
+) -> tuple[float, FloatArray]:
+    """Descend from x by projected L-BFGS (Nocedal and Wright 2006, algorithm 7.4).
+
+    Args:
+        objective: Value and gradient (k,) at a point (k,); the value is infinite where there is
+            none, from which the line search steps back.
+        x: Where to start, shape (k,).
+        bounds: Lowest and highest values, shape (k,).
+        evaluations: Of the objective, at most.
+        tolerance: Gain of an iteration at which it stops.
+
+    Returns:
+        The lowest value and where it is: at the start if none lower is found.
+    """
+    x = np.clip(x, *bounds)
+    value, gradient = objective(x)
+    steps: deque[Step] = deque(maxlen=MEMORY)
+    left = evaluations - 1
+    while left > 0 and math.isfinite(value):
+        direction = _direction(gradient, _free(x, gradient, bounds), steps)
+        length, gain = 1.0, -1.0
+        while left > 0 and length > SHORTEST:
+            trial = np.clip(x + length * direction, *bounds)
+            new_value, new_gradient = objective(trial)
+            left -= 1
+            promised = -_inner(gradient, trial - x)
+            gain = value - new_value
+            if gain >= ARMIJO * promised and promised > 0.0:
+                break
+            length *= _shortening(gain, promised)
+        if not gain > 0.0:
+            break
+        step, change = trial - x, new_gradient - gradient
+        curvature = _inner(step, change)
+        if curvature > 1e-10 * math.sqrt(_inner(step, step) * _inner(change, change)):
+            steps.append((step, change, curvature))
+        x, value, gradient = trial, new_value, new_gradient
+        if gain < tolerance:
+            break
+    return value, x
+
+
+def _free(x: FloatArray, gradient: FloatArray, bounds: tuple[FloatArray, FloatArray]) -> BoolArray:
+    """Whether going downhill along a coordinate stays in the box, shape (k,)."""
+    lower, upper = bounds
+    free: BoolArray = ((x > lower) | (gradient < 0.0)) & ((x < upper) | (gradient > 0.0))
+    return free
+
+
+def _direction(gradient: FloatArray, free: BoolArray, steps: Sequence[Step]) -> FloatArray:
+    """Minus the inverse Hessian, as learned from the last steps, times the gradient (k,)."""
+    q = np.where(free, gradient, 0.0)
+    if not steps:
+        return -q / max(1.0, math.sqrt(_inner(q, q)))
+    weights = []
+    for step, change, curvature in reversed(steps):
+        weights.append(_inner(step, q) / curvature)
+        q = q - weights[-1] * change
+    _, change, curvature = steps[-1]
+    q = q * (curvature / _inner(change, change))
+    for (step, change, curvature), weight in zip(steps, reversed(weights), strict=True):
+        q = q + (weight - _inner(change, q) / curvature) * step
+    direction: FloatArray = -np.where(free, q, 0.0)
+    return direction
+
+
+def _shortening(gain: float, promised: float) -> float:
+    """Factor of a step: to the minimum of the parabola through what is known, within reason."""
+    if not math.isfinite(gain) or gain >= promised:
+        return 0.1
+    return min(max(0.5 * promised / (promised - gain), 0.1), 0.5)
+
+
+def _inner(a: FloatArray, b: FloatArray) -> float:
+    """a^T b; `np.dot` leaves the order to BLAS."""
+    return float(np.sum(a * b))
