@@ -254,6 +254,18 @@ def folds(data: ClassificationData) -> Iterator[Fold]:
         yield Fold(data.x[train], data.y[train], data.x[test], data.y[test], len(counts))
 
 
+def naive_bayes_auc(data: ClassificationData) -> float:
+    """Landmarker: area under the ROC curve of Gaussian naive Bayes, mean over the folds."""
+    bayes = needed("sklearn.naive_bayes", package="scikit-learn", extra="train", purpose="training")
+    areas = []
+    for fold in folds(data):
+        model = bayes.GaussianNB().fit(fold.x, fold.y)
+        scores = np.zeros((len(fold.y_test), fold.classes))
+        scores[:, model.classes_] = model.predict_proba(fold.x_test)
+        areas.append(fold.auc(scores[:, 1:] if fold.classes == 2 else scores))
+    return float(np.mean(areas))
+
+
 def _auc(positive: BoolArray, scores: FloatArray) -> float:
     """Area under the ROC curve, ties counted by half; both of shape (m,)."""
     from scipy.stats import rankdata

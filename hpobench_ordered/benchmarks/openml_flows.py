@@ -24,6 +24,9 @@ OPENML_LICENCE = "CC-BY-4.0"
 CONTEXT = ("n_rows", "n_features", "majority_share")
 """What is known of a task beforehand (Horvath et al. 2021, section 5): rows and features of the
 data set, and the share of its largest class in them."""
+LANDMARK = "naive_bayes_auc"
+"""Known as well where the package's own trainings had the data: a landmarker (Feurer et al. 2015).
+Perrone et al. (2018) have four meta-features of OpenML, which the supplement does not name."""
 
 SVM_TASKS = (
     (10101, 145878, 146064, 14951, 34536, 34537, 3485, 3492, 3493, 3494)

@@ -10,6 +10,7 @@ import pytest
 import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks.openml_flows import (
     CONTEXT,
+    LANDMARK,
     RANGER,
     SPECS,
     SVM,
@@ -132,7 +133,7 @@ def test_bundled_benchmarks(flow: Flow) -> None:
     assert f"{len(present)} of the paper's 30 tasks: {', '.join(present)};" in card.describe()
     assert "our own" in card.describe()
     for task, evaluations in zip(benchmark.tasks, benchmark.recorded(), strict=True):
-        assert tuple(task.context) == CONTEXT
+        assert tuple(task.context) == (*CONTEXT, LANDMARK)
         assert all(type(value) is float for value in task.context.values())
         assert task.best_value is not None and 0.5 < task.best_value <= 1
         assert evaluations.task == task.name

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.naive_bayes import GaussianNB
 
 from hpobench_ordered.errors import (
     ArtifactError,
@@ -270,3 +271,10 @@ class TestAUC:
         y = np.array([0, 0, 1, 1])
         scores = np.array([-1, np.nan, np.inf, 1.0])
         assert fold_of(y, 2).auc(scores[:, None]) == roc_auc_score(y, [-1, 0, 0, 1])
+
+
+def test_naive_bayes_landmark() -> None:
+    data = datasets.breast_cancer()
+    splits = StratifiedKFold(datasets.FOLDS, shuffle=True, random_state=datasets.FOLD_SEED)
+    areas = cross_val_score(GaussianNB(), data.x, data.y, scoring="roc_auc", cv=splits)
+    assert datasets.naive_bayes_auc(data) == pytest.approx(areas.mean(), abs=1e-12)
