@@ -155,7 +155,7 @@ def test_joint_likelihood_beside_numpy(benchmark):
     assert ratio < 1.5
 
 
-@pytest.mark.parametrize("name", ["abrac", "ablr-transfer"])
+@pytest.mark.parametrize("name", ["abrac", "ablr-lbfgs-fixed", "ablr-transfer"])
 def test_large_history_costs_at_most_in_proportion(name):
     seconds = {}
     for tasks in (25, 100):
