@@ -1,17 +1,34 @@
-"""Registered methods as parameters of tests; those with networks are marked long."""
+"""Registered methods as parameters of tests; those with networks are marked by their speed."""
 
 import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered.registry import method_spec
 
-NETWORKS = {f"hpobench_ordered.methods.{name}" for name in ("ablr", "abrac", "bohamiann")}
-"""Modules of methods that are compiled and trained, which takes minutes in the suites."""
+LINEAR = {"hpobench_ordered.methods.ablr", "hpobench_ordered.methods.abrac"}
+SAMPLED = {"hpobench_ordered.methods.bohamiann"}
+"""Modules of methods with networks: compiled and trained, and even sampled."""
 
 
-def by_speed(name: str, *marks: pytest.MarkDecorator) -> object:
-    is_long = method_spec(name).method.__module__ in NETWORKS
-    return pytest.param(name, marks=[*marks, *([pytest.mark.long] if is_long else [])])
+def by_speed(
+    names: list[str],
+    *,
+    linear: pytest.MarkDecorator = pytest.mark.long,
+    xfail: dict[str, pytest.MarkDecorator] | None = None,
+) -> list[object]:
+    """Parameters of a test of every method.
+
+    Args:
+        names: The methods.
+        linear: Mark of those with a linear head on a network.
+        xfail: Further marks, by method.
+    """
+    marks = dict.fromkeys(LINEAR, linear) | dict.fromkeys(SAMPLED, pytest.mark.long)
+    parameters = []
+    for name in names:
+        own = [marks.get(method_spec(name).method.__module__), (xfail or {}).get(name)]
+        parameters.append(pytest.param(name, marks=[mark for mark in own if mark is not None]))
+    return parameters
 
 
-METHODS = [by_speed(name) for name in hbo.list_methods()]
+METHODS = hbo.list_methods()

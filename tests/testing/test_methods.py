@@ -13,12 +13,15 @@ import hpobench_ordered as hbo
 from hpobench_ordered.testing import ConformanceError, check_beats_random_search, check_method
 from hpobench_ordered.testing.toy import DRIFT, START
 
-TOO_FEW_TRIALS = pytest.mark.xfail(
-    raises=ConformanceError, strict=True, reason="a network explores longer than 12 trials"
+STUCK = pytest.mark.xfail(
+    raises=ConformanceError,
+    strict=True,
+    reason="with 12 trials half of the runs on a conditional space end with a wrong choice, of "
+    "whose neighbours a network is too sure",
 )
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", by_speed(METHODS, linear=pytest.mark.slow))
 def test_every_method(name: str, executor: Executor) -> None:
     check_method(name, executor=executor)
 
@@ -26,10 +29,10 @@ def test_every_method(name: str, executor: Executor) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [
-        by_speed(name, *([TOO_FEW_TRIALS] if name == "bohamiann" else []))
-        for name in sorted(set(hbo.list_methods()) - {"random-search"})
-    ],
+    by_speed(
+        sorted(set(METHODS) - {"random-search"}),
+        xfail=dict.fromkeys(("ablr", "ablr-ctx", "ablr-rks", "bohamiann"), STUCK),
+    ),
 )
 def test_every_method_beats_random_search(name: str) -> None:
     check_beats_random_search(name)
