@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._typing import BoolArray, FloatArray
 from hpobench_ordered.space import SearchSpace
 
 CANDIDATES = 1000  # suggestions get no better with more
@@ -19,11 +19,13 @@ class Region:
     Attributes:
         space: The search space.
         size: Number of distinct configurations, an upper bound under conditions; inf if continuous.
+        free: Which hyperparameters take more than one value, shape (d,).
     """
 
     def __init__(self, space: SearchSpace) -> None:
         self.space = space
         self.size = space.size
+        self.free: BoolArray = np.array([p.size > 1 for p in space.parameters])
 
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n configurations uniformly, canonical unit vectors of the space, shape (n, d)."""

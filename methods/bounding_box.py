@@ -39,6 +39,7 @@ class Box(Region):
         self._lower = np.array([side.lower for side in sides])
         self._width = np.array([side.width for side in sides])
         self.size = math.prod(side.size for side in sides)
+        self.free = np.array([side.size > 1 for side in sides])
 
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n configurations uniformly from the box, canonical, shape (n, d)."""

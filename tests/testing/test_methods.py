@@ -19,6 +19,12 @@ STUCK = pytest.mark.xfail(
     reason="with 12 trials half of the runs on a conditional space end with a wrong choice, of "
     "whose neighbours a network is too sure",
 )
+MOSTLY_RANDOM = pytest.mark.xfail(
+    raises=ConformanceError, strict=True, reason="of 12 trials more than half are random"
+)
+SHORT_OF_TRIALS = dict.fromkeys(("ablr", "ablr-ctx", "ablr-rks", "bohamiann"), STUCK) | {
+    "tpe": MOSTLY_RANDOM
+}
 
 
 @pytest.mark.parametrize("name", by_speed(METHODS, linear=pytest.mark.slow))
@@ -31,7 +37,7 @@ def test_every_method(name: str, executor: Executor) -> None:
     "name",
     by_speed(
         sorted(set(METHODS) - {"random-search"}),
-        xfail=dict.fromkeys(("ablr", "ablr-ctx", "ablr-rks", "bohamiann"), STUCK),
+        xfail=SHORT_OF_TRIALS,
     ),
 )
 def test_every_method_beats_random_search(name: str) -> None:

@@ -1,0 +1,173 @@
+"""Kernel densities of good and of bad configurations: the model of TPE.
+
+=======  =======  =============================================================================
+symbol   shape    meaning
+=======  =======  =============================================================================
+n        scalar   configurations of a density
+m        scalar   configurations to score
+d        scalar   hyperparameters
+x        (m, d)   configurations, unit vectors; inactive hyperparameters NaN
+x_i      (n, d)   those that the density is made of
+c        (d,)     number of choices; 0 for numbers and ordinals
+h        (d,)     bandwidths
+=======  =======  =============================================================================
+
+The density at x is the mean over i of the product over the hyperparameters that are active in x of
+
+    exp(-(x - x_i)^2 / (2 h^2)) / (h sqrt(2 pi))          a number or an ordinal
+    1 - h if x = x_i, else h / (c - 1)                    a choice (Aitchison and Aitken 1976)
+    1, or 1 / c of a choice                               if it is inactive in x_i: the prior
+
+with h = 1.06 s n^(-1 / (4 + d)), the rule of the normal distribution, s being the standard
+deviation of the x_i, of choices that of their indices; h is at least `MIN_BANDWIDTH`, of choices at
+most (c - 1) / c, where all are equally likely.
+
+Bergstra et al. (2011), section 4; settings of Falkner et al. (2018) and Stoll et al. (2020).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from hpobench_ordered._compile import compiled
+from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered.space.parameters import Kind, Parameter
+
+GOOD = 0.15
+"""Share of the configurations that are good."""
+MIN_BANDWIDTH = 1e-3
+WIDER = 3.0
+"""Candidates are drawn with bandwidths so many times as wide."""
+LOWEST = 1e-32
+"""Densities below are taken for this."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Density:
+    """A kernel density.
+
+    Attributes:
+        data: Its configurations, unit vectors, shape (n, d).
+        choices: Number of choices of each hyperparameter, 0 for numbers, shape (d,).
+        bandwidths: Shape (d,).
+    """
+
+    data: FloatArray
+    choices: IntArray
+    bandwidths: FloatArray
+
+    @classmethod
+    def of(cls, data: FloatArray, choices: IntArray) -> Self:
+        """Density of configurations, with bandwidths by the rule."""
+        return cls(data, choices, bandwidths(data, choices))
+
+    def log(self, unit: FloatArray) -> FloatArray:
+        """Logarithm of the density, or of `LOWEST`, at unit vectors (m, d); shape (m,)."""
+        return log_density(unit, self.data, self.choices, self.bandwidths)
+
+    def sample(self, rng: np.random.Generator, m: int) -> FloatArray:
+        """Draw around configurations picked at random, shape (m, d).
+
+        Numbers come from a normal distribution truncated to [0, 1], `WIDER` than the kernel; a
+        choice stays with probability 1 - h, else any is as likely. What is inactive in the
+        configuration picked comes from the prior.
+        """
+        (n, d), h = self.data.shape, self.bandwidths
+        centres = self.data[rng.integers(n, size=m)]
+        uniform, stays = rng.random((m, d)), rng.random((m, d))
+        missing, wide = np.isnan(centres), WIDER * h
+        low, high = ndtr((0.0 - centres) / wide), ndtr((1.0 - centres) / wide)
+        numbers = np.clip(centres + wide * ndtri(low + uniform * (high - low)), 0.0, 1.0)
+        of_choice = np.where(stays < 1.0 - h, centres, uniform)
+        drawn: FloatArray = np.where(
+            missing, uniform, np.where(self.choices > 0, of_choice, numbers)
+        )
+        return drawn
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ParzenModel:
+    """Densities of good and of bad configurations; their ratio is the score."""
+
+    good: Density
+    bad: Density
+
+    @classmethod
+    def fitted(cls, unit: FloatArray, losses: FloatArray, choices: IntArray) -> Self:
+        """Split evaluations and fit both densities.
+
+        Good are the `GOOD` best, at least d + 1, at most half; of equal losses the first.
+
+        Args:
+            unit: At least two configurations, unit vectors, shape (n, d).
+            losses: Shape (n,).
+            choices: c, shape (d,).
+        """
+        n, d = unit.shape
+        count = max(min(d + 1, n // 2), int(GOOD * n))
+        order = np.argsort(losses, kind="stable")
+        return cls(*(Density.of(unit[rows], choices) for rows in (order[:count], order[count:])))
+
+    def score(self, unit: FloatArray) -> FloatArray:
+        """Logarithm of the ratio of the densities at unit vectors (m, d); shape (m,)."""
+        return self.good.log(unit) - self.bad.log(unit)
+
+
+def needed(dimension: int) -> int:
+    """Evaluations that are needed before there is a model of so many hyperparameters."""
+    return 2 * (dimension + 1)
+
+
+def choice_counts(parameters: tuple[Parameter, ...]) -> IntArray:
+    """c, shape (d,)."""
+    counts = [len(p.choices) if p.kind is Kind.CATEGORICAL else 0 for p in parameters]
+    return np.array(counts, dtype=np.int64)
+
+
+def bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
+    """H (d,), by the rule, of configurations (n, d)."""
+    n, d = data.shape
+    active = ~np.isnan(data)
+    count = np.maximum(active.sum(axis=0), 1)
+    mean = np.where(active, data, 0.0).sum(axis=0) / count
+    squares = np.where(active, (data - mean) ** 2, 0.0).sum(axis=0) / count
+    indices = np.where(choices > 0, choices, 1)  # a choice is this many times 1 / c from another
+    h = 1.06 * np.sqrt(squares) * indices * n ** (-1.0 / (4.0 + d))
+    highest = np.where(choices > 0, (indices - 1.0) / indices, np.inf)
+    bounded: FloatArray = np.minimum(np.maximum(h, MIN_BANDWIDTH), highest)
+    return bounded
+
+
+@compiled
+def log_density(unit: FloatArray, data: FloatArray, choices: IntArray, h: FloatArray) -> FloatArray:
+    """Logarithm of the density (m,); see `Density.log`."""
+    (m, d), n = unit.shape, len(data)
+    result = np.empty(m)
+    norm = np.empty(d)
+    for j in range(d):
+        norm[j] = 1.0 / (h[j] * math.sqrt(2.0 * math.pi)) if choices[j] == 0 else 0.0
+    for row in range(m):
+        total = 0.0
+        for i in range(n):
+            exponent, kernel = 0.0, 1.0
+            for j in range(d):
+                x, centre = unit[row, j], data[i, j]
+                if math.isnan(x):
+                    continue
+                if choices[j] == 0:
+                    if not math.isnan(centre):
+                        z = (x - centre) / h[j]
+                        exponent -= 0.5 * z * z
+                        kernel *= norm[j]
+                elif math.isnan(centre):
+                    kernel /= choices[j]
+                elif abs(x - centre) * choices[j] < 0.5:
+                    kernel *= 1.0 - h[j]
+                else:
+                    kernel *= h[j] / (choices[j] - 1)
+            total += kernel * math.exp(exponent)
+        result[row] = math.log(max(LOWEST, total / n))
+    return result

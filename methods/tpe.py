@@ -1,0 +1,67 @@
+"""TPE: the tree-structured Parzen estimator (Bergstra et al. 2011)."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._model_based import ModelBased, Scorer
+from hpobench_ordered.methods._tpe import ParzenModel, choice_counts, needed
+from hpobench_ordered.methods.base import MethodSpec
+
+CANDIDATES = 64
+RANDOM_FRACTION = 1.0 / 3.0
+"""Share of the suggestions that are random."""
+
+
+class TPE(ModelBased):
+    """The candidate with the highest ratio of the densities of good and of bad configurations.
+
+    There is a model from 2 (d + 1) evaluations on, of d hyperparameters; before, and in a third of
+    the cases, suggestions are random. Pending evaluations are only not suggested again.
+    """
+
+    random_fraction = RANDOM_FRACTION
+
+    def prepare(self) -> None:
+        """Find out which hyperparameters are searched."""
+        super().prepare()
+        self._free = self.region.free
+        self._choices = choice_counts(self.space.parameters)[self._free]
+        self.random_trials = needed(len(self._choices))
+        self._model: ParzenModel | None = None
+
+    def scorer(self) -> Scorer:
+        """Fit the model; the score is the logarithm of the ratio."""
+        free = self._free
+        model = ParzenModel.fitted(self.told()[:, free], self.losses(), self._choices)
+        self._model = model
+        return lambda unit: model.score(np.ascontiguousarray(unit[:, free]))
+
+    def candidates(self) -> Iterator[FloatArray]:
+        """Draw from around good configurations; if all of these were tried, at random."""
+        if self._model is not None:
+            unit = self.region.sample_unit(self.rng, CANDIDATES)
+            unit[:, self._free] = self._model.good.sample(self.rng, CANDIDATES)
+            yield self.space.canonical(unit)
+        yield from super().candidates()
+
+    def _suggest(self) -> FloatArray:
+        """Coded values (d,) of the best candidate, or of a random one."""
+        if self.rng.random() < self.random_fraction:
+            return self._random()
+        return super()._suggest()
+
+
+SPECS = (
+    MethodSpec(
+        name="tpe",
+        method=TPE,
+        summary="Tree-structured Parzen estimator: densities of good and bad configurations.",
+        source=(
+            "Stoll et al. (2020), after Bergstra et al. (2011) and Falkner et al. (2018): 15% are "
+            "good, 64 candidates, a third of the suggestions random"
+        ),
+        changed_spaces=True,
+    ),
+)

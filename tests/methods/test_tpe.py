@@ -1,0 +1,182 @@
+"""TPE beside statsmodels' kernel densities; conditions, few and failed evaluations."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import kstest, truncnorm
+from statsmodels.nonparametric.kernel_density import KDEMultivariate
+
+import hpobench_ordered as hbo
+from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered.methods._tpe import (
+    GOOD,
+    LOWEST,
+    MIN_BANDWIDTH,
+    WIDER,
+    Density,
+    ParzenModel,
+    choice_counts,
+    needed,
+)
+from hpobench_ordered.methods.tpe import TPE
+from hpobench_ordered.space.conditions import Compare, Comparison
+from hpobench_ordered.space.parameters import Parameter
+
+SPACE = hbo.SearchSpace(
+    [
+        Parameter.number("x", -5, 5),
+        Parameter.choice("kind", ("a", "b", "c")),
+        Parameter.number("rate", 1e-4, 1, log=True),
+    ]
+)
+
+
+def evaluated(space: hbo.SearchSpace, n: int, seed: int) -> tuple[FloatArray, FloatArray]:
+    rng = np.random.default_rng(seed)
+    unit = space.sample_unit(rng, n)
+    return unit, np.nansum((unit - 0.4) ** 2, axis=1) + 0.1 * rng.standard_normal(n)
+
+
+def indices(unit: FloatArray, choices: IntArray) -> FloatArray:
+    """Choices as indices, which is how statsmodels codes them."""
+    return np.where(choices > 0, np.floor(unit * np.maximum(choices, 1)), unit)
+
+
+def by_statsmodels(data: FloatArray, choices: IntArray) -> KDEMultivariate:
+    types = "".join("u" if c else "c" for c in choices)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of random numbers it does not draw
+        return KDEMultivariate(indices(data, choices), types, bw="normal_reference")
+
+
+@given(st.integers(0, 10**6), st.integers(40, 120))
+def test_densities_and_ranking_are_those_of_statsmodels(seed, n):
+    choices = choice_counts(SPACE.parameters)
+    unit, losses = evaluated(SPACE, n, seed)
+    model = ParzenModel.fitted(unit, losses, choices)
+    candidates = SPACE.sample_unit(np.random.default_rng(seed + 1), 64)
+    count = max(SPACE.dimension + 1, math.floor(GOOD * n))
+    order = np.argsort(losses)
+    densities = []
+    for density, rows in ((model.good, order[:count]), (model.bad, order[count:])):
+        reference = by_statsmodels(unit[rows], choices)
+        free = density.bandwidths < np.where(choices > 0, 2 / 3, np.inf)  # not at its bound
+        reference.bw = np.maximum(reference.bw, MIN_BANDWIDTH)
+        assert_allclose(density.bandwidths[free], reference.bw[free], rtol=1e-12)
+        reference.bw = density.bandwidths
+        levels = len(np.unique(unit[rows][:, 1]))
+        expected = reference.pdf(indices(candidates, choices))
+        if levels == 3:  # statsmodels counts the choices that occur
+            assert_allclose(np.exp(density.log(candidates)), expected, rtol=1e-6, atol=1e-30)
+            densities.append(np.maximum(LOWEST, expected))
+    if len(densities) == 2:
+        ours, theirs = model.score(candidates), densities[0] / densities[1]
+        gaps = np.diff(np.sort(np.log(theirs)))
+        if gaps.min() > 1e-9:
+            assert_array_equal(np.argsort(ours), np.argsort(theirs))
+
+
+@pytest.mark.parametrize("name", ["newsvendor", "xgboost-mnist"])
+def test_recorded_histories_are_scored_as_by_statsmodels(name):
+    source = hbo.load(name)
+    choices = choice_counts(source.space.parameters)
+    assert not choices.any()
+    history = source.evaluations(0, rng=np.random.default_rng(0))
+    unit, losses = source.space.encode(history.values)[:60], history.losses[:60]
+    model = ParzenModel.fitted(unit, losses, choices)
+    candidates = source.space.sample_unit(np.random.default_rng(1), 64)
+    order = np.argsort(losses, kind="stable")
+    count = max(unit.shape[1] + 1, math.floor(GOOD * 60))
+    good, bad = (by_statsmodels(unit[rows], choices) for rows in (order[:count], order[count:]))
+    for density, reference in ((model.good, good), (model.bad, bad)):
+        reference.bw = np.maximum(reference.bw, MIN_BANDWIDTH)
+        floor = np.maximum(reference.pdf(candidates), LOWEST)
+        assert_allclose(density.log(candidates), np.log(floor), atol=1e-6)
+    ratio = np.maximum(good.pdf(candidates), LOWEST) / np.maximum(bad.pdf(candidates), LOWEST)
+    assert int(np.argmax(model.score(candidates))) == int(np.argmax(ratio))
+
+
+def test_few_evaluations_are_halved_and_many_split_by_share():
+    choices = np.zeros(2, dtype=np.int64)
+    for n, good in ((2, 1), (5, 2), (6, 3), (10, 3), (40, 6), (100, 15)):
+        unit = np.random.default_rng(n).random((n, 2))
+        model = ParzenModel.fitted(unit, unit[:, 0], choices)
+        assert len(model.good.data) == good and len(model.bad.data) == n - good
+        assert model.good.data[:, 0].max() < model.bad.data[:, 0].min()
+
+
+def test_the_density_of_conditional_configurations_integrates_to_one():
+    kind, x, y = (*SPACE.parameters[1:2], *(Parameter.number(name, 0, 1) for name in "xy"))
+    only_a = Compare(0, Comparison.EQUAL, (0.0,))
+    space = hbo.SearchSpace([kind, x, y], conditions={"x": only_a})
+    rng = np.random.default_rng(0)
+    middle = 0.35 + 0.3 * rng.random((15, 3))
+    middle[:, 0] = np.repeat([0.1, 0.5, 0.9], 5)
+    density = Density.of(space.canonical(middle), choice_counts(space.parameters))
+    assert density.bandwidths[1:].max() < 0.1
+    draws = space.sample_unit(rng, 200_000)  # of density 1 / 3 for each choice
+    assert_allclose((np.exp(density.log(draws)) * 3.0).mean(), 1.0, atol=0.03)
+
+
+def test_candidates_come_from_truncated_normals_around_the_good():
+    data, h = np.array([[0.1], [0.1]]), np.array([0.05])
+    density = Density(data, np.zeros(1, dtype=np.int64), h)
+    drawn = density.sample(np.random.default_rng(0), 4000)[:, 0]
+    wide = WIDER * 0.05
+    expected = truncnorm((0 - 0.1) / wide, (1 - 0.1) / wide, loc=0.1, scale=wide)
+    assert kstest(drawn, expected.cdf).pvalue > 1e-3
+    of_choice = Density(np.array([[0.5], [0.5]]), np.array([3]), np.array([0.3]))
+    drawn = np.floor(of_choice.sample(np.random.default_rng(0), 30_000) * 3)[:, 0]
+    frequencies = np.bincount(drawn.astype(int), minlength=3) / len(drawn)
+    assert_allclose(frequencies, [0.1, 0.8, 0.1], atol=0.01)
+    missing = Density(np.array([[np.nan]]), np.zeros(1, dtype=np.int64), h)
+    assert kstest(missing.sample(np.random.default_rng(0), 4000)[:, 0], "uniform").pvalue > 1e-3
+
+
+def made(space: hbo.SearchSpace, *, fraction: float = 1 / 3, seed: int = 0) -> TPE:
+    method = TPE(space=space, rng=np.random.default_rng(seed), history=(), context={}, budget=99)
+    method.random_fraction = fraction
+    return method
+
+
+def test_there_is_a_model_from_two_more_than_twice_the_hyperparameters_on(monkeypatch):
+    fits = []
+    original = ParzenModel.fitted
+    monkeypatch.setattr(ParzenModel, "fitted", lambda *a: fits.append(len(a[1])) or original(*a))
+    method = made(SPACE, fraction=0.0)
+    for i in range(12):
+        method.tell(method.ask(), float(i))
+    assert needed(3) == 8 and fits == [8, 9, 10, 11]
+
+
+def test_a_third_of_the_suggestions_is_random(monkeypatch):
+    fits = []
+    original = ParzenModel.fitted
+    monkeypatch.setattr(ParzenModel, "fitted", lambda *a: fits.append(0) or original(*a))
+    method = made(SPACE)
+    for i in range(308):
+        method.tell(method.ask(), float(i % 7))
+    assert 170 <= len(fits) <= 230
+
+
+def test_suggestions_gather_where_losses_are_low():
+    method = made(SPACE, seed=1)
+    for _ in range(90):
+        config = method.ask()
+        method.tell(config, (config["x"] - 2.0) ** 2 + 5.0 * (config["kind"] != "b"))
+    last = method.told()[-30:]  # a third of these are random
+    assert np.mean(np.floor(last[:, 1] * 3) == 1) > 0.6
+    assert np.median(np.abs(last[:, 0] - 0.7)) < 0.15  # of random ones 0.3
+
+
+def test_failed_evaluations_are_bad():
+    method = made(SPACE, fraction=0.0, seed=1)
+    for _ in range(60):
+        config = method.ask()
+        method.tell(config, math.nan if config["x"] < 0 else 1.0 + config["rate"])
+    assert np.mean(method.told()[-20:, 0] > 0.5) > 0.7
