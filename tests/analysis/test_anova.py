@@ -1,0 +1,294 @@
+import sys
+import warnings
+from collections.abc import Callable
+from itertools import combinations, pairwise, product
+from math import pi
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.tree import DecisionTreeRegressor
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.anova import Leaves, forest_effects, importance, leaves_of
+from hpobench_ordered.errors import ExperimentError, MissingExtraError
+
+INF = np.inf
+MIXED = np.array([0, 1, 2, 2, 2])  # two numbers, and a categorical of three choices
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def mixed(draws: np.random.Generator, n: int) -> FloatArray:
+    """Configurations with the columns of MIXED."""
+    return np.concatenate((draws.random((n, 2)), np.eye(3)[draws.integers(3, size=n)]), axis=1)
+
+
+def fitted(x: FloatArray, y: FloatArray) -> DecisionTreeRegressor:
+    return DecisionTreeRegressor(random_state=0).fit(x, y)
+
+
+def effects_by_prediction(tree: DecisionTreeRegressor) -> tuple[FloatArray, FloatArray]:
+    """Effects of the columns of MIXED from predictions in every cell between thresholds.
+
+    The variance of the marginal of every subset of hyperparameters, then the part of each that no
+    smaller subset has: equation by equation, without leaves.
+    """
+    levels: list[list[tuple[tuple[float, ...], float]]] = []
+    for column in range(2):
+        cuts = tree.tree_.threshold[tree.tree_.feature == column]
+        edges = [0.0, *sorted(set(cuts.tolist())), 1.0]
+        levels.append([(((a + b) / 2,), b - a) for a, b in pairwise(edges)])
+    levels.append([(tuple(point), 1 / 3) for point in np.eye(3)])
+    grid = [[value for part, _ in cell for value in part] for cell in product(*levels)]
+    predicted = tree.predict(np.array(grid)).reshape([len(level) for level in levels])
+    weights = np.array([np.prod([w for _, w in cell]) for cell in product(*levels)])
+    weights = weights.reshape(predicted.shape)
+
+    own: dict[frozenset[int], float] = {}
+    for size in range(4):
+        for subset in map(frozenset, combinations(range(3), size)):
+            others = tuple({0, 1, 2} - subset)
+            share = weights / weights.sum(axis=others, keepdims=True)
+            marginal = (predicted * share).sum(axis=others, keepdims=True)
+            variance = (weights * (marginal - (weights * predicted).sum()) ** 2).sum()
+            own[subset] = float(variance) - sum(v for part, v in own.items() if part < subset)
+    total = [sum(v for part, v in own.items() if i in part) for i in range(3)]
+    main = [own[frozenset((i,))] for i in range(3)]
+    return np.array(main) / sum(own.values()), np.array(total) / sum(own.values())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_effects_are_those_of_predictions_on_the_whole_grid(seed: int) -> None:
+    draws = rng(seed)
+    x = mixed(draws, 30)
+    tree = fitted(x, x[:, 0] * x[:, 2] + x[:, 1] ** 2 + draws.normal(size=30) / 5)
+    effects = forest_effects([leaves_of(tree.tree_)], MIXED)
+    main, total = effects_by_prediction(tree)
+    assert 0.001 < main.min() < total.min()  # else there were little to compare
+    np.testing.assert_allclose(effects.main, main, atol=1e-12)
+    np.testing.assert_allclose(effects.total, total, atol=1e-12)
+
+
+def test_total_effect_is_all_but_what_the_others_explain() -> None:
+    """1 - Var(E[f | x_-i]) / V, pair of boxes by pair of boxes."""
+    x = rng(3).random((25, 4))
+    leaves = leaves_of(fitted(x, x[:, 0] * x[:, 1] + np.sin(5 * x[:, 2])).tree_)
+    low, high = np.clip(leaves.lower, 0, 1), np.clip(leaves.upper, 0, 1)
+    sides, values = high - low, leaves.values
+    volumes = sides.prod(axis=1)
+    mean = float(volumes @ values)
+    expected = []
+    for i in range(4):
+        explained = -(mean**2)
+        for a, b in product(range(len(values)), repeat=2):
+            probability = 1.0
+            for j in range(4):
+                shared = max(0.0, min(high[a, j], high[b, j]) - max(low[a, j], low[b, j]))
+                probability *= sides[a, j] * sides[b, j] if j == i else shared
+            explained += values[a] * values[b] * probability
+        expected.append(1 - explained / float(volumes @ (values - mean) ** 2))
+    np.testing.assert_allclose(forest_effects([leaves], np.arange(4)).total, expected, atol=1e-12)
+
+
+def test_leaves_are_where_the_tree_predicts_their_values() -> None:
+    draws = rng(1)
+    x = draws.random((40, 3))
+    tree = fitted(x, draws.normal(size=40))
+    leaves = leaves_of(tree.tree_)
+    for point in draws.random((200, 3)).astype(np.float32):
+        inside = ((leaves.lower < point) & (point <= leaves.upper)).all(axis=1)
+        assert leaves.values[inside].tolist() == tree.predict(point[None]).tolist()
+
+
+def test_two_numbers_by_hand() -> None:
+    """1 where both are above a half, else 0: V = 3/16, both marginals have a variance of 1/16."""
+    leaves = Leaves(
+        lower=np.array([[-INF, -INF], [0.5, -INF], [0.5, 0.5]]),
+        upper=np.array([[0.5, INF], [INF, 0.5], [INF, INF]]),
+        values=np.array([0.0, 0.0, 1.0]),
+    )
+    effects = forest_effects([leaves], np.arange(2))
+    np.testing.assert_allclose(effects.main, [1 / 3, 1 / 3])
+    np.testing.assert_allclose(effects.total, [2 / 3, 2 / 3])
+
+
+def test_a_number_and_a_choice_by_hand() -> None:
+    """1 where the number is above a half and the second of three choices is made, else 0.
+
+    V = 1/6 - 1/36 = 5/36; the marginals are 1/3 in half of the cases, and 1/2 in a third of them.
+    """
+    leaves = Leaves(
+        lower=np.array([[-INF] * 4, [-INF, -INF, 0.5, -INF], [0.5, -INF, 0.5, -INF]]),
+        upper=np.array([[INF, INF, 0.5, INF], [0.5, INF, INF, INF], [INF] * 4]),
+        values=np.array([0.0, 0.0, 1.0]),
+    )
+    effects = forest_effects([leaves], np.array([1, 0, 0, 0]))
+    np.testing.assert_allclose(effects.main, [2 / 5, 1 / 5])
+    np.testing.assert_allclose(effects.total, [4 / 5, 3 / 5])
+
+
+def test_boxes_without_any_choice_do_not_count() -> None:
+    """A value for rows of zeros, of inactive ones, and one for two choices at once: never met."""
+    leaves = Leaves(
+        lower=np.array([[-INF, -INF], [0.5, -INF], [-INF, 0.5], [0.5, 0.5]]),
+        upper=np.array([[0.5, 0.5], [INF, 0.5], [0.5, INF], [INF, INF]]),
+        values=np.array([100.0, 3.0, 3.0, -100.0]),
+    )
+    effects = forest_effects([leaves], np.array([0, 0]))
+    assert effects.main.tolist() == effects.total.tolist() == [0.0]
+
+
+def test_constant_trees_do_not_count_in_the_mean() -> None:
+    x = rng(4).random((30, 2))
+    one = leaves_of(fitted(x, x[:, 0] + x[:, 1] ** 2).tree_)
+    stump = leaves_of(fitted(x, np.ones(30)).tree_)
+    alone = forest_effects([one], np.arange(2))
+    np.testing.assert_array_equal(forest_effects([stump, one], np.arange(2)).total, alone.total)
+    np.testing.assert_array_equal(forest_effects([stump, one], np.arange(2)).main, alone.main)
+
+
+def additive(x: FloatArray) -> FloatArray:
+    return 3 * x[:, 0] + 2 * x[:, 1] + x[:, 2]
+
+
+def multiplied(x: FloatArray) -> FloatArray:
+    """Var = (1/4 + 1/12)^2 - 1/16 = 7/144; main 3/144, and the rest is what both explain."""
+    return x[:, 0] * x[:, 1]
+
+
+@pytest.mark.parametrize(
+    ("function", "main", "total"),
+    [
+        (additive, [9 / 14, 4 / 14, 1 / 14], [9 / 14, 4 / 14, 1 / 14]),
+        (multiplied, [3 / 7, 3 / 7, 0], [4 / 7, 4 / 7, 0]),
+    ],
+)
+def test_known_effects_of_dense_samples(
+    function: Callable[[FloatArray], FloatArray], main: list[float], total: list[float]
+) -> None:
+    x = rng(5).random((700, 4))
+    effects = importance(x, function(x), rng=rng(), trees=4)
+    np.testing.assert_allclose(effects.main, [*main, 0], atol=0.06)
+    np.testing.assert_allclose(effects.total, [*total, 0], atol=0.06)
+
+
+def test_effects_of_ishigamis_function() -> None:
+    """Those of Ishigami and Homma (1990), of a tree with a leaf for every cell of a grid."""
+    x = np.array(list(product(*[(np.arange(parts) + 0.5) / parts for parts in (8, 8, 24)])))
+    a, b, c = (2 * x.T - 1) * pi
+    leaves = leaves_of(fitted(x, np.sin(a) + 7 * np.sin(b) ** 2 + 0.1 * c**4 * np.sin(a)).tree_)
+    effects = forest_effects([leaves], np.arange(3))
+    np.testing.assert_allclose(effects.main, [0.3139, 0.4424, 0], atol=0.005)
+    np.testing.assert_allclose(effects.total, [0.5576, 0.4424, 0.2437], atol=0.005)
+
+
+def test_a_categorical_that_decides_has_nearly_all_effects() -> None:
+    x = mixed(rng(6), 80)
+    effects = importance(x, x[:, 3] + x[:, 0] / 10, rng=rng(), groups=MIXED)
+    assert effects.main[2] > 0.9
+    assert effects.total[1] < 0.05
+
+
+def test_columns_of_a_categorical_need_not_be_side_by_side() -> None:
+    x = mixed(rng(7), 40)
+    leaves = leaves_of(fitted(x, x[:, 0] * x[:, 2] + x[:, 1]).tree_)
+    order = np.array([3, 1, 4, 0, 2])
+    permuted = Leaves(leaves.lower[:, order], leaves.upper[:, order], leaves.values)
+    one, other = forest_effects([leaves], MIXED), forest_effects([permuted], MIXED[order])
+    np.testing.assert_allclose(one.main, other.main, rtol=1e-12)
+    np.testing.assert_allclose(one.total, other.total, rtol=1e-12)
+
+
+def test_hyperparameters_may_be_numbered_in_any_order() -> None:
+    x = mixed(rng(7), 40)
+    leaves = leaves_of(fitted(x, x[:, 0] * x[:, 2] + x[:, 1]).tree_)
+    new = np.array([2, 0, 1])
+    one, other = forest_effects([leaves], MIXED), forest_effects([leaves], new[MIXED])
+    np.testing.assert_allclose(one.total, other.total[new], rtol=1e-12)
+    np.testing.assert_allclose(one.main, other.main[new], rtol=1e-12)
+
+
+@pytest.mark.parametrize("value", [0.0, -3.5, 1e300, 5e-324])
+@pytest.mark.parametrize("n", [1, 2, 20])
+def test_equal_losses_are_explained_by_nothing(n: int, value: float) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        effects = importance(rng().random((n, 3)), np.full(n, value), rng=rng())
+    assert effects.main.tolist() == effects.total.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_two_evaluations_are_told_apart_by_one_hyperparameter_a_tree() -> None:
+    x = np.array([[0.1, 0.5, 0.9], [0.3, 0.5, 0.2]])
+    effects = importance(x, np.array([1.0, 2.0]), rng=rng())
+    np.testing.assert_allclose(effects.main, effects.total)
+    assert effects.total.sum() == pytest.approx(1)
+    assert effects.total[1] == 0
+    assert effects.total[[0, 2]].min() > 0.1
+
+
+@pytest.mark.parametrize("unit", [2.0**-1000, 2.0**-40, 2.0**1000])
+def test_the_unit_of_losses_does_not_count(unit: float) -> None:
+    x = rng(8).random((30, 3))
+    losses = np.round(8 * multiplied(x))
+    expected = importance(x, losses, rng=rng())
+    effects = importance(x, losses * unit, rng=rng())
+    assert effects.total.tolist() == expected.total.tolist()
+    assert expected.total[0] > 0.2
+
+
+def test_small_differences_of_large_losses_count_as_well() -> None:
+    x = rng(8).random((30, 3))
+    effects = importance(x, 1 + 2.0**-30 * (x[:, 1] > 0.5), rng=rng())
+    assert effects.main[1] > 0.7
+
+
+def test_the_same_seed_gives_the_same_effects_and_another_other_ones() -> None:
+    x = rng(9).random((30, 3))
+    one, same, other = (importance(x, additive(x), rng=rng(seed)) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one.total, same.total)
+    assert (one.total != other.total).any()
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.integers(1, 25), st.integers(0, 6))
+def test_effects_are_fractions(seed: int, n: int, different: int) -> None:
+    draws = rng(seed)
+    x, losses = mixed(draws, n), draws.integers(0, different + 1, size=n).astype(float)
+    effects = importance(x, losses, rng=draws, groups=MIXED, trees=5)
+    slack = 1e-9
+    assert effects.main.min() >= 0
+    assert (effects.main <= effects.total + slack).all()
+    assert effects.total.max() <= 1 + slack
+    assert effects.main.sum() <= 1 + slack
+    assert effects.total.sum() >= 1 - slack or not effects.total.any()
+
+
+@pytest.mark.parametrize(
+    ("features", "losses", "groups", "message"),
+    [
+        (np.zeros((0, 2)), np.zeros(0), None, r"above 0; got \(0, 2\) and \(0,\)"),
+        (np.zeros((3, 2)), np.zeros(2), None, r"got \(3, 2\) and \(2,\)"),
+        (np.full((3, 2), 1.5), np.zeros(3), None, "between 0 and 1"),
+        (np.full((3, 2), np.nan), np.zeros(3), None, "none may be missing"),
+        (np.zeros((2, 2)), np.array([0.0, np.inf]), None, "losses must be finite"),
+        (np.zeros((3, 2)), np.zeros(3), np.array([0]), r"each of 2 columns .* got \[0\]"),
+        (np.zeros((3, 2)), np.zeros(3), np.array([0, 2]), r"without gaps; got \[0, 2\]"),
+        (np.zeros((3, 2)), np.zeros(3), np.array([0, -1]), r"got \[0, -1\]"),
+        (np.full((3, 2), 0.5), np.zeros(3), np.array([0, 0]), "0 and 1 only"),
+    ],
+)
+def test_what_cannot_be_analysed_is_said(
+    features: FloatArray, losses: FloatArray, groups: np.ndarray | None, message: str
+) -> None:
+    with pytest.raises(ExperimentError, match=message):
+        importance(features, losses, rng=rng(), groups=groups)
+
+
+def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    with pytest.raises(MissingExtraError, match=r"hpobench-ordered\[generate\]"):
+        importance(np.zeros((2, 2)), np.zeros(2), rng=rng())
