@@ -25,6 +25,7 @@ from hpobench_ordered.space import (
     Kind,
     Parameter,
     SearchSpace,
+    SpaceChange,
 )
 from hpobench_ordered.specs import BenchmarkFamily, BenchmarkSpec, Extra, SurrogateOption
 from hpobench_ordered.suites import suite
@@ -61,6 +62,7 @@ __all__ = [
     "Provenance",
     "Results",
     "SearchSpace",
+    "SpaceChange",
     "Surrogate",
     "SurrogateOption",
     "SurrogateType",

@@ -1,5 +1,6 @@
-"""Search spaces: hyperparameters, the conditions under which they are active, and their coding."""
+"""Search spaces: hyperparameters, when they are active, their coding, and comparison of two."""
 
+from hpobench_ordered.space.change import SpaceChange
 from hpobench_ordered.space.conditions import (
     Compare,
     Comparison,
@@ -8,10 +9,12 @@ from hpobench_ordered.space.conditions import (
     Joined,
     parents,
 )
+from hpobench_ordered.space.differences import Change
 from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.space.space import SearchSpace
 
 __all__ = [
+    "Change",
     "Compare",
     "Comparison",
     "Condition",
@@ -20,5 +23,6 @@ __all__ = [
     "Kind",
     "Parameter",
     "SearchSpace",
+    "SpaceChange",
     "parents",
 ]

@@ -1,0 +1,257 @@
+"""Comparison of two search spaces: before and after a developer adjusted one (Stoll et al. 2020).
+
+Notation, with the names of algorithm 1 in appendix A:
+    n                       number of configurations
+    d                       number of hyperparameters of the new space
+    k                       number of shared hyperparameters
+    shared                  X_both: tuned in both spaces, with ranges or choices that meet
+    only_new                X_only-new: all others that the new space tunes
+    range that is only new  X_both,range-only-new: where a shared hyperparameter could not be before
+
+The share of a range (line 11) is that of the prior: on a log scale that of the logarithms, of
+integers and choices the number of values (under a log scale, the part that they have of it).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.errors import InvalidSpaceError, UnknownNameError
+from hpobench_ordered.space.conditions import Condition, Joined
+from hpobench_ordered.space.differences import Change, allows, changes, in_words, recoded
+from hpobench_ordered.space.parameters import Kind, Parameter
+from hpobench_ordered.space.space import SearchSpace
+
+if TYPE_CHECKING:
+    from hpobench_ordered.benchmark import Evaluations
+
+
+@dataclass(frozen=True)
+class SpaceChange:
+    """What became of the hyperparameters of a search space.
+
+    A hyperparameter is shared if both spaces tune it and its ranges, or its choices, meet; floats
+    have to meet in more than a point. It is new if it was a constant, or is a number now and was a
+    choice, or the other way round, or is an integer now and was a float, whose values are hardly
+    ever whole. An integer that became a float is shared, and so are choices that got an order.
+
+    Attributes:
+        old: The search space before.
+        new: The search space after.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> bench = hbo.load("svm-b")
+        >>> change = hbo.SpaceChange.between(bench.previous.space, bench.space)
+        >>> change.describe()
+        ['cost: from 0.03125 to 32, now from 0.000976562 to 1024']
+        >>> change.shared, change.only_new, change.new_share("cost")
+        (('kernel', 'cost'), (), 0.5)
+    """
+
+    old: SearchSpace
+    new: SearchSpace
+
+    @classmethod
+    def between(cls, old: SearchSpace, new: SearchSpace) -> "SpaceChange":
+        """Compare a search space with what became of it."""
+        return cls(old, new)
+
+    @cached_property
+    def shared(self) -> tuple[str, ...]:
+        """Names of the shared hyperparameters, in the order of the new space."""
+        return tuple(self._both)
+
+    @cached_property
+    def only_new(self) -> tuple[str, ...]:
+        """Names of all others that the new space tunes, in its order."""
+        return tuple(name for name in self.new.names if name not in self._both)
+
+    @cached_property
+    def changes(self) -> Mapping[str, tuple[Change, ...]]:
+        """What became of every hyperparameter and constant, by name; empty if it is as it was.
+
+        Those of the new space come first.
+        """
+        old, new = self.old, self.new
+        names = dict.fromkeys((*new.names, *new.constants, *old.names, *old.constants))
+        return {name: tuple(changes(old, new, name)) for name in names}
+
+    def describe(self) -> list[str]:
+        """Say what changed, a hyperparameter at a time; "nothing changed" if nothing did."""
+        said = []
+        for name, became in self.changes.items():
+            replaced = name in self.only_new and name in self.old.names
+            sentences = in_words(self.old, self.new, name, became)
+            said += [f"{name}: {s}" + " (counted as new)" * replaced for s in sentences]
+        return said or ["nothing changed"]
+
+    def shared_space(self) -> SearchSpace:
+        """The shared hyperparameters on the intersections of their ranges or choices, X_both.
+
+        Order of the hyperparameters and of choices, scale, type and conditions are those of the new
+        space. A condition is left out, and its hyperparameter always active, if it looks at what is
+        not shared or compares with nothing that is in the intersection. There are no constants.
+
+        Raises:
+            InvalidSpaceError: Nothing is shared.
+        """
+        if not self._both:
+            raise InvalidSpaceError(
+                f"the search spaces share no hyperparameter: {list(self.old.names)} before, "
+                f"{list(self.new.names)} now"
+            )
+        parameters = list(self._both.values())
+        conditions = {
+            name: condition
+            for name in self._both
+            if name in self.new.conditions
+            and (condition := _within(self.new.conditions[name], self.new, parameters))
+        }
+        return SearchSpace(parameters, conditions=conditions)
+
+    def in_shared(self, evaluations: "Evaluations") -> "Evaluations":
+        """Project evaluations to the shared space, without those that do not lie in it.
+
+        Algorithm 1, lines 2 and 3. An evaluation is left out if a hyperparameter that is active in
+        the shared space was inactive, or has a value that is not in the intersection.
+
+        Args:
+            evaluations: On the old space; or on the new one, by name or as the space of the task
+                at hand (None).
+
+        Returns:
+            Those that are left, in their order, on the shared space (`Evaluations.space`).
+
+        Raises:
+            InvalidSpaceError: Nothing is shared, or these are on another search space.
+        """
+        space = self.new if evaluations.space is None else evaluations.space
+        if space not in (self.old, self.new):
+            raise InvalidSpaceError(
+                f"the evaluations of task {evaluations.task!r} are neither on the old search space "
+                f"nor on the new one; their hyperparameters are {list(space.names)}"
+            )
+        shared = self.shared_space()
+        columns = [
+            recoded(evaluations.values[:, space.names.index(p.name)], space[p.name], p)
+            for p in shared.parameters
+        ]
+        values = np.stack(columns, axis=1)
+        active = shared.active(values)
+        inside = ~(active & np.isnan(values)).any(axis=1)
+        values[~active] = np.nan
+        losses = evaluations.losses[inside]
+        return replace(evaluations, values=values[inside], losses=losses, space=shared)
+
+    def to_new(self, values: FloatArray) -> FloatArray:
+        """Code configurations of the shared space by the new one.
+
+        Conditions of the new space are not applied here: they may be on what is only new.
+
+        Args:
+            values: Configurations, coded by the shared space, (n, k).
+
+        Returns:
+            The same, coded by the new space, NaN for what is only new or inactive, (n, d).
+        """
+        coded = np.full((len(values), self.new.dimension), np.nan)
+        for column, (name, both) in zip(values.T, self._both.items(), strict=True):
+            coded[:, self.new.names.index(name)] = recoded(column, both, self.new[name])
+        return coded
+
+    def new_share(self, name: str) -> float:
+        """Share of a shared hyperparameter's range that is only new, p in line 11; 0 if nothing is.
+
+        Raises:
+            UnknownNameError: It is not shared.
+        """
+        both, new = self._shared(name), self.new[name]
+        if new.choices:
+            return (len(new.choices) - len(both.choices)) / len(new.choices)
+        below, above = _ends(both, new)
+        return below + (1 - above)
+
+    def draw_only_new(self, name: str, rng: np.random.Generator) -> float:
+        """Draw from the prior on a shared hyperparameter's range that is only new, line 12.
+
+        Returns:
+            The value, coded by the new space.
+
+        Raises:
+            UnknownNameError: It is not shared.
+            InvalidSpaceError: Nothing of its range is new.
+        """
+        both, new, share = self._shared(name), self.new[name], self.new_share(name)
+        if share == 0:
+            raise InvalidSpaceError(f"nothing of the range of {name!r} is new: {new.describe()}")
+        if new.choices:
+            is_new = np.isnan(recoded(np.arange(new.size), new, both))
+            return float(rng.choice(np.flatnonzero(is_new)))
+        below, above = _ends(both, new)
+        is_below = rng.random() < below / share
+        unit = rng.uniform(0, below) if is_below else rng.uniform(above, 1)
+        coded = float(new.decode(np.array(unit)))
+        # Rounding may lead to the end of the shared range: then the next value beyond it.
+        if is_below:
+            end = both.lower - 1 if new.is_discrete else math.nextafter(both.lower, -math.inf)
+            return min(coded, end)
+        end = both.upper + 1 if new.is_discrete else math.nextafter(both.upper, math.inf)
+        return max(coded, end)
+
+    @cached_property
+    def _both(self) -> Mapping[str, Parameter]:
+        """The shared hyperparameters on the intersections, in the order of the new space."""
+        pairs = [(self.old[p.name], p) for p in self.new.parameters if p.name in self.old.names]
+        return {new.name: both for old, new in pairs if (both := _intersection(old, new))}
+
+    def _shared(self, name: str) -> Parameter:
+        if name not in self._both:
+            raise UnknownNameError("shared hyperparameter", name, self.shared)
+        return self._both[name]
+
+
+def _intersection(old: Parameter, new: Parameter) -> Parameter | None:
+    """What both allow, coded as the new one; None if it is not shared."""
+    if bool(old.choices) != bool(new.choices):
+        return None
+    if new.choices:
+        choices = tuple(choice for choice in new.choices if allows(old, choice))
+        ordered = new.kind is Kind.ORDINAL
+        return Parameter.choice(new.name, choices, ordered=ordered) if choices else None
+    lower, upper = max(old.lower, new.lower), min(old.upper, new.upper)
+    is_point = lower == upper and new.kind is Kind.FLOAT
+    became_integer = old.kind is Kind.FLOAT and new.kind is Kind.INTEGER
+    if lower > upper or is_point or became_integer:
+        return None
+    return replace(new, lower=lower, upper=upper, default=None)
+
+
+def _within(
+    condition: Condition, new: SearchSpace, shared: Sequence[Parameter]
+) -> Condition | None:
+    """A condition of the new space in terms of the shared hyperparameters; None if it has none."""
+    if isinstance(condition, Joined):
+        parts = [_within(part, new, shared) for part in condition.parts]
+        known = tuple(part for part in parts if part is not None)
+        return Joined(condition.connective, known) if len(known) == len(parts) else None
+    parent = new.parameters[condition.parent]
+    names = [p.name for p in shared]
+    if parent.name not in names:
+        return None
+    column = names.index(parent.name)
+    codes = recoded(np.array(condition.coded), parent, shared[column])
+    coded = tuple(codes[~np.isnan(codes)].tolist())
+    return replace(condition, parent=column, coded=coded) if coded else None
+
+
+def _ends(both: Parameter, new: Parameter) -> tuple[float, float]:
+    """Ends of a number's shared range in the unit interval of the new space."""
+    margin = 0.5 if new.is_discrete else 0.0
+    below, above = new.encode(np.array([both.lower - margin, both.upper + margin])).tolist()
+    return below, above

@@ -1,0 +1,644 @@
+import math
+import pickle
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kstest
+
+from hpobench_ordered import Evaluations, SearchSpace, SpaceChange
+from hpobench_ordered.benchmarks._adjustment import Steps
+from hpobench_ordered.benchmarks.adjustments import FINITE, SEARCHED
+from hpobench_ordered.errors import InvalidSpaceError, UnknownNameError
+from hpobench_ordered.space import Change, Compare, Comparison, Connective, Joined
+from hpobench_ordered.space.parameters import Kind, Parameter
+
+ADJUSTMENTS = {adjustment.name: adjustment for adjustment in (*FINITE, *SEARCHED)}
+OPERATIONS = "none, skip-connect, conv1x1, conv3x3 or avg-pool3x3"
+NAS_EDGES = ("edge_0_1", "edge_0_2", "edge_0_3", "edge_1_2", "edge_1_3", "edge_2_3")
+BOOSTING = ("nrounds", "subsample", "eta", "lambda", "alpha")
+
+# Tables 3 to 10: what is shared with the share of its range that is new, what is only new, and the
+# sentences.
+TABLES: Mapping[str, tuple[Mapping[str, float], set[str], set[str]]] = {
+    "fcn-a": (
+        dict.fromkeys(("dropout_1", "dropout_2", "activation_fn_1", "activation_fn_2"), 0.0)
+        | {"init_lr": 0.0},
+        set(),
+        {
+            "n_units_1: fixed to 1 before, now to 5",
+            "n_units_2: fixed to 1 before, now to 5",
+            "batch_size: was from 0 to 3, now fixed to 1",
+        },
+    ),
+    "fcn-b": (
+        dict.fromkeys(("n_units_1", "n_units_2", "dropout_1", "dropout_2"), 0.0)
+        | {"init_lr": 0.0, "batch_size": 0.0},
+        {"activation_fn_1", "activation_fn_2"},
+        {
+            "activation_fn_1: was fixed to tanh, now relu or tanh",
+            "activation_fn_2: was fixed to tanh, now relu or tanh",
+            "lr_schedule: fixed to const before, now to cosine",
+        },
+    ),
+    "nas-a": (
+        {"edge_0_2": 0.0, "edge_0_3": 0.0, "edge_2_3": 0.0},
+        {"edge_0_1", "edge_1_2", "edge_1_3"},
+        {
+            f"edge_0_1: new ({OPERATIONS})",
+            f"edge_1_2: new ({OPERATIONS})",
+            f"edge_1_3: new ({OPERATIONS})",
+        },
+    ),
+    "nas-b": (
+        dict.fromkeys(NAS_EDGES, 1 / 5),
+        set(),
+        {f"{name}: now also avg-pool3x3" for name in NAS_EDGES},
+    ),
+    "svm-a": (
+        {"cost": 0.0},
+        {"gamma"},
+        {
+            "kernel: fixed to radial before, now to polynomial",
+            "degree: removed (was from 2 to 5)",
+            "gamma: new (from 0.03125 to 32)",
+        },
+    ),
+    "svm-b": (
+        {"cost": 1 / 2, "kernel": 0.0},
+        set(),
+        {"cost: from 0.03125 to 32, now from 0.000976562 to 1024"},
+    ),
+    "xgb-a": (
+        dict.fromkeys(BOOSTING, 0.0),
+        {"colsample_bytree", "colsample_bylevel", "min_child_weight", "max_depth"},
+        {
+            "colsample_bytree: was fixed to 1, now from 0 to 1",
+            "colsample_bylevel: was fixed to 1, now from 0 to 1",
+            "min_child_weight: was fixed to 1, now from 1 to 128",
+            "max_depth: was fixed to 6, now from 1 to 15",
+        },
+    ),
+    "xgb-b": (
+        dict.fromkeys(("booster", *BOOSTING), 0.0),
+        set(),
+        {
+            "colsample_bylevel: fixed to 1 before, now to 0.5",
+            "min_child_weight: fixed to 1 before, now to 10",
+            "max_depth: fixed to 6 before, now to 10",
+        },
+    ),
+}
+
+
+def adjusted(name: str) -> SpaceChange:
+    adjustment = ADJUSTMENTS[name]
+    return SpaceChange.between(adjustment.space(Steps.STEP_1), adjustment.space(Steps.STEP_2))
+
+
+@pytest.mark.parametrize("name", ADJUSTMENTS)
+def test_adjustments_change_what_the_tables_say(name: str) -> None:
+    change = adjusted(name)
+    shares, only_new, said = TABLES[name]
+    assert set(change.shared) == set(shares)
+    assert {name: change.new_share(name) for name in change.shared} == pytest.approx(shares)
+    assert set(change.only_new) == only_new
+    assert len(change.describe()) == len(said)
+    assert set(change.describe()) == said
+
+
+def number(lower: float, upper: float, *, log: bool = False, integer: bool = False) -> Parameter:
+    return Parameter.number("x", lower, upper, log=log, integer=integer)
+
+
+def choices(*values: bool | int | float | str, ordered: bool = False) -> Parameter:
+    return Parameter.choice("x", values, ordered=ordered)
+
+
+def between(old: Parameter, new: Parameter) -> SpaceChange:
+    return SpaceChange.between(SearchSpace([old]), SearchSpace([new]))
+
+
+def integers(lower: int, upper: int, *, log: bool = False) -> Parameter:
+    return number(lower, upper, log=log, integer=True)
+
+
+# Both, the intersection (None: not shared), the share that is new, changes, and the sentence.
+PAIRS = [
+    (number(0, 1), number(0, 1), number(0, 1), 0, [], "nothing changed"),
+    (
+        number(0, 1),
+        number(-1, 3),
+        number(0, 1),
+        3 / 4,
+        [Change.GREW],
+        "x: from 0 to 1, now from -1 to 3",
+    ),
+    (
+        number(0, 4),
+        number(1, 3),
+        number(1, 3),
+        0,
+        [Change.SHRANK],
+        "x: from 0 to 4, now from 1 to 3",
+    ),
+    (
+        number(0, 4),
+        number(3, 5),
+        number(3, 4),
+        1 / 2,
+        [Change.MOVED],
+        "x: from 0 to 4, now from 3 to 5",
+    ),
+    (
+        number(0, 1),
+        number(1, 2),
+        None,
+        None,
+        [Change.MOVED],
+        "x: from 0 to 1, now from 1 to 2 (counted as new)",
+    ),
+    (
+        number(0, 1),
+        number(0.01, 100, log=True),
+        number(0.01, 1, log=True),
+        1 / 2,
+        [Change.MOVED, Change.SCALE],
+        "x: from 0 to 1 on a linear scale, now from 0.01 to 100 on a log scale",
+    ),
+    (
+        number(0.5, 1, log=True),
+        number(0, 2),
+        number(0.5, 1),
+        3 / 4,
+        [Change.GREW, Change.SCALE],
+        "x: from 0.5 to 1 on a log scale, now from 0 to 2 on a linear scale",
+    ),
+    (
+        integers(1, 3),
+        integers(3, 6),
+        integers(3, 3),
+        3 / 4,
+        [Change.MOVED],
+        "x: from 1 to 3, now from 3 to 6",
+    ),
+    (
+        integers(1, 3),
+        integers(4, 6),
+        None,
+        None,
+        [Change.MOVED],
+        "x: from 1 to 3, now from 4 to 6 (counted as new)",
+    ),
+    (
+        integers(1, 4, log=True),
+        integers(1, 8, log=True),
+        integers(1, 4, log=True),
+        math.log(8.5 / 4.5) / math.log(8.5 / 0.5),
+        [Change.GREW],
+        "x: from 1 to 4, now from 1 to 8",
+    ),
+    (
+        integers(1, 4),
+        number(0, 8),
+        number(1, 4),
+        5 / 8,
+        [Change.TYPE, Change.GREW],
+        "x: from 1 to 4 (an integer), now from 0 to 8 (a number)",
+    ),
+    (
+        number(0, 8),
+        integers(1, 8),
+        None,
+        None,
+        [Change.TYPE, Change.SHRANK],
+        "x: from 0 to 8 (a number), now from 1 to 8 (an integer) (counted as new)",
+    ),
+    (
+        integers(1, 2),
+        choices(1, 2),
+        None,
+        None,
+        [Change.TYPE],
+        "x: from 1 to 2 (an integer), now 1 or 2 (without an order) (counted as new)",
+    ),
+    (
+        choices("a", "b", "c"),
+        choices("d", "c", "a"),
+        choices("c", "a"),
+        1 / 3,
+        [Change.CHOICES_ADDED, Change.CHOICES_REMOVED],
+        "x: now also d, no longer b",
+    ),
+    (choices("a", "b"), choices("b", "a"), choices("b", "a"), 0, [], "nothing changed"),
+    (
+        choices("a", "b"),
+        choices("c", "d"),
+        None,
+        None,
+        [Change.CHOICES_ADDED, Change.CHOICES_REMOVED],
+        "x: a or b, now c or d (counted as new)",
+    ),
+    (
+        choices(1, 2),
+        choices(True, 2),
+        choices(2),
+        1 / 2,
+        [Change.CHOICES_ADDED, Change.CHOICES_REMOVED],
+        "x: now also True, no longer 1",
+    ),
+    (
+        choices(1, 10, 100, ordered=True),
+        choices(0, 1, 100, 1000, ordered=True),
+        choices(1, 100, ordered=True),
+        1 / 2,
+        [Change.CHOICES_ADDED, Change.CHOICES_REMOVED],
+        "x: now also 0 and 1000, no longer 10",
+    ),
+    (
+        choices("low", "high", ordered=True),
+        choices("high", "low", ordered=True),
+        choices("high", "low", ordered=True),
+        0,
+        [Change.REORDERED],
+        "x: low or high (in this order), now high or low (in this order)",
+    ),
+    (
+        choices("low", "high"),
+        choices("low", "high", ordered=True),
+        choices("low", "high", ordered=True),
+        0,
+        [Change.TYPE],
+        "x: low or high (without an order), now low or high (in this order)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "both", "share", "became", "said"), PAIRS)
+def test_one_hyperparameter(
+    old: Parameter,
+    new: Parameter,
+    both: Parameter | None,
+    share: float | None,
+    became: list[Change],
+    said: str,
+) -> None:
+    change = between(old, new)
+    assert change.describe() == [said]
+    assert list(change.changes["x"]) == became
+    if both is None:
+        assert (change.shared, change.only_new) == ((), ("x",))
+        with pytest.raises(InvalidSpaceError, match="share no hyperparameter"):
+            change.shared_space()
+        with pytest.raises(UnknownNameError, match="unknown shared hyperparameter 'x'"):
+            change.new_share("x")
+    else:
+        assert (change.shared, change.only_new) == (("x",), ())
+        assert change.shared_space() == SearchSpace([both])
+        assert change.new_share("x") == pytest.approx(share)
+        assert (change.new_share("x") == 0) == (share == 0)
+
+
+def test_constants_come_go_and_change() -> None:
+    x, y = Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)
+    old = SearchSpace([x, y], constants={"k": 3, "same": "a", "gone": 1, "other": 0.1})
+    new = SearchSpace(
+        [Parameter.number("k", 0, 9, integer=True), x],
+        constants={"y": 0.5, "same": "a", "come": True, "other": 0.25},
+    )
+    change = SpaceChange.between(old, new)
+    assert change.changes == {
+        "k": (Change.FREED,),
+        "x": (),
+        "y": (Change.FIXED,),
+        "same": (),
+        "come": (Change.ADDED,),
+        "other": (Change.VALUE,),
+        "gone": (Change.REMOVED,),
+    }
+    assert change.describe() == [
+        "k: was fixed to 3, now from 0 to 9",
+        "y: was from 0 to 1, now fixed to 0.5",
+        "come: new (fixed to True)",
+        "other: fixed to 0.1 before, now to 0.25",
+        "gone: removed (was fixed to 1)",
+    ]
+    assert (change.shared, change.only_new) == (("x",), ("k",))
+
+
+def kernels(*names: str) -> Parameter:
+    return Parameter.choice("kernel", names)
+
+
+GAMMA, DEGREE = Parameter.number("gamma", 0, 1), Parameter.number("degree", 2, 5, integer=True)
+
+
+def conditional(kernel: Parameter, *when: str, extra: tuple[Parameter, ...] = ()) -> SearchSpace:
+    """Gamma is active for some kernels."""
+    codes = tuple(kernel.code(name) for name in when)
+    column = len(extra)
+    conditions = {"gamma": Compare(column, Comparison.IN, codes)} if when else {}
+    return SearchSpace([*extra, kernel, GAMMA], conditions=conditions)
+
+
+def on_old(change: SpaceChange, configs: list[dict[str, float | str]]) -> Evaluations:
+    """Evaluations on the old space; losses 0, 1, ..."""
+    losses = np.arange(len(configs), dtype=float)
+    return Evaluations("t", {"size": 1.0}, change.old.values(configs), losses, change.old)
+
+
+class TestConditions:
+    def test_condition_of_the_new_space_is_that_of_the_shared_one(self) -> None:
+        old = conditional(kernels("linear", "radial", "sigmoid"), "radial", "sigmoid")
+        new = conditional(kernels("radial", "poly", "linear"), "radial", "poly", extra=(DEGREE,))
+        change = SpaceChange.between(old, new)
+        shared = change.shared_space()
+        assert shared == conditional(kernels("radial", "linear"), "radial")
+        assert SearchSpace.from_json(shared.to_json()) == shared
+        assert "gamma: was active if kernel in radial, sigmoid, now active if kernel in " in str(
+            change.describe()
+        )
+        evaluations = on_old(
+            change,
+            [
+                {"kernel": "linear"},
+                {"kernel": "sigmoid", "gamma": 0.5},
+                {"kernel": "radial", "gamma": 0.25},
+            ],
+        )
+        left = change.in_shared(evaluations)
+        assert shared.configs(left.values) == [
+            {"kernel": "linear"},
+            {"kernel": "radial", "gamma": 0.25},
+        ]
+        assert left.losses.tolist() == [0, 2]
+        coded = change.to_new(left.values)
+        np.testing.assert_array_equal(coded, [[np.nan, 2, np.nan], [np.nan, 0, 0.25]])
+
+    def test_condition_on_what_is_not_shared_is_left_out(self) -> None:
+        before = SearchSpace([GAMMA], constants={"kernel": "radial"})
+        change = SpaceChange.between(before, conditional(kernels("linear", "radial"), "radial"))
+        assert change.shared_space() == SearchSpace([Parameter.number("gamma", 0, 1)])
+        assert change.only_new == ("kernel",)
+
+    def test_condition_on_choices_that_are_only_new_is_left_out(self) -> None:
+        old = conditional(kernels("linear", "radial"))
+        change = SpaceChange.between(old, conditional(kernels("linear", "radial", "poly"), "poly"))
+        assert change.shared_space() == conditional(kernels("linear", "radial"))
+        assert change.describe() == [
+            "kernel: now also poly",
+            "gamma: was always active, now active if kernel in poly",
+        ]
+
+    @pytest.mark.parametrize("connective", Connective)
+    def test_joined_conditions_are_kept_whole_or_not_at_all(self, connective: Connective) -> None:
+        radial = Compare(1, Comparison.EQUAL, (1.0,))
+        steep = Compare(0, Comparison.GREATER, (3.0,))
+        flat = Compare(0, Comparison.LESS, (3.0,))
+        kernel = kernels("linear", "radial")
+        new = SearchSpace(
+            [DEGREE, kernel, GAMMA], conditions={"gamma": Joined(connective, (radial, steep))}
+        )
+        same = SearchSpace([GAMMA, kernel, DEGREE])  # both parts are on what is shared
+        shared = SpaceChange.between(same, new).shared_space()
+        assert shared.conditions == {"gamma": Joined(connective, (radial, steep))}
+        lacks = SearchSpace([kernel, GAMMA])  # degree is new
+        assert SpaceChange.between(lacks, new).shared_space().conditions == {}
+        other = SearchSpace(
+            [DEGREE, kernel, GAMMA], conditions={"gamma": Joined(connective, (radial, flat))}
+        )
+        assert SpaceChange.between(other, new).changes["gamma"] == (Change.CONDITION,)
+
+    def test_same_condition_with_other_columns_is_no_change(self) -> None:
+        kernel = kernels("linear", "radial")
+        new = conditional(kernels("radial", "linear"), "radial", extra=(DEGREE,))
+        change = SpaceChange.between(conditional(kernel, "radial"), new)
+        assert change.describe() == ["degree: new (from 2 to 5)"]
+
+    def test_what_was_inactive_and_is_active_now_is_left_out(self) -> None:
+        kernel = kernels("linear", "radial")
+        change = SpaceChange.between(conditional(kernel, "radial"), conditional(kernel))
+        evaluations = on_old(change, [{"kernel": "linear"}, {"kernel": "radial", "gamma": 1.0}])
+        assert change.in_shared(evaluations).losses.tolist() == [1]
+
+
+def test_equal_spaces_share_everything() -> None:
+    space = adjusted("svm-b").new
+    change = SpaceChange.between(space, space)
+    assert change.describe() == ["nothing changed"]
+    assert (change.shared, change.only_new) == (space.names, ())
+    values = space.decode(space.sample_unit(np.random.default_rng(0), 20))
+    losses = np.arange(20.0)
+    for on in (space, None):
+        left = change.in_shared(Evaluations("t", {}, values, losses, on))
+        np.testing.assert_array_equal(left.values, values)
+        np.testing.assert_array_equal(left.losses, losses)
+        assert left.space == SearchSpace(space.parameters)  # without constants
+    with pytest.raises(InvalidSpaceError, match="nothing of the range of 'cost' is new"):
+        change.draw_only_new("cost", np.random.default_rng(0))
+
+
+def test_errors_name_what_was_given() -> None:
+    change = adjusted("svm-b")
+    with pytest.raises(UnknownNameError, match=r"'kost'.*did you mean 'cost'"):
+        change.new_share("kost")
+    with pytest.raises(UnknownNameError, match="unknown shared hyperparameter 'gamma'"):
+        change.draw_only_new("gamma", np.random.default_rng(0))
+    other = SearchSpace([Parameter.number("cost", 1, 2)])
+    with pytest.raises(InvalidSpaceError, match="task 't' are neither on the old search space"):
+        change.in_shared(Evaluations("t", {}, np.ones((1, 1)), np.zeros(1), other))
+
+
+def test_evaluations_without_any_left_have_the_right_shape() -> None:
+    change = between(number(0, 10), number(5, 6))
+    left = change.in_shared(Evaluations("t", {}, np.ones((3, 1)), np.zeros(3), change.old))
+    assert (left.values.shape, left.losses.shape) == ((0, 1), (0,))
+    assert change.to_new(left.values).shape == (0, 1)
+    empty = Evaluations("t", {}, np.empty((0, 1)), np.empty(0), change.old)
+    assert change.in_shared(empty).values.shape == (0, 1)
+
+
+def test_change_survives_pickling() -> None:
+    change = adjusted("nas-b")
+    again = pickle.loads(pickle.dumps(change))
+    assert again == change
+    assert again.describe() == change.describe()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (number(2**-5, 2**5, log=True), number(2**-10, 2**12, log=True)),
+        (number(0.2, 0.3), number(0, 1)),
+        (number(-1, 0.7), number(0, 1)),
+        (number(0.3, 2), number(0, 1)),
+    ],
+)
+def test_draws_of_floats_follow_the_prior_outside_the_old_range(
+    old: Parameter, new: Parameter
+) -> None:
+    change = between(old, new)
+    rng = np.random.default_rng(0)
+    drawn = new.encode(np.array([change.draw_only_new("x", rng) for _ in range(2000)]))
+    prior = new.decode(rng.random(20000))
+    outside = new.encode(prior[(prior < old.lower) | (prior > old.upper)])
+    assert kstest(drawn, outside).pvalue > 0.01
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (integers(3, 4), integers(1, 8)),
+        (integers(3, 4), integers(1, 8, log=True)),
+        (choices("a", "b"), choices("c", "a", "d", "e")),
+        (choices(4, 8, ordered=True), choices(2, 4, 8, 16, 32, ordered=True)),
+    ],
+)
+def test_draws_of_discrete_values_follow_the_prior_outside_the_old_range(
+    old: Parameter, new: Parameter
+) -> None:
+    change = between(old, new)
+    rng = np.random.default_rng(0)
+    drawn = [new.value(change.draw_only_new("x", rng)) for _ in range(4000)]
+    prior = [new.value(x) for x in new.decode(rng.random(40000)).tolist()]
+    outside = [value for value in prior if not allowed(value, old)]
+    assert set(drawn) == set(outside)
+    for value in set(drawn):
+        share = outside.count(value) / len(outside)
+        assert drawn.count(value) / len(drawn) == pytest.approx(share, abs=0.04)
+
+
+@pytest.mark.parametrize("only", [0.1, 1.0])
+def test_a_new_range_of_one_float_is_drawn_although_rounding_leads_to_the_old_one(
+    only: float,
+) -> None:
+    lower, upper = (math.nextafter(0.1, 1), 1) if only == 0.1 else (0.1, math.nextafter(1, 0))
+    change = between(number(lower, upper), number(0.1, 1))
+    rng = np.random.default_rng(0)
+    assert {change.draw_only_new("x", rng) for _ in range(100)} == {only}
+
+
+# -- properties on any two spaces without conditions -----------------------------------------------
+
+
+def allowed(value: bool | int | float | str, parameter: Parameter) -> bool:
+    """Whether a native value is in the range or among the choices, without the package's codes."""
+    if parameter.choices:
+        return any(type(value) is type(choice) and value == choice for choice in parameter.choices)
+    return parameter.lower <= float(value) <= parameter.upper
+
+
+@st.composite
+def parameters(draw: st.DrawFn, name: str) -> Parameter:
+    kind = draw(st.sampled_from(Kind))
+    if kind in {Kind.CATEGORICAL, Kind.ORDINAL}:
+        values = draw(st.lists(st.sampled_from("abcdef"), min_size=1, unique=True))
+        return Parameter.choice(name, tuple(values), ordered=kind is Kind.ORDINAL)
+    log = draw(st.booleans())
+    if kind is Kind.INTEGER:
+        ends = st.integers(1 if log else -9, 30)
+        low, high = sorted((draw(ends), draw(ends)))
+    else:
+        real = st.floats(1e-6 if log else -10, 30)
+        low, high = sorted(draw(st.lists(real, min_size=2, max_size=2, unique=True)))
+    return Parameter.number(name, low, high, log=log, integer=kind is Kind.INTEGER)
+
+
+@st.composite
+def spaces(draw: st.DrawFn) -> SearchSpace:
+    names = draw(st.lists(st.sampled_from("uvwxyz"), min_size=1, unique=True))
+    return SearchSpace([draw(parameters(name)) for name in names])
+
+
+def sampled(space: SearchSpace, n: int = 30) -> np.ndarray:
+    return space.decode(space.sample_unit(np.random.default_rng(0), n))
+
+
+def shared_changes() -> st.SearchStrategy[SpaceChange]:
+    return st.builds(SpaceChange.between, spaces(), spaces()).filter(lambda c: bool(c.shared))
+
+
+@given(st.builds(SpaceChange.between, spaces(), spaces()))
+@settings(max_examples=100, deadline=None)
+def test_every_hyperparameter_of_the_new_space_is_shared_or_new(change: SpaceChange) -> None:
+    assert sorted(change.shared + change.only_new) == sorted(change.new.names)
+    assert set(change.shared) <= set(change.old.names)
+    assert set(change.changes) == {*change.old.names, *change.new.names}
+    changed = [name for name, became in change.changes.items() if became]
+    assert [s.partition(":")[0] for s in change.describe() if ":" in s] == changed
+
+
+@given(shared_changes())
+@settings(max_examples=100, deadline=None)
+def test_shared_space_lies_in_both(change: SpaceChange) -> None:
+    shared = change.shared_space()
+    assert shared.names == change.shared
+    for config in shared.configs(sampled(shared)):
+        for name, value in config.items():
+            assert allowed(value, change.old[name])
+            assert allowed(value, change.new[name])
+
+
+@given(shared_changes())
+@settings(max_examples=100, deadline=None)
+def test_evaluations_are_left_out_exactly_where_a_shared_value_is_not_allowed(
+    change: SpaceChange,
+) -> None:
+    values = sampled(change.old)
+    evaluations = Evaluations("t", {"size": 1.0}, values, np.arange(30.0), change.old)
+    left = change.in_shared(evaluations)
+    configs = [
+        {name: config[name] for name in change.shared} for config in change.old.configs(values)
+    ]
+    inside = [all(allowed(c[name], change.new[name]) for name in c) for c in configs]
+    assert left.losses.tolist() == np.flatnonzero(inside).tolist()
+    assert (left.task, left.context) == ("t", {"size": 1.0})
+    assert left.space == change.shared_space()
+    kept = [config for config, is_inside in zip(configs, inside, strict=True) if is_inside]
+    assert left.space.configs(left.values) == kept
+
+
+@given(shared_changes())
+@settings(max_examples=100, deadline=None)
+def test_configurations_of_the_intersection_are_kept_and_coded_by_the_new_space(
+    change: SpaceChange,
+) -> None:
+    shared = change.shared_space()
+    configs = shared.configs(sampled(shared))
+    coded = change.to_new(shared.values(configs))
+    assert coded.shape == (30, change.new.dimension)
+    only_new = [change.new.names.index(name) for name in change.only_new]
+    assert np.isnan(coded[:, only_new]).all()
+    coded[:, only_new] = sampled(change.new)[:, only_new]
+    for config, again in zip(configs, change.new.configs(coded), strict=True):
+        assert {name: again[name] for name in change.shared} == config
+    left = change.in_shared(Evaluations("t", {}, coded, np.arange(30.0), change.new))
+    assert shared.configs(left.values) == configs
+
+
+@given(shared_changes(), st.integers(0, 2**32 - 1))
+@settings(max_examples=200, deadline=None)
+def test_draws_lie_in_the_new_range_and_not_in_the_old(change: SpaceChange, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for name in change.shared:
+        old, new = change.old[name], change.new[name]
+        assert 0 <= change.new_share(name) <= 1
+        if change.new_share(name) == 0:
+            assert all(allowed(new.value(x), old) for x in sampled(SearchSpace([new]))[:, 0])
+            continue
+        for _ in range(5):
+            drawn = change.draw_only_new(name, rng)
+            assert new.allows(np.array([drawn])).all()
+            assert not allowed(new.value(drawn), old)
+
+
+@pytest.mark.parametrize("name", ["nas-b", "svm-b"])
+def test_share_is_that_of_the_prior(name: str) -> None:
+    change = adjusted(name)
+    values = sampled(change.new, 20000)
+    for parameter, column in zip(change.new.parameters, values.T, strict=True):
+        old = change.old[parameter.name]
+        new = [not allowed(parameter.value(x), old) for x in column.tolist()]
+        assert np.mean(new) == pytest.approx(change.new_share(parameter.name), abs=0.02)
