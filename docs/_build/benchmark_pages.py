@@ -16,7 +16,7 @@ from hpobench_ordered.bundle import read_card
 from hpobench_ordered.cli.benchmarks import best_values, space_rows, task_rows
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.registry import benchmark_families, benchmark_spec
-from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space import SearchSpace, SpaceChange
 from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.suites import SUITES
 from hpobench_ordered.surrogates.card import Card
@@ -49,6 +49,7 @@ def page(name: str) -> Page:
     spec = benchmark_spec(name)
     definition = spec.define()
     space, card = definition.space, None if spec.artifact is None else read_card(spec.artifact)
+    previous = spec.previous and spec.previous.define().space
     ready = next((o.name for o in spec.surrogates if o.is_ready), None)
     landscape = None if ready is None else Landscape.of(spec.load(ready))
     axes = () if landscape is None else landscape.axes
@@ -71,7 +72,8 @@ def page(name: str) -> Page:
         samples=SAMPLES,
         is_conditional=any(axis in space.conditions for axis in axes),
         space=_space(space, shares),
-        previous=spec.previous and _space(spec.previous.define().space, {}),
+        previous=previous and _space(previous, {}),
+        changes=previous and SpaceChange.between(previous, definition.space).describe(),
         tasks=_tasks(spec, definition, card),
         surrogates=table(("name", "what it is", "needs"), options),
         card=card,

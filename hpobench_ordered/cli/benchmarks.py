@@ -28,7 +28,7 @@ from hpobench_ordered.registry import (
     load,
     method_spec,
 )
-from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space import SearchSpace, SpaceChange
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.specs import BenchmarkSpec
 from hpobench_ordered.suites import suite
@@ -106,6 +106,11 @@ def info(name: str, as_json: bool) -> None:
     click.echo(f"licence:   {provenance.licence}\n")
     print_table(("hyperparameter", "range", "active"), space_rows(definition.space))
     click.echo()
+    if spec.previous is not None:
+        click.echo(f"What changed in the search space since {spec.previous.name}:")
+        for sentence in _space_change(spec.previous, definition).describe():
+            click.echo(f"  {sentence}")
+        click.echo()
     options = [
         (o.name, f"first: {o.lacks}" if o.lacks else "ready", o.summary) for o in spec.surrogates
     ]
@@ -242,12 +247,26 @@ def _described(
         },
         "provenance": asdict(definition.provenance),
         "space": definition.space.to_json(),
+        "previous": spec.previous and _previous(spec.previous, definition),
         "surrogates": [
             {"name": o.name, "summary": o.summary, "ready": o.is_ready, "lacks": o.lacks}
             for o in spec.surrogates
         ],
         "tasks": tasks,
     }
+
+
+def _previous(previous: BenchmarkSpec, definition: Definition) -> dict[str, Any]:
+    """The search space before an adjustment, and what changed."""
+    return {
+        "name": previous.name,
+        "space": previous.define().space.to_json(),
+        "changes": _space_change(previous, definition).describe(),
+    }
+
+
+def _space_change(previous: BenchmarkSpec, definition: Definition) -> SpaceChange:
+    return SpaceChange.between(previous.define().space, definition.space)
 
 
 def _value(text: str, parameter: Parameter) -> Value:

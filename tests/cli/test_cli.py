@@ -201,6 +201,22 @@ def test_verify_finds_damaged_files_of_families(cli, shared: Path, tmp_path: Pat
     assert "rbv2_rpart/model.onnx is damaged" in result.stdout
 
 
+def test_info_says_what_changed_in_the_search_space(cli) -> None:  # type: ignore[no-untyped-def]
+    changes = [
+        "activation_fn_1: was fixed to tanh, now relu or tanh",
+        "activation_fn_2: was fixed to tanh, now relu or tanh",
+        "lr_schedule: fixed to const before, now to cosine",
+    ]
+    lines = cli("info", "fcn-b").stdout.splitlines()
+    start = lines.index("What changed in the search space since fcn-b-old:")
+    assert lines[start + 1 : start + 5] == [*(f"  {line}" for line in changes), ""]
+    previous = json.loads(cli("info", "fcn-b", "--json").stdout)["previous"]
+    assert (previous["name"], previous["changes"]) == ("fcn-b-old", changes)
+    assert SearchSpace.from_json(previous["space"]) == load("fcn-b").previous.space
+    assert "What changed" not in cli("info", "newsvendor").stdout
+    assert json.loads(cli("info", "newsvendor", "--json").stdout)["previous"] is None
+
+
 def test_info_of_a_path_shows_that_artifact(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     """Not the packaged benchmark of that name."""
     folder = tmp_path / "newsvendor"
