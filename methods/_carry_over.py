@@ -10,9 +10,8 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmark import Evaluations
-from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.space.differences import recoded
 
 
 def carried_over(
@@ -50,17 +49,7 @@ def _carried(
         same = np.full(len(values), np.nan)
         if parameter.name in old.names:
             column = values[:, old.names.index(parameter.name)]
-            same = np.array([_recoded(x, old[parameter.name], parameter) for x in column.tolist()])
+            same = recoded(column, old[parameter.name], parameter)
         carried[:, j] = np.where(np.isnan(same), parameter.decode(drawn[:, j]), same)
     carried[~new.active(carried)] = np.nan
     return carried
-
-
-def _recoded(coded: float, old: Parameter, new: Parameter) -> float:
-    """Code of the same native value in the new space; NaN if it is inactive or not allowed."""
-    if np.isnan(coded):
-        return np.nan
-    try:
-        return new.code(old.value(coded))
-    except InvalidConfigError:
-        return np.nan
