@@ -39,6 +39,10 @@ LOG_BETA = (0.0, 10.0)
 """Bounds of log beta, for losses of variance 1: noise between that and 0.7% of their sd."""
 START = (0.0, 4.0)
 """log alpha and log beta from which a fit starts where nothing is known."""
+ADAPTIVE_START = (4.0, 0.0)
+"""The same of one log alpha a weight: all features are off and all is noise, so that few are used.
+From `START`, where all are on, five evaluations of a Forrester function leave a mean error of 0.76
+of its standard deviation, from here 0.71."""
 MAX_EVALUATIONS = 60
 TOLERANCE = 1e-2  # nats, as of the Gaussian process
 
@@ -58,7 +62,8 @@ class Precisions:
     @classmethod
     def initial(cls, count: int) -> Self:
         """Precisions from which a fit of so many of weights starts where nothing is known."""
-        return cls(np.full(count, START[0]), START[1])
+        log_alpha, log_beta = START if count == 1 else ADAPTIVE_START
+        return cls(np.full(count, log_alpha), log_beta)
 
 
 class Head:
