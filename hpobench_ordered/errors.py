@@ -1,6 +1,7 @@
 """Errors: one root, messages that name what was given, what is allowed and the nearest match."""
 
 import difflib
+import random
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
@@ -72,7 +73,7 @@ class MissingExtraError(HPOBenchOrderedError, ImportError):
 
 
 def needed(module: str, *, package: str, extra: str, purpose: str) -> Any:
-    """Import a module that only some users need.
+    """Import a module that only some users need; that draws no global random numbers.
 
     Args:
         module: The module, such as "sklearn.svm".
@@ -83,10 +84,13 @@ def needed(module: str, *, package: str, extra: str, purpose: str) -> Any:
     Raises:
         MissingExtraError: The package is not installed.
     """
+    state = random.getstate()
     try:
         return import_module(module)
     except ImportError as error:
         raise MissingExtraError(package, extra=extra, purpose=purpose) from error
+    finally:
+        random.setstate(state)  # scikit-learn draws when it is imported
 
 
 class EvaluationsError(HPOBenchOrderedError, ValueError):

@@ -20,12 +20,14 @@ class Region:
         space: The search space.
         size: Number of distinct configurations, an upper bound under conditions; inf if continuous.
         free: Which hyperparameters take more than one value, shape (d,).
+        middle: Unit vector of the middle of the region, (d,): the value of those that are not free.
     """
 
     def __init__(self, space: SearchSpace) -> None:
         self.space = space
         self.size = space.size
         self.free: BoolArray = np.array([p.size > 1 for p in space.parameters])
+        self.middle: FloatArray = np.full(space.dimension, 0.5)
 
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n configurations uniformly, canonical unit vectors of the space, shape (n, d)."""

@@ -41,10 +41,12 @@ class ModelBased(Method):
     Attributes:
         random_trials: After the initial ones, configurations are random while there are fewer
             results than this; each is drawn exactly as random search does.
+        random_fraction: Share of the later suggestions that are random as well.
         region: The part of the space that is searched; initial configurations may lie elsewhere.
     """
 
     random_trials = 3
+    random_fraction = 0.0
 
     def prepare(self) -> None:
         """Set up the region and the initial configurations."""
@@ -67,7 +69,8 @@ class ModelBased(Method):
         """Suggest an initial configuration, or the best candidate."""
         values = self._next_initial()
         if values is None:
-            values = self._random() if self.results < self.random_trials else self._suggest()
+            early = self.results < self.random_trials
+            values = self._before_model() if early else self._suggest()
         self._tried.add(values)
         self._pending[key(values)] = values
         return self.space.configs(values[None])[0]
@@ -135,8 +138,14 @@ class ModelBased(Method):
                 return values
         return self._best_untried(lambda unit: self.rng.random(len(unit)))
 
+    def _before_model(self) -> FloatArray:
+        """Coded values (d,) of what is suggested before there is a model."""
+        return self._random()
+
     def _suggest(self) -> FloatArray:
         """Coded values (d,) of the candidate that scores best."""
+        if self.random_fraction and self.rng.random() < self.random_fraction:
+            return self._random()
         try:
             scorer = self.scorer()
         except ModelError:

@@ -87,7 +87,7 @@ class BayesianOptimisation(ModelBased):
 
     def feature_groups(self) -> IntArray:
         """Length scale of each feature column, (p,): the columns of a categorical share one."""
-        return np.repeat(np.arange(self.space.dimension), _widths(self.space))
+        return feature_groups(self.space)
 
     def _fit(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
         """Condition the model on features (n, p) and standardised losses (n,).
@@ -125,9 +125,10 @@ def best_and_random(losses: FloatArray, rng: np.random.Generator) -> IntArray:
     return np.sort(np.concatenate([order[:BEST_CONDITIONED], others])[:MAX_CONDITIONED])
 
 
-def _widths(space: SearchSpace) -> IntArray:
-    """Number of feature columns of each hyperparameter, (d,)."""
-    return np.array([len(p.choices) if p.kind is Kind.CATEGORICAL else 1 for p in space.parameters])
+def feature_groups(space: SearchSpace) -> IntArray:
+    """Hyperparameter of each column of `SearchSpace.features`, shape (p,)."""
+    widths = [len(p.choices) if p.kind is Kind.CATEGORICAL else 1 for p in space.parameters]
+    return np.repeat(np.arange(space.dimension), widths)
 
 
 SPECS = (

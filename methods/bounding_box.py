@@ -40,6 +40,7 @@ class Box(Region):
         self._width = np.array([side.width for side in sides])
         self.size = math.prod(side.size for side in sides)
         self.free = np.array([side.size > 1 for side in sides])
+        self.middle = np.array([side.middle for side in sides])
 
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n configurations uniformly from the box, canonical, shape (n, d)."""
@@ -77,6 +78,11 @@ class _Side:
     choices: FloatArray | None
     values: FloatArray
     size: float
+
+    @property
+    def middle(self) -> float:
+        """Its middle; of choices the first."""
+        return self.lower + 0.5 * self.width if self.choices is None else float(self.choices[0])
 
     @classmethod
     def around(cls, parameter: Parameter, values: FloatArray) -> "_Side":

@@ -41,16 +41,10 @@ class TPE(ModelBased):
     def candidates(self) -> Iterator[FloatArray]:
         """Draw from around good configurations; if all of these were tried, at random."""
         if self._model is not None:
-            unit = self.region.sample_unit(self.rng, CANDIDATES)
+            unit = np.tile(self.region.middle, (CANDIDATES, 1))
             unit[:, self._free] = self._model.good.sample(self.rng, CANDIDATES)
             yield self.space.canonical(unit)
         yield from super().candidates()
-
-    def _suggest(self) -> FloatArray:
-        """Coded values (d,) of the best candidate, or of a random one."""
-        if self.rng.random() < self.random_fraction:
-            return self._random()
-        return super()._suggest()
 
 
 SPECS = (

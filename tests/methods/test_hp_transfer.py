@@ -1,0 +1,220 @@
+"""After a search space was changed: each line of algorithm 1, and the other strategies."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import kstest
+
+import hpobench_ordered as hbo
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._tpe import needed
+from hpobench_ordered.methods.base import Method
+from hpobench_ordered.methods.tpe import TPE
+from hpobench_ordered.registry import method_spec
+from hpobench_ordered.space.parameters import Parameter
+
+OLD = hbo.SearchSpace(
+    [
+        Parameter.number("a", 0, 1),
+        Parameter.number("b", 0, 10),
+        Parameter.choice("kind", ("p", "q", "r")),
+        Parameter.number("gone", 0, 1),
+    ]
+)
+NEW = hbo.SearchSpace(
+    [
+        Parameter.number("a", 0, 1),
+        Parameter.number("b", 0, 20),
+        Parameter.choice("kind", ("s", "r", "q")),
+        Parameter.number("new", 0, 1),
+    ]
+)
+OTHER = hbo.SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
+TRANSFER = ("transfer-tpe", "transfer-gp")
+BEST_FIRST = ("best-first", "transfer-tpe-best-first", "gp-best-first", "transfer-gp-best-first")
+
+
+def old_step(n: int = 40, *, best: float = 0.2, seed: int = 0) -> hbo.Evaluations:
+    """Losses depend on a; those of kind p, which is no longer there, are lowest, at other a."""
+    unit = OLD.sample_unit(np.random.default_rng(seed), n)
+    values = OLD.decode(unit)
+    is_p = values[:, 2] == 0
+    losses = (values[:, 0] - np.where(is_p, 0.9, best)) ** 2 - 5.0 * is_p
+    return hbo.Evaluations("before", {}, values, losses, OLD)
+
+
+def made(
+    name: str, past: hbo.Evaluations, *, seed: int = 0, space: hbo.SearchSpace = NEW
+) -> Method:
+    method = method_spec(name).method(
+        space=space, rng=np.random.default_rng(seed), history=[past], context={}, budget=100
+    )
+    assert isinstance(method, Method)
+    return method
+
+
+def asked(method: Method, count: int) -> FloatArray:
+    """Suggestions without any result, coded as values."""
+    return NEW.values([method.ask() for _ in range(count)])
+
+
+def always(name: str, past: hbo.Evaluations, *, seed: int = 0) -> Method:
+    """A method without its random fraction."""
+    method = made(name, past, seed=seed)
+    method.random_fraction = 0.0  # type: ignore[attr-defined]
+    return method
+
+
+@pytest.mark.parametrize("name", TRANSFER)
+def test_line_2_configurations_with_values_that_are_gone_are_discarded(name):
+    a = asked(always(name, old_step()), 100)[:, 0]
+    assert np.abs(np.median(a) - 0.2) < 0.15
+    kept = old_step()
+    without = replace(kept, values=kept.values[kept.values[:, 2] != 0],
+                      losses=kept.losses[kept.values[:, 2] != 0])  # fmt: skip
+    assert_array_equal(asked(always(name, without), 20), asked(always(name, kept), 20))
+
+
+@pytest.mark.parametrize("name", TRANSFER)
+def test_line_3_what_was_removed_has_no_influence(name):
+    past = old_step()
+    other = past.values.copy()
+    other[:, 3] = np.random.default_rng(5).random(len(other))
+    assert_array_equal(
+        asked(made(name, replace(past, values=other)), 20), asked(made(name, past), 20)
+    )
+
+
+@pytest.mark.parametrize("name", TRANSFER)
+def test_line_4_ranks_count_and_not_losses(name):
+    past = old_step()
+    stretched = replace(past, losses=np.exp(5.0 * past.losses))
+    assert_array_equal(asked(made(name, stretched), 20), asked(made(name, past), 20))
+    upside_down = replace(past, losses=-past.losses)
+    assert not np.array_equal(asked(made(name, upside_down), 20), asked(made(name, past), 20))
+
+
+def test_line_7_a_third_is_drawn_from_the_prior():
+    a = asked(made("transfer-tpe", old_step()), 900)[:, 0]
+    follows = np.mean(np.abs(asked(always("transfer-tpe", old_step()), 900)[:, 0] - 0.2) < 0.3)
+    assert_allclose(np.mean(np.abs(a - 0.2) < 0.3), (2 * follows + 0.5) / 3, atol=0.06)
+
+
+@pytest.mark.parametrize("name", TRANSFER)
+def test_lines_10_to_13_new_ranges_have_the_probability_of_their_share(name):
+    values = asked(always(name, old_step()), 600)
+    assert_allclose(np.mean(values[:, 1] > 10), 0.5, atol=0.08)
+    above = values[values[:, 1] > 10, 1]
+    assert kstest((above - 10) / 10, "uniform").pvalue > 1e-3
+    assert_allclose(np.mean(values[:, 2] == 0), 1 / 3, atol=0.08)  # kind s
+
+
+@pytest.mark.parametrize("name", TRANSFER)
+def test_line_14_what_is_new_comes_from_the_prior(name):
+    values = asked(always(name, old_step()), 400)
+    assert kstest(values[:, 3], "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("name", TRANSFER)
+def test_lines_16_to_18_the_model_of_the_new_space_takes_over(name):
+    method = always(name, old_step())
+    first = needed(NEW.dimension) if name == "transfer-tpe" else 3
+    a = []
+    for _ in range(60):
+        config = method.ask()
+        a.append(config["a"])
+        method.tell(config, (config["a"] - 0.85) ** 2)
+    assert np.median(np.abs(np.array(a[:first]) - 0.2)) < 0.3
+    assert np.median(np.abs(np.array(a[-20:]) - 0.85)) < 0.2
+
+
+@pytest.mark.parametrize("name", BEST_FIRST)
+def test_the_best_old_configuration_comes_first(name):
+    past = old_step()
+    inside = past.values[:, 2] != 0
+    best = past.values[inside][np.argmin(past.losses[inside])]
+    first = [made(name, past, seed=seed).ask() for seed in range(150)]
+    assert {config["a"] for config in first} == {best[0]}
+    assert {config["b"] for config in first} == {best[1]}
+    assert {config["kind"] for config in first} == {("p", "q", "r")[int(best[2])]}
+    assert kstest([config["new"] for config in first], "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("name", BEST_FIRST)
+def test_failed_old_evaluations_come_last(name):
+    past = old_step()
+    losses = past.losses.copy()
+    inside = np.flatnonzero(past.values[:, 2] != 0)
+    best, second = inside[np.argsort(losses[inside])[:2]]
+    losses[best] = np.nan
+    assert made(name, replace(past, losses=losses)).ask()["a"] == past.values[second, 0]
+
+
+@pytest.mark.parametrize("name", ["only-optimize-new", "gp-only-optimize-new"])
+def test_only_what_is_new_is_optimised(name):
+    past, method = old_step(), made("best-first", old_step())
+    best = NEW.values([method.ask()])[0]
+    method = made(name, past)
+    values = []
+    for _ in range(30):
+        config = method.ask()
+        values.append(NEW.row(config))
+        method.tell(config, (config["new"] - 0.6) ** 2)
+    assert_array_equal(np.unique(np.array(values)[:, :3], axis=0), best[None, :3])
+    new = np.array(values)[:, 3]
+    assert np.abs(new - 0.6).min() < 0.05
+    assert np.median(np.abs(new[-12:] - 0.6)) < 0.2
+
+
+@pytest.mark.parametrize("name", ["only-optimize-new", "gp-only-optimize-new"])
+def test_where_nothing_is_new_the_best_is_repeated(name):
+    space = hbo.SearchSpace(NEW.parameters[:1])
+    method = made(name, old_step(), space=space)
+    a = [method.ask()["a"] for _ in range(3)]
+    assert len(set(a)) == 1
+
+
+@pytest.mark.parametrize("name", ["drop-unimportant", "gp-drop-unimportant"])
+def test_a_hyperparameter_without_effect_is_dropped(name):
+    past = old_step(60)
+    past = replace(past, losses=np.abs(past.values[:, 0] - 0.3))
+    inside = past.values[:, 2] != 0
+    best = past.values[inside][np.argmin(past.losses[inside])]
+    method, values = made(name, past), []
+    for _ in range(25):
+        config = method.ask()
+        values.append(NEW.row(config))
+        method.tell(config, float(config["a"]))
+    a, b, kind, new = np.array(values).T
+    assert set(b) == {best[1]} and len(set(kind)) == 1
+    assert len(set(a)) == len(set(new)) == 25
+
+
+@pytest.mark.parametrize("name", [*TRANSFER, *BEST_FIRST, "only-optimize-new", "drop-unimportant"])
+def test_spaces_that_share_nothing_are_said_to(name):
+    past = hbo.Evaluations("before", {}, np.full((3, 2), 0.5), np.arange(3.0), OTHER)
+    with pytest.warns(UserWarning, match="shares no hyperparameter with the one of 'before'"):
+        method = made(name, past)
+    if "gp" not in name:
+        plain = TPE(space=NEW, rng=np.random.default_rng(0), history=(), context={}, budget=100)
+        assert_array_equal(asked(method, 8), NEW.values([plain.ask() for _ in range(8)]))
+
+
+def test_a_history_that_lies_outside_is_of_no_use():
+    past = old_step()
+    past = replace(past, values=past.values[past.values[:, 2] == 0],
+                   losses=past.losses[past.values[:, 2] == 0])  # fmt: skip
+    plain = TPE(space=NEW, rng=np.random.default_rng(0), history=(), context={}, budget=100)
+    expected = NEW.values([plain.ask() for _ in range(8)])
+    assert_array_equal(asked(made("transfer-tpe-best-first", past), 8), expected)
+
+
+def test_a_single_old_configuration_is_no_ranking_but_comes_first():
+    past = old_step()
+    one = np.flatnonzero(past.values[:, 2] != 0)[:1]
+    past = replace(past, values=past.values[one], losses=past.losses[one])
+    method = made("transfer-tpe-best-first", past)
+    assert method.ask()["a"] == past.values[0, 0]
+    method.ask()
