@@ -31,8 +31,6 @@ finally:
 
 __all__ = ["call", "compilations", "jax", "place"]
 
-__all__ = ["call", "compilations", "jax", "place"]
-
 THREADS = "NPROC"
 """Environment variable from which XLA takes the number of its threads."""
 ASYNCHRONOUS = "jax_cpu_enable_async_dispatch"
