@@ -4,7 +4,7 @@ Each function takes a tidy frame and returns a chart: notebooks show it, `save` 
 Altair's own methods restyle it. No chart computes a statistic.
 """
 
-from hpobench_ordered.plotting.comparisons import by_task, critical_differences, heatmap
+from hpobench_ordered.plotting.comparisons import by_task, critical_differences, heatmap, strips
 from hpobench_ordered.plotting.curves import attainment, curves
 from hpobench_ordered.plotting.landscapes import Dimension, Panel, landscape
 from hpobench_ordered.plotting.panels import beside, posterior, times
@@ -24,5 +24,6 @@ __all__ = [
     "posterior",
     "save",
     "specification",
+    "strips",
     "times",
 ]

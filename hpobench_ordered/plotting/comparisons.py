@@ -1,4 +1,4 @@
-"""Charts that compare methods: critical differences, heat maps, and means by task."""
+"""Charts that compare methods: critical differences, heat maps, means by task, and strips."""
 
 import math
 from collections.abc import Sequence
@@ -233,4 +233,62 @@ def _cut(frame: "pd.DataFrame") -> "pd.DataFrame":
         above=data["high"].clip(upper=top),
         tip=1.035 * top,
         arrow=np.select([is_above, data["high"] > top * (1 + 1e-9)], [INK, BEYOND], ""),
+    )
+
+
+def strips(
+    frame: "pd.DataFrame", *, x: str, y: str, log: bool, columns: int, size: tuple[float, float]
+) -> alt.TopLevelMixin:
+    """Draw every value as a point and the mean as a line, of methods beside each other.
+
+    Args:
+        frame: A row a panel, group, method and what the values are of (`benchmark`, and `task` if
+            there is one), with its value and the mean of its method there; panels and groups in
+            order.
+        x: Title of the groups.
+        y: Title of the values, and of the chart.
+        log: Whether values are ratios, on a logarithmic axis with a line at 1; otherwise shares.
+        columns: Panels in a row.
+        size: Width and height of a panel, in pixels.
+    """
+    panels, methods = list(dict.fromkeys(frame["panel"])), drawing_order(frame["method"])
+    labels = ["benchmark", *(["task"] if "task" in frame else [])]
+    data = frame[["panel", "group", "method", "value", "mean", *labels]]
+    data = data.assign(is_mean=~data.duplicated(["panel", "group", "method"]), one=1.0)
+    looks = by_method(methods)
+    scale, axis = alt.Scale(domainMin=0), alt.Axis(format=".0%")
+    if log:
+        low, high = min(data["value"].min(), 0.5) / 1.05, max(data["value"].max(), 2.0) * 1.05
+        scale = alt.Scale(type="log", domain=[low, high], nice=False)
+        powers = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
+        axis = alt.Axis(values=[2.0**power for power in powers], format="~r")
+    side_by_side = alt.Scale(domain=methods, paddingInner=0.3)
+    base = alt.Chart().encode(
+        x=alt.X(
+            "group:N",
+            sort=list(dict.fromkeys(frame["group"])),
+            title=x,
+            axis=alt.Axis(labelAngle=0),
+        ),
+        xOffset=alt.XOffset("method:N", sort=methods, scale=side_by_side),
+        color=looks["color"],
+    )
+    shown = alt.Y("value:Q", title=y, scale=scale, axis=axis)
+    tips = [alt.Tooltip(f"{name}:N") for name in labels]
+    number = alt.Tooltip("value:Q", format=".3~r")
+    points = base.mark_point(filled=True, size=22, opacity=0.55).encode(
+        y=shown, shape=looks["shape"], tooltip=["method:N", *tips, number]
+    )
+    mean = alt.Tooltip("mean:Q", format=".3~r")
+    lines = base.transform_filter("datum.is_mean").mark_tick(
+        thickness=2.5, orient="horizontal", opacity=1
+    )
+    layers = [points, lines.encode(y="mean:Q", tooltip=["method:N", mean])]
+    if log:
+        layers.insert(0, alt.Chart().mark_rule(color=FAINT).encode(y="one:Q"))
+    whole = alt.layer(*layers, data=data).properties(width=size[0], height=size[1])
+    return configured(
+        facetted(whole, "panel", panels, columns),
+        title=y,
+        description=f"{y} of {', '.join(methods)}: {', '.join(panels)}.",
     )

@@ -22,11 +22,15 @@ from hpobench_ordered.analysis.scoring import fallback_counts
 from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.protocols import Protocol
 from hpobench_ordered.registry import load
 from hpobench_ordered.reproduction.paper import Comparison
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Runs = tuple[str, str, Protocol | None]
+"""A benchmark, a method and the protocol that a comparison names."""
 
 SAMPLED = 1000
 """Number of random configurations of a landscape: as many as the paper evaluated of XGBoost."""
@@ -119,9 +123,9 @@ class Evidence:
         for cell in cells:
             name = str(cell.source).partition("@")[0]
             self._cells.setdefault((name, cell.method.name), []).append(cell)
-        self._losses: dict[tuple[str, str], FloatArray] = {}
-        self._regrets: dict[tuple[str, str], FloatArray] = {}
-        self._fallbacks: dict[tuple[str, str], int] = {}
+        self._losses: dict[Runs, FloatArray] = {}
+        self._regrets: dict[Runs, FloatArray] = {}
+        self._fallbacks: dict[Runs, int] = {}
         self._scores: dict[Comparison, Scores] = {}
         self._benchmarks: dict[str, Benchmark] = {}
         self._landscapes: dict[str, Landscape] = {}
@@ -212,7 +216,7 @@ class Evidence:
     def fallbacks(self) -> dict[str, int]:
         """Suggestions each method made at random because its model failed, in what was read."""
         totals: dict[str, int] = {}
-        for (_, method), count in self._fallbacks.items():
+        for (_, method, _), count in self._fallbacks.items():
             totals[method] = totals.get(method, 0) + count
         return totals
 
@@ -220,22 +224,26 @@ class Evidence:
     def _timings(self) -> "pd.DataFrame":
         return self._store.records.timings()
 
-    def _stacked(
-        self, comparison: Comparison, arrays: Mapping[tuple[str, str], FloatArray]
-    ) -> FloatArray:
+    def _stacked(self, comparison: Comparison, arrays: Mapping[Runs, FloatArray]) -> FloatArray:
         """Those of the methods of a comparison, shape (A, S, T, M)."""
-        name = comparison.benchmark
-        missing = [m for m in comparison.methods if (name, m) not in arrays]
+        name, protocol = comparison.benchmark, comparison.protocol
+        missing = [m for m in comparison.methods if (name, m, protocol) not in arrays]
         if missing:
-            self._read(name, missing)
-        return np.stack([arrays[name, method] for method in comparison.methods])
+            self._read(name, missing, protocol)
+        return np.stack([arrays[name, method, protocol] for method in comparison.methods])
 
-    def _read(self, benchmark: str, methods: Sequence[str]) -> None:
-        cells = [cell for method in methods for cell in self._cells[benchmark, method]]
+    def _read(self, benchmark: str, methods: Sequence[str], protocol: Protocol | None) -> None:
+        cells = [
+            cell
+            for method in methods
+            for cell in self._cells[benchmark, method]
+            if protocol in (None, cell.protocol)
+        ]
         results = self._store.read(cell.key for cell in cells)
         arrays = trial_arrays(results, methods, ["loss", "regret"])
         fallbacks = fallback_counts(results)
         for place, method in enumerate(methods):
-            self._losses[benchmark, method] = arrays["loss"][place]
-            self._regrets[benchmark, method] = arrays["regret"][place]
-            self._fallbacks[benchmark, method] = fallbacks[method]
+            runs = (benchmark, method, protocol)
+            self._losses[runs] = arrays["loss"][place]
+            self._regrets[runs] = arrays["regret"][place]
+            self._fallbacks[runs] = fallbacks[method]

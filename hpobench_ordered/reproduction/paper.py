@@ -31,10 +31,13 @@ class Comparison:
     Attributes:
         benchmark: Name of the benchmark.
         methods: Names of the methods; none where the benchmark itself is shown.
+        protocol: Run under this one; default: that of the paper's setting. If one comparison of a
+            benchmark names its protocol, all of that paper do.
     """
 
     benchmark: str
     methods: tuple[str, ...] = ()
+    protocol: Protocol | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,10 +256,19 @@ class Paper:
 def experiments(exhibits: Iterable[Exhibit]) -> dict[str, tuple[str, ...]]:
     """The methods to run on each benchmark; none where only the benchmark is shown."""
     methods: dict[str, dict[str, None]] = {}
-    for exhibit in exhibits:
-        for comparison in exhibit.needs:
-            methods.setdefault(comparison.benchmark, {}).update(dict.fromkeys(comparison.methods))
+    for comparison in combined(exhibits):
+        methods.setdefault(comparison.benchmark, {}).update(dict.fromkeys(comparison.methods))
     return {benchmark: tuple(names) for benchmark, names in methods.items()}
+
+
+def combined(exhibits: Iterable[Exhibit]) -> tuple[Comparison, ...]:
+    """What has to be run: one comparison for each benchmark and protocol, of all methods there."""
+    methods: dict[tuple[str, Protocol | None], dict[str, None]] = {}
+    for exhibit in exhibits:
+        for item in exhibit.needs:
+            names = methods.setdefault((item.benchmark, item.protocol), {})
+            names.update(dict.fromkeys(item.methods))
+    return tuple(Comparison(name, tuple(several), p) for (name, p), several in methods.items())
 
 
 def _find(kind: str, number: int, exhibits: Sequence[Exhibit]) -> Exhibit:

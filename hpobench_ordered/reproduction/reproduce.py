@@ -20,6 +20,7 @@ from hpobench_ordered.reproduction.paper import (
     Paper,
     Setting,
     Table,
+    combined,
     experiments,
 )
 from hpobench_ordered.reproduction.result import (
@@ -134,14 +135,14 @@ def _plan(setup: Setup) -> list[Cell]:
     """The runs, each once; none for what shows benchmarks alone."""
     return [
         cell
-        for benchmark, methods in experiments(setup.exhibits).items()
-        if methods
+        for item in combined(setup.exhibits)
+        if item.methods
         for cell in plan(
-            benchmarks=[benchmark],
-            methods=[setup.paper.methods.get(method, method) for method in methods],
-            seeds=setup.settings[benchmark].seeds,
-            protocol=setup.settings[benchmark].protocol,
-            surrogates={benchmark: setup.surrogates[benchmark]},
+            benchmarks=[item.benchmark],
+            methods=[setup.paper.methods.get(method, method) for method in item.methods],
+            seeds=setup.settings[item.benchmark].seeds,
+            protocol=item.protocol or setup.settings[item.benchmark].protocol,
+            surrogates={item.benchmark: setup.surrogates[item.benchmark]},
         )
     ]
 

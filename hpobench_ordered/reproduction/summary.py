@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.plotting.theme import drawing_order
 from hpobench_ordered.registry import benchmark_spec
-from hpobench_ordered.reproduction.paper import Entry, Table
+from hpobench_ordered.reproduction.paper import Entry, Table, combined
 from hpobench_ordered.reproduction.result import CheckedClaim, Reproduction, Setup
 
 if TYPE_CHECKING:
@@ -162,8 +162,9 @@ def _how(result: Reproduction) -> list[str]:
 def _settings(setup: Setup) -> list[str]:
     """Seeds and protocol, one line for all benchmarks that have the same."""
     benchmarks: dict[str, list[str]] = {}
-    for name, setting in setup.settings.items():
-        protocol = setting.protocol
+    for item in combined(setup.exhibits):
+        name, setting = item.benchmark, setup.settings[item.benchmark]
+        protocol = item.protocol or setting.protocol
         given = [f"{what} {x}" for what, x in protocol.settings().items() if x is not None]
         how = f"protocol {protocol.name}: {', '.join(given).replace('_', ' ')}"
         text = f"seeds {_ranges(setting.seeds)}; {how}."

@@ -52,6 +52,8 @@ def charts() -> Mapping[str, alt.TopLevelMixin]:
     board = board.assign(rank=frame["mean"], surrogate="forest")
     scores = frame[(frame["measure"] == "score") & (frame["trial"] <= 2)]
     by_task = scores.assign(task=scores["trial"], panel=scores["benchmark"], top=15.0)
+    strips = by_task.assign(group=by_task["trial"], value=0.7 * by_task["mean"])
+    small: dict[str, Any] = {"columns": 2, "size": (200, 100)}
     looks: dict[str, Any] = {"columns": 2, "size": (200, 100), "title": "scores"}
     x, y = Dimension("rate", 1e-5, 1.0, log=True), Dimension("tree", 0, 1, choices=("a", "it's"))
     tried = pd.DataFrame({"x": [0.1, 0.01], "y": [0.0, 1.0], "trial": [1, 2]})
@@ -68,6 +70,8 @@ def charts() -> Mapping[str, alt.TopLevelMixin]:
         "heatmap": plotting.heatmap(board),
         "bars": plotting.by_task(by_task, bars=True, **looks),
         "points": plotting.by_task(by_task, bars=False, **looks),
+        "ratios": plotting.strips(strips, x="task", y="speed-up", log=True, **small),
+        "shares": plotting.strips(strips, x="task", y="share", log=False, **small),
         "landscape": plotting.landscape([[panel, shades], [points]]),
     }
 
@@ -119,6 +123,18 @@ def test_marks_show_the_numbers_of_the_frame() -> None:
     columns = ["benchmark", "method", "trial", "mean", "low", "high"]
     expected = frame.loc[frame["measure"] == "regret", columns].reset_index(drop=True)
     pd.testing.assert_frame_equal(pd.DataFrame(rows)[columns], expected)
+
+
+def test_strips_have_a_point_for_each_value_and_a_line_for_each_mean() -> None:
+    rows = [(p, g, m, 2.0**g) for p in "ab" for g in (1, 2) for m in METHODS for _ in range(3)]
+    frame = pd.DataFrame(rows, columns=["panel", "group", "method", "value"])
+    frame = frame.assign(benchmark="x", mean=frame["value"])
+    chart = plotting.strips(frame, x="group", y="ratio", log=True, columns=2, size=(200, 100))
+    spec = specification(chart)
+    (drawn,) = spec["datasets"].values()
+    assert [row["value"] for row in drawn] == frame["value"].tolist()
+    assert sum(row["is_mean"] for row in drawn) == 2 * 2 * len(METHODS)
+    assert [2.0**power for power in range(-1, 3)] in list(values_of(spec, "values"))
 
 
 def test_forty_methods_differ_in_colour_or_dashes_on_both_pages() -> None:

@@ -90,7 +90,7 @@ class Constructed(Evidence):
 
     def __init__(self, losses: Mapping[tuple[str, str], np.ndarray]) -> None:
         super().__init__(Store(Path("nowhere")), [], surrogates={}, first_task=1)
-        self._losses.update(losses)
+        self._losses.update({(*runs, None): values for runs, values in losses.items()})
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,213 @@
+"""Speed-ups over a method without transfer, after a search space was changed.
+
+Figures and checks take a comparison for each benchmark and number of trials before the adjustment,
+the *old budget*. The reference is in one of them for each benchmark: as it has no use for the old
+step, its runs are the same for all old budgets. Means of speed-ups are geometric, those of failure
+rates are not; means over benchmarks are of the means over their tasks.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpobench_ordered import plotting
+from hpobench_ordered.analysis.curves import product
+from hpobench_ordered.analysis.differences import Estimate, over_tasks
+from hpobench_ordered.analysis.speedup import speedups
+from hpobench_ordered.protocols import Adjustment
+from hpobench_ordered.reproduction.evidence import Evidence
+from hpobench_ordered.reproduction.paper import Check, Comparison, Drawing, Finding
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SPEEDUP, FAILURE_RATE = "speedup", "failure_rate"
+TITLES = {SPEEDUP: "speed-up over {}", FAILURE_RATE: "share of the runs that fail"}
+ALL = "all"
+"""Stands for all benchmarks together."""
+
+STEP = ["old_budget", "reference_budget"]
+SUBJECT = "subject"
+
+
+def speedup_table(
+    evidence: Evidence, comparisons: Sequence[Comparison], *, reference: str
+) -> "pd.DataFrame":
+    """Speed-ups over a reference and failure rates, those of the reference among them.
+
+    Returns:
+        A row an `old_budget`, `benchmark`, `method`, `task` (from 1) and `reference_budget`, with
+        `speedup` and `failure_rate`.
+    """
+    import pandas as pd
+
+    with_reference = {item.benchmark: item for item in comparisons if reference in item.methods}
+    frames = []
+    for item in comparisons:
+        others = tuple(method for method in item.methods if method != reference)
+        if not others:
+            continue
+        base = replace(with_reference[item.benchmark], methods=(reference,))
+        losses = [evidence.losses(one) for one in (base, replace(item, methods=others))]
+        found = speedups(np.concatenate(losses), (reference, *others), reference=reference)
+        levels: dict[str, Sequence[Any]] = {
+            "old_budget": [_old_budget(item)],
+            "benchmark": [item.benchmark],
+            "method": found.methods,
+            "task": range(1, found.values.shape[1] + 1),
+            "reference_budget": found.budgets,
+        }
+        columns = {SPEEDUP: found.values, FAILURE_RATE: found.failure_rates}
+        frames.append(product(levels, **columns))
+    return pd.concat(frames, ignore_index=True)
+
+
+def speedups_by_benchmark(
+    evidence: Evidence,
+    comparisons: Sequence[Comparison],
+    *,
+    reference: str,
+    methods: Sequence[str],
+) -> Drawing:
+    """Speed-ups on every task by benchmark, a panel a budget of the reference; one old budget."""
+    import pandas as pd
+
+    table = speedup_table(evidence, comparisons, reference=reference)
+    tasks = table[table["method"].isin(methods)]
+    means = mean_over(tasks, SPEEDUP, ["benchmark", "method", *STEP])
+    shown = pd.concat([tasks, means.assign(benchmark=ALL)], ignore_index=True)
+    shown = shown.assign(
+        panel=f"{reference} with " + shown["reference_budget"].astype(str) + " trials",
+        group=shown["benchmark"],
+        value=shown[SPEEDUP],
+    )
+    title = TITLES[SPEEDUP].format(reference)
+    chart = plotting.strips(
+        _with_means(shown, SPEEDUP), x="benchmark", y=title, log=True, columns=1, size=(860, 190)
+    )
+    return Drawing(chart, table)
+
+
+def by_reference_budget(
+    evidence: Evidence,
+    comparisons: Sequence[Comparison],
+    *,
+    reference: str,
+    methods: Sequence[str],
+    measure: str,
+) -> Drawing:
+    """The means of benchmarks by budget of the reference, a panel an old budget."""
+    table = speedup_table(evidence, comparisons, reference=reference)
+    tasks = table[table["method"].isin(methods)]
+    shown = mean_over(tasks, measure, ["benchmark", "method", *STEP])
+    panel = "all old budgets"
+    if shown["old_budget"].nunique() > 1:
+        panel = shown["old_budget"].astype(str) + " trials before the adjustment"
+    shown = shown.assign(panel=panel, group=shown["reference_budget"], value=shown[measure])
+    chart = plotting.strips(
+        _with_means(shown, measure),
+        x=f"trials of {reference}",
+        y=TITLES[measure].format(reference),
+        log=measure == SPEEDUP,
+        columns=3,
+        size=(270, 220),
+    )
+    return Drawing(chart, table)
+
+
+def average_speedup(method: str, holds: Callable[[Estimate], bool], *, reference: str) -> Check:
+    """Something holds of a method's mean speed-up over benchmarks with two standard errors."""
+
+    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
+        table = _with_subjects(evidence, comparisons, reference)
+        means = mean_over(table[table["method"] == method], SPEEDUP, ["benchmark", SUBJECT])
+        findings = []
+        for subject, group in means.groupby(SUBJECT, sort=False):
+            logs = over_tasks(np.log(group[SPEEDUP].to_numpy()))
+            found = Estimate(*np.exp([logs.value, logs.lower, logs.upper]).tolist())
+            measured = f"{found.value:.2f}"
+            if not math.isnan(found.lower):
+                measured += f" ({found.lower:.2f} to {found.upper:.2f})"
+            findings.append(Finding(str(subject), measured, holds(found)))
+        return findings
+
+    return check
+
+
+def fastest(method: str, others: Sequence[str], *, reference: str) -> Check:
+    """The mean speed-up of a method over benchmarks is larger than those of some others."""
+
+    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
+        return [
+            Finding(
+                subject,
+                ", ".join(f"{name} {means[name]:.2f}" for name in (method, *others)),
+                means[method] > max(means[name] for name in others),
+            )
+            for subject, means in _averages(evidence, comparisons, SPEEDUP, reference).items()
+        ]
+
+    return check
+
+
+def often_fails(method: str, *, share: float, reference: str) -> Check:
+    """At least a share of a method's runs never reach what the reference does, on average."""
+
+    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
+        return [
+            Finding(
+                subject,
+                f"{means[method]:.0%} of the runs, {reference} {means[reference]:.0%} "
+                f"({share:.0%} is taken for often)",
+                means[method] >= share,
+            )
+            for subject, means in _averages(evidence, comparisons, FAILURE_RATE, reference).items()
+        ]
+
+    return check
+
+
+def mean_over(table: "pd.DataFrame", measure: str, labels: Sequence[str]) -> "pd.DataFrame":
+    """Means of a measure over all rows with the same labels: a row each, in their order."""
+    is_geometric = measure == SPEEDUP
+    values = np.log(table[measure]) if is_geometric else table[measure]
+    means = table.assign(**{measure: values}).groupby([*labels], sort=False)[measure].mean()
+    return (np.exp(means) if is_geometric else means).reset_index()
+
+
+def _averages(
+    evidence: Evidence, comparisons: Sequence[Comparison], measure: str, reference: str
+) -> dict[str, dict[str, float]]:
+    """Means over benchmarks of their means over tasks, by method, for each subject of a finding."""
+    table = _with_subjects(evidence, comparisons, reference)
+    means = mean_over(table, measure, ["benchmark", "method", SUBJECT])
+    found: dict[str, dict[str, float]] = {}
+    for row in mean_over(means, measure, ["method", SUBJECT]).to_dict("records"):
+        found.setdefault(row[SUBJECT], {})[row["method"]] = row[measure]
+    return found
+
+
+def _with_subjects(
+    evidence: Evidence, comparisons: Sequence[Comparison], reference: str
+) -> "pd.DataFrame":
+    """The table of speed-ups, and what findings call the budgets of a row."""
+    table = speedup_table(evidence, comparisons, reference=reference)
+    subjects = f"{reference} with " + table["reference_budget"].astype(str)
+    if table["old_budget"].nunique() > 1:
+        subjects = table["old_budget"].astype(str) + " trials before, " + subjects
+    return table.assign(**{SUBJECT: subjects})
+
+
+def _with_means(shown: "pd.DataFrame", measure: str) -> "pd.DataFrame":
+    """What is drawn, with a line for each mean."""
+    where = ["panel", "group", "method"]
+    means = mean_over(shown, measure, where).rename(columns={measure: "mean"})
+    return shown.merge(means, on=where)
+
+
+def _old_budget(comparison: Comparison) -> int:
+    assert isinstance(comparison.protocol, Adjustment)
+    return comparison.protocol.first_trials

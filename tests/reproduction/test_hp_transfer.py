@@ -1,0 +1,200 @@
+"""The paper whose search spaces were adjusted: three old budgets of every benchmark."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpobench_ordered import list_methods, run
+from hpobench_ordered.adapters.identity import method_version
+from hpobench_ordered.protocols import Adjustment, Protocol
+from hpobench_ordered.registry import benchmark_spec, method_spec
+from hpobench_ordered.reproduction import Paper, paper, reproduce, speedups
+from hpobench_ordered.reproduction.evidence import Evidence
+from hpobench_ordered.reproduction.paper import Check, Comparison, Finding, combined, experiments
+from hpobench_ordered.reproduction.papers import hp_transfer
+
+HP_TRANSFER = paper("hp-transfer")
+NAME, TRIALS = "svm-b", 40
+SMALL = {
+    old: Adjustment(first_trials=old, trials=TRIALS, tasks=2, first_method="tpe")
+    for old in hp_transfer.OLD_BUDGETS
+}
+
+
+def small(*figures: int) -> Paper:
+    """Some figures, of two tasks of one benchmark and few trials."""
+
+    def cut(item: Comparison) -> Comparison:
+        assert isinstance(item.protocol, Adjustment)
+        return replace(item, protocol=SMALL[item.protocol.first_trials])
+
+    exhibits = [
+        replace(item, needs=tuple(cut(one) for one in item.needs if one.benchmark == NAME))
+        for item in HP_TRANSFER.select(figures=figures)
+    ]
+    return replace(HP_TRANSFER, exhibits=tuple(exhibits))
+
+
+def test_every_figure_is_there() -> None:
+    assert [figure.number for figure in HP_TRANSFER.figures] == [*range(2, 9)]
+    everything = combined(HP_TRANSFER.exhibits)
+    assert {item.benchmark for item in everything} == set(experiments(HP_TRANSFER.exhibits))
+    assert len({item.benchmark for item in everything}) == 8
+    for item in everything:
+        assert item.protocol is not None
+        for method in item.methods:
+            spec = HP_TRANSFER.methods.get(method) or method_spec(method)
+            item.protocol.check(benchmark_spec(item.benchmark), spec)
+    # Without transfer once, with transfer after 10, 20 and 40 trials.
+    assert sum(len(item.methods) for item in everything) == 8 * (3 + 5 * 3)
+    for figure in HP_TRANSFER.figures:
+        assert figure.caption.endswith(".") and figure.says.endswith(".")
+
+
+def _losses(method: object, protocol: Protocol, *, seed: int) -> np.ndarray:
+    """Those of all trials, task by task."""
+    result = run(
+        benchmarks=[NAME], methods=[method], seeds=[seed], protocol=protocol, progress=False
+    )
+    return result.frame()["loss"].to_numpy()
+
+
+@pytest.mark.parametrize("method", ["tpe", "random-search", HP_TRANSFER.methods["tpe-twin"]])
+def test_methods_without_transfer_do_not_depend_on_the_old_budget(method: object) -> None:
+    found = [_losses(method, protocol, seed=3) for protocol in (SMALL[10], SMALL[40])]
+    np.testing.assert_array_equal(*found)
+
+
+def test_the_twin_differs_from_tpe_and_is_always_the_same() -> None:
+    twin = HP_TRANSFER.methods[hp_transfer.TWIN]
+    assert method_version(twin) == method_version(replace(twin)) and twin.name not in list_methods()
+    one, again, tpe = (_losses(method, SMALL[10], seed=0) for method in (twin, twin, "tpe"))
+    np.testing.assert_array_equal(one, again)
+    assert (one != tpe).mean() > 0.9
+
+
+def test_figures_show_the_runs_of_their_old_budget(tmp_path: Path) -> None:
+    chosen = small(2, 3, 6, 8)
+    result = reproduce(chosen, folder=tmp_path, seeds=range(2))
+    assert len(result.cells) == 2 * (2 + 5 * 2 + 2)  # only 40 trials before are of figure 6 alone
+    text = (tmp_path / "summary.md").read_text(encoding="utf-8")
+    for old in SMALL:
+        assert f"{NAME}: seeds 0 to 1; protocol adjustment: first trials {old}, trials 40" in text
+    assert "nan" not in text
+
+    losses = {
+        (item.protocol.first_trials, method): result.setup.store.read(
+            cell.key
+            for cell in result.cells
+            if (cell.method.name, cell.protocol) == (method, item.protocol)
+        )
+        for item in combined(chosen.exhibits)
+        if isinstance(item.protocol, Adjustment)
+        for method in item.methods
+    }
+    needed = {runs: _needed(frame, losses[10, "tpe"]) for runs, frame in losses.items()}
+    for number in (2, 3, 6, 8):
+        table = pd.read_csv(tmp_path / f"figure-{number}.csv")
+        for row in table.itertuples():
+            old = 10 if row.method == "tpe" else row.old_budget
+            step = (row.task - 1, row.reference_budget)
+            means = [
+                np.mean([trial or TRIALS for trial in needed[runs][step]])
+                for runs in ((10, "tpe"), (old, row.method))
+            ]
+            assert row.speedup == pytest.approx(means[0] / means[1])
+            assert row.failure_rate == np.mean([not n for n in needed[old, row.method][step]])
+    assert table["method"].unique().tolist() == ["tpe", "random-search"]
+
+    runs = {path: path.stat().st_mtime_ns for path in (tmp_path / "results" / "runs").iterdir()}
+    again = reproduce(chosen, folder=tmp_path, seeds=range(2))
+    assert {path: path.stat().st_mtime_ns for path in runs} == runs
+    assert again.claims == result.claims
+
+
+def _needed(frame: pd.DataFrame, reference: pd.DataFrame) -> dict[tuple[int, int], list[int]]:
+    """Trials that each run needs, 0 where it fails, by task and budget of the reference."""
+    found = {}
+    for task, budget in ((task, budget) for task in (0, 1) for budget in (10, 20, 40)):
+        first = reference[(reference["task"] == task) & (reference["trial"] <= budget)]
+        target = np.mean([run["loss"].min() for _, run in first.groupby("seed")])
+        found[task, budget] = [
+            int(run.loc[run["loss"] <= target, "trial"].min()) if run["loss"].min() <= target else 0
+            for _, run in frame[frame["task"] == task].groupby("seed")
+        ]
+    return found
+
+
+def test_old_budgets_must_be_told_apart(tmp_path: Path) -> None:
+    """Two protocols are two sets of runs, also for one benchmark and method."""
+    methods = ("transfer-tpe",)
+    needs = tuple(Comparison(NAME, methods, SMALL[old]) for old in (10, 40))
+    result = reproduce(small(2, 4), folder=tmp_path, seeds=[0])
+    evidence = Evidence(result.setup.store, result.cells, surrogates=result.setup.surrogates)
+    first, last = (evidence.losses(item) for item in needs)
+    assert first.shape == last.shape == (1, 1, 2, TRIALS)
+    assert not np.array_equal(first, last)
+
+
+Ask = Callable[..., list[Finding]]
+
+
+@pytest.fixture
+def ask(constructed: Callable[..., Evidence]) -> Ask:
+    """Check a claim on runs of methods that need so many times the trials of the reference.
+
+    The reference has reached after every trial what none had before; 0: nothing is ever reached.
+    """
+
+    def call(check: Check, **factors: Sequence[float]) -> list[Finding]:
+        evidence = constructed({})
+        needs = []
+        trials = np.arange(1.0, 201.0)
+        for place, name in enumerate(("x", "y")):
+            needs.append(Comparison(name, ("tpe",), SMALL[10]))
+            needs += [Comparison(name, tuple(factors), SMALL[old]) for old in (20, 40)]
+            for item in needs[-3:]:
+                for method in item.methods:
+                    factor = factors[method][place] if method in factors else 1.0
+                    curve = -trials / factor if factor else np.zeros(200)
+                    values = np.broadcast_to(curve, (3, 2, 200))
+                    evidence._losses[name, method, item.protocol] = values
+        return list(check(evidence, needs))
+
+    return call
+
+
+def test_average_speedup(ask: Ask) -> None:
+    above, below, level = (
+        speedups.average_speedup("a", holds, reference="tpe")
+        for holds in (hp_transfer._is_faster, hp_transfer._is_slower, hp_transfer._is_level)
+    )
+    found = ask(above, a=[0.5, 0.5])
+    assert [item.holds for item in found] == [True] * 6
+    assert found[0] == Finding("20 trials before, tpe with 10", "2.00 (2.00 to 2.00)", True)
+    assert found[-1].subject == "40 trials before, tpe with 40"
+    assert not any(item.holds for item in ask(above, a=[2, 2]))
+    assert all(item.holds for item in ask(below, a=[2, 2]))
+    assert all(item.holds for item in ask(level, a=[0.5, 2]))
+    assert "1.00 (0.25 to 4.00)" in ask(level, a=[0.5, 2])[0].measured  # 2 ** (±2)
+    assert not any(item.holds for item in ask(level, a=[2, 2.5]))
+
+
+def test_fastest(ask: Ask) -> None:
+    check = speedups.fastest("a", ("b", "c"), reference="tpe")
+    found = ask(check, a=[0.5, 0.1], b=[0.5, 0.2], c=[1, 1])
+    assert all(item.holds for item in found)
+    assert found[1].measured == "a 4.47, b 3.16, c 1.00"
+    assert not any(item.holds for item in ask(check, a=[0.5, 0.2], b=[0.5, 0.1], c=[1, 1]))
+
+
+def test_often_fails(ask: Ask) -> None:
+    check = speedups.often_fails("a", share=0.5, reference="tpe")
+    found = ask(check, a=[0, 1])
+    assert all(item.holds for item in found)
+    assert found[0].measured == "50% of the runs, tpe 0% (50% is taken for often)"
+    assert not any(item.holds for item in ask(check, a=[1, 1]))
