@@ -137,7 +137,7 @@ def _control(number: int, method: str, *, says: str, claim: Claim) -> Figure:
 def _fails(method: str, name: str) -> Claim:
     return Claim(
         "E",
-        f"{name} often fails to reach what TPE does",
+        f"{name} often fails to reach what TPE does, in {OFTEN:.0%} of the runs or more",
         often_fails(method, share=OFTEN, reference=REFERENCE),
     )
 
