@@ -1,13 +1,16 @@
 """TPE: the tree-structured Parzen estimator (Bergstra et al. 2011)."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
-from hpobench_ordered.methods._tpe import ParzenModel, choice_counts, needed
 from hpobench_ordered.methods.base import MethodSpec
+
+if TYPE_CHECKING:
+    from hpobench_ordered.methods._tpe import ParzenModel
 
 CANDIDATES = 64
 RANDOM_FRACTION = 1.0 / 3.0
@@ -25,6 +28,8 @@ class TPE(ModelBased):
 
     def prepare(self) -> None:
         """Find out which hyperparameters are searched."""
+        from hpobench_ordered.methods._tpe import choice_counts, needed
+
         super().prepare()
         self._free = self.region.free
         self._choices = choice_counts(self.space.parameters)[self._free]
@@ -33,6 +38,8 @@ class TPE(ModelBased):
 
     def scorer(self) -> Scorer:
         """Fit the model; the score is the logarithm of the ratio."""
+        from hpobench_ordered.methods._tpe import ParzenModel
+
         free = self._free
         model = ParzenModel.fitted(self.told()[:, free], self.losses(), self._choices)
         self._model = model
