@@ -105,6 +105,7 @@ def test_settings_of_jax_stay_as_they_are():
     assert runtime.THREADS not in os.environ
 
 
+@pytest.mark.slow
 def test_programs_are_kept_in_the_package_cache(tmp_path):
     environment = os.environ | {"HPOBENCH_ORDERED_CACHE": str(tmp_path)}
     subprocess.run([sys.executable, "-c", PROGRAM], env=environment, check=True)

@@ -77,6 +77,7 @@ def test_the_twin_differs_from_tpe_and_is_always_the_same() -> None:
     assert (one != tpe).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_figures_show_the_runs_of_their_old_budget(tmp_path: Path) -> None:
     chosen = small(2, 3, 6, 8)
     result = reproduce(chosen, folder=tmp_path, seeds=range(2))

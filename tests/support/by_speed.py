@@ -14,19 +14,19 @@ def by_speed(
     names: list[str],
     *,
     linear: pytest.MarkDecorator = pytest.mark.long,
-    xfail: dict[str, pytest.MarkDecorator] | None = None,
+    further: dict[str, pytest.MarkDecorator] | None = None,
 ) -> list[object]:
     """Parameters of a test of every method.
 
     Args:
         names: The methods.
         linear: Mark of those with a linear head on a network.
-        xfail: Further marks, by method.
+        further: Further marks, by method.
     """
     marks = dict.fromkeys(LINEAR, linear) | dict.fromkeys(SAMPLED, pytest.mark.long)
     parameters = []
     for name in names:
-        own = [marks.get(method_spec(name).method.__module__), (xfail or {}).get(name)]
+        own = [marks.get(method_spec(name).method.__module__), (further or {}).get(name)]
         parameters.append(pytest.param(name, marks=[mark for mark in own if mark is not None]))
     return parameters
 

@@ -26,8 +26,13 @@ SHORT_OF_TRIALS = dict.fromkeys(("ablr", "ablr-ctx", "ablr-rks", "bohamiann"), S
     "tpe": MOSTLY_RANDOM
 }
 
+SECONDS_EACH = dict.fromkeys(
+    ("drop-unimportant", "gp-drop-unimportant", "only-optimize-new", "gp-only-optimize-new"),
+    pytest.mark.slow,
+)
 
-@pytest.mark.parametrize("name", by_speed(METHODS, linear=pytest.mark.slow))
+
+@pytest.mark.parametrize("name", by_speed(METHODS, linear=pytest.mark.slow, further=SECONDS_EACH))
 def test_every_method(name: str, executor: Executor) -> None:
     check_method(name, executor=executor)
 
@@ -37,7 +42,7 @@ def test_every_method(name: str, executor: Executor) -> None:
     "name",
     by_speed(
         sorted(set(METHODS) - {"random-search"}),
-        xfail=SHORT_OF_TRIALS,
+        further=SHORT_OF_TRIALS,
     ),
 )
 def test_every_method_beats_random_search(name: str) -> None:
