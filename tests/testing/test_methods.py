@@ -22,9 +22,9 @@ STUCK = pytest.mark.xfail(
 MOSTLY_RANDOM = pytest.mark.xfail(
     raises=ConformanceError, strict=True, reason="of 12 trials more than half are random"
 )
-SHORT_OF_TRIALS = dict.fromkeys(("ablr", "ablr-ctx", "ablr-rks", "bohamiann"), STUCK) | {
-    "tpe": MOSTLY_RANDOM
-}
+SHORT_OF_TRIALS = dict.fromkeys(
+    ("ablr", "ablr-ctx", "ablr-rks", "ablr-sgd-adapt", "bohamiann"), STUCK
+) | {"tpe": MOSTLY_RANDOM}
 
 SECONDS_EACH = dict.fromkeys(
     ("drop-unimportant", "gp-drop-unimportant", "only-optimize-new", "gp-only-optimize-new"),
