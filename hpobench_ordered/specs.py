@@ -58,6 +58,7 @@ class SurrogateOption:
         interpolated: Names of the tasks whose values are interpolated between those of others.
         stand_in: Whether it models something else than what the benchmark is defined by, such as
             another release of a network, for want of that.
+        left_out: Why means over benchmarks leave it out, one or more sentences; "" if they do not.
 
     Examples:
         >>> from hpobench_ordered.registry import benchmark_spec
@@ -74,6 +75,7 @@ class SurrogateOption:
     generated: Path | None = None
     interpolated: frozenset[str] = frozenset()
     stand_in: bool = False
+    left_out: str = ""
 
     @property
     def content(self) -> str:
