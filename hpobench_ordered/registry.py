@@ -136,10 +136,13 @@ def _folder_spec(folder: str | os.PathLike[str]) -> BenchmarkSpec:
 def _named_spec(name: str) -> BenchmarkSpec | None:
     spec = _benchmarks().get(name)
     to_generate = spec is None or spec.surrogates[0].generated is not None
-    if to_generate and name in _local_names():
-        return replace(_folder_spec(local_folder() / name), name=name)
     for family in benchmark_families() if spec is None else ():
         spec = spec or family.spec(name)
+    if to_generate and name in _local_names():
+        local = _folder_spec(local_folder() / name)
+        # What is generated is evaluated on published files, too, as before.
+        published = () if spec is None else tuple(one for one in spec.surrogates if one.files)
+        return replace(local, name=name, surrogates=(*local.surrogates, *published))
     return spec
 
 

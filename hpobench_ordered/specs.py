@@ -199,8 +199,9 @@ class BenchmarkSpec:
             Name and version; followed by "+" and a hash if these do not determine the values: of
             the content of the user's own artifact, or of fetched files without a stated hash.
         """
-        name, hashes = self.id, [self.option(surrogate).content]
-        if self.is_local:
+        option = self.option(surrogate)
+        name, hashes = self.id, [option.content]
+        if self.is_local and not option.files:  # fetched files are not the user's own
             defined = self.define()
             name, hashes = f"{defined.name}@{defined.version}", [self.content, *hashes]
         known = [one for one in hashes if one]

@@ -181,7 +181,7 @@ def run(
         from hpobench_ordered.cli._checking import check_own
 
         check_own(names, time_limit=time_limit)
-    listed = () if benchmarks and suite_name is None else suite(suite_name or "othpo")
+    listed = () if benchmarks and suite_name is None else _listed(suite_name or "othpo")
     chosen = tuple(dict.fromkeys([*listed, *benchmarks]))
     settings = {
         "trials": trials,
@@ -271,6 +271,18 @@ def parse_shard(text: str) -> tuple[int, int]:
     except ValueError:
         message = f"{text!r} is not a part such as 0/4, the first of four"
         raise click.BadParameter(message, param_hint="--shard") from None
+
+
+def _listed(name: str) -> tuple[str, ...]:
+    """The benchmarks of a suite; says which are not there yet."""
+    there = suite(name)
+    lacking = [benchmark for benchmark in SUITES[name] if benchmark not in there]
+    if lacking:
+        say(
+            f"{len(lacking)} more benchmarks of suite {name}, such as {lacking[0]}, are not here "
+            f"yet; make them with: hpobench-ordered generate --suite {name}"
+        )
+    return there
 
 
 def _surrogates(given: Sequence[str], benchmarks: Sequence[str]) -> dict[str, str]:

@@ -9,18 +9,22 @@ from typing import Any
 
 import click
 
+from hpobench_ordered.cli._completion import complete_suite
 from hpobench_ordered.cli._options import workers_option
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.generation import custom as making
 from hpobench_ordered.generation.custom import Custom, Failures, Kind, generate_custom
-from hpobench_ordered.registry import LOCAL_VARIABLE, generators, local_folder
+from hpobench_ordered.registry import LOCAL_VARIABLE, benchmark_spec, generators, local_folder
+from hpobench_ordered.suites import SUITES
 
 EXAMPLES = """\b
 Examples:
   hpobench-ordered generate newsvendor --output mine
   hpobench-ordered info mine/newsvendor
       regenerates a benchmark of this package; it is loaded by its path
+  hpobench-ordered generate --suite wide
+      makes what that suite has beyond the package: yahpo-xgboost-*, yahpo-rpart-*
   hpobench-ordered generate custom --name digits-forest \\
       --model sklearn.ensemble:RandomForestClassifier --data sklearn:digits \\
       --sizes 60,92,141,217,332,510,782,1200
@@ -43,6 +47,20 @@ Examples:
 """
 
 
+def _sources() -> list[tuple[str, str]]:
+    """Benchmarks with their sources, and what these are; alike ones on one line."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name, generator in sorted(generators().items()):
+        stem, _, number = name.rpartition("-")
+        shown = f"{stem}-ID" if number.isdecimal() else name
+        for source, described in generator.sources.items():
+            alike.setdefault((f"{shown} --source {source}", described.summary), []).append(number)
+    return [
+        (shown, f"{summary} ID: {', '.join(numbers)}." if "-ID " in shown else summary)
+        for (shown, summary), numbers in alike.items()
+    ]
+
+
 class _Named(click.Command):
     """`generate NAME`: adds the benchmarks and their sources to the help, looked up only then."""
 
@@ -54,14 +72,7 @@ class _Named(click.Command):
         with formatter.section("Options of generate NAME"):
             formatter.write_dl([record for record in records if record is not None])
         with formatter.section("Benchmarks and their sources, the default one first"):
-            formatter.write_dl(
-                [
-                    (f"{name} --source {source}", described.summary)
-                    for name, generator in sorted(generators().items())
-                    for source, described in generator.sources.items()
-                ],
-                col_max=40,
-            )
+            formatter.write_dl(_sources(), col_max=40)
 
 
 class _Generate(click.Group):
@@ -98,7 +109,13 @@ def generate() -> None:
 
 
 @click.command(cls=_Named, epilog=EXAMPLES)
-@click.argument("name")
+@click.argument("name", required=False)
+@click.option(
+    "--suite",
+    "suite_name",
+    shell_complete=complete_suite,
+    help="Instead of NAME: all benchmarks of this suite that have no artifact yet.",
+)
 @click.option("--source", help="Where the evaluations come from, see below.")
 @click.option(
     "--from",
@@ -118,7 +135,8 @@ def generate() -> None:
 @click.option("--configs", type=click.IntRange(1), help="Number of configurations.")
 @click.option("--tasks", help="Names of tasks, such as 37,49.  [default: all]")
 def named(
-    name: str,
+    name: str | None,
+    suite_name: str | None,
     source: str | None,
     local: Path | None,
     output: Path | None,
@@ -132,22 +150,43 @@ def named(
 
     A source refuses an option that it has no use for.
     """
-    generator = generators().get(name)
-    if generator is None:
-        raise UnknownNameError("benchmark to generate", name, generators())
-    with progress_bar() as move:
-        written = generator.generate(
-            (generator.home() if output is None else output) / name,
-            source=source,
-            local=local,
-            seed=seed,
-            workers=workers,
-            sizes=_sizes(sizes),
-            configurations=configs,
-            tasks=None if tasks is None else tasks.split(","),
-            progress=move,
-        )
-    click.echo(str(written))
+    for one in _to_generate(name, suite_name):
+        generator = generators()[one]
+        with progress_bar() as move:
+            written = generator.generate(
+                (generator.home() if output is None else output) / one,
+                source=source,
+                local=local,
+                seed=seed,
+                workers=workers,
+                sizes=_sizes(sizes),
+                configurations=configs,
+                tasks=None if tasks is None else tasks.split(","),
+                progress=move,
+            )
+        click.echo(str(written))
+
+
+def _to_generate(name: str | None, suite_name: str | None) -> list[str]:
+    """The benchmark of that name, or those of a suite that have no artifact yet.
+
+    Raises:
+        click.UsageError: Neither is named, or both are.
+        UnknownNameError: There is no such suite, or nothing generates that benchmark.
+    """
+    if (name is None) == (suite_name is None):
+        raise click.UsageError("give the NAME of a benchmark, or --suite")
+    if suite_name is not None:
+        if suite_name not in SUITES:
+            raise UnknownNameError("suite", suite_name, SUITES)
+        made = [one for one in SUITES[suite_name] if one in generators()]
+        lacking = [one for one in made if benchmark_spec(one).artifact is None]
+        if not lacking:
+            say(f"suite {suite_name}: nothing to generate, every artifact is there")
+        return lacking
+    if name is None or name not in generators():
+        raise UnknownNameError("benchmark to generate", str(name), generators())
+    return [name]
 
 
 @generate.command(making.COMMAND, epilog=CUSTOM_EXAMPLES)
