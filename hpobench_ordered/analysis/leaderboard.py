@@ -73,16 +73,16 @@ def leaderboard(scores: Sequence[BenchmarkScores], *, trial: int | None = None) 
     """
     import pandas as pd
 
-    groups = [Together.of(items) for items in by_protocol(scores).values()]
+    groups = [(Together.of(items), items) for items in by_protocol(scores).values()]
     if trial is not None:
-        most = max((group.last_trial for group in groups), default=0)
+        most = max((group.last_trial for group, _ in groups), default=0)
         if not 1 <= trial <= most:
             raise ExperimentError(f"trial {trial} is none of the trials 1 to {most}")
-        groups = [group for group in groups if group.last_trial >= trial]
+        groups = [(group, items) for group, items in groups if group.last_trial >= trial]
     rows: list[Row] = []
-    for group in groups:
+    for group, items in groups:
         rows += _sorted(_overall_rows(group, trial or group.last_trial))
-        for item in group.items:
+        for item in items:
             rows += _sorted(_benchmark_rows(item, trial or item.last_trial))
     table = pd.DataFrame(rows, columns=_columns())
     return table.astype(dict.fromkeys(COUNTS, "Int64"))

@@ -13,7 +13,7 @@ Notation:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -103,6 +103,7 @@ class BenchmarkScores:
         is_maximised: Whether higher values are better.
         fallbacks: Suggestions each method made at random because its model failed.
         runs: What became of the runs of every planned method, compared or not.
+        left_out: Why means over benchmarks leave it out; "" if they do not.
     """
 
     benchmark: str
@@ -118,6 +119,7 @@ class BenchmarkScores:
     is_maximised: bool
     fallbacks: Mapping[str, int]
     runs: Mapping[str, MethodRuns]
+    left_out: str = ""
 
     @property
     def label(self) -> str:
@@ -153,7 +155,10 @@ class BenchmarkScores:
 
     def notes(self) -> list[str]:
         """What a reader of the scores must know, one sentence each."""
-        notes = [
+        notes = []
+        if self.left_out:
+            notes.append(f"Means over several benchmarks leave it out. {self.left_out}")
+        notes += [
             f"{method} fell back to {count} random suggestions."
             for method, count in self.fallbacks.items()
             if count
@@ -200,6 +205,7 @@ def score_benchmarks(
     results: "pd.DataFrame",
     runs: "pd.DataFrame | None" = None,
     timings: "pd.DataFrame | None" = None,
+    left_out: Mapping[tuple[str, str], str] = MappingProxyType({}),
 ) -> tuple[list[BenchmarkScores], list[str]]:
     """Score every benchmark in some results.
 
@@ -207,6 +213,7 @@ def score_benchmarks(
         results: One row a trial, as `Store.read` gives.
         runs: One row a planned run, as `Overview.runs`; default: those in the results.
         timings: One row a run, as `Results.timings` gives; default: times are not known.
+        left_out: Why means over benchmarks leave a benchmark out, by its name and surrogate.
 
     Returns:
         Scores by benchmark, surrogate and protocol; and why others could not be scored.
@@ -221,7 +228,9 @@ def score_benchmarks(
         try:
             if keys not in by_group:
                 raise ExperimentError("no run is finished")  # noqa: TRY301
-            scored.append(_score(names, by_group[keys], group, timed.get(keys)))
+            item = _score(names, by_group[keys], group, timed.get(keys))
+            reason = left_out.get((item.benchmark, item.surrogate), "")
+            scored.append(replace(item, left_out=reason))
         except ExperimentError as error:
             label = f"{names['benchmark']} ({names['surrogate']})"
             unscored.append(f"{label}, {protocol_label(names['protocol'])}: {error}.")

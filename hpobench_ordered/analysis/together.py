@@ -68,7 +68,15 @@ class Together:
 
     @classmethod
     def of(cls, items: Sequence[BenchmarkScores]) -> "Together":
-        """Benchmarks of one protocol, at least one."""
+        """Benchmarks of one protocol, at least one; without those that means leave out.
+
+        If means leave out all of them, all are there.
+        """
+        return cls.of_all([item for item in items if not item.left_out] or items)
+
+    @classmethod
+    def of_all(cls, items: Sequence[BenchmarkScores]) -> "Together":
+        """Benchmarks of one protocol, at least one, also those that means leave out."""
         common = set(items[0].methods).intersection(*(item.methods for item in items))
         methods = tuple(method for method in items[0].methods if method in common)
         return cls(items[0].protocol, tuple(items), methods)

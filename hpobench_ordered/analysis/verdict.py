@@ -173,7 +173,7 @@ def surrogate_agreement(
         groups.setdefault((item.protocol, item.benchmark), []).append(item)
     rows = []
     for (protocol, benchmark), items in groups.items():
-        together = Together.of(items)
+        together = Together.of_all(items)
         if len(items) < 2 or len(together.methods) < 2:
             continue
         at = trial or together.last_trial

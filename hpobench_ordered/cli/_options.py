@@ -24,4 +24,10 @@ workers_option = click.option(
     help="Number of processes.",
 )
 
+measured_only_option = click.option(
+    "--measured-only",
+    is_flag=True,
+    help="Leave out interpolated tasks, and surrogates that stand in for others.",
+)
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")

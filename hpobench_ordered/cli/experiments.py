@@ -15,7 +15,11 @@ from hpobench_ordered.cli._completion import (
     complete_suite,
     complete_surrogate,
 )
-from hpobench_ordered.cli._options import time_limit_option, workers_option
+from hpobench_ordered.cli._options import (
+    measured_only_option,
+    time_limit_option,
+    workers_option,
+)
 from hpobench_ordered.cli._protocol import PROTOCOLS, default_trials, make_protocol
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.cli.leaderboard import show_scores
@@ -230,9 +234,11 @@ def run(
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder of the report; RESULTS/report without.",
 )
-def report(results: Path, output: Path | None) -> None:
+@measured_only_option
+def report(results: Path, output: Path | None, measured_only: bool) -> None:
     """Show scores of finished runs, and write them as a page with tables and figures."""
-    _report(results, output or results / "report", folder=results)
+    target = output or results / "report"
+    _report(results, target, folder=results, measured_only=measured_only)
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -293,11 +299,13 @@ def _surrogates(given: Sequence[str], benchmarks: Sequence[str]) -> dict[str, st
     return chosen
 
 
-def _report(results: "Results | Path", target: Path, *, folder: Path) -> None:
+def _report(
+    results: "Results | Path", target: Path, *, folder: Path, measured_only: bool = False
+) -> None:
     """Write a report of the results in a folder, and print the scores in it."""
     from hpobench_ordered.experiment import api
 
-    written = api.report(results, target)
+    written = api.report(results, target, measured_only=measured_only)
     show_scores(written.benchmarks, written.unscored, folder=folder)
     click.echo(f"{written.page} and {len(written.files) - 1} more files in {target}")
 

@@ -12,7 +12,7 @@ from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.leaderboard import leaderboard as make_leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.analysis.verdict import surrogate_agreement, verdicts
-from hpobench_ordered.cli._options import json_option
+from hpobench_ordered.cli._options import json_option, measured_only_option
 from hpobench_ordered.cli._show import PIPE_WIDTH, print_json, print_table, say
 from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.scored import scored
@@ -44,11 +44,7 @@ LEGEND = (
     type=click.Choice(["benchmark"]),
     help="Show each benchmark as well.  [default: all benchmarks together]",
 )
-@click.option(
-    "--measured-only",
-    is_flag=True,
-    help="Leave out interpolated tasks, and surrogates that stand in for others.",
-)
+@measured_only_option
 @json_option
 def leaderboard(
     results: Path, trial: int | None, by: str | None, measured_only: bool, as_json: bool
@@ -120,7 +116,7 @@ def _print(table: "pd.DataFrame", *, most: int | None = None) -> None:
         seeds = counted(int(group["seeds"].max()), "seed")
         name = f"{benchmark} ({surrogate})"
         if benchmark == ALL:
-            name = f"all {group['benchmarks'].max()} benchmarks"
+            name = f"all {counted(int(group['benchmarks'].max()), 'benchmark')}"
         rows = list(_rows(group))
         left_out = len(rows) - len(rows[:most])
         header = ("method", *DECIMALS, "won/tied/lost", "runs", "time")

@@ -4,7 +4,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from hpobench_ordered.experiment.overview import Overview, State, overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT, run_cells
 from hpobench_ordered.experiment.plan import Cell, grid, part_of, plan
 from hpobench_ordered.experiment.records import Failure
-from hpobench_ordered.experiment.scored import known_limits, scored
+from hpobench_ordered.experiment.scored import known_limits, left_out, measured, scored
 from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.protocols import Ordered, Protocol
 
@@ -193,12 +193,18 @@ def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
     return store
 
 
-def report(results: Results | str | Path, folder: str | Path | None = None) -> "Report":
+def report(
+    results: Results | str | Path,
+    folder: str | Path | None = None,
+    *,
+    measured_only: bool = False,
+) -> "Report":
     """Write a report of runs: one page, tables and figures, each with its data.
 
     Args:
         results: What `run` returned, or the folder of a store.
         folder: Where the report goes; default: the folder `report` in that of the results.
+        measured_only: Whether to leave out interpolated tasks and stand-in surrogates.
 
     Returns:
         Scores by benchmark, and the files written.
@@ -214,11 +220,18 @@ def report(results: Results | str | Path, folder: str | Path | None = None) -> "
     if not len(seen.runs):
         raise StoreError(f"there are no runs in {store.folder}")
     done = seen.keys(State.DONE)
+    trials = store.read(done)
+    if measured_only:
+        trials, seen = measured(trials), replace(seen, runs=measured(seen.runs))
+        if not len(seen.runs):
+            raise StoreError(f"every run in {store.folder} is on a stand-in surrogate")
     page = ReportInput(
-        trials=store.read(done),
+        trials=trials,
         overview=seen,
         timings=store.records.timings(done),
         configurations=store.configurations,
         limits=known_limits(seen.runs),
+        left_out=left_out(seen.runs),
+        measured_only=measured_only,
     )
     return write_report(page, Path(folder or store.folder / "report"))

@@ -11,6 +11,7 @@ from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.overview import Overview, State
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.specs import SurrogateOption
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,11 +27,11 @@ def scored(
     done, runs = found.keys(State.DONE), found.runs
     trials, timings = store.read(done), store.records.timings(done)
     if measured_only:
-        trials, runs = _measured(trials), _measured(runs)
-    return score_benchmarks(trials, runs, timings)
+        trials, runs = measured(trials), measured(runs)
+    return score_benchmarks(trials, runs, timings, left_out(runs))
 
 
-def _measured(frame: "pd.DataFrame") -> "pd.DataFrame":
+def measured(frame: "pd.DataFrame") -> "pd.DataFrame":
     """The rows of trials or runs that are neither interpolated nor of a stand-in."""
     columns = [name for name in ("benchmark", "surrogate", "task_name") if name in frame]
     kinds = frame[columns].drop_duplicates()
@@ -40,11 +41,22 @@ def _measured(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 def _is_measured(benchmark: str, surrogate: str, task_name: str = "") -> bool:
     """Whether a task is; so is all of a benchmark that the registry does not know."""
-    try:
-        option = benchmark_spec(benchmark).option(surrogate)
-    except HPOBenchOrderedError:
-        return True
-    return not (option.stand_in or task_name in option.interpolated)
+    option = _option(benchmark, surrogate)
+    return option is None or not (option.stand_in or task_name in option.interpolated)
+
+
+def left_out(runs: "pd.DataFrame") -> dict[tuple[str, str], str]:
+    """Why means over benchmarks leave some of the runs' out, by benchmark and surrogate."""
+    kinds = runs[["benchmark", "surrogate"]].drop_duplicates().itertuples(index=False, name=None)
+    options = {(str(name), str(surrogate)): _option(name, surrogate) for name, surrogate in kinds}
+    return {kind: option.left_out for kind, option in options.items() if option and option.left_out}
+
+
+def _option(benchmark: str, surrogate: str) -> SurrogateOption | None:
+    """The surrogate of a benchmark; None if the registry does not know it."""
+    with suppress(HPOBenchOrderedError):
+        return benchmark_spec(benchmark).option(surrogate)
+    return None
 
 
 def known_limits(runs: "pd.DataFrame") -> dict[str, tuple[str, ...]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered._typing import IntArray
-from hpobench_ordered.analysis.labels import protocol_label
+from hpobench_ordered.analysis.labels import counted, protocol_label
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
@@ -101,15 +101,16 @@ def _entries(
     items: Sequence[BenchmarkScores], methods: Sequence[str], board: "pd.DataFrame", views: Views
 ) -> list[dict[str, Any]]:
     """What can be selected: all benchmarks together, and each of them."""
-    group, wins = Together.of(items), [_wins(item) for item in items]
+    group, wins = Together.of(items), {item.label: _wins(item) for item in items}
     parts: list[Any] = [
-        ((one.benchmark, one.surrogate), one.label, one.last_trial, counts, one.notes(), one)
-        for one, counts in zip(items, wins, strict=True)
+        ((one.benchmark, one.surrogate), label, one.last_trial, wins[label], one.notes(), one)
+        for label, one in zip(wins, items, strict=True)
     ]
     if len(items) > 1:
         last = group.last_trial
-        total = {m: np.sum([one[m][:last] for one in wins], axis=0) for m in group.methods}
-        label = f"all {len(group.benchmarks)} benchmarks"
+        counting = [wins[item.label] for item in group.items]
+        total = {m: np.sum([one[m][:last] for one in counting], axis=0) for m in group.methods}
+        label = f"all {counted(len(group.benchmarks), 'benchmark')}"
         parts.insert(0, ((ALL, ""), label, last, total, [], None))
     entries = []
     for key, label, trials, counts, notes, item in parts:

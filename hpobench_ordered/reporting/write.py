@@ -44,6 +44,11 @@ PAGE = "report.html"
 MOST_FAILURES = 200
 """So many are shown on the page; a file lists all."""
 
+MEASURED_ONLY = (
+    "Measured tasks alone: those whose values are interpolated are left out, and so are surrogates "
+    "that stand in for others."
+)
+
 READING = (
     "Everything is of the best trial so far. A number is a mean over seeds and tasks, but for the "
     "first task of ordered runs, which has no history; over several benchmarks the mean of theirs.",
@@ -69,6 +74,8 @@ class ReportInput:
         configurations: Gives the configurations of runs of one benchmark by their keys, as
             `Store.configurations`; default: no landscapes are drawn.
         limits: Known limits of the surrogates, by benchmark.
+        left_out: Why means over benchmarks leave a benchmark out, by its name and surrogate.
+        measured_only: Whether the trials are without interpolated tasks and stand-in surrogates.
     """
 
     trials: "pd.DataFrame"
@@ -76,6 +83,8 @@ class ReportInput:
     timings: "pd.DataFrame | None" = None
     configurations: Configurations | None = None
     limits: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    left_out: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    measured_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +122,7 @@ def write_report(content: ReportInput, folder: Path) -> Report:
     runs = runs_of(content.trials) if content.overview is None else content.overview.runs
     if not len(runs):
         raise ExperimentError("there are no runs to report")
-    scored, unscored = score_benchmarks(content.trials, runs, content.timings)
+    scored, unscored = score_benchmarks(content.trials, runs, content.timings, content.left_out)
     files = _files(content, runs, scored, unscored)
     try:
         for name, data in files.items():
@@ -139,6 +148,8 @@ def _files(
     for verdict in verdicts(scored):
         parts.setdefault(protocol_label(verdict.protocol), []).append(verdict.sentence)
     sections = list(_sections(content, runs, scored, board))
+    scope = [MEASURED_ONLY] if content.measured_only else []
+    reasons = {item.label: item.left_out for item in scored if item.left_out}
     failures = () if content.overview is None else content.overview.failures
     files = _tables(scored, means, board, boards) if scored else {}
     if failures:
@@ -148,6 +159,8 @@ def _files(
         _head(content, runs)
         | {
             "unscored": unscored,
+            "scope": scope,
+            "left_out": reasons,
             "parts": parts,
             "board": boards[0] if boards else None,
             "columns": COLUMNS,
@@ -161,7 +174,7 @@ def _files(
     )
     notes = [f"{item.label}: {note}" for item in scored for note in item.notes()]
     files[PAGE] = page.encode()
-    files["summary.md"] = _summary(parts, boards, [*notes, *unscored]).encode()
+    files["summary.md"] = _summary(parts, boards, [*scope, *notes, *unscored]).encode()
     for figure in (figure for section in sections for figure in section[2]):
         files |= {f"figures/{figure.stem}.{end}": data for end, data in figure.files.items()}
     return files

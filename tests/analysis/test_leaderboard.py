@@ -76,6 +76,38 @@ def test_surrogates_of_one_benchmark_count_once_together() -> None:
     np.testing.assert_allclose(means[ALL, ""], expected)
 
 
+def test_what_is_left_out_of_means_is_shown_alone() -> None:
+    frames = [frame(f"b{place}@1", tasks=1 + place) for place in range(3)]
+    scores, _ = score_benchmarks(pd.concat(frames), left_out={("b1@1", "forest"): "It is odd."})
+    counting = [scores[0], scores[2]]
+    table, expected = leaderboard(scores), leaderboard(counting)
+    overall = table[table["benchmark"] == ALL]
+    pd.testing.assert_frame_equal(overall, expected[expected["benchmark"] == ALL])
+    assert (overall["benchmarks"] == 2).all()
+    alone = table[table["benchmark"] == "b1@1"].reset_index(drop=True)
+    own = leaderboard(score_benchmarks(frames[1])[0])
+    own = own[own["benchmark"] == "b1@1"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone, own)
+    both = curves(scores), curves(counting)
+    means = [one[one["benchmark"] == ALL].astype({"benchmark": str}) for one in both]
+    np.testing.assert_array_equal(means[0]["mean"], means[1]["mean"])
+    assert "b1@1" in set(both[0]["benchmark"])
+    assert verdicts(scores) == verdicts(counting)
+    assert scores[1].notes()[0].endswith("leave it out. It is odd.")
+
+
+def test_alone_it_counts() -> None:
+    frames = [frame("a@1"), frame("a@1", surrogate="nearest", entropy=1)]
+    reasons = {("a@1", "forest"): "It is odd."}
+    (odd,), _ = score_benchmarks(frames[0], left_out=reasons)
+    (plain,), _ = score_benchmarks(frames[0])
+    pd.testing.assert_frame_equal(leaderboard([odd]), leaderboard([plain]))
+    scores, _ = score_benchmarks(pd.concat(frames), left_out=reasons)
+    agreement = surrogate_agreement(scores)
+    assert set(agreement["surrogate"]) == {"forest", "nearest"}
+    assert Together.of(scores).items == (scores[1],)
+
+
 def test_of_a_trial(several: list[BenchmarkScores]) -> None:
     table = leaderboard(several, trial=2).set_index(["benchmark", "method"])
     item = several[3]

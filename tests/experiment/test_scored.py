@@ -1,9 +1,14 @@
 from pathlib import Path
 
+import pytest
+
 import hpobench_ordered as hbo
+from hpobench_ordered import reporting
+from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.scored import scored
+from hpobench_ordered.reporting import ReportInput
 
 
 def results(folder: Path, benchmark: str, surrogate: str | None = None) -> Results:
@@ -36,3 +41,77 @@ def test_interpolated_tasks_and_stand_ins_can_be_left_out(tmp_path: Path) -> Non
     assert names == ["yahpo-ranger-4154@1", "yahpo-svm-1220@1"]
     left = scored(result.store, everything, measured_only=True)[0]
     assert [item.benchmark for item in left] == ["yahpo-svm-1220@1"]
+
+
+def test_an_implausible_stand_in_is_left_out_of_means(tmp_path: Path) -> None:
+    for name in ("yahpo-svm-1220", "yahpo-ranger-4154", "yahpo-ranger-40978"):
+        result = results(tmp_path, name)
+    table = hbo.Results(result.store, ()).leaderboard()
+    assert set(table["benchmark"]) == {
+        "all",
+        "yahpo-svm-1220@1",
+        "yahpo-ranger-4154@1",
+        "yahpo-ranger-40978@1",
+    }
+    overall, odd = (table[table["benchmark"] == name] for name in ("all", "yahpo-ranger-4154@1"))
+    assert set(overall["benchmarks"]) == {2}
+    assert odd["rank"].notna().all()
+    means = table[~table["benchmark"].isin(["all", "yahpo-ranger-4154@1"])]
+    expected = means.groupby("method")["rank"].mean()
+    assert overall.set_index("method")["rank"].to_dict() == pytest.approx(expected.to_dict())
+
+
+@pytest.mark.slow
+def test_a_report_says_what_means_leave_out(tmp_path: Path) -> None:
+    for name in ("yahpo-svm-1220", "yahpo-ranger-4154", "yahpo-ranger-40978"):
+        store = results(tmp_path, name).store
+    report = hbo.report(store.folder, tmp_path / "report")
+    page = report.page.read_text(encoding="utf-8")
+    assert "leave out yahpo-ranger-4154@1 (forest)" in page and "is implausible" in page
+    assert "first on" in page and "of 2 benchmarks" in page
+    reason = report.benchmarks[0].notes()[0]
+    assert reason in (tmp_path / "report" / "summary.md").read_text(encoding="utf-8")
+
+
+def test_what_a_report_is_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[ReportInput] = []
+    monkeypatch.setattr(reporting, "write_report", lambda content, _: made.append(content))
+    for name in ("yahpo-svm-1220", "yahpo-ranger-4154"):
+        store = results(tmp_path, name).store
+    hbo.report(store.folder)
+    hbo.report(store.folder, measured_only=True)
+    whole, measured = made
+    assert set(whole.trials["task_name"]) == {"5%", "10%", "15%", "20%", "25%", "30%"}
+    assert set(measured.trials["task_name"]) == {"5%", "25%"}
+    for content, names in (
+        (whole, {"yahpo-svm-1220@1", "yahpo-ranger-4154@1"}),
+        (measured, {"yahpo-svm-1220@1"}),
+    ):
+        assert content.overview is not None
+        assert set(content.overview.runs["benchmark"]) == set(content.trials["benchmark"]) == names
+    assert list(whole.left_out) == [("yahpo-ranger-4154@1", "forest")]
+    assert not measured.left_out
+    assert (whole.measured_only, measured.measured_only) == (False, True)
+
+
+@pytest.mark.slow
+def test_a_report_of_measured_tasks_alone(tmp_path: Path) -> None:
+    for name in ("yahpo-svm-1220", "yahpo-ranger-40978"):
+        store = results(tmp_path, name).store
+    whole = hbo.report(store.folder, tmp_path / "whole")
+    measured = hbo.report(store.folder, tmp_path / "measured", measured_only=True)
+    assert [item.benchmark for item in whole.benchmarks] == [
+        "yahpo-ranger-40978@1",
+        "yahpo-svm-1220@1",
+    ]
+    (item,) = measured.benchmarks
+    assert (item.benchmark, item.task_names) == ("yahpo-svm-1220@1", ("5%", "25%"))
+    for name in ("report.html", "summary.md"):
+        assert "Measured tasks alone" in (tmp_path / "measured" / name).read_text("utf-8")
+        assert "Measured tasks alone" not in (tmp_path / "whole" / name).read_text("utf-8")
+
+
+def test_nothing_measured_says_so(tmp_path: Path) -> None:
+    store = results(tmp_path, "yahpo-ranger-40978").store
+    with pytest.raises(StoreError, match="on a stand-in surrogate"):
+        hbo.report(store.folder, measured_only=True)
