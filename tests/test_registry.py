@@ -1,3 +1,4 @@
+import re
 import shutil
 import subprocess
 import sys
@@ -54,6 +55,15 @@ def test_the_suite_is_all_there() -> None:
     assert set(hbo.suite("othpo")) == {name for name, *_ in TEN} <= set(hbo.list_benchmarks())
     with pytest.raises(UnknownNameError, match="did you mean 'othpo'"):
         hbo.suite("othp")
+
+
+def test_the_wide_suite_is_all_there() -> None:
+    wide, names = hbo.suite("wide"), hbo.list_benchmarks(ready=True)
+    assert len(wide) == len(set(wide))
+    assert set(hbo.suite("othpo")) <= set(wide) <= set(names)
+    bundled = {name for name in names if re.fullmatch(r"yahpo-(svm|aknn|glmnet)-\d+", name)}
+    assert len(bundled) == 30
+    assert bundled <= set(wide)
 
 
 def test_contexts_are_those_of_the_paper() -> None:

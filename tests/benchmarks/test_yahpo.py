@@ -6,16 +6,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hpobench_ordered.artifact import Artifact
 from hpobench_ordered.benchmark import Definition
 from hpobench_ordered.benchmarks.yahpo import (
     FAMILIES,
     FRACTIONS,
+    GENERATED_BENCHMARKS,
     PAPER_BENCHMARKS,
+    PUBLISHED_INSTANCES,
     SCENARIOS,
     SPECS,
     definition,
     remote_files,
 )
+from hpobench_ordered.bundle import read_card
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError, UnknownNameError
 from hpobench_ordered.files import file_sha256
 from hpobench_ordered.objective import Direction
@@ -94,11 +98,65 @@ def test_tasks_are_twenty_fractions(shared: Path) -> None:
     assert defined.objective.direction is Direction.MAXIMIZE
 
 
-def test_the_papers_eight_are_registered() -> None:
-    assert [spec.name for spec in SPECS] == [f"yahpo-{s}-{i}" for s, i in PAPER_BENCHMARKS]
+def test_the_papers_eight_and_all_published_data_sets_are_registered() -> None:
+    names = [spec.name for spec in SPECS]
+    assert names[:8] == [f"yahpo-{s}-{i}" for s, i in PAPER_BENCHMARKS]
+    assert len(names) == len(set(names)) == 32
     for spec in SPECS:
         assert [option.name for option in spec.surrogates] == ["forest", "onnx"]
         assert benchmark_spec(spec.name) is spec
+
+
+def test_published_data_sets_are_those_of_the_shared_files(shared: Path) -> None:
+    folder = shared / "data" / "yahpo" / "evaluations"
+    for scenario, instances in PUBLISHED_INSTANCES.items():
+        files = {path.stem for path in (folder / f"rbv2_{scenario}").glob("*.parquet")}
+        assert files == set(map(str, instances))
+        assert {f"yahpo-{scenario}-{i}" for i in files} <= {spec.name for spec in SPECS}
+
+
+def test_data_sets_to_generate_are_those_of_the_others() -> None:
+    bundled = [name.split("-")[2] for name in (spec.name for spec in SPECS)]
+    repeated = {instance for instance in bundled if bundled.count(instance) > 1}
+    paper = {instance for _, instance in PAPER_BENCHMARKS}
+    for scenario in ("xgboost", "rpart"):
+        chosen = {instance for name, instance in GENERATED_BENCHMARKS if name == scenario}
+        assert len(chosen) == 10
+        assert chosen == repeated | paper
+
+
+def test_what_is_measured_and_what_stands_in_is_marked() -> None:
+    for spec in SPECS:
+        forest, onnx = spec.surrogates
+        is_ranger = "ranger" in spec.name
+        assert forest.stand_in == is_ranger
+        measured = [
+            task.name for task in spec.define().tasks if task.name not in forest.interpolated
+        ]
+        if not is_ranger:
+            assert measured == ["5%", "25%", "50%", "75%", "100%"]
+        assert bool(forest.left_out) == (spec.name == "yahpo-ranger-4154")
+        assert not (onnx.interpolated or onnx.stand_in or onnx.left_out)
+
+
+def test_the_implausible_stand_in_gets_worse_with_more_data() -> None:
+    """Why it is left out: the forests of the other data sets get better, or hardly worse."""
+    falls = {}
+    for spec in SPECS:
+        best = [task.best_value for task in spec.load().tasks]
+        falls[spec.name] = max(best[:5]) - best[-1]
+    assert max(falls, key=falls.__getitem__) == "yahpo-ranger-4154"
+    assert falls.pop("yahpo-ranger-4154") > 0.05
+    assert max(falls.values()) < 0.05
+    card = read_card(Artifact.packaged("yahpo-ranger-4154"))
+    assert benchmark_spec("yahpo-ranger-4154").option().left_out in card.limits
+
+
+def test_further_forests_predict_as_well_as_the_papers() -> None:
+    for spec in SPECS:
+        if "ranger" not in spec.name:
+            assert spec.artifact is not None
+            assert min(one.r2 for one in read_card(spec.artifact).figures) > 0.94
 
 
 def test_an_unpinned_network_is_said_to_be_so() -> None:

@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ from hpobench_ordered.bundle import BENCHMARK
 from hpobench_ordered.cli.benchmarks import aligned, parse_config
 from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.registry import generators
+from hpobench_ordered.suites import SUITES
+from hpobench_ordered.surrogates import pipeline
+from hpobench_ordered.surrogates.best import best_known
 
 PRICES = ["price_0=9", "price_1=9", "price_2=9"]
 
@@ -265,7 +269,37 @@ def test_help_of_generation_lists_sources(cli) -> None:  # type: ignore[no-untyp
     assert "newsvendor --source simulation Simulates all" in words
     sources = [f"xgboost-mnist --source {source}" for source in ("published", "train")]
     assert words.index(sources[0]) < words.index(sources[1])  # the default one first
-    assert all(f"{name} --source" in words for name in generators())
+    for name in generators():
+        stem, _, number = name.rpartition("-")
+        if number.isdecimal():  # one entry for all data sets
+            start = words.index(f"{stem}-ID --source")
+            assert number in words[start : words.index(".", words.index("ID: ", start))]
+        else:
+            assert f"{name} --source" in words
+
+
+@pytest.mark.slow
+def test_generate_what_a_suite_lacks(  # type: ignore[no-untyped-def]
+    cli, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking = ["yahpo-xgboost-1220", "yahpo-rpart-1220"]
+    monkeypatch.setitem(SUITES, "wide", ("newsvendor", *lacking, "yahpo-svm-40966"))
+    monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=200))
+    data = ("--from", str(shared / "data" / "yahpo"))
+    words = ["run", "--suite", "wide", "--method", "random-search", "--workers", "1"]
+    result = cli(*words, "--seeds", "1", "--trials", "2", "--tasks", "1", "--no-report")
+    assert "2 more benchmarks of suite wide, such as yahpo-xgboost-1220" in result.stderr
+    assert "generate --suite wide" in result.stderr
+    result = cli("generate", "--suite", "wide", *data, "--configs", "30")
+    assert result.stdout.split() == [str(tmp_path / "own" / name) for name in lacking]
+    listed = names(cli("list", "--suite", "wide", "--ready", "--json"))
+    assert set(listed) == set(SUITES["wide"])
+    result = cli("generate", "--suite", "wide", *data)
+    assert (result.returncode, result.stdout) == (0, "")
+    assert "nothing to generate" in result.stderr
+    fails(cli("generate", "--suite", "wid"), 2, "did you mean 'wide'")
+    fails(cli("generate", "--suite", "wide", "newsvendor"), 2, "NAME of a benchmark, or --suite")
+    fails(cli("generate", "--seed", "0"), 2, "NAME of a benchmark, or --suite")
 
 
 def test_run_and_report(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

@@ -6,10 +6,21 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import r2_score
 
 from hpobench_ordered.artifact import Artifact
 from hpobench_ordered.benchmark import Definition
-from hpobench_ordered.benchmarks.yahpo import FRACTIONS, PAPER_BENCHMARKS, SPECS, definition
+from hpobench_ordered.benchmarks.yahpo import (
+    FRACTIONS,
+    FURTHER_BENCHMARKS,
+    GENERATED_BENCHMARKS,
+    PAPER_BENCHMARKS,
+    SPECS,
+    definition,
+    name_of,
+    network,
+    remote_files,
+)
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
 from hpobench_ordered.files import file_sha256
 from hpobench_ordered.generation import yahpo
@@ -20,12 +31,19 @@ from hpobench_ordered.generation.yahpo import (
     read_evaluations,
     sample_network,
 )
-from hpobench_ordered.registry import load
+from hpobench_ordered.registry import LOCAL_VARIABLE, load, local_folder
 from hpobench_ordered.remote import CACHE_VARIABLE
+from hpobench_ordered.suites import suite
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
+from hpobench_ordered.testing import check_benchmark
 
 PUBLISHED = [(s, i) for s, i in PAPER_BENCHMARKS if s != "ranger"]
+FURTHER = [pytest.param(*benchmark, marks=pytest.mark.slow) for benchmark in FURTHER_BENCHMARKS]
+CARDS = [
+    pytest.param(g, id=g.name, marks=pytest.mark.slow if place >= len(PAPER_BENCHMARKS) else ())
+    for place, g in enumerate(GENERATORS)
+]
 FIVE = (0.05, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -54,11 +72,16 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=200))
 
 
-def test_every_benchmark_of_the_paper_has_a_generator() -> None:
-    assert [g.name for g in GENERATORS] == [spec.name for spec in SPECS]
+def test_what_is_bundled_and_what_is_to_be_generated_has_a_generator() -> None:
+    bundled = [spec.name for spec in SPECS]
+    generated = [name_of(*benchmark) for benchmark in GENERATED_BENCHMARKS]
+    assert [g.name for g in GENERATORS] == bundled + generated
+    homes = {g.name: g.home() for g in GENERATORS}
+    assert {homes[name] for name in bundled} == {Path("artifacts")}
+    assert {homes[name] for name in generated} == {local_folder()}
 
 
-@pytest.mark.parametrize(("scenario", "instance"), PUBLISHED)
+@pytest.mark.parametrize(("scenario", "instance"), PUBLISHED + FURTHER)
 def test_reads_the_published_evaluations(data: Path, scenario: str, instance: str) -> None:
     space = define(data, scenario, instance).space
     path = evaluations_path(data, scenario, instance)
@@ -115,10 +138,19 @@ def test_refuses_a_changed_search_space(data: Path, tmp_path: Path) -> None:
 
 
 def test_samples_the_network_at_all_fractions(data: Path, tmp_path: Path) -> None:
-    defined = define(data, "ranger", "4154")
-    request = Request(tmp_path, data, configurations=30)
+    defined = define(data, "rpart", "4154")
+    folder = data / "yahpo_data-1.0.2" / "rbv2_rpart"
+    model = network(
+        (folder / "model.onnx").read_bytes(),
+        definition=defined,
+        scenario="rpart",
+        instance="4154",
+        encoding=json.loads((folder / "encoding.json").read_text()),
+    )
+    request = Request(tmp_path, configurations=30)
     samples = [
-        sample_network(defined, "4154", request, np.random.default_rng(seed)) for seed in (0, 0, 1)
+        sample_network(model, defined.space, request, np.random.default_rng(seed))
+        for seed in (0, 0, 1)
     ]
     assert samples[0].fractions == FRACTIONS
     assert samples[0].auc.shape == (30, 20)
@@ -127,7 +159,7 @@ def test_samples_the_network_at_all_fractions(data: Path, tmp_path: Path) -> Non
     assert not np.array_equal(samples[0].auc, samples[2].auc)
 
 
-@pytest.mark.parametrize("name", ["yahpo-svm-1220", "yahpo-ranger-4154"])
+@pytest.mark.parametrize("name", ["yahpo-svm-1220", "yahpo-ranger-4154", "yahpo-xgboost-458"])
 def test_the_same_seed_gives_the_same_bytes(
     name: str, data: Path, tmp_path: Path, quick: None
 ) -> None:
@@ -149,7 +181,7 @@ def test_the_same_seed_gives_the_same_bytes(
         assert task.best_value >= task.evaluate(config)
 
 
-@pytest.mark.parametrize("generator", GENERATORS, ids=lambda g: g.name)
+@pytest.mark.parametrize("generator", CARDS)
 def test_the_card_tells_the_whole_command(
     generator: Generator, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,8 +195,48 @@ def test_the_card_tells_the_whole_command(
     monkeypatch.setattr(yahpo, "SAMPLED", 10)
     generator.generate(tmp_path / "x", local=data)
     generator.generate(tmp_path / "x", local=data, seed=3, configurations=20)
-    shipped = Artifact.packaged(generator.name).read_json("card.json")["command"]
-    assert commands == [shipped, f"{shipped[:-1]}3 --configs 20"]
+    told = f"hpobench-ordered generate {generator.name} --from DATA --seed 0"
+    if generator.home() != local_folder():  # it is shipped
+        assert told == Artifact.packaged(generator.name).read_json("card.json")["command"]
+    assert commands == [told, f"{told[:-1]}3 --configs 20"]
+
+
+def test_a_generated_forest_approximates_the_network_of_its_name(
+    data: Path, tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "yahpo-rpart-4134"
+    monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
+    generator = next(g for g in GENERATORS if g.name == name)
+    assert name not in suite("wide")
+    generator.generate(generator.home() / name, local=data, configurations=2000)
+    assert name in suite("wide")
+    for file in remote_files("rpart").values():
+        file.store(data / file.name)
+    forest, onnx = load(name), load(name, surrogate="onnx")
+    assert (forest.surrogate, onnx.surrogate) == ("forest", "onnx")
+    assert (forest.space, [t.name for t in forest.tasks]) == (
+        onnx.space,
+        [t.name for t in onnx.tasks],
+    )
+    draws = forest.space.sample_unit(np.random.default_rng(1), 300)
+    configs = forest.space.configs(forest.space.decode(draws))
+    for task, own in zip(forest.tasks[::6], onnx.tasks[::6], strict=True):
+        assert r2_score(own.evaluate_many(configs), task.evaluate_many(configs)) > 0.8
+    # Runs on the network go on as before; those on the user's own forest are told apart.
+    assert onnx.identity == f"{name}@1" != forest.identity
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("scenario", "instance"), GENERATED_BENCHMARKS)
+def test_generates_what_the_wide_suite_has_beyond_the_package(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scenario: str, instance: str
+) -> None:
+    name = name_of(scenario, instance)
+    monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=20_000))
+    generate(name, tmp_path, data)
+    assert name in suite("wide")
+    check_benchmark(name)
 
 
 def test_refuses_more_configurations_than_there_are(data: Path, tmp_path: Path) -> None:
