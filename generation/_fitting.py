@@ -41,6 +41,7 @@ def write_forest(
     recipe: ForestRecipe,
     rng: np.random.Generator | None = None,
     mixes: tuple[TaskMix, ...] = (),
+    evaluations: Sequence[RawEvaluations] | None = None,
 ) -> Path:
     """Fit a forest to evaluations and write the benchmark's artifact; return its folder.
 
@@ -54,6 +55,7 @@ def write_forest(
         recipe: How to fit.
         rng: As of `Fit.of_all_tasks`.
         mixes: As of `Fit.of_all_tasks`.
+        evaluations: What the artifact records, one set a task; default: nothing.
     """
     fitter = partial(fit_forest, coding=coding, recipe=recipe, workers=request.workers)
     fit = Fit.of_all_tasks(fitter, values, targets, seed=request.seed, rng=rng, mixes=mixes)
@@ -62,6 +64,7 @@ def write_forest(
         request.folder,
         {FOREST: BenchmarkFit(defined, [fit], request.seed, request.progress)},
         replace(report, limits=limits),
+        evaluations=evaluations,
     )
 
 

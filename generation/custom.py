@@ -92,7 +92,7 @@ def generate_custom(
         MissingExtraError: scikit-learn is not installed.
     """
     folder = (local_folder() if output is None else output) / custom.name
-    _check_name(custom.name, folder, replace=replace)
+    check_new_name(custom.name, folder, replace=replace)
     check_writable(folder)
     plan = plan_of(custom)
     jobs = [Job(str(size), config) for config in plan.configs for size in plan.sizes]
@@ -118,7 +118,14 @@ def generate_custom(
     return _write(request, custom, plan, results)
 
 
-def _check_name(name: str, folder: Path, *, replace: bool) -> None:
+def check_new_name(name: str, folder: Path, *, replace: bool) -> None:
+    """Check that a benchmark of one's own may have a name and be written to a folder.
+
+    Raises:
+        ExperimentError: It is no name.
+        DuplicateNameError: There is a benchmark of that name, or one in the folder that is not to
+            be replaced.
+    """
     if _NAME.fullmatch(name) is None:
         raise ExperimentError(
             f"a benchmark's name is letters, digits and . _ - after the first, got {name!r}"

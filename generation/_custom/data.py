@@ -73,7 +73,7 @@ def read_data(data: str, *, target: str | None = None) -> DataSet:
     elif path.suffix == ".npz":
         data_set = _from_npz(path)
     else:
-        return _from_table(path, target)
+        return data_set_of(path, read_table(path), target)
     if target is not None:
         raise ExperimentError(f"{data} has no named columns, so no target {target!r}")
     return data_set
@@ -107,11 +107,15 @@ def _no_columns(target: NDArray[Any]) -> IntArray:
     return np.empty((len(target), 0), dtype=np.int64)
 
 
-def _from_table(path: Path, target: str | None) -> DataSet:
+def data_set_of(path: Path, frame: "pd.DataFrame", target: str | None) -> DataSet:
+    """Take a table apart into features and the target; for the arguments see `read_data`.
+
+    Raises:
+        UnknownNameError: No such column.
+        ArtifactError: The columns cannot be used.
+    """
     import pandas as pd
 
-    frame = _read_frame(path)
-    frame.columns = frame.columns.map(str)
     chosen = frame.columns[-1] if target is None else target
     if chosen not in frame.columns:
         raise UnknownNameError(f"column of {path}", chosen, frame.columns)
@@ -146,7 +150,12 @@ def _from_table(path: Path, target: str | None) -> DataSet:
     )
 
 
-def _read_frame(path: Path) -> "pd.DataFrame":
+def read_table(path: Path) -> "pd.DataFrame":
+    """Read a CSV or parquet file, by its ending; names of columns are text.
+
+    Raises:
+        ArtifactError: It cannot be read.
+    """
     import pandas as pd
 
     readers: dict[str, Callable[[Path], pd.DataFrame]] = {
@@ -162,9 +171,11 @@ def _read_frame(path: Path) -> "pd.DataFrame":
             f"{', '.join(BUNDLED)}; got {str(path)!r}"
         )
     try:
-        return reader(path)
+        frame = reader(path)
     except _UNREADABLE as error:
         raise ArtifactError(f"cannot read the data {path}: {error}") from error
+    frame.columns = frame.columns.map(str)
+    return frame
 
 
 def _categories(path: Path, column: "pd.Series[Any]") -> IntArray:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.errors import ExperimentError, needed
@@ -30,22 +31,20 @@ VALIDATION = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
-class Custom:
-    """All that decides a custom benchmark.
+class Trained:
+    """All that decides a benchmark of somebody's own trainings, but for what its tasks are.
 
     Attributes:
         name: Name of the benchmark.
         model: What is trained: MODULE:CLASS, or a function that makes an estimator.
-        data: A CSV, parquet or npz file, or "sklearn:NAME"; see `read_data`.
-        sizes: Training-set sizes; each is a task.
+        data: A file of data; see `read_data`.
         target: Column to be predicted; default: the last one.
         kind: What is predicted; default: told from the model, or else the target.
         metric: Name of a scorer of scikit-learn; default: the share of misclassified rows or
             the mean squared error.
-        validation: Share of the rows that validate.
         fixed: Keywords of the model that every configuration gets.
         space: File of the search space in ConfigSpace's JSON; default: a built-in one.
-        configurations: Number of configurations, the same at every size.
+        configurations: Number of configurations, the same on every task.
         failures: What becomes of a configuration that cannot be trained.
         seed: Seed of the split, the configurations, the model and the surrogate.
     """
@@ -53,19 +52,17 @@ class Custom:
     name: str
     model: str
     data: str
-    sizes: Sequence[int]
     target: str | None = None
     kind: Kind | None = None
     metric: str | None = None
-    validation: float = VALIDATION
     fixed: Mapping[str, Any] = field(default_factory=dict)
     space: Path | None = None
     configurations: int = CONFIGURATIONS
     failures: Failures = Failures.STOP
     seed: int = 0
 
-    def words(self) -> list[str]:
-        """The command's words that ask for this, but for those that every generation has."""
+    def options(self, **others: str | None) -> list[str]:
+        """The command's words that ask for this, with other options."""
         data = self.data if self.data.startswith(PREFIX) else Path(self.data).name
         options = {
             "--model": self.model,
@@ -73,14 +70,70 @@ class Custom:
             "--target": self.target,
             "--kind": None if self.kind is None else self.kind.value,
             "--metric": self.metric,
-            "--validation": None if self.validation == VALIDATION else str(self.validation),
+            **{f"--{name}": value for name, value in others.items()},
             "--space": None if self.space is None else self.space.name,
             "--failures": None if self.failures is Failures.STOP else self.failures.value,
             "--name": self.name,
         }
         words = [f"{option} {shlex.quote(v)}" for option, v in options.items() if v is not None]
         settings = [f"{name}={value}" for name, value in self.fixed.items()]
-        return [COMMAND, *words, *(f"--set {shlex.quote(setting)}" for setting in settings)]
+        return [*words, *(f"--set {shlex.quote(setting)}" for setting in settings)]
+
+    def kind_with(self, model: Model, config: Config, target: NDArray[Any]) -> Kind:
+        """What is predicted: as it was said, or as model or target tell."""
+        return self.kind or _kind(model, config) or kind_of_target(target)
+
+    def search_space(
+        self, model: Model, *, smallest: int, of_the_data: Sequence[str] = ()
+    ) -> SearchSpace:
+        """The search space: the user's file, or a built-in one.
+
+        Args:
+            model: The model.
+            smallest: Rows of the smallest training set.
+            of_the_data: Names of hyperparameters that are not keywords of the model.
+        """
+        if self.space is None:
+            return built_in_space(model.key, smallest=smallest, leave_out=self.fixed)
+        space = read_space(self.space)
+        names = {*space.names, *space.constants}
+        model.check_keywords(sorted(names.difference(of_the_data)))
+        if both := sorted(names & set(self.fixed)):
+            raise ExperimentError(f"{', '.join(both)}: fixed, and in the search space too")
+        return space
+
+    def imported(self) -> Model:
+        """The model, if there is what trains it.
+
+        Raises:
+            MissingExtraError: scikit-learn is not installed.
+            ExperimentError: There are too few configurations, or the model cannot be imported.
+        """
+        purpose = "generating a benchmark"
+        needed("sklearn", package="scikit-learn", extra="generate", purpose=purpose)
+        if self.configurations < FOLDS:
+            raise ExperimentError(
+                f"at least {FOLDS} configurations are needed, got {self.configurations}"
+            )
+        return Model.imported(self.model, fixed=self.fixed, seed=self.seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Custom(Trained):
+    """All that decides a custom benchmark.
+
+    Attributes:
+        sizes: Training-set sizes; each is a task.
+        validation: Share of the rows that validate.
+    """
+
+    sizes: Sequence[int]
+    validation: float = VALIDATION
+
+    def words(self) -> list[str]:
+        """The command's words that ask for this, but for those that every generation has."""
+        share = None if self.validation == VALIDATION else str(self.validation)
+        return [COMMAND, *self.options(validation=share)]
 
 
 @dataclass(frozen=True)
@@ -119,35 +172,18 @@ def plan_of(custom: Custom) -> Plan:
         ArtifactError: The data cannot be read.
         MissingExtraError: scikit-learn is not installed.
     """
-    needed("sklearn", package="scikit-learn", extra="generate", purpose="generating a benchmark")
-    if custom.configurations < FOLDS:
-        raise ExperimentError(
-            f"at least {FOLDS} configurations are needed, got {custom.configurations}"
-        )
-    model = Model.imported(custom.model, fixed=custom.fixed, seed=custom.seed)
+    model = custom.imported()
     data = read_data(custom.data, target=custom.target)
     sizes = tuple(sorted(set(custom.sizes)))
-    space = _space(custom, model, sizes)
+    space = custom.search_space(model, smallest=min(sizes, default=1))
     drawn = space.sample_unit(np.random.default_rng(custom.seed), custom.configurations)
     values = space.decode(drawn)
     configs = space.configs(values)
-    kind = custom.kind or _kind(model, configs[0]) or kind_of_target(data.target)
+    kind = custom.kind_with(model, configs[0], data.target)
     parts = split(data, kind, validation=custom.validation, seed=custom.seed)
     parts.check_sizes(sizes)
     trainer = EstimatorTrainer(parts, model, Metric(kind, custom.metric), custom.failures)
     return Plan(data, trainer, space, values, configs, sizes)
-
-
-def _space(custom: Custom, model: Model, sizes: Sequence[int]) -> SearchSpace:
-    if custom.space is None:
-        return built_in_space(model.key, smallest=min(sizes, default=1), leave_out=custom.fixed)
-    space = read_space(custom.space)
-    names = {*space.names, *space.constants}
-    model.check_keywords(sorted(names))
-    both = sorted(names & set(custom.fixed))
-    if both:
-        raise ExperimentError(f"{', '.join(both)}: fixed, and in the search space too")
-    return space
 
 
 def _kind(model: Model, config: Config) -> Kind | None:

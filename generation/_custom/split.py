@@ -108,7 +108,7 @@ def split(data: DataSet, kind: Kind, *, validation: float, seed: int) -> Split:
             f"a part between 0 and 1 is held out to validate, got {validation} of {len(data)} rows"
         )
     order = np.random.default_rng([seed, _SHUFFLE]).permutation(len(data))
-    target, classes = _coded_target(data, kind)
+    target, classes = coded_target(data, kind)
     target = target[order]
     absent = set(range(len(classes))) - set(target[:cut].tolist())
     if absent:
@@ -118,7 +118,7 @@ def split(data: DataSet, kind: Kind, *, validation: float, seed: int) -> Split:
             "choose another seed, or predict the target as a number, by a regression"
         )
     numbers, categories = data.numbers[order], data.categories[order]
-    features = standardised(_features(numbers, categories, cut), cut)
+    features = standardised(coded(numbers, categories, cut), cut)
     return Split(
         kind=kind,
         classes=classes,
@@ -137,7 +137,7 @@ def standardised(features: FloatArray, cut: int) -> FloatArray:
     return result
 
 
-def _features(numbers: FloatArray, categories: IntArray, cut: int) -> FloatArray:
+def coded(numbers: FloatArray, categories: IntArray, cut: int) -> FloatArray:
     """Fill in and code by what the first `cut` rows hold; (n, a) and (n, b) to (n, p)."""
     known = ~np.isnan(numbers[:cut]).all(axis=0)  # a column without numbers tells nothing
     medians = np.nanmedian(numbers[:cut, known], axis=0)
@@ -149,7 +149,7 @@ def _features(numbers: FloatArray, categories: IntArray, cut: int) -> FloatArray
     return np.concatenate(columns, axis=1)
 
 
-def _coded_target(data: DataSet, kind: Kind) -> tuple[NDArray[Any], tuple[str, ...]]:
+def coded_target(data: DataSet, kind: Kind) -> tuple[NDArray[Any], tuple[str, ...]]:
     target = data.target
     if kind is Kind.REGRESSION:
         if target.dtype.kind not in "iufb":

@@ -1,0 +1,1 @@
+"""Models that are trained again every period of a stream."""

@@ -1,0 +1,82 @@
+"""The learners of the retraining benchmarks, and their search spaces."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hpobench_ordered.generation._custom.split import Kind
+from hpobench_ordered.generation._retrain.training import HALF_LIFE, WINDOW
+from hpobench_ordered.space.parameters import Parameter
+
+RANDOM_FEATURES = "hpobench_ordered.generation._retrain.random_features:RandomFeatures"
+
+
+@dataclass(frozen=True)
+class Learner:
+    """What is trained.
+
+    Attributes:
+        models: MODULE:CLASS by what is predicted.
+        parameters: Its search space, but for the window.
+        products: Pairs of hyperparameters whose product forests split on, too.
+        ratios: Pairs of which they split on the ratio.
+        fixed: Keywords that every configuration gets.
+    """
+
+    models: Mapping[Kind, str]
+    parameters: tuple[Parameter, ...]
+    products: Sequence[tuple[str, str]] = ()
+    ratios: Sequence[tuple[str, str]] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+
+def window(least: int, most: int) -> Parameter:
+    """Periods that are trained on."""
+    return Parameter.number(WINDOW, least, most, integer=True)
+
+
+def _models(path: str) -> dict[Kind, str]:
+    return {Kind.CLASSIFICATION: f"{path}Classifier", Kind.REGRESSION: f"{path}Regressor"}
+
+
+LEARNERS = {
+    "xgboost": Learner(
+        _models("xgboost:XGB"),
+        (
+            Parameter.number("learning_rate", 0.01, 1, log=True),
+            Parameter.number("n_estimators", 8, 128, log=True, integer=True),
+            Parameter.number("max_depth", 1, 10, integer=True),
+            Parameter.number("min_child_weight", 0.5, 64, log=True),
+            Parameter.number("subsample", 0.2, 1),
+            Parameter.number("colsample_bytree", 0.2, 1),
+            Parameter.number("reg_lambda", 1e-3, 1e3, log=True),
+        ),
+        products=[("learning_rate", "n_estimators")],
+        # Tells whether a tree can split at all; an extra tree tries one threshold a feature.
+        ratios=3 * [("min_child_weight", "subsample")],
+        fixed={"tree_method": "hist", "max_bin": 64},
+    ),
+    "linear": Learner(
+        _models(RANDOM_FEATURES),
+        (
+            Parameter.number("gamma", 1e-4, 1, log=True),
+            Parameter.number("n_components", 16, 256, log=True, integer=True),
+            Parameter.number("alpha", 1e-4, 1e3, log=True),
+            Parameter.number(HALF_LIFE, 0.5, 16, log=True),
+        ),
+    ),
+    "mlp": Learner(
+        _models("sklearn.neural_network:MLP"),
+        (
+            Parameter.number("hidden_layer_sizes", 8, 128, log=True, integer=True),
+            Parameter.choice("activation", ("relu", "tanh")),
+            Parameter.number("alpha", 1e-6, 10, log=True),
+            Parameter.number("learning_rate_init", 1e-4, 0.1, log=True),
+            Parameter.number("batch_size", 16, 256, log=True, integer=True),
+            Parameter.number("max_iter", 2, 12, log=True, integer=True),
+        ),
+        products=[("learning_rate_init", "max_iter")],
+        ratios=[("learning_rate_init", "batch_size"), ("max_iter", "batch_size")],
+    ),
+}
+"""Gradient boosting, a linear model of random features, and a network with one hidden layer."""

@@ -1,0 +1,86 @@
+"""What decides a benchmark of retraining, and what is trained for it.
+
+Notation:
+    n, d    configurations, hyperparameters
+    T       tasks
+    S       seeds of the repetitions
+    m       configurations that are repeated
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.generation._custom.data import digest_of
+from hpobench_ordered.generation._custom.model import Model
+from hpobench_ordered.generation._custom.split import coded_target
+from hpobench_ordered.generation._custom.training import Failures, Metric
+from hpobench_ordered.generation._retrain.streams import Stream
+from hpobench_ordered.generation._retrain.training import SEED, RetrainTrainer
+from hpobench_ordered.generation._training import Job
+from hpobench_ordered.space import SearchSpace
+
+REPEATED, REPETITIONS = 20, 2
+"""Configurations that are trained again, and how often."""
+
+
+@dataclass(frozen=True)
+class RetrainPlan:
+    """Trainings of n configurations on every task.
+
+    Attributes:
+        trainer: Trains a configuration on all tasks.
+        space: Search space.
+        values: Configurations as coded by the space, shape (n, d).
+        seed: Seed of the configurations and the models.
+    """
+
+    trainer: RetrainTrainer
+    space: SearchSpace
+    values: FloatArray
+    seed: int
+
+    @property
+    def repeated(self) -> int:
+        """Number of configurations that are trained again, the first ones."""
+        return min(REPEATED, len(self.values)) if SEED in self.trainer.model.fixed else 0
+
+    def jobs(self) -> list[Job]:
+        """All trainings: every configuration, then the repetitions, seed by seed."""
+        configs = self.space.configs(self.values)
+        again = range(self.seed + 1, self.seed + 1 + REPETITIONS)
+        return [
+            *(Job(str(self.seed), config) for config in configs),
+            *(Job(str(seed), config) for seed in again for config in configs[: self.repeated]),
+        ]
+
+
+def retrain_plan(
+    stream: Stream,
+    model: Model,
+    space: SearchSpace,
+    metric: Metric,
+    *,
+    longest: int,
+    configurations: int,
+    failures: Failures = Failures.STOP,
+    seed: int,
+) -> RetrainPlan:
+    """Draw the configurations and say what trains them.
+
+    Raises:
+        ExperimentError: The stream has fewer than two periods after the longest window, or the
+            target does not fit its kind.
+    """
+    if not 1 <= longest <= len(stream.names) - 2:
+        raise ExperimentError(
+            f"{stream.data.name} has {len(stream.names)} periods; with two to predict, a model is "
+            f"trained on 1 to {max(len(stream.names) - 2, 0)} of them, got {longest}"
+        )
+    target, classes = coded_target(stream.data, metric.kind)
+    digest = digest_of(stream.data.numbers, stream.data.categories, target)
+    trainer = RetrainTrainer(stream, target, classes, digest, longest, model, metric, failures)
+    drawn = space.sample_unit(np.random.default_rng(seed), configurations)
+    return RetrainPlan(trainer, space, space.decode(drawn), seed)

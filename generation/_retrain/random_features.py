@@ -1,0 +1,73 @@
+"""Linear models of inputs and random Fourier features, by regularised least squares.
+
+Rahimi and Recht (2007), "Random features for large-scale kernel machines": they come near a kernel
+machine with a Gaussian kernel in a time that is linear in the rows.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import Ridge
+
+from hpobench_ordered._typing import FloatArray
+
+
+class _RandomFeatures(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Inputs and features, and a ridge regression on them.
+
+    Args:
+        gamma: Inverse width of the kernel exp(-gamma |x - y|^2).
+        n_components: Number of features.
+        alpha: Regularisation of the squared weights.
+        random_state: Seed of the features.
+    """
+
+    def __init__(
+        self, *, gamma: float, n_components: int, alpha: float, random_state: int = 0
+    ) -> None:
+        self.gamma, self.n_components, self.alpha = gamma, n_components, alpha
+        self.random_state = random_state
+
+    def fit(self, x: FloatArray, y: NDArray[Any], sample_weight: FloatArray | None = None) -> Self:
+        """Fit to rows (n, p) and numbers (n,)."""
+        self.features_ = RBFSampler(
+            gamma=self.gamma, n_components=self.n_components, random_state=self.random_state
+        ).fit(x)
+        self.ridge_ = Ridge(alpha=self.alpha, solver="cholesky")
+        self.ridge_.fit(self._inputs(x), y, sample_weight)
+        return self
+
+    def _inputs(self, x: FloatArray) -> FloatArray:
+        return np.hstack([x, self.features_.transform(x)])
+
+    def _linear(self, x: FloatArray) -> FloatArray:
+        values: FloatArray = self.ridge_.predict(self._inputs(x))
+        return values
+
+
+class RandomFeaturesRegressor(RegressorMixin, _RandomFeatures):  # type: ignore[misc]
+    """Predicts numbers."""
+
+    def predict(self, x: FloatArray) -> FloatArray:
+        """Numbers of rows (n, p), shape (n,)."""
+        return self._linear(x)
+
+
+class RandomFeaturesClassifier(ClassifierMixin, _RandomFeatures):  # type: ignore[misc]
+    """Tells two classes, 0 and 1, apart."""
+
+    def fit(self, x: FloatArray, y: NDArray[Any], sample_weight: FloatArray | None = None) -> Self:
+        """Fit to rows (n, p) and classes (n,)."""
+        self.classes_ = [0, 1]
+        return super().fit(x, 2.0 * y - 1.0, sample_weight)
+
+    def decision_function(self, x: FloatArray) -> FloatArray:
+        """Scores of rows (n, p), shape (n,): above 0 is class 1."""
+        return self._linear(x)
+
+    def predict(self, x: FloatArray) -> NDArray[Any]:
+        """Classes of rows (n, p), shape (n,)."""
+        return (self._linear(x) > 0).astype(int)

@@ -1,0 +1,180 @@
+"""Streams: rows in the order of time, cut into consecutive periods.
+
+Five public ones are read from parquet files; anybody's own from a table with a column of times.
+
+Notation:
+    n   rows
+    P   periods
+"""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
+from hpobench_ordered.generation._custom.data import DataSet, data_set_of, read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PERIODS = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
+"""Calendar periods, and pandas' names of them."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Rows in the order of time.
+
+    Attributes:
+        data: The rows, n of them.
+        names: Names of the periods, P of them.
+        starts: First row of each period, and n, shape (P + 1,).
+    """
+
+    data: DataSet
+    names: tuple[str, ...]
+    starts: tuple[int, ...]
+
+    def rows(self, first: int, last: int) -> slice:
+        """The rows of periods `first` to `last`, both included."""
+        return slice(self.starts[first], self.starts[last + 1])
+
+
+def cut(data: DataSet, periods: Sequence[str]) -> Stream:
+    """Cut rows into periods; `periods` names that of each row, equal ones next to each other.
+
+    Raises:
+        ExperimentError: A period's rows are apart.
+    """
+    names = np.asarray(periods, dtype=str)
+    starts = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
+    found = names[starts].tolist()
+    if len(set(found)) < len(found):
+        raise ExperimentError(f"rows of {data.name} are not in the order of time")
+    return Stream(data, tuple(found), (*starts.tolist(), len(data)))
+
+
+def read_stream(path: Path, *, target: str | None, time: str, every: str) -> Stream:
+    """Read a user's own stream from a CSV or parquet file.
+
+    Args:
+        path: The file.
+        target: Column to be predicted; default: the last one.
+        time: Column of times: dates as text, or numbers that ascend; it is no feature.
+        every: A calendar period of `PERIODS`, or a number of rows.
+
+    Raises:
+        ArtifactError: The file cannot be read, or times cannot.
+        UnknownNameError: No such column or period.
+        ExperimentError: There are no two periods.
+    """
+    import pandas as pd
+
+    frame = read_table(path)
+    if time not in frame.columns:
+        raise UnknownNameError(f"column of {path}", time, frame.columns)
+    if every.isdecimal() and int(every) > 0:
+        ordered = frame.sort_values(time, kind="stable")
+        numbers = np.arange(len(frame)) // int(every)
+        width = len(str(numbers[-1]))
+        names: list[str] = [f"{number:0{width}d}" for number in numbers.tolist()]
+    elif every in PERIODS:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # texts that are no dates are refused below
+                times = pd.to_datetime(frame[time], utc=True).dt.tz_localize(None)
+        except (ValueError, TypeError) as error:
+            raise ArtifactError(f"{path}: column {time!r} holds no dates: {error}") from None
+        if times.isna().any():
+            raise ArtifactError(f"{path}: {int(times.isna().sum())} rows have no {time!r}")
+        order = np.argsort(times.to_numpy(), kind="stable")
+        ordered = frame.iloc[order]
+        periods = times.iloc[order].dt.to_period(PERIODS[every])
+        names = (periods.dt.start_time.dt.date if every == "week" else periods).astype(str).tolist()
+    else:
+        raise UnknownNameError("period (or a number of rows)", every, PERIODS)
+    stream = cut(data_set_of(path, ordered.drop(columns=time), target), names)
+    if len(stream.names) < 2:
+        raise ExperimentError(f"all rows of {path} are of one {every}; at least two are needed")
+    return stream
+
+
+def _electricity(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
+    """Half-hours from 7 May 1996 on; the last five days are no month."""
+    import pandas as pd
+
+    hours = pd.date_range("1996-05-07", periods=len(frame), freq="30min")
+    is_whole = hours < pd.Timestamp("1998-12-01")
+    months = hours.to_period("M").astype(str).to_numpy()
+    return frame.drop(columns="date")[is_whole], months[is_whole]
+
+
+def _weather(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
+    return frame, _numbered("year", len(frame), 50)
+
+
+def _bike_sharing(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
+    months = [f"{2011 + int(y)}-{int(m):02d}" for y, m in zip(frame.yr, frame.mth, strict=True)]
+    return frame.drop(columns=["yr", "mth"]), np.array(months)
+
+
+LAGS = (1, 2, 3, 24, 168)
+"""Rows, about hours, by which traffic is known when it is to be predicted."""
+
+
+def _metro_traffic(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
+    """Traffic from what it was; the file has no column of times, so that hours are not known."""
+    lagged = {f"lag_{lag}": frame["target"].shift(lag) for lag in LAGS}
+    frame = frame.drop(columns="attr_6").rename(columns={"attr_5": "weather"})
+    frame = frame.assign(**lagged, weather=frame["weather"].astype(int).astype(str))
+    frame = frame.iloc[max(LAGS) :]
+    return frame[[*frame.columns.drop("target"), "target"]], _numbered("period", len(frame), 50)
+
+
+def _flights(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
+    """Every third departure that arrived: is it over a quarter of an hour late?"""
+    import pandas as pd
+
+    days = pd.to_datetime({"year": 2013, "month": frame["month"], "day": frame["day"]})
+    week = (days.dt.dayofyear - 1) // 7
+    known = frame.assign(week=week, weekday=days.dt.dayofweek)
+    known = known[known["arr_delay"].notna() & (week < 52)].iloc[::3]
+    features = known[["weekday", "sched_dep_time", "hour", "carrier", "origin", "distance"]]
+    late = (known["arr_delay"] > 15).astype(int)
+    names = np.array([f"week-{number + 1:02d}" for number in known["week"]])
+    return features.assign(late=late), names
+
+
+def _numbered(noun: str, rows: int, periods: int) -> "NDArray[Any]":
+    """Names of equally long periods where rows have no times."""
+    numbers = np.arange(rows) * periods // rows
+    return np.array([f"{noun}-{number + 1:02d}" for number in numbers.tolist()])
+
+
+PUBLIC: Mapping[str, Callable[["pd.DataFrame"], tuple["pd.DataFrame", "NDArray[Any]"]]] = {
+    "electricity": _electricity,
+    "weather": _weather,
+    "bike_sharing": _bike_sharing,
+    "metro_traffic": _metro_traffic,
+    "flights": _flights,
+}
+"""What makes features, target (the last column) and the period of each row of the file."""
+
+
+def public_stream(name: str, folder: Path) -> Stream:
+    """Read one of the public streams from NAME.parquet in a folder.
+
+    Raises:
+        ArtifactError: The file cannot be read or has other columns.
+    """
+    path = folder / f"{name}.parquet"
+    try:
+        table, periods = PUBLIC[name](read_table(path))
+    except (KeyError, AttributeError, ValueError) as error:
+        raise ArtifactError(f"{path} is not the stream {name!r}: {error!r}") from None
+    return cut(replace(data_set_of(path, table, None), name=name), periods.tolist())

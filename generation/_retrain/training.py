@@ -1,0 +1,160 @@
+"""Training any estimator again every period.
+
+The model of a period is trained on the rows of the last few periods before it and measured on the
+rows of the period itself. Features are made with what its training rows alone tell, as in
+`_custom.split`; a number to be predicted is standardised by them for training, and predictions are
+in its own units again.
+
+Two hyperparameters are not the model's own:
+
+    window      periods that are trained on; default: all that every task has
+    half_life   periods after which a row weighs half as much; default: all weigh the same
+"""
+
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.generation._custom.model import Model
+from hpobench_ordered.generation._custom.split import Kind, Split, coded, standardised
+from hpobench_ordered.generation._custom.training import Failures, Metric, TrainingError, described
+from hpobench_ordered.generation._retrain.streams import Stream
+
+WINDOW, HALF_LIFE = "window", "half_life"
+OF_THE_DATA = (WINDOW, HALF_LIFE)
+"""Hyperparameters that decide what a model is trained on."""
+SEED = "random_state"
+
+
+@dataclass(frozen=True)
+class RetrainTrainer:
+    """Trains a configuration once for every task; a job's place is the seed of the model.
+
+    Attributes:
+        stream: The data.
+        target: What is predicted, coded, of every row.
+        classes: Names of the classes that the target numbers; empty for a regression.
+        digest: Tells the data.
+        longest: Longest window; the first task is the period after that many.
+        model: What is trained.
+        metric: What is measured.
+        failures: What becomes of a configuration that cannot be trained.
+    """
+
+    stream: Stream
+    target: NDArray[Any]
+    classes: tuple[str, ...]
+    digest: str
+    longest: int
+    model: Model
+    metric: Metric
+    failures: Failures = Failures.STOP
+
+    @property
+    def tasks(self) -> range:
+        """Numbers of the periods that are predicted."""
+        return range(self.longest, len(self.stream.names))
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Data, model, metric and versions; what becomes of failures decides no value."""
+        import sklearn
+
+        return {
+            "data": self.digest,
+            "periods": list(self.stream.starts),
+            "longest": self.longest,
+            "model": self.model.path,
+            "fixed": {name: repr(value) for name, value in sorted(self.model.fixed.items())},
+            "metric": self.metric.scorer,
+            "versions": {"model": self.model.version, "scikit-learn": sklearn.__version__},
+        }
+
+    def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """Train for every task.
+
+        Returns:
+            `values` and `seconds`, one a task; None and 0 where it failed, if failures are to count
+            as the worst value, and then `failure` is the first reason.
+
+        Raises:
+            TrainingError: It failed and everything is to stop.
+        """
+        values: list[float | None] = []
+        seconds: list[float] = []
+        failure: dict[str, str] = {}
+        for task in self.tasks:
+            try:
+                value, spent = self.train(config, task, seed=int(where))
+            except Exception as error:  # whatever an estimator may raise
+                reason = f"{type(error).__name__}: {error}"
+                if self.failures is Failures.STOP:
+                    period = f"the rows before {self.stream.names[task]}"
+                    raise TrainingError(described(self.model, config, period, reason)) from error
+                failure.setdefault("failure", reason)
+                value, spent = None, 0.0
+            values.append(value)
+            seconds.append(spent)
+        return {"values": values, "seconds": seconds, **failure}
+
+    def split(self, task: int, window: int) -> Split:
+        """What a period's model is trained on, and measured on."""
+        train = self.stream.rows(task - window, task - 1)
+        rows = slice(train.start, self.stream.rows(task, task).stop)
+        cut, data = train.stop - train.start, self.stream.data
+        features = standardised(coded(data.numbers[rows], data.categories[rows], cut), cut)
+        target = self.target[rows]
+        return Split(
+            kind=self.metric.kind,
+            classes=self.classes,
+            pool=features[:cut],
+            pool_target=target[:cut],
+            validation=features[cut:],
+            validation_target=target[cut:],
+            digest="",
+        )
+
+    def train(self, config: Mapping[str, Any], task: int, *, seed: int) -> tuple[float, float]:
+        """Train for the period of number `task`.
+
+        Returns:
+            Value of the metric, and seconds of training and measuring.
+        """
+        from sklearn.compose import TransformedTargetRegressor
+        from sklearn.preprocessing import StandardScaler
+        from threadpoolctl import threadpool_limits
+
+        parts = self.split(task, int(config.get(WINDOW, self.longest)))
+        own = {name: value for name, value in config.items() if name not in OF_THE_DATA}
+        with warnings.catch_warnings(), threadpool_limits(1):
+            warnings.simplefilter("ignore")  # such as a solver's at its last iteration
+            estimator = self._seeded(seed).estimator(own)
+            if parts.kind is Kind.REGRESSION:
+                estimator = TransformedTargetRegressor(estimator, transformer=StandardScaler())
+            begin = time.perf_counter()
+            estimator.fit(parts.pool, parts.pool_target, **self._weights(config, task, parts))
+            value = self.metric.value(estimator, parts)
+            seconds = time.perf_counter() - begin
+        if not np.isfinite(value):
+            raise ValueError(f"the metric is {value}")
+        return value, seconds
+
+    def _seeded(self, seed: int) -> Model:
+        fixed = self.model.fixed
+        return replace(self.model, fixed={**fixed, SEED: seed}) if SEED in fixed else self.model
+
+    def _weights(self, config: Mapping[str, Any], task: int, parts: Split) -> dict[str, FloatArray]:
+        """Weights of training rows by their age, if there is a half-life."""
+        if HALF_LIFE not in config:
+            return {}
+        starts = np.asarray(self.stream.starts)
+        last = self.stream.starts[task]
+        rows = np.arange(last - len(parts.pool), last)
+        age = task - np.searchsorted(starts, rows, side="right")
+        return {"sample_weight": 0.5 ** (age / config[HALF_LIFE])}

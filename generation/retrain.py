@@ -1,0 +1,341 @@
+"""Generates benchmarks of retraining: retrain-STREAM-LEARNER, and those of the user's own streams.
+
+Configurations are trained on every period of a stream (`_retrain.training`); every configuration
+that is finished is stored (`_training`), and one forest with an output a task is fitted to all of
+them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.artifact import check_writable
+from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.benchmarks.retrain import FOREST, RETRAINING, VERSION, Retraining
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.generation._custom.model import Model
+from hpobench_ordered.generation._custom.plan import Trained
+from hpobench_ordered.generation._custom.results import Results
+from hpobench_ordered.generation._custom.split import Kind
+from hpobench_ordered.generation._custom.training import Failures, Metric, TrainingError, described
+from hpobench_ordered.generation._fitting import write_forest
+from hpobench_ordered.generation._raw import About, write_raw
+from hpobench_ordered.generation._retrain.figures import comparisons
+from hpobench_ordered.generation._retrain.learners import LEARNERS, window
+from hpobench_ordered.generation._retrain.plan import REPETITIONS, RetrainPlan, retrain_plan
+from hpobench_ordered.generation._retrain.streams import public_stream, read_stream
+from hpobench_ordered.generation._retrain.training import OF_THE_DATA, WINDOW
+from hpobench_ordered.generation._training import run_trainings
+from hpobench_ordered.generation.base import (
+    Generator,
+    Option,
+    Progress,
+    Request,
+    Source,
+    silent,
+)
+from hpobench_ordered.generation.custom import EVALUATIONS, check_new_name
+from hpobench_ordered.objective import Objective
+from hpobench_ordered.raw_evaluations import RawEvaluations
+from hpobench_ordered.registry import local_folder
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates.artifacts import Report
+from hpobench_ordered.surrogates.card import versions_of
+from hpobench_ordered.surrogates.coding import Coding, space_coding
+from hpobench_ordered.surrogates.fitting import ForestRecipe
+from hpobench_ordered.surrogates.pipeline import FOLDS
+
+COMMAND = "retrain"
+"""What follows `hpobench-ordered generate` for a stream of the user's own."""
+CONFIGURATIONS = 320
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retrain(Trained):
+    """All that decides a benchmark of retraining on a stream of the user's own.
+
+    Attributes:
+        time: Column of times.
+        every: A calendar period ("month"), or a number of rows.
+        window: Periods that a model is trained on: least and most. If they differ, the window is
+            a hyperparameter.
+    """
+
+    time: str
+    every: str
+    window: tuple[int, int]
+
+    def words(self) -> list[str]:
+        """The command's words that ask for this, but for those that every generation has."""
+        least, most = self.window
+        spoken = f"{most}" if least == most else f"{least}-{most}"
+        return [COMMAND, *self.options(time=self.time, every=self.every, window=spoken)]
+
+
+@dataclass(frozen=True)
+class _Benchmark:
+    """What is said of a benchmark.
+
+    Attributes:
+        name: Its name.
+        summary: One line.
+        objective: What is measured.
+        source: Where the evaluations come from.
+        licence: Licence of the evaluations.
+        words: The command's words.
+    """
+
+    name: str
+    summary: str
+    objective: Objective
+    source: str
+    licence: str
+    words: Sequence[str]
+
+
+def plan_of(benchmark: Retraining, folder: Path, *, configurations: int, seed: int) -> RetrainPlan:
+    """What is trained for one of this package's benchmarks, on the streams in a folder.
+
+    Raises:
+        ArtifactError: The stream cannot be read.
+        ExperimentError: XGBoost is not installed, where that is trained.
+    """
+    stream, learner = benchmark.stream, LEARNERS[benchmark.learner]
+    kind = Kind.REGRESSION if stream.is_regression else Kind.CLASSIFICATION
+    scorer = "neg_mean_absolute_error" if stream.is_regression else "roc_auc"
+    longest = benchmark.window or stream.longest
+    windows = () if benchmark.window else (window(1, longest),)
+    return retrain_plan(
+        public_stream(stream.name, folder),
+        Model.imported(learner.models[kind], fixed=learner.fixed, seed=seed),
+        SearchSpace([*learner.parameters, *windows]),
+        Metric(kind, scorer),
+        longest=longest,
+        configurations=configurations,
+        seed=seed,
+    )
+
+
+def generate(benchmark: Retraining, request: Request) -> Path:
+    """Train on the stream of one of this package's benchmarks, fit, and write the artifact.
+
+    Raises:
+        ExperimentError: No folder of streams is named.
+    """
+    if request.local is None:
+        raise ExperimentError(
+            f"{benchmark.name} needs a folder with {benchmark.stream.name}.parquet: "
+            f"{Option.LOCAL.value} (the stream is from {benchmark.stream.source})"
+        )
+    configurations = request.configurations or CONFIGURATIONS
+    plan = plan_of(benchmark, request.local, configurations=configurations, seed=request.seed)
+    described_as = _Benchmark(
+        benchmark.name,
+        benchmark.summary,
+        benchmark.stream.objective,
+        f"own trainings on the stream {benchmark.stream.name}: {benchmark.stream.source}",
+        "Apache-2.0",
+        (benchmark.name, f"{Option.LOCAL.value} STREAMS"),
+    )
+    learner = LEARNERS[benchmark.learner]
+    coding = space_coding(plan.space, products=learner.products, ratios=learner.ratios)
+    return _generate(plan, described_as, request, coding)
+
+
+def generate_retrain(
+    asked: Retrain,
+    *,
+    output: Path | None = None,
+    replace: bool = False,
+    workers: int = 1,
+    progress: Progress = silent,
+) -> Path:
+    """Train on a stream of the user's own, fit the forest and write the artifact.
+
+    Arguments, what is stored, what can be continued and errors are those of `generate_custom`.
+    """
+    folder = (local_folder() if output is None else output) / asked.name
+    check_new_name(asked.name, folder, replace=replace)
+    check_writable(folder)
+    model, (least, most) = asked.imported(), asked.window
+    stream = read_stream(Path(asked.data), target=asked.target, time=asked.time, every=asked.every)
+    smallest = int(np.diff(stream.starts).min()) * least
+    space = asked.search_space(model, smallest=smallest, of_the_data=OF_THE_DATA)
+    if least < most and WINDOW not in space.names:
+        space = SearchSpace(
+            [*space.parameters, window(least, most)],
+            conditions=space.conditions,
+            constants=space.constants,
+        )
+    first = space.configs(space.decode(space.sample_unit(np.random.default_rng(0), 1)))[0]
+    own = {name: value for name, value in first.items() if name not in OF_THE_DATA}
+    kind = asked.kind_with(model, own, stream.data.target)
+    metric = Metric(kind, asked.metric)
+    plan = retrain_plan(
+        stream,
+        model,
+        space,
+        metric,
+        longest=most,
+        configurations=asked.configurations,
+        failures=asked.failures,
+        seed=asked.seed,
+    )
+    periods = f"{stream.names[most]} to {stream.names[-1]}"
+    described_as = _Benchmark(
+        asked.name,
+        f"{model.name} trained again on {stream.data.name}, {periods}.",
+        metric.objective(stream.starts[-1] - stream.starts[-2]),
+        f"own trainings of {asked.model} on {stream.data.origin}",
+        "that of the data",
+        asked.words(),
+    )
+    request = Request(
+        folder=folder,
+        seed=asked.seed,
+        workers=workers,
+        configurations=asked.configurations,
+        progress=progress,
+    )
+    return _generate(plan, described_as, request, space_coding(plan.space))
+
+
+def _generate(plan: RetrainPlan, benchmark: _Benchmark, request: Request, coding: Coding) -> Path:
+    trainings = request.folder.with_name(f"{request.folder.name}{EVALUATIONS}")
+    outcomes = run_trainings(
+        plan.trainer, plan.jobs(), trainings, workers=request.workers, progress=request.progress
+    )
+    results = _results(plan, outcomes)
+    n, tasks = len(plan.values), [plan.trainer.stream.names[task] for task in plan.trainer.tasks]
+    once = Results(
+        results.values[:n],
+        results.seconds[:n],
+        {cell: reason for cell, reason in results.failures.items() if cell[0] < n},
+    )
+    limits = _limits(plan, once)
+    contexts = {
+        name: {"period": float(task)} for name, task in zip(tasks, plan.trainer.tasks, strict=True)
+    }
+    about = About(
+        benchmark=benchmark.name,
+        source=benchmark.source,
+        licence=benchmark.licence,
+        limits=limits,
+        contexts=contexts,
+        versions=versions_of("hpobench-ordered", "scikit-learn", "xgboost"),
+    )
+    objective, configs = benchmark.objective, plan.space.configs(plan.values)
+    frame = once.frame(objective, plan.space, configs, tasks)
+    write_raw(trainings.with_name(f"{trainings.name}.parquet"), frame, about)
+    values, repeated = once.filled(objective), _repeated(plan, results, objective)
+    defined = Definition(
+        name=benchmark.name,
+        version=VERSION,
+        summary=benchmark.summary,
+        space=plan.space,
+        objective=objective,
+        tasks=tuple(TaskDefinition(name, context) for name, context in contexts.items()),
+        provenance=Provenance(paper="none", source=benchmark.source, licence=benchmark.licence),
+    )
+    report = Report(
+        source=benchmark.source,
+        command=request.command(*benchmark.words),
+        limits=limits,
+        summaries={FOREST: "Random forest fitted to own trainings."},
+        comparisons=comparisons(objective.losses(values), repeated),
+    )
+    return write_forest(
+        request,
+        defined,
+        plan.values,
+        values,
+        report,
+        coding=coding,
+        recipe=ForestRecipe(),
+        evaluations=_recorded(plan.values, values, repeated),
+    )
+
+
+def _recorded(
+    configs: FloatArray, values: FloatArray, repeated: FloatArray | None
+) -> list[RawEvaluations]:
+    """The evaluations of each task; their spread is that over seeds, where there are several."""
+    spread = np.full_like(values, np.nan)
+    if repeated is not None:
+        spread[: repeated.shape[1]] = repeated.std(axis=0, ddof=1)
+    training = np.arange(len(configs))
+    return [
+        RawEvaluations(configs, column, deviation, training)
+        for column, deviation in zip(values.T, spread.T, strict=True)
+    ]
+
+
+def _results(plan: RetrainPlan, outcomes: Sequence[Mapping[str, Any]]) -> Results:
+    """Values and seconds of all jobs on all tasks.
+
+    Raises:
+        TrainingError: A configuration failed that counted as worst when it was trained but does not
+            now, or all configurations of a task did.
+    """
+    values, seconds = (
+        np.array([outcome[key] for outcome in outcomes], dtype=np.float64)
+        for key in ("values", "seconds")
+    )
+    failed = np.argwhere(np.isnan(values)).tolist()
+    failures = {(i, j): str(outcomes[i]["failure"]) for i, j in failed}
+    for (i, j), reason in failures.items():
+        if plan.trainer.failures is Failures.STOP or np.isnan(values[:, j]).all():
+            period = f"the rows before {plan.trainer.stream.names[plan.trainer.tasks[j]]}"
+            config = plan.jobs()[i].config
+            raise TrainingError(described(plan.trainer.model, config, period, reason))
+    return Results(values, seconds, failures)
+
+
+def _repeated(plan: RetrainPlan, results: Results, objective: Objective) -> FloatArray | None:
+    """Losses of the repeated configurations, shape (S, m, T).
+
+    None if there are none, or one of them failed.
+    """
+    if not plan.repeated:
+        return None
+    losses = objective.losses(results.values)
+    again = losses[len(plan.values) :].reshape(REPETITIONS, plan.repeated, -1)
+    repeated = np.concatenate([losses[None, : plan.repeated], again])
+    return None if np.isnan(repeated).any() else repeated
+
+
+def _limits(plan: RetrainPlan, results: Results) -> tuple[str, ...]:
+    starts = np.diff(plan.trainer.stream.starts)
+    limits = [
+        f"A model was trained once, with seed {plan.seed}, for each configuration and task: what "
+        "the seed does is in the values, and the forest smooths it.",
+        f"A period has {starts.min()} to {starts.max()} rows, all of which measure the model that "
+        "was trained on those before it.",
+    ]
+    if results.failures:
+        limits.append(
+            f"{len(results.failures)} of {results.values.size} trainings failed and have the worst "
+            "value of their task."
+        )
+    return tuple(limits)
+
+
+GENERATORS = tuple(
+    Generator(
+        benchmark.name,
+        {
+            "train": Source(
+                f"Trains on the stream {benchmark.stream.name}; --from is a folder with its file.",
+                frozenset({Option.LOCAL, Option.SEED, Option.WORKERS, Option.CONFIGURATIONS}),
+                partial(generate, benchmark),
+                fewest=FOLDS,
+            )
+        },
+    )
+    for benchmark in RETRAINING
+)

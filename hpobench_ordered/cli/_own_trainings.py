@@ -1,0 +1,323 @@
+"""The commands that make benchmarks of the user's own trainings."""
+
+import ast
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hpobench_ordered.cli._options import workers_option
+from hpobench_ordered.cli._show import progress_bar, say
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.generation import custom as making
+from hpobench_ordered.generation import retrain as retraining
+from hpobench_ordered.generation._retrain.streams import PERIODS
+from hpobench_ordered.generation.base import Progress
+from hpobench_ordered.generation.custom import Custom, Failures, Kind, generate_custom
+from hpobench_ordered.generation.retrain import Retrain, generate_retrain
+from hpobench_ordered.registry import LOCAL_VARIABLE, local_folder
+
+CUSTOM_EXAMPLES = """\b
+Examples:
+  hpobench-ordered generate custom --name digits-forest \\
+      --model sklearn.ensemble:RandomForestClassifier --data sklearn:digits \\
+      --sizes 60,92,141,217,332,510,782,1200
+      a well-known class has a built-in search space
+  hpobench-ordered generate custom --name prices --model my_model:Mine \\
+      --data houses.csv --target price --space space.json --set solver=fast \\
+      --metric neg_mean_absolute_error --sizes 100,1000,10000 --configs 500
+      your class in my_model.py in this folder
+  hpobench-ordered run --benchmark digits-forest
+      the methods on it; `list`, `info` and hpobench_ordered.load know its name too
+"""
+
+
+RETRAIN_EXAMPLES = """\b
+Examples:
+  hpobench-ordered generate retrain --name prices-by-month \\
+      --model sklearn.ensemble:HistGradientBoostingRegressor --data prices.csv \\
+      --time date --every month --window 3
+      each month's model is trained on the three months before it
+  hpobench-ordered generate retrain --name churn --model my_model:Mine --data churn.csv \\
+      --target left --time day --every 5000 --window 1-6 --space space.json --metric roc_auc
+      a period is 5000 rows; how many periods to train on is a hyperparameter, `window`
+  hpobench-ordered run --benchmark prices-by-month
+      the methods on it; `list`, `info` and hpobench_ordered.load know its name too
+"""
+
+_COMMON: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
+    click.option("--name", required=True, help="Name of the benchmark."),
+    click.option(
+        "--model",
+        required=True,
+        metavar="MODULE:CLASS",
+        help="What is trained: a class with fit and predict, or a function that makes one.",
+    ),
+    click.option(
+        "--configs",
+        type=click.IntRange(1),
+        default=making.CONFIGURATIONS,
+        show_default=True,
+        help="Number of random configurations, the same on every task.",
+    ),
+    click.option(
+        "--space",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="File of the search space in ConfigSpace's JSON; well-known classes have one.",
+    ),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEYWORD=VALUE",
+        help="A keyword of the class that every configuration gets; not tuned then. Repeat.",
+    ),
+    click.option(
+        "--target", metavar="COLUMN", help="Column to be predicted.  [default: the last one]"
+    ),
+    click.option(
+        "--kind",
+        type=click.Choice([kind.value for kind in Kind]),
+        help="What is predicted.  [default: told from the model, or else the target]",
+    ),
+    click.option(
+        "--metric",
+        help="A scorer of scikit-learn, such as roc_auc or neg_log_loss.  [default: the share of "
+        "misclassified rows, or the mean squared error]",
+    ),
+    click.option(
+        "--failures",
+        type=click.Choice([failures.value for failures in Failures]),
+        default=Failures.STOP.value,
+        show_default=True,
+        help="What becomes of a configuration that cannot be trained: everything stops, or it "
+        "has the worst value of its size.",
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(0),
+        default=0,
+        show_default=True,
+        help="Seed of split, configurations, model and surrogate.",
+    ),
+    workers_option,
+    click.option(
+        "--output",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Folder that gets the artifact, in a folder of its name.  [default: the folder "
+        f"of your benchmarks, which {LOCAL_VARIABLE} may name]",
+    ),
+    click.option("--replace", is_flag=True, help="Replace a benchmark of this name made before."),
+)
+"""What decides any benchmark of one's own, and how it is made."""
+
+
+def _common(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the common options to a command."""
+    for option in reversed(_COMMON):
+        command = option(command)
+    return command
+
+
+@click.command(making.COMMAND, epilog=CUSTOM_EXAMPLES)
+@_common
+@click.option(
+    "--data",
+    required=True,
+    metavar="FILE",
+    help="What it learns from: a .csv, .parquet or .npz file, or sklearn:NAME (breast_cancer, "
+    "diabetes, digits, iris, wine).",
+)
+@click.option("--sizes", required=True, help="Training-set sizes, such as 60,141,332,782.")
+@click.option(
+    "--validation",
+    type=float,
+    default=making.VALIDATION,
+    show_default=True,
+    help="Share of the rows that is held out to validate.",
+)
+def custom(
+    name: str,
+    model: str,
+    data: str,
+    sizes: str,
+    configs: int,
+    space: Path | None,
+    settings: tuple[str, ...],
+    target: str | None,
+    kind: str | None,
+    metric: str | None,
+    validation: float,
+    failures: str,
+    seed: int,
+    workers: int,
+    output: Path | None,
+    replace: bool,
+) -> None:
+    """Make a benchmark of your own: any model on any data over growing training sets.
+
+    The rows are shuffled once; some are held out to validate, and a training set of size s is the
+    first s of the others, so that each holds the smaller ones. Every configuration is trained on
+    every size; a task is a size. Columns of text become 0s and 1s, what is missing the median or a
+    choice of its own, and features are standardised.
+
+    Each finished training is stored at once: stop it whenever you like, even by `kill -9`, and the
+    same command continues. More --configs or other --sizes (with --replace) train only what is new.
+    """
+    asked = Custom(
+        name=name,
+        model=model,
+        data=data,
+        sizes=sizes_of(sizes) or [],
+        target=target,
+        kind=None if kind is None else Kind(kind),
+        metric=metric,
+        validation=validation,
+        fixed=_settings(settings),
+        space=space,
+        configurations=configs,
+        failures=Failures(failures),
+        seed=seed,
+    )
+    with _trainings() as move:
+        written = generate_custom(
+            asked, output=output, replace=replace, workers=workers, progress=move
+        )
+    _say_written(name, written)
+
+
+@click.command(retraining.COMMAND, epilog=RETRAIN_EXAMPLES)
+@_common
+@click.option(
+    "--data", required=True, metavar="FILE", help="What it learns from: a .csv or .parquet file."
+)
+@click.option("--time", required=True, metavar="COLUMN", help="Column of times; no feature.")
+@click.option(
+    "--every",
+    required=True,
+    metavar="PERIOD",
+    help=f"A period: {', '.join(PERIODS)}, or a number of rows.",
+)
+@click.option(
+    "--window",
+    default="1",
+    show_default=True,
+    help="Periods that a model is trained on; a range such as 1-6 makes it a hyperparameter.",
+)
+def retrain(
+    name: str,
+    model: str,
+    data: str,
+    time: str,
+    every: str,
+    window: str,
+    configs: int,
+    space: Path | None,
+    settings: tuple[str, ...],
+    target: str | None,
+    kind: str | None,
+    metric: str | None,
+    failures: str,
+    seed: int,
+    workers: int,
+    output: Path | None,
+    replace: bool,
+) -> None:
+    """Make a benchmark of your own: any model trained again every period of your data.
+
+    Rows are sorted by the column of times and cut into periods. For every period the model is
+    trained on the last ones before it and measured on the period itself; a task is a period. Two
+    names in a search space are not the model's own: `window`, the number of periods that it is
+    trained on, and `half_life`, the number of periods after which a row weighs half as much, for
+    models whose fit takes weights.
+
+    Each finished configuration is stored at once: stop it whenever you like, even by `kill -9`, and
+    the same command continues.
+    """
+    asked = Retrain(
+        name=name,
+        model=model,
+        data=data,
+        time=time,
+        every=every,
+        window=_window(window),
+        target=target,
+        kind=None if kind is None else Kind(kind),
+        metric=metric,
+        fixed=_settings(settings),
+        space=space,
+        configurations=configs,
+        failures=Failures(failures),
+        seed=seed,
+    )
+    with _trainings() as move:
+        written = generate_retrain(
+            asked, output=output, replace=replace, workers=workers, progress=move
+        )
+    _say_written(name, written)
+
+
+COMMANDS = (custom, retrain)
+
+
+@contextmanager
+def _trainings() -> Iterator[Progress]:
+    """Show progress; Ctrl-C reaches all processes, and this one ends the others."""
+    from joblib import parallel_config
+
+    sys.path.append(str(Path.cwd()))  # where the user's module is
+    ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    with progress_bar() as move, parallel_config("loky", initializer=ignore):
+        yield move
+
+
+def _say_written(name: str, written: Path) -> None:
+    click.echo(str(written))
+    known_as = name if written.parent == local_folder() else written
+    say(f"try:  hpobench-ordered run --benchmark {known_as}")
+
+
+def _window(text: str) -> tuple[int, int]:
+    least, _, most = text.partition("-")
+    try:
+        numbers = int(least), int(most or least)
+    except ValueError:
+        numbers = 0, 0
+    if not 1 <= numbers[0] <= numbers[1]:
+        message = f"{text!r} is no number or range such as 3 or 1-6"
+        raise click.BadParameter(message, param_hint="--window")
+    return numbers
+
+
+def _settings(words: tuple[str, ...]) -> dict[str, Any]:
+    """Read KEYWORD=VALUE words; values are Python literals, or else text.
+
+    Raises:
+        ExperimentError: A word is malformed or repeated.
+    """
+    settings: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not (name and equals) or name in settings:
+            raise ExperimentError(f"--set takes KEYWORD=VALUE, each keyword once; got {word!r}")
+        try:
+            settings[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            settings[name] = text
+    return settings
+
+
+def sizes_of(text: str | None) -> list[int] | None:
+    """Training-set sizes from a list such as 56,155,433."""
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        message = f"{text!r} is not a list such as 56,155,433"
+        raise click.BadParameter(message, param_hint="--sizes") from None

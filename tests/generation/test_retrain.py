@@ -1,0 +1,274 @@
+"""Benchmarks of retraining: streams, what a period's model is trained on, and the artifact."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+from sklearn.linear_model import Ridge
+from sklearn.metrics import mean_absolute_error
+from sklearn.preprocessing import StandardScaler
+
+import hpobench_ordered as hbo
+from hpobench_ordered.benchmarks.retrain import RETRAINING, Retraining
+from hpobench_ordered.cli import app
+from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
+from hpobench_ordered.generation import retrain
+from hpobench_ordered.generation._custom.model import Model
+from hpobench_ordered.generation._custom.split import Kind
+from hpobench_ordered.generation._custom.training import Failures, Metric, TrainingError
+from hpobench_ordered.generation._raw import read_raw
+from hpobench_ordered.generation._retrain import figures
+from hpobench_ordered.generation._retrain.plan import retrain_plan
+from hpobench_ordered.generation._retrain.streams import Stream, read_stream
+from hpobench_ordered.generation._retrain.training import RetrainTrainer
+from hpobench_ordered.generation.retrain import Retrain, generate_retrain
+from hpobench_ordered.registry import LOCAL_VARIABLE
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.testing import check_benchmark
+
+MONTHS = 6
+RIDGE = "sklearn.linear_model:Ridge"
+
+
+@pytest.fixture(scope="module")
+def prices(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Half a year of days whose slope drifts, shuffled, with a missing number."""
+    rng = np.random.default_rng(1)
+    dates = pd.date_range("2024-01-01", "2024-06-30", freq="12h")
+    x = rng.normal(size=(len(dates), 2))
+    slope = dates.month.to_numpy() / 3
+    frame = pd.DataFrame(
+        {
+            "date": dates.strftime("%Y-%m-%d %H:%M"),
+            "x": x[:, 0],
+            "z": np.where(rng.random(len(dates)) < 0.02, np.nan, x[:, 1]),
+            "kind": np.where(x[:, 1] > 0, "up", "down"),
+            "price": 100 + 10 * (slope * x[:, 0] + rng.normal(size=len(dates))),
+        }
+    )
+    path = tmp_path_factory.mktemp("stream") / "prices.csv"
+    frame.sample(frac=1, random_state=0).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the user's own benchmarks."""
+    monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
+    return tmp_path
+
+
+def _stream(path: Path, every: str = "month") -> Stream:
+    return read_stream(path, target="price", time="date", every=every)
+
+
+def _trainer(
+    stream: Stream, *, longest: int = 3, failures: Failures = Failures.STOP, path: str = RIDGE
+) -> RetrainTrainer:
+    return retrain_plan(
+        stream,
+        Model.imported(path, fixed={}, seed=0),
+        SearchSpace([Parameter.number("alpha", 1e-3, 1e3, log=True)]),
+        Metric(Kind.REGRESSION, "neg_mean_absolute_error"),
+        longest=longest,
+        configurations=10,
+        failures=failures,
+        seed=0,
+    ).trainer
+
+
+def test_rows_are_sorted_and_cut_by_the_calendar(prices: Path) -> None:
+    stream = _stream(prices)
+    assert stream.names == tuple(f"2024-{month:02d}" for month in range(1, MONTHS + 1))
+    assert np.diff(stream.starts).tolist() == [62, 58, 62, 60, 62, 59]
+    table = pd.read_csv(prices).sort_values("date")
+    assert stream.data.target.tolist() == table["price"].tolist()
+    assert stream.data.numbers.shape[1] == 2  # the times are no feature
+
+
+def test_a_period_may_be_a_number_of_rows(prices: Path) -> None:
+    stream = _stream(prices, "100")
+    assert np.diff(stream.starts).tolist() == [100, 100, 100, 63]
+    assert stream.names == ("0", "1", "2", "3")
+
+
+def test_what_is_no_stream_is_refused(prices: Path, tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'month'"):
+        _stream(prices, "months")
+    with pytest.raises(UnknownNameError, match="did you mean 'date'"):
+        read_stream(prices, target="price", time="dates", every="month")
+    with pytest.raises(ArtifactError, match="holds no dates"):
+        read_stream(prices, target="price", time="kind", every="month")
+    with pytest.raises(ExperimentError, match=r"all rows of .* are of one year"):
+        _stream(prices, "year")
+    table = pd.read_csv(prices)
+    table.loc[3, "date"] = None
+    table.to_csv(tmp_path / "gaps.csv", index=False)
+    with pytest.raises(ArtifactError, match="1 rows have no 'date'"):
+        _stream(tmp_path / "gaps.csv")
+    with pytest.raises(ExperimentError, match=r"6 periods; .* trained on 1 to 4 of them, got 5"):
+        _trainer(_stream(prices), longest=5)
+
+
+@pytest.mark.parametrize("half_life", [None, 0.7])
+@pytest.mark.parametrize("window", [1, 3])
+def test_a_value_is_that_of_scikit_learn_itself(
+    prices: Path, window: int, half_life: float | None
+) -> None:
+    """Every period again, with pandas and scikit-learn alone."""
+    config = {"alpha": 5.0, "window": window} | ({"half_life": half_life} if half_life else {})
+    values = _trainer(_stream(prices))(config, "0")["values"]
+    table = pd.read_csv(prices).sort_values("date")
+    month = pd.to_datetime(table["date"]).dt.month
+    expected = []
+    for now in range(4, MONTHS + 1):
+        past, present = table[(month >= now - window) & (month < now)], table[month == now]
+        median = past["z"].median()
+        x, x_now = (
+            np.column_stack([part["x"], part["z"].fillna(median), part["kind"] == "up"])
+            for part in (past, present)
+        )
+        inputs, outputs = StandardScaler().fit(x), StandardScaler().fit(past[["price"]])
+        age = now - 1 - month[past.index]
+        weights = None if half_life is None else 0.5 ** (age / half_life)
+        model = Ridge(alpha=5.0).fit(
+            inputs.transform(x), outputs.transform(past[["price"]]), sample_weight=weights
+        )
+        predicted = model.predict(inputs.transform(x_now)).reshape(-1, 1)
+        back = outputs.inverse_transform(predicted)
+        expected.append(mean_absolute_error(present["price"], back))
+    assert values == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_period_itself_is_never_trained_on(prices: Path) -> None:
+    """Its targets decide nothing but the measure: features and model are those of the past."""
+    trainer = _trainer(_stream(prices))
+    parts = trainer.split(4, 2)
+    past = trainer.stream.rows(2, 3)
+    assert len(parts.pool) == past.stop - past.start
+    np.testing.assert_allclose(parts.pool.mean(axis=0), 0, atol=1e-12)
+    assert abs(parts.validation.mean(axis=0)).max() > 1e-3
+    assert parts.validation_target.tolist() == trainer.target[trainer.stream.rows(4, 4)].tolist()
+
+
+def test_the_place_of_a_job_is_the_seed_of_the_model(prices: Path) -> None:
+    trainer = _trainer(_stream(prices), path="sklearn.ensemble:ExtraTreesRegressor")
+    config = {"n_estimators": 3, "max_depth": 4}
+    first, again, other = (trainer(config, seed)["values"] for seed in ("0", "0", "1"))
+    assert first == again
+    assert first != other
+
+
+def test_failures_stop_everything_or_count_as_worst(prices: Path) -> None:
+    stream = _stream(prices)
+    with pytest.raises(TrainingError, match="failed on the rows before 2024-04 rows"):
+        _trainer(stream)({"alpha": -1.0}, "0")
+    outcome = _trainer(stream, failures=Failures.WORST)({"alpha": -1.0}, "0")
+    assert outcome["values"] == [None, None, None]
+    assert "alpha" in outcome["failure"]
+
+
+def test_a_stream_of_ones_own_becomes_a_benchmark_in_one_command(prices: Path, mine: Path) -> None:
+    """Trained, killed half way and continued, or all at once: the same artifact."""
+    space = mine / "space.json"
+    own = SearchSpace([Parameter.number("alpha", 1e-3, 1e3, log=True)])
+    space.write_text(json.dumps(own.to_json()))
+    words = ["generate", "retrain", "--model", RIDGE, "--data", str(prices), "--time", "date"]
+    words += ["--every", "month", "--window", "1-3", "--space", str(space), "--configs", "12"]
+    words += ["--metric", "neg_mean_absolute_error", "--workers", "1", "--name", "prices"]
+    ran = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert ran.exit_code == 0, ran.output
+    benchmark = hbo.load("prices")
+    assert [task.name for task in benchmark.tasks] == ["2024-04", "2024-05", "2024-06"]
+    assert dict(benchmark.tasks[0].context) == {"period": 3.0}
+    assert benchmark.space.names == ("alpha", "window")
+    check_benchmark("prices")
+    card = json.loads((mine / "prices" / "card.json").read_text())
+    assert card["comparisons"]["copying"]["median_share"] >= 0
+    assert "--time date --every month --window 1-3" in card["command"]
+    before = {path.name: path.read_bytes() for path in (mine / "prices").iterdir()}
+    trained = sorted((mine / "prices-evaluations").rglob("*.json"))
+    for path in trained[::2]:
+        path.unlink()
+    os.utime(trained[1], ns=(1, 1))
+    ran = CliRunner().invoke(app, [*words, "--replace"], catch_exceptions=False)
+    assert ran.exit_code == 0, ran.output
+    assert trained[1].stat().st_mtime_ns == 1  # not trained again
+    assert {path.name: path.read_bytes() for path in (mine / "prices").iterdir()} == before
+    table = read_raw(mine / "prices-evaluations.parquet", benchmark="prices", space=benchmark.space)
+    assert [len(raw) for raw in table.tasks.values()] == [12, 12, 12]
+
+
+def test_bad_windows_are_refused(prices: Path, mine: Path) -> None:
+    words = ["generate", "retrain", "--model", RIDGE, "--data", str(prices), "--time", "date"]
+    words += ["--every", "month", "--name", "prices", "--window", "3-1"]
+    ran = CliRunner().invoke(app, words)
+    assert ran.exit_code == 2
+    assert "'3-1' is no number or range" in ran.output
+    asked = Retrain(
+        name="p", model=RIDGE, data=str(prices), time="date", every="month", window=(1, 9)
+    )
+    with pytest.raises(ExperimentError, match="got 9"):
+        generate_retrain(asked)
+
+
+def test_a_stream_has_to_be_named() -> None:
+    generator = retrain.GENERATORS[0]
+    with pytest.raises(ExperimentError, match=r"needs a folder with electricity\.parquet"):
+        generator.generate(Path("somewhere") / generator.name)
+
+
+def test_copying_by_hand() -> None:
+    """Of three configurations: the best of a task, and what it loses on the next one."""
+    losses = np.array([[0.0, 4.0, 0.0], [1.0, 0.0, 8.0], [2.0, 2.0, 2.0]])
+    assert figures.copying(losses).tolist() == [2.0, 4.0]
+    assert np.isnan(figures.copying(np.ones((3, 2)))).all()
+
+
+@given(seed=st.integers(0, 99))
+def test_rank_correlation_by_lag_is_scipys(seed: int) -> None:
+    losses = np.random.default_rng(seed).normal(size=(8, 4))
+    found = figures.correlation_by_lag(losses)
+    assert list(found) == [1, 2]
+    by_hand = [spearmanr(losses[:, t], losses[:, t + 2]).statistic for t in range(2)]
+    assert found[2] == pytest.approx(np.mean(by_hand))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.9])
+def test_the_share_of_the_seeds_in_the_variance_is_found(share: float) -> None:
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(400, 5)) * np.sqrt(1 - share)
+    repeated = means + rng.normal(size=(3, 400, 5)) * np.sqrt(share)
+    assert figures.noise(repeated) == pytest.approx(share, abs=0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("benchmark", RETRAINING, ids=lambda benchmark: benchmark.name)
+def test_recorded_evaluations_are_trained_again_with_the_same_result(
+    benchmark: Retraining, shared: Path
+) -> None:
+    """Two random ones of each of the thirteen benchmarks."""
+    if benchmark.learner == "xgboost":
+        pytest.importorskip("xgboost")
+    plan = retrain.plan_of(
+        benchmark, shared / "data" / "streams", configurations=retrain.CONFIGURATIONS, seed=0
+    )
+    loaded = hbo.load(benchmark.name)
+    assert loaded.recorded is not None
+    recorded = loaded.recorded()
+    rng = np.random.default_rng([7, *benchmark.name.encode()])
+    for row in rng.choice(len(plan.values), 2, replace=False).tolist():
+        task = int(rng.integers(len(loaded.tasks)))
+        config = plan.space.configs(plan.values)[row]
+        value, _ = plan.trainer.train(config, plan.trainer.tasks[task], seed=0)
+        np.testing.assert_array_equal(recorded[task].values[row], plan.values[row])
+        loss = loaded.objective.loss(value)
+        assert recorded[task].losses[row] == pytest.approx(loss, rel=1e-6)
