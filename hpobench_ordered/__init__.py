@@ -5,13 +5,13 @@ from importlib.metadata import PackageNotFoundError, version
 from hpobench_ordered.benchmark import (
     Benchmark,
     Definition,
-    Evaluations,
     Provenance,
     Task,
     TaskDefinition,
 )
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.api import Results, merge_stores, report, run
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered

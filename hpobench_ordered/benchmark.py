@@ -1,7 +1,7 @@
 """Benchmarks: named families of tasks on one search space."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from hpobench_ordered._html import key_values, table
 from hpobench_ordered._typing import ConfigLike, FloatArray
 from hpobench_ordered.errors import UnknownNameError
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.names import check_name
 from hpobench_ordered.objective import Objective
 from hpobench_ordered.space import SearchSpace
@@ -35,46 +36,6 @@ class Provenance:
     paper: str
     source: str
     licence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluations:
-    """Evaluations of one task, as history for later tasks.
-
-    Attributes:
-        task: Name of the task.
-        context: What is known of the task beforehand.
-        values: Configurations as coded by `SearchSpace.values`, in the order of evaluation, (n, d).
-        losses: Their losses (lower is better), shape (n,). Both arrays are read-only.
-        space: Search space that codes the values, where it is not that of the task at hand: after
-            an adjustment of the search space. None where it is the same.
-
-    Examples:
-        >>> import numpy as np
-        >>> import hpobench_ordered as hbo
-        >>> bench = hbo.load("newsvendor")
-        >>> history = bench.evaluations(0, rng=np.random.default_rng(0), n=20)
-        >>> history.values.shape, history.losses.shape
-        ((20, 3), (20,))
-        >>> best = bench.space.configs(history.values[[history.losses.argmin()]])
-        >>> sorted(best[0])
-        ['price_0', 'price_1', 'price_2']
-    """
-
-    task: str
-    context: Mapping[str, float]
-    values: FloatArray
-    losses: FloatArray
-    space: SearchSpace | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        for name in ("values", "losses"):  # read-only copies: every later task sees the same
-            array = np.array(getattr(self, name), dtype=np.float64)
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
-
-    def __len__(self) -> int:
-        return len(self.losses)
 
 
 @dataclass(frozen=True)
@@ -146,6 +107,26 @@ class Task:
             InvalidConfigError: A configuration does not fit the search space.
         """
         return self._surrogate.predict(self.space.values(configs), self.index)
+
+    def evaluated(self, values: FloatArray, objective: FloatArray) -> Evaluations:
+        """Make a history of configurations that were evaluated on the task.
+
+        Args:
+            values: Configurations as coded by the task's space, (n, d).
+            objective: Their objective values in their own units, NaN or infinite where the
+                evaluation failed, (n,).
+
+        Raises:
+            EvaluationsError: They do not fit the task's search space.
+        """
+        return Evaluations(
+            self.name,
+            self.context,
+            values,
+            np.where(np.isfinite(objective), objective, np.nan),
+            space=self.space,
+            direction=self.objective.direction,
+        )
 
     def regret(self, values: FloatArray) -> FloatArray:
         """Distance of objective values from the best known one, shape as given; 0 is best.
@@ -298,12 +279,11 @@ class Benchmark:
             if n is None or n >= len(found):
                 return found
             kept = np.sort(rng.choice(len(found), size=n, replace=False))
-            return Evaluations(found.task, found.context, found.values[kept], found.losses[kept])
+            return replace(found, values=found.values[kept], objective=found.objective[kept])
         chosen = self.tasks[task]
         count = self.history_size if n is None else n
         values = self.space.decode(self.space.sample_unit(rng, count))
-        losses = self.objective.losses(chosen.evaluate_many(values))
-        return Evaluations(chosen.name, chosen.context, values, losses)
+        return chosen.evaluated(values, chosen.evaluate_many(values))
 
 
 @dataclass(frozen=True, slots=True)

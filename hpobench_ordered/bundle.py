@@ -17,9 +17,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hpobench_ordered.artifact import Artifact, ArtifactWriter, is_artifact
-from hpobench_ordered.benchmark import Definition, Evaluations
+from hpobench_ordered.benchmark import Definition
 from hpobench_ordered.definition_json import definition_from_json, definition_to_json
 from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.raw_evaluations import RAW_ARRAYS, STORED_ARRAYS, RawEvaluations
 from hpobench_ordered.space.reading import MALFORMED, numbers, text_of, whole_number_of
 from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
@@ -254,7 +255,14 @@ class Recorded:
         defined = read_definition(self._artifact)
         raw = read_evaluations(self._artifact)
         return tuple(
-            Evaluations(t.name, t.context, r.values, defined.objective.losses(r.objective))
+            Evaluations(
+                t.name,
+                t.context,
+                r.values,
+                r.objective,
+                space=defined.space,
+                direction=defined.objective.direction,
+            )
             for t, r in zip(defined.tasks, raw, strict=True)
         )
 

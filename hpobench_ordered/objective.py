@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.errors import EvaluationsError, suggestion
 
 
 class Direction(Enum):
@@ -22,6 +23,19 @@ class Direction(Enum):
     def sign(self) -> float:
         """Factor between objective values and losses: 1 or -1."""
         return 1.0 if self is Direction.MINIMIZE else -1.0
+
+    @classmethod
+    def of(cls, choice: "Direction | str") -> "Direction":
+        """Read a direction from its name.
+
+        Raises:
+            EvaluationsError: There is no such direction.
+        """
+        try:
+            return cls(choice)
+        except ValueError:
+            hint = suggestion(str(choice), [d.value for d in cls])
+            raise EvaluationsError(f"unknown direction {choice!r}{hint}") from None
 
 
 @dataclass(frozen=True, slots=True)

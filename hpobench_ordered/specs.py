@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from hpobench_ordered.artifact import Artifact, is_artifact
-from hpobench_ordered.benchmark import HISTORY_SIZE, Benchmark, Definition, Evaluations
+from hpobench_ordered.benchmark import HISTORY_SIZE, Benchmark, Definition
 from hpobench_ordered.errors import (
     ArtifactError,
     MissingExtraError,
     NotFetchedError,
     UnknownNameError,
 )
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.remote import RemoteFile, cache_folder
 from hpobench_ordered.surrogates.base import Surrogate
 

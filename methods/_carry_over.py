@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmark import Evaluations
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.differences import recoded
 
@@ -33,8 +33,8 @@ def carried_over(
     """
     return [
         task
-        if task.space is None
-        else replace(task, values=_carried(task.values, task.space, space, rng), space=None)
+        if task.is_on(space)
+        else replace(task, values=_carried(task.values, task.space, space, rng), space=space)
         for task in history
     ]
 

@@ -14,7 +14,7 @@ from hpobench_ordered.methods._candidates import Region, Tried, candidate_blocks
 from hpobench_ordered.methods.base import Method
 
 if TYPE_CHECKING:
-    from hpobench_ordered.benchmark import Evaluations
+    from hpobench_ordered.history import Evaluations
 
 RANDOM_DRAWS = 100  # of single configurations, before untried ones are looked for systematically
 
@@ -199,5 +199,6 @@ def finite_history(history: "Sequence[Evaluations]") -> "list[Evaluations]":
         if finite.all() and len(task):
             cleaned.append(task)
         elif finite.any():
-            cleaned.append(replace(task, values=task.values[finite], losses=task.losses[finite]))
+            values, objective = task.values[finite], task.objective[finite]
+            cleaned.append(replace(task, values=values, objective=objective))
     return cleaned

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.benchmark import Evaluations
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods._model_based import ModelBased, finite_history
 from hpobench_ordered.methods.bo import BayesianOptimisation
+from hpobench_ordered.objective import Direction
 
 MAX_PREDICTED = 200
 """Configurations of previous tasks among which the model looks for a first incumbent."""
@@ -142,7 +143,8 @@ def standardised_part(
     for task, count in zip(tasks, counts, strict=True):
         rows = np.sort(rng.permutation(len(task))[:count])
         losses = standardise(task.losses)[rows]
-        part.append(replace(task, values=task.values[rows], losses=losses))
+        values, minimised = task.values[rows], Direction.MINIMIZE
+        part.append(replace(task, values=values, objective=losses, direction=minimised))
     return part
 
 

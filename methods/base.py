@@ -12,7 +12,7 @@ from hpobench_ordered.space import SearchSpace
 if TYPE_CHECKING:
     import numpy as np
 
-    from hpobench_ordered.benchmark import Evaluations
+    from hpobench_ordered.history import Evaluations
 
 
 class Method(ABC):

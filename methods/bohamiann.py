@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmark import Evaluations
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
 from hpobench_ordered.methods._multi_task import TaskByTask, standardised_part, subsample_counts
 from hpobench_ordered.methods.base import MethodSpec

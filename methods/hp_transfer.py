@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, Config, FloatArray
-from hpobench_ordered.benchmark import Evaluations
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods._candidates import Region
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
 from hpobench_ordered.methods.base import MethodFactory, MethodSpec
@@ -71,7 +71,7 @@ class AfterChange(ModelBased):
         if not self.history:
             return None
         last = self.history[-1]
-        change = SpaceChange.between(last.space or self.space, self.space)
+        change = SpaceChange.between(last.space, self.space)
         if not change.shared:
             warnings.warn(
                 f"the search space shares no hyperparameter with the one of {last.task!r}: nothing "

@@ -17,7 +17,7 @@ from hpobench_ordered.registry import list_methods, method_spec
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
-    from hpobench_ordered.benchmark import Evaluations
+    from hpobench_ordered.history import Evaluations
 
 SETTING = ("space", "rng", "history", "context", "budget")
 """What every method is made with."""

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmark import Benchmark, Evaluations
+from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.errors import EvaluationsError
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 
@@ -98,7 +99,7 @@ def _laid_out(
 ) -> TransferLearningTaskEvaluations:
     import pandas as pd
 
-    if evaluations.space not in (None, space):
+    if not evaluations.is_on(space):
         raise EvaluationsError(f"the evaluations of {evaluations.task!r} are on another space")
     columns = {
         p.name: [p.default if np.isnan(x) else p.value(x) for x in column]

@@ -16,7 +16,7 @@ import numpy as np
 
 from hpobench_ordered._machine import clock, package_versions
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.benchmark import Benchmark, Evaluations, Task
+from hpobench_ordered.benchmark import Benchmark, Task
 from hpobench_ordered.errors import (
     InvalidConfigError,
     InvalidSuggestionError,
@@ -27,6 +27,7 @@ from hpobench_ordered.experiment._run_file import run_table
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Record
 from hpobench_ordered.experiment.watchdog import Overdue, Watchdog
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Assignment, Protocol
 from hpobench_ordered.registry import load
@@ -107,8 +108,7 @@ def follow(
             benchmark, method, position=position, evaluated=done, rng=protocol_rng(position)
         )
         outcome = optimise(assignment, rng(position), time_limit=time_limit)
-        task = assignment.task
-        done.append(Evaluations(task.name, task.context, outcome.values, outcome.losses))
+        done.append(assignment.task.evaluated(outcome.values, outcome.objective))
         yield outcome
 
 
@@ -164,10 +164,7 @@ def _setting(assignment: Assignment) -> dict[str, Any]:
     space, *others = pickle.loads(pickle.dumps(spaces))  # faster than deepcopy
     return {
         "space": space,
-        "history": tuple(
-            Evaluations(e.task, dict(e.context), e.values, e.losses, other)
-            for e, other in zip(history, others, strict=True)
-        ),
+        "history": tuple(e.copied(other) for e, other in zip(history, others, strict=True)),
         "context": dict(task.context),
         "budget": assignment.budget,
     }

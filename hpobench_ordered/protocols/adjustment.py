@@ -1,11 +1,12 @@
 """The adjustment protocol: the search space was changed after a first optimisation of the task."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.benchmark import Benchmark, Evaluations
+from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols._targets import Targets, checked_targets, target_indices
 from hpobench_ordered.protocols.base import Assignment
@@ -124,8 +125,9 @@ class Adjustment:
                 budget=self.first_trials,
                 is_recorded=False,
             )
-        first = replace(evaluated[position - 1], space=benchmark.previous.space)
-        return Assignment(method=method, task=task, history=(first,), budget=self.trials)
+        return Assignment(
+            method=method, task=task, history=(evaluated[position - 1],), budget=self.trials
+        )
 
     def _targets(self, benchmark: Benchmark) -> tuple[int, ...]:
         return target_indices(self.tasks, [task.name for task in benchmark.tasks])

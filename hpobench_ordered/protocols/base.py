@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.benchmark import Benchmark, Evaluations, Task
+from hpobench_ordered.benchmark import Benchmark, Task
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods.base import MethodSpec
 
 if TYPE_CHECKING:

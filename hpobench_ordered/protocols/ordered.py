@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.benchmark import Benchmark, Evaluations
+from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols.base import Assignment
 from hpobench_ordered.registry import method_spec

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered.adapters.identity import FromElsewhere
-from hpobench_ordered.benchmark import Evaluations
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods.ablr import ABLRContext, ABLREmbeddings
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.registry import load

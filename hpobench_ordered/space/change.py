@@ -28,7 +28,7 @@ from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.space.space import SearchSpace
 
 if TYPE_CHECKING:
-    from hpobench_ordered.benchmark import Evaluations
+    from hpobench_ordered.history import Evaluations
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,7 @@ class SpaceChange:
         the shared space was inactive, or has a value that is not in the intersection.
 
         Args:
-            evaluations: On the old space; or on the new one, by name or as the space of the task
-                at hand (None).
+            evaluations: On the old space or the new one.
 
         Returns:
             Those that are left, in their order, on the shared space (`Evaluations.space`).
@@ -131,8 +130,8 @@ class SpaceChange:
         Raises:
             InvalidSpaceError: Nothing is shared, or these are on another search space.
         """
-        space = self.new if evaluations.space is None else evaluations.space
-        if space not in (self.old, self.new):
+        space = evaluations.space
+        if not (evaluations.is_on(self.old) or evaluations.is_on(self.new)):
             raise InvalidSpaceError(
                 f"the evaluations of task {evaluations.task!r} are neither on the old search space "
                 f"nor on the new one; their hyperparameters are {list(space.names)}"
@@ -146,8 +145,8 @@ class SpaceChange:
         active = shared.active(values)
         inside = ~(active & np.isnan(values)).any(axis=1)
         values[~active] = np.nan
-        losses = evaluations.losses[inside]
-        return replace(evaluations, values=values[inside], losses=losses, space=shared)
+        objective = evaluations.objective[inside]
+        return replace(evaluations, values=values[inside], objective=objective, space=shared)
 
     def to_new(self, values: FloatArray) -> FloatArray:
         """Code configurations of the shared space by the new one.

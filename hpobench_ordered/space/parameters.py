@@ -197,6 +197,13 @@ class Parameter:
             return self.choices[int(coded)]
         return int(coded) if self.kind is Kind.INTEGER else coded
 
+    def codes_as(self, other: "Parameter") -> bool:
+        """Whether the other has the same values, coded the same; defaults may differ."""
+        return self is other or (
+            (self.name, self.kind, self.lower, self.upper, self.log, self._codes)
+            == (other.name, other.kind, other.lower, other.upper, other.log, other._codes)
+        )
+
     def allows(self, coded: FloatArray) -> BoolArray:
         """Tell which coded values are in range and, for discrete ones, whole; shape as given."""
         allowed = (coded >= self.lower) & (coded <= self.upper)

@@ -26,7 +26,12 @@ import numpy as np
 
 from hpobench_ordered._html import table
 from hpobench_ordered._typing import BoolArray, Config, ConfigLike, FloatArray
-from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError, suggestion
+from hpobench_ordered.errors import (
+    MAX_LISTED,
+    InvalidConfigError,
+    InvalidSpaceError,
+    suggestion,
+)
 from hpobench_ordered.space.coded import (
     activation_order,
     check_allowed,
@@ -194,6 +199,39 @@ class SearchSpace:
     def sample(self, rng: np.random.Generator) -> Config:
         """Draw one configuration uniformly (log-uniformly on log scales)."""
         return self.configs(self.decode(self.sample_unit(rng, 1)))[0]
+
+    def codes_as(self, other: "SearchSpace") -> bool:
+        """Whether the other space has the same configurations, coded the same: any defaults."""
+        if self is other:
+            return True
+        return (
+            all(map(Parameter.codes_as, self.parameters, other.parameters))
+            and self.dimension == other.dimension
+            and self._conditions == other._conditions
+            and self.constants == other.constants
+        )
+
+    def allows(self, values: FloatArray) -> BoolArray:
+        """Tell which values are as this space codes them, inactive ones NaN, shape (n, d)."""
+        lower = np.array([p.lower for p in self.parameters])
+        upper = np.array([p.upper for p in self.parameters])
+        is_discrete = np.array([p.is_discrete for p in self.parameters])
+        allowed = (values >= lower) & (values <= upper)
+        allowed &= ~is_discrete | (values == np.floor(values))
+        if self._conditions:
+            allowed = np.where(self.active(values), allowed, np.isnan(values))
+        return allowed
+
+    def describe_invalid(self, values: FloatArray) -> str:
+        """Say which values (n, d) are not allowed, by row and hyperparameter."""
+        is_bad, active = ~self.allows(values), self.active(values)
+        said = []
+        for i, j in np.argwhere(is_bad)[:MAX_LISTED]:
+            p = self.parameters[j]
+            must = p.describe_coded() if active[i, j] else "NaN, as it is inactive"
+            said.append(f"row {i}: {p.name} must be {must}, got {float(values[i, j])!r}")
+        more = int(is_bad.sum()) - len(said)
+        return "; ".join(said) + (f"; and {more} more" if more else "")
 
     def canonical(self, unit: FloatArray) -> FloatArray:
         """Snap discrete hyperparameters to the middle of their bins, set inactive ones to NaN."""

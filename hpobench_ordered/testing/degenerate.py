@@ -9,7 +9,8 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.adapters import as_method_spec
-from hpobench_ordered.benchmark import Evaluations, Task
+from hpobench_ordered.benchmark import Task
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.base import Surrogate
 from hpobench_ordered.testing._require import ConformanceError
@@ -142,7 +143,7 @@ def _toy(
 
 
 def _repeated(evaluations: Evaluations) -> Evaluations:
-    values, losses = (
-        np.repeat(array, COPIES, axis=0) for array in (evaluations.values, evaluations.losses)
+    values, objective = (
+        np.repeat(array, COPIES, axis=0) for array in (evaluations.values, evaluations.objective)
     )
-    return replace(evaluations, values=values, losses=losses)
+    return replace(evaluations, values=values, objective=objective)

@@ -11,9 +11,10 @@ import numpy as np
 from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters import as_method_spec
-from hpobench_ordered.benchmark import Evaluations, Task
+from hpobench_ordered.benchmark import Task
 from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment.runner import Outcome, follow
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.protocols import Ordered
@@ -153,7 +154,7 @@ def _adjusted_toy_task(
 ) -> tuple[Task, tuple[Evaluations, ...]]:
     """A task, and random evaluations of it on the search space before an adjustment."""
     (task,) = toy_benchmark(after, tasks=1).tasks
-    return task, random_history(toy_benchmark(before, tasks=1).tasks, seed=seed, space=before)
+    return task, random_history(toy_benchmark(before, tasks=1).tasks, seed=seed)
 
 
 def _played(spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int) -> Trials:

@@ -19,13 +19,13 @@ from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmark import (
     Benchmark,
     Definition,
-    Evaluations,
     Provenance,
     Task,
     TaskDefinition,
 )
 from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment.runner import Outcome, optimise
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.protocols import Assignment
@@ -194,7 +194,6 @@ def random_history(
     *,
     seed: int,
     evaluations: int = EVALUATIONS,
-    space: SearchSpace | None = None,
 ) -> tuple[Evaluations, ...]:
     """Evaluate random configurations on every task, others than a run of that seed draws.
 
@@ -202,14 +201,12 @@ def random_history(
         tasks: The tasks.
         seed: Seed of the run.
         evaluations: Number of configurations a task.
-        space: Search space of the tasks, where the history is for a task on another one.
     """
     rng = np.random.default_rng([seed, HISTORY_STREAM])
     finished = []
     for task in tasks:
         values = task.space.decode(task.space.sample_unit(rng, evaluations))
-        losses = task.objective.losses(task.evaluate_many(values))
-        finished.append(Evaluations(task.name, task.context, values, losses, space))
+        finished.append(task.evaluated(values, task.evaluate_many(values)))
     return tuple(finished)
 
 

@@ -7,14 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered.benchmark import (
-    Benchmark,
-    Definition,
-    Evaluations,
-    Provenance,
-    TaskDefinition,
-)
+from hpobench_ordered.benchmark import Benchmark, Definition, Provenance, TaskDefinition
 from hpobench_ordered.errors import EvaluationsError, PoorSurrogateWarning, suggestion
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.raw_evaluations import RawEvaluations
 from hpobench_ordered.space import SearchSpace
@@ -158,7 +153,7 @@ def from_evaluations(
         version=version,
         summary=summary or f"{sum(map(len, read))} evaluations of {len(read)} tasks.",
         space=described,
-        objective=Objective(objective, unit, _direction(direction)),
+        objective=Objective(objective, unit, Direction.of(direction)),
         tasks=tuple(TaskDefinition(one.name, one.context) for one in read),
         provenance=provenance or Provenance("not stated", "evaluations of the user", "not stated"),
     )
@@ -178,8 +173,10 @@ def _built(fit: "BenchmarkFit", read: Sequence[TaskEvaluations]) -> Benchmark:
         model=fit.model,
         best_values=fit.best_values,
     )
-    losses = definition.objective.losses
-    history = [Evaluations(t.name, t.context, t.values, losses(t.objective)) for t in read]
+    history = (
+        task.evaluated(of_task.values, of_task.objective)
+        for task, of_task in zip(built.tasks, read, strict=True)
+    )
     return replace(built, recorded=MadeFrom(tuple(history), fit))
 
 
@@ -194,15 +191,6 @@ def _warn_if_poor(fit: "BenchmarkFit") -> None:
             PoorSurrogateWarning,
             stacklevel=3,
         )
-
-
-def _direction(choice: Direction | str) -> Direction:
-    if isinstance(choice, Direction):
-        return choice
-    allowed = [direction.value for direction in Direction]
-    if choice not in allowed:
-        raise EvaluationsError(f"unknown direction {choice!r}{suggestion(str(choice), allowed)}")
-    return Direction(choice)
 
 
 def _kind(choice: SurrogateType | str) -> SurrogateType:

@@ -12,7 +12,8 @@ import pytest
 
 from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmark import Evaluations, Task
+from hpobench_ordered.benchmark import Task
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods._blr.joint import Parameters, value_and_gradient
 from hpobench_ordered.methods._networks.features import Network
 from hpobench_ordered.methods.base import Method

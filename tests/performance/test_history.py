@@ -17,7 +17,8 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered._threads import one_thread
-from hpobench_ordered.benchmark import Evaluations, Task
+from hpobench_ordered.benchmark import Task
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.registry import method_spec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter

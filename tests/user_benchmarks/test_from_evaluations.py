@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 import hpobench_ordered as hbo
 from hpobench_ordered import SearchSpace
-from hpobench_ordered.benchmark import Benchmark, Evaluations, Provenance
+from hpobench_ordered.benchmark import Benchmark, Provenance
 from hpobench_ordered.bundle import read_card
 from hpobench_ordered.errors import (
     ArtifactError,
@@ -24,6 +24,7 @@ from hpobench_ordered.errors import (
     InvalidNameError,
     PoorSurrogateWarning,
 )
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space.parameters import Parameter

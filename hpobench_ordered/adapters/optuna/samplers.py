@@ -13,8 +13,8 @@ from optuna.trial import FrozenTrial, TrialState
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters._optuna_space import distribution, space_of
 from hpobench_ordered.adapters.factory import as_method_spec, draw_seed
-from hpobench_ordered.benchmark import Evaluations
 from hpobench_ordered.errors import ExperimentError, InvalidConfigError
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.space import SearchSpace
 

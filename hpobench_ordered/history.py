@@ -1,0 +1,225 @@
+"""History: evaluations of earlier tasks, and whether they may be given to a method."""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.errors import EvaluationsError
+from hpobench_ordered.objective import Direction
+from hpobench_ordered.space import SearchSpace, SpaceChange
+from hpobench_ordered.space.differences import Change
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluations:
+    """Evaluations of one task, as history for later tasks.
+
+    Attributes:
+        task: Name of the task.
+        context: What is known of the task beforehand.
+        values: Configurations as coded by `space` (`SearchSpace.values`), in the order of
+            evaluation, NaN where a hyperparameter is inactive, (n, d).
+        objective: Their objective values in their own units, as they were measured, NaN where the
+            evaluation failed, (n,).
+        space: Search space that codes the values: the task's own, which after an adjustment is not
+            that of the task at hand, see `is_on`.
+        direction: Whether the objective is minimised or maximised.
+        losses: The objective values as losses: lower is better, (n,).
+
+    All arrays are read-only copies.
+
+    Raises:
+        EvaluationsError: Arrays of another shape or not of numbers, a value that the space does not
+            allow, an infinite objective value, or no such direction.
+
+    Examples:
+        >>> import numpy as np
+        >>> import hpobench_ordered as hbo
+        >>> bench = hbo.load("newsvendor")
+        >>> history = bench.evaluations(0, rng=np.random.default_rng(0), n=20)
+        >>> history.values.shape, history.losses.shape
+        ((20, 3), (20,))
+        >>> best = bench.space.configs(history.values[[history.losses.argmin()]])
+        >>> sorted(best[0])
+        ['price_0', 'price_1', 'price_2']
+    """
+
+    task: str
+    context: Mapping[str, float]
+    values: FloatArray
+    objective: FloatArray
+    space: SearchSpace = field(kw_only=True, repr=False)
+    direction: Direction = field(kw_only=True)
+    losses: FloatArray = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.task, str):
+            raise EvaluationsError(f"the name of a task is a text, got {self.task!r}")
+        if not isinstance(self.space, SearchSpace):
+            raise EvaluationsError(
+                f"the evaluations of task {self.task!r} need the SearchSpace that codes them, got "
+                f"{type(self.space).__name__}"
+            )
+        direction = Direction.of(self.direction)
+        rows = len(self.values) if isinstance(self.values, Sized) else 0
+        values = self._numbers("values", (rows, self.space.dimension))
+        objective = self._numbers("objective", (len(values),))
+        if not self.space.allows(values).all():
+            raise EvaluationsError(
+                f"evaluations of task {self.task!r}: {self.space.describe_invalid(values)}"
+            )
+        if np.isinf(objective).any():
+            raise EvaluationsError(
+                f"evaluations of task {self.task!r}: the objective of row "
+                f"{np.flatnonzero(np.isinf(objective))[0]} is infinite; NaN marks what failed"
+            )
+        self._set(self.space, direction, values, objective)
+
+    def __len__(self) -> int:
+        return len(self.objective)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the hyperparameters, one a column of `values`."""
+        return self.space.names
+
+    def is_on(self, space: SearchSpace) -> bool:
+        """Whether a search space codes configurations as that of these evaluations does."""
+        return self.space.codes_as(space)
+
+    def frame(self, *, task: str = "task", objective: str = "objective") -> "DataFrame":
+        """The evaluations as a table that `hpobench_ordered.history_from_frame` reads.
+
+        Args:
+            task: Column of the task's name.
+            objective: Column of the objective's values.
+
+        Returns:
+            A row an evaluation; columns of the task's name, of each hyperparameter's native values,
+            None or NaN where it is inactive, and of the objective's values.
+
+        Raises:
+            EvaluationsError: A hyperparameter has the name of one of the other columns.
+        """
+        import pandas as pd
+
+        for name in {task, objective} & set(self.names):
+            raise EvaluationsError(f"{name!r} is a hyperparameter; choose another name of a column")
+        columns = {
+            p.name: [None if np.isnan(x) else p.value(x) for x in column]
+            for p, column in zip(self.space.parameters, self.values.T.tolist(), strict=True)
+        }
+        whole = {task: [self.task] * len(self), **columns, objective: self.objective}
+        return pd.DataFrame(whole)
+
+    def copied(self, space: SearchSpace) -> "Evaluations":
+        """Copy everything, without checking it again.
+
+        Args:
+            space: A copy of the space.
+        """
+        copy = object.__new__(Evaluations)
+        object.__setattr__(copy, "task", self.task)
+        object.__setattr__(copy, "context", dict(self.context))
+        copy._set(space, self.direction, self.values.copy(), self.objective.copy())
+        return copy
+
+    def _numbers(self, name: str, shape: tuple[int, ...]) -> FloatArray:
+        """A copy of an array of numbers, checked for its shape."""
+        try:
+            given = np.asarray(getattr(self, name))
+        except ValueError as error:
+            raise EvaluationsError(f"the {name} of task {self.task!r}: {error}") from None
+        if given.shape != shape or given.dtype.kind not in "fiu":
+            columns = f", one column for each of {list(self.names)}" if name == "values" else ""
+            raise EvaluationsError(
+                f"the {name} of task {self.task!r} are numbers of shape {shape}{columns}; got "
+                f"{given.dtype} of shape {given.shape}"
+            )
+        return np.array(given, dtype=np.float64)
+
+    def _set(
+        self, space: SearchSpace, direction: Direction, values: FloatArray, objective: FloatArray
+    ) -> None:
+        """Set what is checked; every later task sees the same, so nobody may write to it."""
+        losses = direction.sign * objective
+        for name, array in (("values", values), ("objective", objective), ("losses", losses)):
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "space", space)
+        object.__setattr__(self, "direction", direction)
+
+
+def check_history(
+    history: Sequence[Evaluations],
+    space: SearchSpace,
+    direction: Direction | str,
+    *,
+    changed_spaces: bool = False,
+) -> None:
+    """Check that a history fits the task that it is given for.
+
+    Whatever takes a history from a user calls this; runs under a protocol, whose histories fit, do
+    not.
+
+    Args:
+        history: The history, oldest task first.
+        space: Search space of the task.
+        direction: Whether the task's objective is minimised or maximised.
+        changed_spaces: Whether the method copes with a history on another search space
+            (`MethodSpec.changed_spaces`).
+
+    Raises:
+        EvaluationsError: It is no list of `Evaluations`, a task comes twice, an objective has the
+            other direction, or a search space is another one and the method does not cope with
+            that, or nothing of it is shared.
+    """
+    if not isinstance(history, Iterable) or not all(isinstance(e, Evaluations) for e in history):
+        what = type(history).__name__
+        raise EvaluationsError(f"a history is a list of Evaluations, one a task; got {what}")
+    wanted, names = Direction.of(direction), [e.task for e in history]
+    wrong = [f"task {name!r} comes twice" for name in dict.fromkeys(names) if names.count(name) > 1]
+    for evaluations in history:
+        who = f"the history of task {evaluations.task!r}"
+        if evaluations.direction is not wanted:
+            wrong.append(
+                f"{who} is of an objective to {evaluations.direction.value}, this task's is to "
+                f"{wanted.value}"
+            )
+        if not evaluations.is_on(space):
+            if not SpaceChange(evaluations.space, space).shared:
+                shared = "that shares no hyperparameter with this one"
+            elif changed_spaces:
+                continue
+            else:
+                shared = "which the method does not cope with (`MethodSpec.changed_spaces`)"
+            said = "; ".join(differences(evaluations.space, space))
+            wrong.append(f"{who} is on another search space, {shared}: {said}")
+    if wrong:
+        raise EvaluationsError("the history does not fit: " + ". ".join(wrong))
+
+
+def differences(old: SearchSpace, new: SearchSpace) -> list[str]:
+    """Say what differs between the space of a history and that of the task at hand.
+
+    What is now under another name is guessed: by a similar name, or as the only one that was
+    removed and has the same range.
+    """
+    change = SpaceChange(old, new)
+    if not any(change.changes.values()):
+        return ["the same hyperparameters, in another order or with their choices in another order"]
+    removed = [n for n in old.names if Change.REMOVED in change.changes[n]]
+    said = change.describe()
+    for name in new.names:
+        if Change.ADDED in change.changes[name]:
+            same = [n for n in removed if old[n].describe() == new[name].describe()]
+            near = difflib.get_close_matches(name, removed, n=1) or same[: len(same) == 1]
+            said += [f"is {n!r} now called {name!r}?" for n in near]
+    return said
