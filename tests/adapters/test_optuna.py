@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import optuna
 import pytest
+from histories import minimised
 from optimisers import tpe_at_once
 from optuna.distributions import (
     CategoricalDistribution,
@@ -17,7 +18,7 @@ from optuna.samplers import GridSampler, RandomSampler, TPESampler
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
-from hpobench_ordered import Evaluations, MethodSpec, Ordered, SearchSpace, load, run
+from hpobench_ordered import MethodSpec, Ordered, SearchSpace, load, run
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters import OptunaSampler, as_method_spec, optuna_method, optuna_objective
 from hpobench_ordered.adapters._optuna_space import space_of
@@ -334,7 +335,7 @@ def test_a_method_gets_history_context_and_budget() -> None:
             seen.update(history=self.history, context=self.context, budget=self.budget)
 
     space = numeric_space()
-    history = [Evaluations("before", {}, np.array([[1.0, 0.1]]), np.array([0.0]))]
+    history = [minimised("before", {}, np.array([[1.0, 0.1]]), np.array([0.0]), space)]
     spec = MethodSpec("looking", Looking, "", "", min_history=1)
     with pytest.raises(ExperimentError, match="a history of 1 earlier tasks, got 0"):
         OptunaSampler(spec, space=space)

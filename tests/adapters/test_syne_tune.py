@@ -4,8 +4,9 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from histories import minimised
 
-from hpobench_ordered import Evaluations, load
+from hpobench_ordered import load
 from hpobench_ordered.adapters import (
     TransferLearningTaskEvaluations,
     transfer_learning_evaluations,
@@ -14,6 +15,7 @@ from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.testing.toy import (
     conditional_space,
     numeric_space,
+    numeric_space_before,
     random_history,
     toy_benchmark,
 )
@@ -89,6 +91,6 @@ def test_what_does_not_belong_together_is_refused() -> None:
         transfer_learning_evaluations(history)
     with pytest.raises(EvaluationsError, match="one entry"):
         transfer_learning_evaluations([*history, *history], space=numeric_space())
-    elsewhere = Evaluations("t", {}, np.zeros((1, 2)), np.zeros(1), conditional_space())
+    elsewhere = minimised("t", {}, np.zeros((1, 2)), np.zeros(1), numeric_space_before())
     with pytest.raises(EvaluationsError, match="another space"):
         transfer_learning_evaluations([elsewhere], space=numeric_space())

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
+from histories import minimised
 
 from hpobench_ordered import Evaluations, SearchSpace
 from hpobench_ordered._threads import one_thread
@@ -38,7 +39,7 @@ def loss(values: FloatArray, optimum: float, rate: float = 1.0) -> FloatArray:
 
 def finished(optimum: float, *, seed: int, rate: float = 1.0, n: int = 20) -> Evaluations:
     values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(seed), n))
-    return Evaluations(f"{seed}", {"optimum": optimum}, values, loss(values, optimum, rate))
+    return minimised(f"{seed}", {"optimum": optimum}, values, loss(values, optimum, rate), SPACE)
 
 
 def history(*, rate: float = 1.0) -> list[Evaluations]:
@@ -67,7 +68,7 @@ def play(method: LinearHead, trials: int, *, optimum: float = 0.6) -> FloatArray
 @pytest.mark.parametrize("kind", [ABLRTransfer, ABRAC])
 def test_the_scale_of_a_task_does_not_matter(kind):
     past = history()
-    scaled = [replace(task, losses=16.0 * task.losses) for task in past]
+    scaled = [replace(task, objective=16.0 * task.losses) for task in past]
     np.testing.assert_array_equal(play(make(kind, past), 6), play(make(kind, scaled), 6))
     assert make(kind, past).fallbacks == 0
 
@@ -150,5 +151,5 @@ def test_the_length_scale_of_random_features_is_that_of_the_previous_tasks():
 
 
 def test_a_history_without_finite_losses_is_none():
-    past = [replace(task, losses=np.full(20, np.nan)) for task in history()]
+    past = [replace(task, objective=np.full(20, np.nan)) for task in history()]
     np.testing.assert_array_equal(make(ABRAC, past).z, make(ABRAC, []).z)

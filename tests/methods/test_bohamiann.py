@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from histories import minimised
 
 import hpobench_ordered as hbo
 from hpobench_ordered import Evaluations, SearchSpace
@@ -29,7 +30,7 @@ def loss(values: np.ndarray, place: float) -> np.ndarray:
 def task(place: float, trials: int = 30) -> Evaluations:
     rng = np.random.default_rng([trials, int(1000 * place)])
     values = SPACE.decode(SPACE.sample_unit(rng, trials))
-    return Evaluations(f"{place}", {"place": place}, values, loss(values, place))
+    return minimised(f"{place}", {"place": place}, values, loss(values, place), SPACE)
 
 
 def make(

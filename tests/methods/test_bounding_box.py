@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from histories import minimised
 
 from hpobench_ordered import Evaluations, SearchSpace
 from hpobench_ordered.methods._candidates import candidate_blocks
@@ -30,7 +31,9 @@ def history(*optima: tuple[float, float, float, float]) -> list[Evaluations]:
     """Tasks with these best configurations, each beside two that are worse."""
     others = rows((3, 1e-3, NAN, 1), (0, 1e3, NAN, 64))
     return [
-        Evaluations(f"{i}", {}, np.concatenate([others, rows(best)]), np.array([3.0, 2.0, 1.0]))
+        minimised(
+            f"{i}", {}, np.concatenate([others, rows(best)]), np.array([3.0, 2.0, 1.0]), SPACE
+        )
         for i, best in enumerate(optima)
     ]
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from histories import minimised
 
 from hpobench_ordered import Evaluations, SearchSpace
 from hpobench_ordered.methods._carry_over import carried_over
@@ -28,7 +29,7 @@ SPACES = [
 
 def evaluated(space: SearchSpace, n: int = 200, seed: int = 0) -> Evaluations:
     values = space.decode(space.sample_unit(np.random.default_rng(seed), n))
-    return Evaluations("t", {"size": 1.0}, values, np.arange(n, dtype=float), space)
+    return minimised("t", {"size": 1.0}, values, np.arange(n, dtype=float), space)
 
 
 @pytest.mark.parametrize(("before", "after"), SPACES)
@@ -37,7 +38,7 @@ def test_what_both_spaces_tune_and_allow_keeps_its_value(
 ) -> None:
     old = evaluated(before)
     (new,) = carried_over([old], after, np.random.default_rng(1))
-    assert (new.task, new.context, new.space) == (old.task, old.context, None)
+    assert (new.task, new.context, new.space) == (old.task, old.context, after)
     np.testing.assert_array_equal(new.losses, old.losses)
     carried = dict.fromkeys(set(before.names) & set(after.names), 0)
     for then, now in zip(before.configs(old.values), after.configs(new.values), strict=True):
@@ -75,7 +76,7 @@ def test_what_was_a_constant_is_new() -> None:
 def test_a_history_on_the_same_space_stays_as_it_is_and_nothing_is_drawn() -> None:
     space = numeric_space()
     old = evaluated(space)
-    history = [Evaluations(old.task, old.context, old.values, old.losses)]
+    history = [minimised(old.task, old.context, old.values, old.losses, space)]
     rng = np.random.default_rng(0)
     assert carried_over(history, space, rng) == history
     assert rng.random() == np.random.default_rng(0).random()

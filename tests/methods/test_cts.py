@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from histories import minimised
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -33,7 +34,7 @@ def finished(
     rng = np.random.default_rng(seed)
     unit = space.sample_unit(rng, n)
     losses = scale * (((unit - 0.2) ** 2).sum(axis=1) + noise * rng.standard_normal(n))
-    return Evaluations(f"{seed}", {}, space.decode(unit), losses)
+    return minimised(f"{seed}", {}, space.decode(unit), losses, space)
 
 
 def make(
@@ -157,9 +158,8 @@ def test_few_evaluations(n):
     assert math.isfinite(method._sd)
 
 
-@pytest.mark.parametrize("losses", [[math.nan] * 3, [math.inf] * 3])
-def test_nothing_finite_means_random_suggestions(losses):
-    method = make([Evaluations("", {}, finished(3).values, np.array(losses))])
+def test_nothing_finite_means_random_suggestions():
+    method = make([minimised("", {}, finished(3).values, np.full(3, math.nan), PLAIN)])
     assert len({tuple(c.items()) for c in suggestions(method, 5)}) == 5
     assert method.fallbacks == 5
 
@@ -173,8 +173,8 @@ def test_no_history_means_random_suggestions():
 def test_failed_and_constant_evaluations():
     good = finished(30)
     losses = np.where(np.arange(30) % 3 == 0, math.nan, good.losses)
-    constant = Evaluations("", {}, good.values, np.ones(30))
-    suggestions(make([Evaluations("", {}, good.values, losses), constant]))
+    constant = minimised("", {}, good.values, np.ones(30), PLAIN)
+    suggestions(make([minimised("", {}, good.values, losses, PLAIN), constant]))
 
 
 def test_only_so_many_evaluations_are_fitted(monkeypatch):

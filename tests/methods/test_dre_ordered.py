@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from histories import minimised
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -24,7 +25,7 @@ SMALL = SearchSpace(
 
 def finished(n: int, *, seed: int = 0, space: SearchSpace = PLAIN) -> Evaluations:
     rng = np.random.default_rng(seed)
-    return Evaluations(f"{seed}", {}, space.decode(space.sample_unit(rng, n)), rng.random(n))
+    return minimised(f"{seed}", {}, space.decode(space.sample_unit(rng, n)), rng.random(n), space)
 
 
 def make(history: list[Evaluations], *, seed: int = 0, space: SearchSpace = PLAIN) -> DREOrdered:
@@ -113,7 +114,9 @@ def test_an_exhausted_space_is_suggested_from_again():
     assert set(configs[12:]) <= set(configs[:12])
 
 
-@pytest.mark.parametrize("history", [[], [Evaluations("", {}, np.ones((1, 2)), [math.nan])]])
+@pytest.mark.parametrize(
+    "history", [[], [minimised("", {}, np.ones((1, 2)), np.array([math.nan]), PLAIN)]]
+)
 def test_without_a_finite_loss_it_starts_at_random(history):
     configs = optimise(make(history), trials=6)
     rng = np.random.default_rng(0)

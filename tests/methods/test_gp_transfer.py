@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from histories import minimised
 
 from hpobench_ordered import Evaluations, SearchSpace
 from hpobench_ordered.methods.bo import MAX_CONDITIONED
@@ -27,7 +28,7 @@ def loss(values: np.ndarray, place: float) -> np.ndarray:
 def task(place: float, trials: int = 20, **context: float) -> Evaluations:
     rng = np.random.default_rng([trials, int(1000 * place)])
     values = SPACE.decode(SPACE.sample_unit(rng, trials))
-    return Evaluations(f"{place}", context or {"place": place}, values, loss(values, place))
+    return minimised(f"{place}", context or {"place": place}, values, loss(values, place), SPACE)
 
 
 def make(

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from histories import minimised
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import kstest
 
@@ -42,7 +43,7 @@ def old_step(n: int = 40, *, best: float = 0.2, seed: int = 0) -> hbo.Evaluation
     values = OLD.decode(unit)
     is_p = values[:, 2] == 0
     losses = (values[:, 0] - np.where(is_p, 0.9, best)) ** 2 - 5.0 * is_p
-    return hbo.Evaluations("before", {}, values, losses, OLD)
+    return minimised("before", {}, values, losses, OLD)
 
 
 def made(
@@ -73,7 +74,7 @@ def test_line_2_configurations_with_values_that_are_gone_are_discarded(name):
     assert np.abs(np.median(a) - 0.2) < 0.15
     kept = old_step()
     without = replace(kept, values=kept.values[kept.values[:, 2] != 0],
-                      losses=kept.losses[kept.values[:, 2] != 0])  # fmt: skip
+                      objective=kept.objective[kept.values[:, 2] != 0])  # fmt: skip
     assert_array_equal(asked(always(name, without), 20), asked(always(name, kept), 20))
 
 
@@ -90,9 +91,9 @@ def test_line_3_what_was_removed_has_no_influence(name):
 @pytest.mark.parametrize("name", TRANSFER)
 def test_line_4_ranks_count_and_not_losses(name):
     past = old_step()
-    stretched = replace(past, losses=np.exp(5.0 * past.losses))
+    stretched = replace(past, objective=np.exp(5.0 * past.losses))
     assert_array_equal(asked(made(name, stretched), 20), asked(made(name, past), 20))
-    upside_down = replace(past, losses=-past.losses)
+    upside_down = replace(past, objective=-past.losses)
     assert not np.array_equal(asked(made(name, upside_down), 20), asked(made(name, past), 20))
 
 
@@ -149,7 +150,7 @@ def test_failed_old_evaluations_come_last(name):
     inside = np.flatnonzero(past.values[:, 2] != 0)
     best, second = inside[np.argsort(losses[inside])[:2]]
     losses[best] = np.nan
-    assert made(name, replace(past, losses=losses)).ask()["a"] == past.values[second, 0]
+    assert made(name, replace(past, objective=losses)).ask()["a"] == past.values[second, 0]
 
 
 @pytest.mark.parametrize("name", ["only-optimize-new", "gp-only-optimize-new"])
@@ -179,7 +180,7 @@ def test_where_nothing_is_new_the_best_is_repeated(name):
 @pytest.mark.parametrize("name", ["drop-unimportant", "gp-drop-unimportant"])
 def test_a_hyperparameter_without_effect_is_dropped(name):
     past = old_step(60)
-    past = replace(past, losses=np.abs(past.values[:, 0] - 0.3))
+    past = replace(past, objective=np.abs(past.values[:, 0] - 0.3))
     inside = past.values[:, 2] != 0
     best = past.values[inside][np.argmin(past.losses[inside])]
     method, values = made(name, past), []
@@ -194,7 +195,7 @@ def test_a_hyperparameter_without_effect_is_dropped(name):
 
 @pytest.mark.parametrize("name", [*TRANSFER, *BEST_FIRST, "only-optimize-new", "drop-unimportant"])
 def test_spaces_that_share_nothing_are_said_to(name):
-    past = hbo.Evaluations("before", {}, np.full((3, 2), 0.5), np.arange(3.0), OTHER)
+    past = minimised("before", {}, np.full((3, 2), 0.5), np.arange(3.0), OTHER)
     with pytest.warns(UserWarning, match="shares no hyperparameter with the one of 'before'"):
         method = made(name, past)
     if "gp" not in name:
@@ -205,7 +206,7 @@ def test_spaces_that_share_nothing_are_said_to(name):
 def test_a_history_that_lies_outside_is_of_no_use():
     past = old_step()
     past = replace(past, values=past.values[past.values[:, 2] == 0],
-                   losses=past.losses[past.values[:, 2] == 0])  # fmt: skip
+                   objective=past.objective[past.values[:, 2] == 0])  # fmt: skip
     plain = TPE(space=NEW, rng=np.random.default_rng(0), history=(), context={}, budget=100)
     expected = NEW.values([plain.ask() for _ in range(8)])
     assert_array_equal(asked(made("transfer-tpe-best-first", past), 8), expected)
@@ -214,7 +215,7 @@ def test_a_history_that_lies_outside_is_of_no_use():
 def test_a_single_old_configuration_is_no_ranking_but_comes_first():
     past = old_step()
     one = np.flatnonzero(past.values[:, 2] != 0)[:1]
-    past = replace(past, values=past.values[one], losses=past.losses[one])
+    past = replace(past, values=past.values[one], objective=past.objective[one])
     method = made("transfer-tpe-best-first", past)
     assert method.ask()["a"] == past.values[0, 0]
     method.ask()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from histories import minimised
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,14 +15,21 @@ from hpobench_ordered.methods.simple_ordered import (
     SimplePreviousNoBO,
     ordered_configurations,
 )
+from hpobench_ordered.space.conditions import Compare, Comparison
 from hpobench_ordered.space.parameters import Parameter
+
+SPACE = SearchSpace([Parameter.number("k", 0, 99, integer=True)])
+CONDITIONAL = SearchSpace(
+    [Parameter.number("k", 0, 9, integer=True), Parameter.number("x", 0, 1)],
+    conditions={"x": Compare(0, Comparison.GREATER, (5.0,))},
+)
 
 
 def task(losses_by_configuration: list[tuple[int, float]]) -> Evaluations:
     """A finished task; configurations are single numbers, in the order of evaluation."""
     configurations, losses = zip(*losses_by_configuration, strict=True)
     values = np.array(configurations, dtype=float)[:, None]
-    return Evaluations("", {}, values, np.array(losses, dtype=float))
+    return minimised("", {}, values, np.array(losses, dtype=float), SPACE)
 
 
 def chosen(history: list[Evaluations], count: int = 5) -> list[int]:
@@ -112,11 +120,10 @@ def test_no_history_gives_nothing() -> None:
 
 def test_inactive_hyperparameters_compare_equal() -> None:
     values = np.array([[1.0, np.nan], [1.0, np.nan], [2.0, np.nan]])
-    history = [Evaluations("", {}, values, np.array([0.0, 0.0, 1.0]))]
+    history = [minimised("", {}, values, np.array([0.0, 0.0, 1.0]), CONDITIONAL)]
     assert len(ordered_configurations(history, count=5)) == 2
 
 
-SPACE = SearchSpace([Parameter.number("k", 0, 99, integer=True)])
 TASKS = [task([(10 * t + i, float(i)) for i in range(10)]) for t in range(8)]
 
 
@@ -160,6 +167,6 @@ def test_bayesian_optimisation_follows(kind: type[Method]) -> None:
     assert min(abs(k - 33) for k in suggestions(kind, 20)) <= 1
 
 
-def test_evaluations_that_are_not_finite_are_never_a_start() -> None:
-    broken = task([(1, np.nan), (2, -np.inf), (3, 0.5), (4, np.inf)])
+def test_failed_evaluations_are_never_a_start() -> None:
+    broken = task([(1, np.nan), (3, 0.5), (4, np.nan)])
     assert chosen([broken, task([(7, np.nan)])]) == [3]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from histories import minimised
 
 from hpobench_ordered import Evaluations, SearchSpace
 from hpobench_ordered.methods.transfer_bo import LARGEST_HISTORY, MAX_OBSERVATIONS, TransferBO
@@ -18,7 +19,7 @@ def loss(values: np.ndarray, size: float) -> np.ndarray:
 def task(size: float, *, trials: int = 20, seed: int = 0) -> Evaluations:
     rng = np.random.default_rng([seed, int(size)])
     values = SPACE.decode(SPACE.sample_unit(rng, trials))
-    return Evaluations(f"{size}", {"size": size}, values, loss(values, size))
+    return minimised(f"{size}", {"size": size}, values, loss(values, size), SPACE)
 
 
 def make(history: list[Evaluations], size: float, *, seed: int = 0) -> TransferBO:
@@ -90,7 +91,7 @@ def test_of_a_history_larger_than_the_papers_a_part_is_kept_beside_all_own_evalu
 
 def test_improvement_is_measured_on_the_current_task() -> None:
     # Every loss on the small sizes is far below those here: they must not be the incumbent.
-    easy = Evaluations("easy", {"size": 1}, task(1).values, task(1).losses - 1e6)
+    easy = minimised("easy", {"size": 1}, task(1).values, task(1).losses - 1e6, SPACE)
     method = make([easy, task(100)], 1000)
     seen: list[float] = []
     original = method.incumbent
@@ -103,7 +104,7 @@ def test_improvement_is_measured_on_the_current_task() -> None:
     "contexts", [({}, {}), ({"size": 3.0}, {"size": 3.0}), ({"a": 1}, {"b": 2})]
 )
 def test_tasks_that_nothing_tells_apart(contexts) -> None:  # type: ignore[no-untyped-def]
-    previous = Evaluations("p", contexts[0], task(10).values, task(10).losses)
+    previous = minimised("p", contexts[0], task(10).values, task(10).losses, SPACE)
     method = TransferBO(
         space=SPACE,
         rng=np.random.default_rng(0),

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from histories import minimised
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -24,11 +25,11 @@ def finished(
     n: int, *, seed: int = 0, optimum: float = 0.2, space: SearchSpace = PLAIN
 ) -> Evaluations:
     unit = space.sample_unit(np.random.default_rng(seed), n)
-    return Evaluations(f"{seed}", {}, space.decode(unit), ((unit - optimum) ** 2).sum(axis=1))
+    return minimised(f"{seed}", {}, space.decode(unit), ((unit - optimum) ** 2).sum(axis=1), space)
 
 
 def on_grid(*losses: float, values: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> Evaluations:
-    return Evaluations("", {}, np.array(values, dtype=float)[:, None], np.array(losses))
+    return minimised("", {}, np.array(values, dtype=float)[:, None], np.array(losses), GRID)
 
 
 def make(
@@ -162,13 +163,15 @@ def test_one_evaluation_a_task(tasks):
 @pytest.mark.parametrize("tasks", [1, 2])
 def test_constant_failed_and_repeated_evaluations(tasks):
     good = finished(30)
-    losses = np.where(np.arange(30) % 3 == 0, math.inf, 7.0)
+    losses = np.where(np.arange(30) % 3 == 0, math.nan, 7.0)
     values = np.repeat(good.values[:10], 3, axis=0)
-    history = [Evaluations("", {}, values, losses)] * tasks
+    history = [minimised("", {}, values, losses, PLAIN)] * tasks
     assert len(np.unique(points(make(history)), axis=0)) == 25
 
 
-@pytest.mark.parametrize("history", [[], [Evaluations("", {}, np.ones((1, 2)), [math.nan])]])
+@pytest.mark.parametrize(
+    "history", [[], [minimised("", {}, np.ones((1, 2)), np.array([math.nan]), PLAIN)]]
+)
 def test_without_a_finite_loss_suggestions_are_random(history):
     method = make(history)
     assert len(np.unique(points(method), axis=0)) == 25

@@ -6,6 +6,7 @@ far beyond it.
 
 import numpy as np
 import pytest
+from histories import minimised
 
 from hpobench_ordered import Evaluations
 from hpobench_ordered._typing import FloatArray
@@ -41,7 +42,7 @@ def history(tasks: int, evaluations: int) -> list[Evaluations]:
     for task in range(tasks):
         unit = SPACE.sample_unit(rng, evaluations)
         losses = ((unit - 0.3 - 0.3 * task / tasks) ** 2).sum(axis=1)
-        finished.append(Evaluations(f"{task}", {}, SPACE.decode(unit), losses))
+        finished.append(minimised(f"{task}", {}, SPACE.decode(unit), losses, SPACE))
     return finished
 
 

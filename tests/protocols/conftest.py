@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from histories import minimised
 
 from hpobench_ordered import registry
 from hpobench_ordered.benchmark import Benchmark
@@ -43,9 +44,7 @@ def assignments(toy: BenchmarkSpec) -> Callable[..., list[Assignment]]:
                 benchmark, cell.method, position=i, evaluated=evaluated, rng=cell.protocol_rng(i)
             )
             done = optimise(assignment, cell.rng(i))
-            evaluated.append(
-                Evaluations(assignment.task.name, assignment.task.context, done.values, done.losses)
-            )
+            evaluated.append(assignment.task.evaluated(done.values, done.objective))
             made.append(assignment)
         return made
 
@@ -72,6 +71,6 @@ def recorded(toy: BenchmarkSpec) -> Benchmark:
 
     def load() -> list[Evaluations]:
         values = space.decode(space.sample_unit(np.random.default_rng(0), 30))
-        return [Evaluations(str(t), {}, values, 100.0 * t + np.arange(30)) for t in range(4)]
+        return [minimised(str(t), {}, values, 100.0 * t + np.arange(30), space) for t in range(4)]
 
     return replace(toy.load(), recorded=load)

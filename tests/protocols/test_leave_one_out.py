@@ -31,7 +31,7 @@ def test_the_history_is_all_tasks_but_the_target(assignments) -> None:  # type: 
             assert [e.task for e in assignment.history] == [
                 t for t in "0123" if t != assignment.task.name
             ]
-            assert all(len(e) == 6 and e.space is None for e in assignment.history)
+            assert all(len(e) == 6 and e.is_on(assignment.task.space) for e in assignment.history)
             assert (assignment.budget, assignment.is_recorded) == (2, True)
 
 

@@ -39,9 +39,7 @@ def test_assignments() -> None:
             2,
         )
         values = benchmark.space.values([{"price_0": 1, "price_1": 2, "price_2": position}])
-        evaluated.append(
-            Evaluations(assignment.task.name, assignment.task.context, values, values[:, 0])
-        )
+        evaluated.append(assignment.task.evaluated(values, values[:, 0]))
 
 
 @pytest.mark.parametrize(("tasks", "length"), [(None, 9), (4, 4), (50, 9)])

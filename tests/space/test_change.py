@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
+from histories import minimised
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest
@@ -346,7 +347,7 @@ def conditional(kernel: Parameter, *when: str, extra: tuple[Parameter, ...] = ()
 def on_old(change: SpaceChange, configs: list[dict[str, float | str]]) -> Evaluations:
     """Evaluations on the old space; losses 0, 1, ..."""
     losses = np.arange(len(configs), dtype=float)
-    return Evaluations("t", {"size": 1.0}, change.old.values(configs), losses, change.old)
+    return minimised("t", {"size": 1.0}, change.old.values(configs), losses, change.old)
 
 
 class TestConditions:
@@ -431,11 +432,10 @@ def test_equal_spaces_share_everything() -> None:
     assert (change.shared, change.only_new) == (space.names, ())
     values = space.decode(space.sample_unit(np.random.default_rng(0), 20))
     losses = np.arange(20.0)
-    for on in (space, None):
-        left = change.in_shared(Evaluations("t", {}, values, losses, on))
-        np.testing.assert_array_equal(left.values, values)
-        np.testing.assert_array_equal(left.losses, losses)
-        assert left.space == SearchSpace(space.parameters)  # without constants
+    left = change.in_shared(minimised("t", {}, values, losses, space))
+    np.testing.assert_array_equal(left.values, values)
+    np.testing.assert_array_equal(left.losses, losses)
+    assert left.space == SearchSpace(space.parameters)  # without constants
     with pytest.raises(InvalidSpaceError, match="nothing of the range of 'cost' is new"):
         change.draw_only_new("cost", np.random.default_rng(0))
 
@@ -448,15 +448,15 @@ def test_errors_name_what_was_given() -> None:
         change.draw_only_new("gamma", np.random.default_rng(0))
     other = SearchSpace([Parameter.number("cost", 1, 2)])
     with pytest.raises(InvalidSpaceError, match="task 't' are neither on the old search space"):
-        change.in_shared(Evaluations("t", {}, np.ones((1, 1)), np.zeros(1), other))
+        change.in_shared(minimised("t", {}, np.ones((1, 1)), np.zeros(1), other))
 
 
 def test_evaluations_without_any_left_have_the_right_shape() -> None:
     change = between(number(0, 10), number(5, 6))
-    left = change.in_shared(Evaluations("t", {}, np.ones((3, 1)), np.zeros(3), change.old))
+    left = change.in_shared(minimised("t", {}, np.ones((3, 1)), np.zeros(3), change.old))
     assert (left.values.shape, left.losses.shape) == ((0, 1), (0,))
     assert change.to_new(left.values).shape == (0, 1)
-    empty = Evaluations("t", {}, np.empty((0, 1)), np.empty(0), change.old)
+    empty = minimised("t", {}, np.empty((0, 1)), np.empty(0), change.old)
     assert change.in_shared(empty).values.shape == (0, 1)
 
 
@@ -587,7 +587,7 @@ def test_evaluations_are_left_out_exactly_where_a_shared_value_is_not_allowed(
     change: SpaceChange,
 ) -> None:
     values = sampled(change.old)
-    evaluations = Evaluations("t", {"size": 1.0}, values, np.arange(30.0), change.old)
+    evaluations = minimised("t", {"size": 1.0}, values, np.arange(30.0), change.old)
     left = change.in_shared(evaluations)
     configs = [
         {name: config[name] for name in change.shared} for config in change.old.configs(values)
@@ -614,7 +614,7 @@ def test_configurations_of_the_intersection_are_kept_and_coded_by_the_new_space(
     coded[:, only_new] = sampled(change.new)[:, only_new]
     for config, again in zip(configs, change.new.configs(coded), strict=True):
         assert {name: again[name] for name in change.shared} == config
-    left = change.in_shared(Evaluations("t", {}, coded, np.arange(30.0), change.new))
+    left = change.in_shared(minimised("t", {}, coded, np.arange(30.0), change.new))
     assert shared.configs(left.values) == configs
 
 

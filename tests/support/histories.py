@@ -1,0 +1,17 @@
+"""Histories made by hand."""
+
+from collections.abc import Mapping
+
+from hpobench_ordered import Direction, Evaluations, SearchSpace
+from hpobench_ordered._typing import FloatArray
+
+
+def minimised(
+    task: str,
+    context: Mapping[str, float],
+    values: FloatArray,
+    losses: FloatArray,
+    space: SearchSpace,
+) -> Evaluations:
+    """Evaluations whose objective, to be minimised, is the losses."""
+    return Evaluations(task, context, values, losses, space=space, direction=Direction.MINIMIZE)
