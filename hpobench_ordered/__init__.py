@@ -1,7 +1,10 @@
 """Benchmarks, surrogates and methods for transfer hyperparameter optimisation."""
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
+from hpobench_ordered.adapters import history_from_frame, history_from_results
 from hpobench_ordered.benchmark import (
     Benchmark,
     Definition,
@@ -11,7 +14,7 @@ from hpobench_ordered.benchmark import (
 )
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.api import Results, merge_stores, report, run
-from hpobench_ordered.history import Evaluations
+from hpobench_ordered.history import Evaluations, check_history
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered
@@ -31,6 +34,9 @@ from hpobench_ordered.specs import BenchmarkFamily, BenchmarkSpec, Extra, Surrog
 from hpobench_ordered.suites import suite
 from hpobench_ordered.surrogates import Surrogate, SurrogateType
 from hpobench_ordered.user_benchmarks import from_evaluations, save
+
+if TYPE_CHECKING:
+    from hpobench_ordered.adapters import history_from_storage, history_from_studies
 
 try:
     __version__ = version("hpobench-ordered")
@@ -69,7 +75,12 @@ __all__ = [
     "Task",
     "TaskDefinition",
     "__version__",
+    "check_history",
     "from_evaluations",
+    "history_from_frame",
+    "history_from_results",
+    "history_from_storage",
+    "history_from_studies",
     "list_benchmarks",
     "list_methods",
     "load",
@@ -79,6 +90,16 @@ __all__ = [
     "save",
     "suite",
 ]
+
+
+_WITH_OPTUNA = ("history_from_storage", "history_from_studies")
+
+
+def __getattr__(name: str) -> object:
+    """Import what needs Optuna only when it is asked for."""
+    if name in _WITH_OPTUNA:
+        return getattr(import_module("hpobench_ordered.adapters"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -94,7 +94,7 @@ def needed(module: str, *, package: str, extra: str, purpose: str) -> Any:
 
 
 class EvaluationsError(HPOBenchOrderedError, ValueError):
-    """A table of evaluations cannot be made into a benchmark."""
+    """Evaluations are not what they must be, or not what they are given for."""
 
 
 class DuplicateNameError(HPOBenchOrderedError):
@@ -141,6 +141,10 @@ class DamagedFilesWarning(UserWarning):
 
 class BrokenPluginWarning(UserWarning):
     """Another package registers something that cannot be used; it is left out."""
+
+
+class HistoryWarning(UserWarning):
+    """Part of a history was left out or changed as asked, or is on another search space."""
 
 
 class PoorSurrogateWarning(UserWarning):

@@ -17,6 +17,12 @@ Out: the methods in an Optuna study of your own, the tasks as objectives of othe
     space, target = configspace_problem(task)                    # for SMAC and the like
     transfer_learning_evaluations(benchmark, rng=rng, n=50)      # history for Syne Tune
 
+Earlier tuning, as the history of a method:
+
+    history_from_frame(frame, space, objective="error", direction="minimize", task="month")
+    history_from_studies(studies), history_from_storage("sqlite:///tuning.db", "churn-*")
+    history_from_results("results/", method="bo", seed=0)
+
 What needs Optuna is in the extra `optuna`, and imports it when it is first used.
 """
 
@@ -24,6 +30,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.adapters.factory import FromFactory, as_method_spec
+from hpobench_ordered.adapters.history import history_from_frame, history_from_results
 from hpobench_ordered.adapters.importing import import_object
 from hpobench_ordered.adapters.problems import (
     OptunaHubProblem,
@@ -37,7 +44,12 @@ from hpobench_ordered.adapters.syne_tune import (
 )
 
 if TYPE_CHECKING:
-    from hpobench_ordered.adapters.optuna import OptunaSampler, optuna_method
+    from hpobench_ordered.adapters.optuna import (
+        OptunaSampler,
+        history_from_storage,
+        history_from_studies,
+        optuna_method,
+    )
 
 __all__ = [
     "FromFactory",
@@ -46,6 +58,10 @@ __all__ = [
     "TransferLearningTaskEvaluations",
     "as_method_spec",
     "configspace_problem",
+    "history_from_frame",
+    "history_from_results",
+    "history_from_storage",
+    "history_from_studies",
     "import_object",
     "objective_function",
     "optuna_method",
@@ -53,7 +69,12 @@ __all__ = [
     "transfer_learning_evaluations",
 ]
 
-_WITH_OPTUNA = ("OptunaSampler", "optuna_method")
+_WITH_OPTUNA = (
+    "OptunaSampler",
+    "history_from_storage",
+    "history_from_studies",
+    "optuna_method",
+)
 
 
 def __getattr__(name: str) -> object:

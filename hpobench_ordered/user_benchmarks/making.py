@@ -145,7 +145,7 @@ def from_evaluations(
     if isinstance(context, str):
         raise EvaluationsError(f"contexts are a list, such as [{context!r}]")
     kind = _kind(surrogate)
-    described = _search_space(space)
+    described = search_space(space)
     columns = Columns(task, objective, tuple(context), ordered)
     read = read_frame(frame, described, columns, drop_invalid=drop_invalid)
     definition = Definition(
@@ -201,7 +201,12 @@ def _kind(choice: SurrogateType | str) -> SurrogateType:
     return by_name[name]
 
 
-def _search_space(space: "SearchSpace | ConfigurationSpace") -> SearchSpace:
+def search_space(space: "SearchSpace | ConfigurationSpace") -> SearchSpace:
+    """The search space, read from ConfigSpace's where it is one.
+
+    Raises:
+        EvaluationsError: It is neither.
+    """
     if isinstance(space, SearchSpace):
         return space
     if not hasattr(space, "to_serialized_dict"):

@@ -1,0 +1,358 @@
+"""Rows of evaluations from elsewhere: every value is checked, all that is wrong is told at once.
+
+Notation:
+    n   number of rows
+    d   number of hyperparameters
+"""
+
+import difflib
+import math
+import numbers
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from hpobench_ordered._typing import BoolArray, FloatArray, Value
+from hpobench_ordered.errors import (
+    MAX_LISTED,
+    EvaluationsError,
+    HistoryWarning,
+    InvalidConfigError,
+    suggestion,
+)
+from hpobench_ordered.history import Evaluations
+from hpobench_ordered.objective import Direction
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind, Parameter
+
+ROUNDING = 1e-9
+"""Relative difference between a number and a choice that comes of computing or printing it."""
+SCALES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
+    "10**x": lambda x: np.power(10.0, x),
+    "exp(x)": np.exp,
+    "2**x": np.exp2,
+    "log10(x)": np.log10,
+    "log(x)": np.log,
+    "log2(x)": np.log2,
+}
+"""How a column may have been transformed that should not be, and what undoes it."""
+READ_AS_EMPTY = ("None", "NA", "N/A", "NaN", "nan", "NULL", "null", "")
+"""Texts that pandas reads from a file as an empty cell."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Evaluations of one task as they came.
+
+    Attributes:
+        task: Name of the task.
+        where: What to call each row in messages, such as "row 3", length n.
+        columns: Native values by the name of the hyperparameter, each of length n; None or NaN
+            where there is none.
+        objective: Objective values, None or NaN where the evaluation failed, length n.
+        refuses_repeated: Whether a row that repeats another one is an error: in a table, not in a
+            study, whose trials are told apart by their numbers.
+    """
+
+    task: str
+    where: Sequence[str]
+    columns: Mapping[str, Sequence[object]]
+    objective: Sequence[object]
+    refuses_repeated: bool = False
+
+
+@dataclass
+class Reader:
+    """Turns rows into evaluations, and collects what is wrong with them.
+
+    Attributes:
+        drop_invalid: Whether rows that cannot be used are left out.
+        clip: Whether numbers that are out of range become the nearest bound.
+        source: What is read, for messages, such as "the table".
+        wrong: What is wrong with single rows: where, by what is said of it.
+        unusable: What no option helps with.
+    """
+
+    drop_invalid: bool
+    clip: bool
+    source: str
+    wrong: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    unusable: list[str] = field(default_factory=list)
+    _dropped: int = 0
+    _read: int = 0
+    _moved: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    _empty: list[str] = field(default_factory=list)
+
+    def read(
+        self,
+        rows: Rows,
+        space: SearchSpace,
+        *,
+        direction: Direction,
+        context: Mapping[str, float] | None = None,
+    ) -> Evaluations | None:
+        """Read the rows of one task.
+
+        Returns:
+            The evaluations; those of rows that are in order. None if there are none.
+        """
+        n = len(rows.where)
+        is_good = np.ones(n, dtype=np.bool_)
+        values = self._values(rows, space, is_good)
+        objective = self._objective(rows, is_good)
+        if rows.refuses_repeated:
+            self._check_repeated(rows, values, objective, is_good)
+        self._read += n
+        self._dropped += n - int(is_good.sum())
+        if self.unusable:
+            return None
+        if not is_good.any():
+            self._empty.append(rows.task)
+            return None
+        return Evaluations(
+            rows.task,
+            context or {},
+            values[is_good],
+            objective[is_good],
+            space=space,
+            direction=direction,
+        )
+
+    def leave_out(self, said: str, where: str) -> None:
+        """Say what is wrong with a row that belongs to no task."""
+        self.wrong[said].append(where)
+        self._read += 1
+        self._dropped += 1
+
+    def finish(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
+        """The history, once all was read.
+
+        Raises:
+            EvaluationsError: Something was wrong that is not to be left out, nothing is left, or
+                two tasks have the same evaluations.
+
+        Warns:
+            HistoryWarning: Rows were left out, or numbers moved.
+        """
+        said = [f"{what}: {_listed(where)}" for what, where in self.wrong.items()]
+        if self.unusable or (said and not self.drop_invalid):
+            hint = ""
+            if said and not self.unusable:
+                hint = "\ndrop_invalid=True leaves these rows out"
+            problems = "".join(f"\n- {text}" for text in [*self.unusable, *said])
+            raise EvaluationsError(f"{self.source} cannot be read as history:{problems}{hint}")
+        read = tuple(e for e in history if e is not None)
+        if not read:
+            problems = "".join(f"\n- {text}" for text in said)
+            raise EvaluationsError(f"no evaluation of {self.source} can be used{problems}")
+        _check_different(read)
+        if self._dropped:
+            empty = f"; nothing is left of {_listed(map(repr, self._empty))}" * bool(self._empty)
+            _warn(f"{self._dropped} of {self._read} rows are left out{empty}: {'; '.join(said)}")
+        elif self._empty:
+            _warn(f"there is no evaluation of {_listed(map(repr, self._empty))}")
+        if self._moved:
+            counts = ", ".join(f"{n} of {name!r}" for name, n in self._moved.items())
+            _warn(f"numbers out of range were moved to the nearest bound: {counts}")
+        return read
+
+    def _values(self, rows: Rows, space: SearchSpace, is_good: BoolArray) -> FloatArray:
+        """Code the configurations, (n, d); says which rows are not good."""
+        coded = np.full((len(is_good), space.dimension), np.nan)
+        active = np.ones(coded.shape, dtype=np.bool_)
+        for j, condition in space.ordered_conditions.items():
+            p = space.parameters[j]
+            if condition is not None:
+                active[:, j] = condition.holds(coded, active)
+            column = rows.columns.get(p.name, [None] * len(is_good))
+            if self._is_on_another_scale(rows.task, p, column, active[:, j]):
+                continue
+            # Whether a conditional one is active is unknown where its parent is wrong.
+            asked = active[:, j] if condition is None else active[:, j] & is_good
+            for i in np.flatnonzero(asked).tolist():
+                number, said = self._code(p, column[i])
+                if said:
+                    self.wrong[said].append(f"{rows.where[i]} ({column[i]!r})")
+                    is_good[i] = False
+                coded[i, j] = number
+        for name, constant in space.constants.items():
+            for i, value in enumerate(rows.columns.get(name, ())):
+                if not is_missing(value) and value != constant:
+                    self.wrong[f"{name!r} is always {constant!r}"].append(
+                        f"{rows.where[i]} ({value!r})"
+                    )
+                    is_good[i] = False
+        return coded
+
+    def _code(self, parameter: Parameter, value: object) -> tuple[float, str]:
+        """Code one value; NaN, and what is wrong, if it cannot be."""
+        try:
+            return parameter.code(cast("Value", value)), ""
+        except InvalidConfigError:
+            pass
+        said = f"{parameter.name!r} must be {parameter.describe()}"
+        if is_missing(value):
+            said += ", and is empty"
+            if any(choice in READ_AS_EMPTY for choice in parameter.choices):
+                said += " (pandas reads such a text as empty, but for keep_default_na=False)"
+            return math.nan, said
+        if not _is_number(value):
+            return math.nan, said
+        number = float(cast("float", value))
+        if parameter.choices:
+            near = [
+                k
+                for k, c in enumerate(parameter.choices)
+                if _is_number(c)
+                and math.isclose(number, cast("float", c), rel_tol=ROUNDING, abs_tol=1e-300)
+            ]
+            return (float(near[0]), "") if near else (math.nan, said)
+        if self.clip and not parameter.lower <= number <= parameter.upper:
+            self._moved[parameter.name] += 1
+            return min(max(number, parameter.lower), parameter.upper), ""
+        return math.nan, said
+
+    def _objective(self, rows: Rows, is_good: BoolArray) -> FloatArray:
+        """The objective values, (n,); says which rows are not good."""
+        objective = np.full(len(is_good), np.nan)
+        for i, value in enumerate(rows.objective):
+            if is_missing(value):
+                continue
+            if _is_number(value) and math.isfinite(cast("float", value)):
+                objective[i] = cast("float", value)
+                continue
+            said = "the objective must be a finite number, or empty where the evaluation failed"
+            self.wrong[said].append(f"{rows.where[i]} ({value!r})")
+            is_good[i] = False
+        return objective
+
+    def _check_repeated(
+        self, rows: Rows, values: FloatArray, objective: FloatArray, is_good: BoolArray
+    ) -> None:
+        """Say which good rows repeat one before them, and are no good therefore."""
+        first: dict[bytes, int] = {}
+        for i in np.flatnonzero(is_good).tolist():
+            content = values[i].tobytes() + objective[i].tobytes()
+            if content in first:
+                repeated = rows.where[first[content]]
+                self.wrong["rows that repeat another one of their task"].append(
+                    f"{rows.where[i]} ({repeated})"
+                )
+                is_good[i] = False
+            first.setdefault(content, i)
+
+    def _is_on_another_scale(
+        self, task: str, parameter: Parameter, column: Sequence[object], active: BoolArray
+    ) -> bool:
+        """Whether all numbers are out of range, and in range once they are transformed."""
+        given = [
+            float(cast("float", v))
+            for v, a in zip(column, active, strict=True)
+            if a and _is_number(v)
+        ]
+        x = np.array([v for v in given if math.isfinite(v)])
+        if parameter.choices or len(x) < 2:
+            return False
+        if ((x >= parameter.lower) & (x <= parameter.upper)).any():
+            return False
+        with np.errstate(all="ignore"):
+            fitting = [name for name, undo in SCALES.items() if _fits(parameter, undo(x))]
+        if fitting:
+            self.unusable.append(
+                f"all {len(x)} values of {parameter.name!r} on task {task!r}, such as "
+                f"{float(x[0])!r}, are outside of its range ({parameter.describe()}), but "
+                f"{' or '.join(fitting)} of them is inside: they seem to be on another scale"
+            )
+        return bool(fitting)
+
+
+def contexts_of(
+    contexts: Mapping[str, Mapping[str, float]] | None, tasks: Sequence[str]
+) -> Mapping[str, Mapping[str, float]]:
+    """The context of each task, by its name; empty where there is none.
+
+    Raises:
+        EvaluationsError: There is no such task, a task has none, or not the same ones as the
+            others, or not of finite numbers.
+    """
+    if contexts is None:
+        return {task: {} for task in tasks}
+    for name in contexts:
+        if name not in tasks:
+            raise EvaluationsError(
+                f"contexts of the unknown task {name!r}{suggestion(name, tasks)}"
+            )
+    if without := [task for task in tasks if task not in contexts]:
+        raise EvaluationsError(f"no context of {_listed(map(repr, without))}")
+    expected = list(contexts[tasks[0]]) if tasks else []
+    for task in tasks:
+        context = contexts[task]
+        if set(context) != set(expected):
+            raise EvaluationsError(
+                f"the context of task {task!r} has {sorted(context)}, that of {tasks[0]!r} "
+                f"{sorted(expected)}"
+            )
+        for name, value in context.items():
+            if not (_is_number(value) and math.isfinite(value)):
+                raise EvaluationsError(
+                    f"context {name!r} of task {task!r} must be a finite number, got {value!r}"
+                )
+    return contexts
+
+
+def near(name: str, names: Iterable[str]) -> str:
+    """Name the nearest of some names, if one is near."""
+    found = difflib.get_close_matches(name, list(names), n=1)
+    return f"; is it {found[0]!r}?" if found else ""
+
+
+def is_missing(value: object) -> bool:
+    """Whether a cell is empty: None, NaN, pandas' NA or NaT, or a text of blanks."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return True
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and math.isnan(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+
+
+def _fits(parameter: Parameter, x: FloatArray) -> bool:
+    """Whether all numbers are allowed, but for rounding."""
+    if not np.isfinite(x).all():
+        return False
+    slack = ROUNDING * max(abs(parameter.lower), abs(parameter.upper))
+    whole = np.abs(x - np.rint(x)) <= ROUNDING * np.abs(x)
+    inside = (x >= parameter.lower - slack) & (x <= parameter.upper + slack)
+    return bool(inside.all() and (parameter.kind is Kind.FLOAT or whole.all()))
+
+
+def _check_different(history: Sequence[Evaluations]) -> None:
+    """Check that no two tasks have the same evaluations, such as a study and its copy."""
+    known: dict[Any, str] = {}
+    for e in history:
+        if np.isfinite(e.objective).sum() < 2:
+            continue
+        content = (e.names, e.values.tobytes(), e.objective.tobytes())
+        if content in known:
+            raise EvaluationsError(
+                f"tasks {known[content]!r} and {e.task!r} have the very same evaluations: give "
+                "these once"
+            )
+        known[content] = e.task
+
+
+def _listed(words: Iterable[str]) -> str:
+    given = list(words)
+    more = f" and {len(given) - MAX_LISTED} more" if len(given) > MAX_LISTED else ""
+    return ", ".join(given[:MAX_LISTED]) + more
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, HistoryWarning, stacklevel=4)

@@ -1,0 +1,192 @@
+"""Earlier tuning as history: tables, and results of experiments.
+
+    frame = pd.read_csv("tuning.csv")      # columns month, rate, depth, error
+    history = history_from_frame(
+        frame, space, objective="error", direction="minimize", task="month"
+    )
+    history = history_from_results("results/", method="bo", seed=0)
+
+Studies of Optuna are read by `hpobench_ordered.adapters.optuna.studies`.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from hpobench_ordered.adapters._rows import Reader, Rows, contexts_of, is_missing, near
+from hpobench_ordered.benchmark import Benchmark
+from hpobench_ordered.errors import EvaluationsError
+from hpobench_ordered.history import Evaluations
+from hpobench_ordered.objective import Direction
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.user_benchmarks.making import search_space
+
+if TYPE_CHECKING:
+    from ConfigSpace import ConfigurationSpace
+    from pandas import DataFrame
+
+    from hpobench_ordered.experiment.api import Results
+    from hpobench_ordered.experiment.store import Store
+
+
+def history_from_frame(
+    frame: "DataFrame",
+    space: "SearchSpace | ConfigurationSpace",
+    *,
+    objective: str,
+    direction: Direction | str,
+    task: str,
+    drop_invalid: bool = False,
+    clip: bool = False,
+    contexts: Mapping[str, Mapping[str, float]] | None = None,
+) -> tuple[Evaluations, ...]:
+    """Read a table of earlier evaluations, one row each, as history.
+
+    Columns are told apart by their names, never by their order: one of the task, one of the
+    objective, and one of each hyperparameter with its native values; constants may be left out.
+    A conditional hyperparameter may be empty where it is inactive; what is there is ignored, as
+    everywhere. An empty objective marks an evaluation that failed.
+
+    Args:
+        frame: The table.
+        space: The search space.
+        objective: Column of the objective's value in its own units.
+        direction: Whether the objective is minimised or maximised: "minimize", "maximize", or a
+            `Direction`.
+        task: Column of the task's name; tasks come in the order in which they first appear, which
+            should be that of their time.
+        drop_invalid: Leave out rows that cannot be used, and say in a warning how many, instead of
+            refusing the table.
+        clip: Move numbers that are out of range to the nearest bound, and say in a warning how
+            many, instead of taking their rows for unusable.
+        contexts: What is known of each task beforehand, by its name.
+
+    Returns:
+        The evaluations of each task.
+
+    Raises:
+        EvaluationsError: A column is missing, comes twice, or is no hyperparameter's; its values
+            are out of range, of another type, empty, or on another scale; a row repeats another;
+            or a context is not as described. The message lists all of it by row and column.
+
+    Warns:
+        HistoryWarning: Rows are left out, or numbers were moved.
+
+    Examples:
+        >>> import pandas as pd
+        >>> import hpobench_ordered as hbo
+        >>> from ConfigSpace import ConfigurationSpace
+        >>> frame = pd.DataFrame(
+        ...     {"month": ["May", "May", "June"], "depth": [2, 7, 3], "error": [0.3, 0.4, None]}
+        ... )
+        >>> space = ConfigurationSpace({"depth": (1, 9)})
+        >>> history = hbo.history_from_frame(
+        ...     frame, space, objective="error", direction="minimize", task="month"
+        ... )
+        >>> [(one.task, len(one)) for one in history]
+        [('May', 2), ('June', 1)]
+    """
+    described, wanted = search_space(space), Direction.of(direction)
+    _check_columns(frame, described, task=task, objective=objective)
+    reader = Reader(drop_invalid, clip, "the table")
+    tasks = _rows_by_task(frame, described, reader, task=task, objective=objective)
+    context = contexts_of(contexts, [rows.task for rows in tasks])
+    read = [
+        reader.read(rows, described, direction=wanted, context=context[rows.task]) for rows in tasks
+    ]
+    return reader.finish(read)
+
+
+def history_from_results(
+    results: "Results | Store | str | os.PathLike[str]",
+    *,
+    method: str,
+    seed: int,
+    benchmark: "Benchmark | str | os.PathLike[str] | None" = None,
+    protocol: str | None = None,
+    contexts: Mapping[str, Mapping[str, float]] | None = None,
+) -> tuple[Evaluations, ...]:
+    """Read the trials of one run of an experiment as history: those on each task as one.
+
+    Args:
+        results: What `hpobench_ordered.run` returned, or the folder of its results.
+        method: Name of the method whose trials are taken.
+        seed: Its seed.
+        benchmark: The benchmark, where there are several, or it is not a registered one: itself, or
+            what `hpobench_ordered.load` takes.
+        protocol: The protocol, such as "ordered", or as the results name it, where there are
+            several.
+        contexts: What is known of each task beforehand, by its name; default: as in the benchmark.
+
+    Returns:
+        The evaluations of each task, in the order of the run.
+
+    Raises:
+        StoreError: There is no such run, there are several, it is on another benchmark, or the
+            results cannot be read.
+        EvaluationsError: The contexts are not those of the tasks.
+        UnknownNameError: The benchmark is not registered.
+    """
+    raise NotImplementedError
+
+
+def _check_columns(frame: "DataFrame", space: SearchSpace, *, task: str, objective: str) -> None:
+    """Check that the columns are the task, the objective and the hyperparameters.
+
+    Raises:
+        EvaluationsError: They are not.
+    """
+    import pandas as pd
+
+    if not isinstance(frame, pd.DataFrame):
+        raise EvaluationsError(f"a DataFrame is expected, got {type(frame).__name__}")
+    present = list(frame.columns)
+    needed = {task: "of the task", objective: "of the objective"}
+    needed |= dict.fromkeys(space.names, "of a hyperparameter")
+    if len(needed) < 2 + space.dimension or task in space.constants or objective in space.constants:
+        raise EvaluationsError(
+            f"the columns of the task, {task!r}, and of the objective, {objective!r}, are not one, "
+            "and no hyperparameter's"
+        )
+    known = [*needed, *space.constants]
+    extra = [name for name in dict.fromkeys(present) if name not in known]
+    missing = [name for name in needed if name not in present]
+    wrong = [f"two columns {name!r}" for name in known if present.count(name) > 1]
+    for name in missing:
+        wrong.append(f"no column {name!r} {needed[name]}{near(name, map(str, extra))}")
+    for name in extra:
+        hint = near(str(name), missing)
+        wrong.append(f"column {name!r} is no hyperparameter's, drop it if it is of no use{hint}")
+    if wrong:
+        raise EvaluationsError(
+            "the table cannot be read as history:" + "".join(f"\n- {text}" for text in wrong)
+        )
+
+
+def _rows_by_task(
+    frame: "DataFrame", space: SearchSpace, reader: Reader, *, task: str, objective: str
+) -> list[Rows]:
+    """The rows of each task, in the order in which tasks first appear."""
+    members: dict[str, list[int]] = {}
+    for i, label in enumerate(frame[task].tolist()):
+        if is_missing(label):
+            reader.leave_out(f"column {task!r} names no task", f"row {i}")
+        else:
+            members.setdefault(_text(label), []).append(i)
+    names = [n for n in (*space.names, *space.constants) if n in frame.columns]
+    columns = {name: frame[name].tolist() for name in (*names, objective)}
+    return [
+        Rows(
+            name,
+            [f"row {i}" for i in rows],
+            {column: [columns[column][i] for i in rows] for column in names},
+            [columns[objective][i] for i in rows],
+            refuses_repeated=True,
+        )
+        for name, rows in members.items()
+    ]
+
+
+def _text(label: object) -> str:
+    """A task's name; pandas makes whole numbers floats where some are missing."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
