@@ -93,7 +93,7 @@ def plan(
     The arguments are those of `hpobench_ordered.run`, and so are the errors.
     """
     by_id = {benchmark_spec(name).id: chosen for name, chosen in (surrogates or {}).items()}
-    sources = [_source(benchmark, by_id) for benchmark in _several(benchmarks, "benchmark")]
+    sources = [source_of(benchmark, by_id) for benchmark in _several(benchmarks, "benchmark")]
     for unused in by_id.keys() - {source[0].id for source in sources}:
         raise ExperimentError(f"a surrogate is chosen for {unused}, not in the experiment")
     specs = [as_method_spec(method) for method in _several(methods, "method")]
@@ -157,10 +157,16 @@ def _several(values: "Iterable[T]", what: str) -> "list[T]":
     return several
 
 
-def _source(
+def source_of(
     benchmark: object, surrogates: Mapping[str, str]
 ) -> tuple[BenchmarkSpec, str | Benchmark, str, str]:
-    """What is known of a benchmark, what loads it, what it is, and its surrogate."""
+    """What is known of a benchmark, what loads it, what it is, and its surrogate.
+
+    Raises:
+        ExperimentError: It is neither a benchmark nor what one is loaded by.
+        UnknownNameError: There is none of that name.
+        NotFetchedError: Its surrogate's files must be fetched first.
+    """
     surrogate = None
     if isinstance(benchmark, Benchmark):
         if not benchmark.source:
