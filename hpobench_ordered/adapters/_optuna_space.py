@@ -55,23 +55,43 @@ def space_of(distributions: "Mapping[str, BaseDistribution]") -> SearchSpace:
     Raises:
         InvalidSpaceError: An unknown kind of distribution, or none with several values.
     """
+    parameters = [parameter_of(name, dist) for name, dist in distributions.items()]
+    return SearchSpace(
+        [p for p in parameters if p.size > 1],
+        constants={p.name: p.value(p.lower) for p in parameters if p.size == 1},
+    )
+
+
+def parameter_of(name: str, dist: "BaseDistribution") -> Parameter:
+    """Read a hyperparameter from a distribution, one of a single value as a choice.
+
+    Raises:
+        InvalidSpaceError: An unknown kind of distribution.
+    """
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    parameters: list[Parameter] = []
-    constants: Config = {}
-    for name, dist in distributions.items():
-        if not isinstance(dist, CategoricalDistribution | FloatDistribution | IntDistribution):
-            raise InvalidSpaceError(f"{name}: {type(dist).__name__} is not supported")
-        if isinstance(dist, CategoricalDistribution):
-            choices = cast("tuple[Value, ...]", tuple(dist.choices))
-            parameter = Parameter.choice(name, choices)
-        else:
-            parameter = _number(name, dist)
-        if parameter.size == 1:
-            constants[name] = parameter.value(parameter.lower)
-        else:
-            parameters.append(parameter)
-    return SearchSpace(parameters, constants=constants)
+    if isinstance(dist, CategoricalDistribution):
+        return Parameter.choice(name, cast("tuple[Value, ...]", tuple(dist.choices)))
+    if isinstance(dist, FloatDistribution | IntDistribution):
+        return _number(name, dist)
+    raise InvalidSpaceError(f"{name}: {type(dist).__name__} is not supported")
+
+
+def joined(name: str, first: "BaseDistribution", other: "BaseDistribution") -> "BaseDistribution":
+    """The distribution over the range that holds those of two.
+
+    Raises:
+        InvalidSpaceError: They differ in more than the ends of a range without steps.
+    """
+    from optuna.distributions import FloatDistribution, IntDistribution
+
+    numbers = FloatDistribution | IntDistribution
+    if isinstance(first, numbers) and isinstance(other, numbers) and type(first) is type(other):
+        has_steps = any(d.step not in (None, 1) for d in (first, other))
+        if first.log == other.log and not has_steps:
+            low, high = min(first.low, other.low), max(first.high, other.high)
+            return type(first)(low, high, log=first.log)
+    raise InvalidSpaceError(f"{name!r} was suggested from {first} and from {other}")
 
 
 def _number(name: str, dist: "FloatDistribution | IntDistribution") -> Parameter:
@@ -86,5 +106,5 @@ def _number(name: str, dist: "FloatDistribution | IntDistribution") -> Parameter
     step = cast("float", dist.step)
     count = round((dist.high - dist.low) / step)  # Optuna has adjusted the upper end to a step
     return Parameter.choice(
-        name, tuple(dist.low + k * step for k in range(count + 1)), ordered=True
+        name, tuple(min(dist.low + k * step, dist.high) for k in range(count + 1)), ordered=True
     )

@@ -75,6 +75,7 @@ class Reader:
         source: What is read, for messages, such as "the table".
         wrong: What is wrong with single rows: where, by what is said of it.
         unusable: What no option helps with.
+        empty: What has no evaluation.
     """
 
     drop_invalid: bool
@@ -82,10 +83,10 @@ class Reader:
     source: str
     wrong: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     unusable: list[str] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
     _dropped: int = 0
     _read: int = 0
     _moved: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    _empty: list[str] = field(default_factory=list)
 
     def read(
         self,
@@ -111,7 +112,7 @@ class Reader:
         if self.unusable:
             return None
         if not is_good.any():
-            self._empty.append(rows.task)
+            self.empty.append(f"task {rows.task!r}")
             return None
         return Evaluations(
             rows.task,
@@ -151,13 +152,13 @@ class Reader:
             raise EvaluationsError(f"no evaluation of {self.source} can be used{problems}")
         _check_different(read)
         if self._dropped:
-            empty = f"; nothing is left of {_listed(map(repr, self._empty))}" * bool(self._empty)
-            _warn(f"{self._dropped} of {self._read} rows are left out{empty}: {'; '.join(said)}")
-        elif self._empty:
-            _warn(f"there is no evaluation of {_listed(map(repr, self._empty))}")
+            empty = f"; nothing is left of {_listed(self.empty)}" * bool(self.empty)
+            warn(f"{self._dropped} of {self._read} rows are left out{empty}: {'; '.join(said)}")
+        elif self.empty:
+            warn(f"there is no evaluation of {_listed(self.empty)}")
         if self._moved:
             counts = ", ".join(f"{n} of {name!r}" for name, n in self._moved.items())
-            _warn(f"numbers out of range were moved to the nearest bound: {counts}")
+            warn(f"numbers out of range were moved to the nearest bound: {counts}")
         return read
 
     def _values(self, rows: Rows, space: SearchSpace, is_good: BoolArray) -> FloatArray:
@@ -271,9 +272,17 @@ class Reader:
 
 
 def contexts_of(
-    contexts: Mapping[str, Mapping[str, float]] | None, tasks: Sequence[str]
+    contexts: Mapping[str, Mapping[str, float]] | None,
+    tasks: Sequence[str],
+    *,
+    others: Sequence[str] = (),
 ) -> Mapping[str, Mapping[str, float]]:
     """The context of each task, by its name; empty where there is none.
+
+    Args:
+        contexts: Contexts by the name of the task; None: there are none.
+        tasks: The tasks.
+        others: Tasks that may have a context, or not.
 
     Raises:
         EvaluationsError: There is no such task, a task has none, or not the same ones as the
@@ -282,7 +291,7 @@ def contexts_of(
     if contexts is None:
         return {task: {} for task in tasks}
     for name in contexts:
-        if name not in tasks:
+        if name not in {*tasks, *others}:
             raise EvaluationsError(
                 f"contexts of the unknown task {name!r}{suggestion(name, tasks)}"
             )
@@ -354,5 +363,6 @@ def _listed(words: Iterable[str]) -> str:
     return ", ".join(given[:MAX_LISTED]) + more
 
 
-def _warn(message: str) -> None:
+def warn(message: str) -> None:
+    """Warn of what was done to a history, where it was asked for."""
     warnings.warn(message, HistoryWarning, stacklevel=4)

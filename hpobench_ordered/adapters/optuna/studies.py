@@ -1,16 +1,48 @@
-"""Studies of Optuna as history."""
+"""Studies of Optuna as history: what was suggested in each trial, and what came of it.
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+Complete trials have their value. Failed ones have NaN, or are left out if they failed before all of
+their parameters were suggested. Pruned ones are left out: a value from the middle of a training is
+no value of the objective. So are those that run or wait.
 
-from optuna.study import Study
+The search space of a study, where it is not the one that is asked for, is made of its trials'
+distributions: numbers with their log scale, those with a step as ordinals, and where a range
+changed along the way the one that holds all. A parameter that not all trials have is conditional:
+on the first other one, a categorical or an integer that is suggested in more trials, whose value
+tells whether a trial has it.
+"""
 
-from hpobench_ordered.history import Evaluations
-from hpobench_ordered.space import SearchSpace
+import fnmatch
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from hpobench_ordered._typing import Value
+from hpobench_ordered.adapters._optuna_space import joined, parameter_of
+from hpobench_ordered.adapters._rows import Reader, Rows, contexts_of, warn
+from hpobench_ordered.adapters.optuna.methods import quiet
+from hpobench_ordered.errors import (
+    EvaluationsError,
+    InvalidConfigError,
+    InvalidSpaceError,
+    suggestion,
+)
+from hpobench_ordered.history import Evaluations, differences
+from hpobench_ordered.objective import Direction
+from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
+from hpobench_ordered.user_benchmarks.making import search_space
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
     from optuna.storages import BaseStorage
+
+SQLITE = "sqlite:///"
 
 
 def history_from_studies(
@@ -21,8 +53,60 @@ def history_from_studies(
     clip: bool = False,
     contexts: Mapping[str, Mapping[str, float]] | None = None,
 ) -> tuple[Evaluations, ...]:
-    """Read studies as history."""
-    raise NotImplementedError
+    """Read studies as history, each of them as one task.
+
+    Args:
+        studies: The studies, oldest first, each of one objective; all of the same direction.
+        space: The search space of the task at hand. A study that suggested its parameters from the
+            same ranges is coded by it, any other one by a space of its own (`Evaluations.space`),
+            and a warning says what differs. Default: the space that all studies have in common, or
+            else each one's own.
+        drop_invalid: Leave out trials whose parameters or value cannot be used, and say in a
+            warning how many, instead of refusing the studies.
+        clip: Move numbers that are out of range to the nearest bound, and say in a warning how
+            many.
+        contexts: What is known of each task beforehand, by the name of its study.
+
+    Returns:
+        The evaluations of each study that has any complete trial.
+
+    Raises:
+        EvaluationsError: A study comes twice, two are the same, one has several objectives or
+            another direction; a value is not finite or a parameter out of range; its search space
+            cannot be told; or a context is not as described.
+
+    Warns:
+        HistoryWarning: Trials or studies were left out, numbers moved, or a study is on another
+            search space.
+
+    Examples:
+        >>> import optuna
+        >>> import hpobench_ordered as hbo
+        >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
+        >>> study = optuna.create_study(study_name="May", direction="maximize")
+        >>> study.optimize(lambda trial: -((trial.suggest_float("x", 0, 1) - 0.3) ** 2), n_trials=9)
+        >>> (may,) = hbo.history_from_studies([study])
+        >>> may.task, len(may), may.names, may.direction.value
+        ('May', 9, ('x',), 'maximize')
+    """
+    given = _checked(studies)
+    direction = _direction(given)
+    reader = Reader(drop_invalid, clip, "the studies")
+    trials = {study.study_name: _finished(study) for study in given}
+    used = {n: t for n, t in trials.items() if any(x.state is TrialState.COMPLETE for x in t)}
+    reader.empty += [f"study {name!r}" for name in trials if name not in used]
+    spaces = _spaces(used, None if space is None else search_space(space))
+    context = contexts_of(contexts, list(used), others=list(trials))
+    read = [
+        reader.read(
+            _rows(name, used[name], spaces[name]),
+            spaces[name],
+            direction=direction,
+            context=context[name],
+        )
+        for name in used
+    ]
+    return reader.finish(read)
 
 
 def history_from_storage(
@@ -34,5 +118,224 @@ def history_from_storage(
     clip: bool = False,
     contexts: Mapping[str, Mapping[str, float]] | None = None,
 ) -> tuple[Evaluations, ...]:
-    """Read the studies of a storage whose names match a pattern as history."""
-    raise NotImplementedError
+    """Read the studies of a storage whose names match a pattern, by the start of their first trial.
+
+    Args:
+        storage: The storage, or its URL, such as "sqlite:///tuning.db".
+        pattern: As a shell has it, such as "churn-*"; capitals matter.
+        space: As for `history_from_studies`, as all that follows.
+        drop_invalid: Leave out trials that cannot be used.
+        clip: Move numbers that are out of range to the nearest bound.
+        contexts: What is known of each task beforehand, by the name of its study.
+
+    Returns:
+        The evaluations of each study, oldest first.
+
+    Raises:
+        EvaluationsError: As `history_from_studies`; or there is no such file, or no name matches.
+
+    Warns:
+        HistoryWarning: As `history_from_studies`.
+    """
+    if isinstance(storage, str) and storage.startswith(SQLITE):
+        path = Path(storage.removeprefix(SQLITE))
+        if not path.exists():  # Optuna would make an empty one
+            raise EvaluationsError(f"there is no file {str(path)!r} of a storage")
+    with quiet():
+        summaries = optuna.get_all_study_summaries(storage=storage, include_best_trial=False)
+        starts = {s.study_name: s.datetime_start for s in summaries}
+        names = [name for name in starts if fnmatch.fnmatchcase(name, pattern)]
+        if not names:
+            raise EvaluationsError(
+                f"no study's name matches {pattern!r}{suggestion(pattern, starts)}"
+            )
+        names.sort(key=lambda name: (starts[name] or datetime.max, name))
+        studies = [optuna.load_study(study_name=name, storage=storage) for name in names]
+    return history_from_studies(
+        studies, space=space, drop_invalid=drop_invalid, clip=clip, contexts=contexts
+    )
+
+
+def _checked(studies: Iterable[Study]) -> list[Study]:
+    """The studies, after checking that they are some, each once, of one objective."""
+    given = list(studies) if isinstance(studies, Iterable) else []
+    if not given or not all(isinstance(study, Study) for study in given):
+        what = f"{type(studies).__name__} of other things" if given else type(studies).__name__
+        raise EvaluationsError(f"studies are given as a list of at least one; got {what}")
+    names = [study.study_name for study in given]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise EvaluationsError(f"studies of the same name: {', '.join(map(repr, twice))}")
+    for study in given:
+        if len(study.directions) != 1:
+            raise EvaluationsError(
+                f"study {study.study_name!r} has {len(study.directions)} objectives, not one"
+            )
+    return given
+
+
+def _direction(studies: Sequence[Study]) -> Direction:
+    """The direction of all studies."""
+    directions = {study.study_name: study.direction for study in studies}
+    if len(set(directions.values())) > 1:
+        said = ", ".join(f"{name!r} to {d.name.lower()}" for name, d in directions.items())
+        raise EvaluationsError(f"the studies are not of one direction: {said}")
+    is_maximised = studies[0].direction is StudyDirection.MAXIMIZE
+    return Direction.MAXIMIZE if is_maximised else Direction.MINIMIZE
+
+
+def _finished(study: Study) -> list[FrozenTrial]:
+    """The trials that are complete or failed."""
+    states = (TrialState.COMPLETE, TrialState.FAIL)
+    return cast("list[FrozenTrial]", study.get_trials(deepcopy=False, states=states))
+
+
+def _rows(name: str, trials: Iterable[FrozenTrial], space: SearchSpace) -> Rows:
+    """The trials of a study, without those that failed before they had all of their parameters."""
+    chosen = [t for t in trials if t.state is TrialState.COMPLETE or not _lacks(t.params, space)]
+    return Rows(
+        name,
+        [f"trial {trial.number} of study {name!r}" for trial in chosen],
+        {n: [t.params.get(n) for t in chosen] for n in (*space.names, *space.constants)},
+        [t.value if t.state is TrialState.COMPLETE else None for t in chosen],
+    )
+
+
+def _spaces(
+    trials: Mapping[str, Sequence[FrozenTrial]], wanted: SearchSpace | None
+) -> dict[str, SearchSpace]:
+    """The search space of each study, by its name."""
+    complete = {
+        name: [trial for trial in of_study if trial.state is TrialState.COMPLETE]
+        for name, of_study in trials.items()
+    }
+    if wanted is None:
+        wanted = _common(complete)
+        return {n: wanted if wanted is not None else _own(n, t) for n, t in complete.items()}
+    spaces, said = {}, []
+    for name, of_study in complete.items():
+        spaces[name] = wanted if _fits(of_study, wanted) else _own(name, of_study)
+        if spaces[name] is not wanted:
+            what = "; ".join(differences(spaces[name], wanted))
+            said.append(f"study {name!r} is on another search space than `space`: {what}")
+    if said:
+        warn(". ".join(said))
+    return spaces
+
+
+def _fits(trials: Iterable[FrozenTrial], space: SearchSpace) -> bool:
+    """Whether all trials suggested from the space, and have all that is active in it."""
+    return all(
+        all(_is_same(space, n, d) for n, d in trial.distributions.items())
+        and not _lacks(trial.params, space)
+        for trial in trials
+    )
+
+
+def _is_same(space: SearchSpace, name: str, distribution: BaseDistribution) -> bool:
+    """Whether a distribution has the range, or the choices, that the space says."""
+    suggested = parameter_of(name, distribution)
+    if name in space.constants:
+        return suggested.size == 1 and suggested.value(suggested.lower) == space.constants[name]
+    if name not in space.names:
+        return False
+    p = space[name]
+    if p.choices or suggested.choices:
+        return set(p.choices) == set(suggested.choices)
+    return (p.kind, p.lower, p.upper, p.log) == (
+        suggested.kind,
+        suggested.lower,
+        suggested.upper,
+        suggested.log,
+    )
+
+
+def _lacks(params: Mapping[str, object], space: SearchSpace) -> bool:
+    """Whether a hyperparameter is active, given the others, and not among the parameters."""
+    coded = [math.nan] * space.dimension
+    for j, condition in space.ordered_conditions.items():
+        parameter = space.parameters[j]
+        if condition is not None and not condition.holds_for(coded):
+            continue
+        if parameter.name not in params:
+            return True
+        try:
+            coded[j] = parameter.code(cast("Value", params[parameter.name]))
+        except InvalidConfigError:  # out of range: no condition is on that
+            continue
+    return False
+
+
+def _common(trials: Mapping[str, Sequence[FrozenTrial]]) -> SearchSpace | None:
+    """The search space that all studies have in common, None if they have none."""
+    distributions = {
+        (name, repr(d))
+        for of_study in trials.values()
+        for t in of_study
+        for name, d in t.distributions.items()
+    }
+    names = [name for name, _ in distributions]
+    if len(set(names)) < len(names):  # ranges differ
+        return None
+    for name in set(names):
+        shares = [sum(name in t.params for t in of) / len(of) for of in trials.values()]
+        if set(shares) == {0.0, 1.0}:  # no condition: a parameter that some of the studies have
+            return None
+    try:
+        return _own("", [trial for of_study in trials.values() for trial in of_study])
+    except EvaluationsError:
+        return None
+
+
+def _own(study: str, trials: Sequence[FrozenTrial]) -> SearchSpace:
+    """The search space that a study's complete trials suggest from.
+
+    Raises:
+        EvaluationsError: It cannot be told.
+    """
+    distributions: dict[str, BaseDistribution] = {}
+    try:
+        for trial in trials:
+            for name, d in trial.distributions.items():
+                known = distributions.get(name, d)
+                distributions[name] = d if known == d else joined(name, known, d)
+        whole = [parameter_of(name, d) for name, d in distributions.items()]
+        is_everywhere = {p.name: all(p.name in t.params for t in trials) for p in whole}
+        tuned = [p for p in whole if p.size > 1]
+        conditions = {
+            p.name: _condition(p.name, tuned, trials) for p in tuned if not is_everywhere[p.name]
+        }
+        constants = {
+            p.name: p.value(p.lower) for p in whole if p.size == 1 and is_everywhere[p.name]
+        }
+        return SearchSpace(tuned, conditions=conditions, constants=constants)
+    except InvalidSpaceError as error:
+        raise EvaluationsError(
+            f"the search space of study {study!r} cannot be told: {error}; give it: space=..."
+        ) from None
+
+
+def _condition(
+    child: str, parameters: Sequence[Parameter], trials: Sequence[FrozenTrial]
+) -> Condition:
+    """The condition under which a parameter is suggested.
+
+    Raises:
+        InvalidSpaceError: No other parameter's value tells.
+    """
+    having = [trial for trial in trials if child in trial.params]
+    for j, parent in enumerate(parameters):
+        others = [t for t in trials if parent.name in t.params and child not in t.params]
+        if not others or not all(parent.name in trial.params for trial in having):
+            continue
+        present = {parent.code(trial.params[parent.name]) for trial in having}
+        absent = {parent.code(trial.params[parent.name]) for trial in others}
+        if parent.choices and not present & absent:
+            return Compare(j, Comparison.IN, tuple(sorted(present)))
+        if parent.kind is Kind.INTEGER and max(absent) < min(present):
+            return Compare(j, Comparison.GREATER, (max(absent),))
+        if parent.kind is Kind.INTEGER and max(present) < min(absent):
+            return Compare(j, Comparison.LESS, (min(absent),))
+    raise InvalidSpaceError(
+        f"{child!r} was suggested in {len(having)} of {len(trials)} trials, and the value of no "
+        "other parameter tells in which"
+    )
