@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,7 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.space import SearchSpace, SpaceChange
-from hpobench_ordered.space.differences import Change
+from hpobench_ordered.space.differences import Change, recoded
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -181,10 +181,7 @@ def check_history(
             other direction, or a search space is another one and the method does not cope with
             that, or nothing of it is shared.
     """
-    if not isinstance(history, Iterable) or not all(isinstance(e, Evaluations) for e in history):
-        what = type(history).__name__
-        raise EvaluationsError(f"a history is a list of Evaluations, one a task; got {what}")
-    wanted, names = Direction.of(direction), [e.task for e in history]
+    wanted, names = Direction.of(direction), [e.task for e in listed(history)]
     wrong = [f"task {name!r} comes twice" for name in dict.fromkeys(names) if names.count(name) > 1]
     for evaluations in history:
         who = f"the history of task {evaluations.task!r}"
@@ -206,6 +203,52 @@ def check_history(
         raise EvaluationsError("the history does not fit: " + ". ".join(wrong))
 
 
+def listed(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
+    """The evaluations of a history.
+
+    Raises:
+        EvaluationsError: It is no list of `Evaluations`.
+    """
+    what = type(history).__name__
+    if isinstance(history, Iterable):
+        evaluations = tuple(history)
+        others = [type(e).__name__ for e in evaluations if not isinstance(e, Evaluations)]
+        if not others:
+            return evaluations
+        what = f"{what} of {others[0]}"
+    raise EvaluationsError(f"a history is a list of Evaluations, one a task; got {what}")
+
+
+def aligned(history: Sequence[Evaluations], space: SearchSpace) -> tuple[Evaluations, ...]:
+    """Code by the space of the task at hand what is on the same one in another order.
+
+    Order is that of the hyperparameters, and of the choices of categoricals. Evaluations on a space
+    that differs in more than that stay as they are.
+
+    Raises:
+        EvaluationsError: It is no list of `Evaluations`.
+    """
+    return tuple(
+        replace(e, values=_in_order(e, space), space=space)
+        if not e.is_on(space) and _has_same_configurations(e.space, space)
+        else e
+        for e in listed(history)
+    )
+
+
+def _has_same_configurations(old: SearchSpace, new: SearchSpace) -> bool:
+    return not any(SpaceChange(old, new).changes.values())
+
+
+def _in_order(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
+    """The configurations, coded by a space that has the same, (n, d)."""
+    old, values = evaluations.space, evaluations.values
+    columns = [
+        recoded(values[:, old.names.index(p.name)], old[p.name], p) for p in space.parameters
+    ]
+    return np.stack(columns, axis=1)
+
+
 def differences(old: SearchSpace, new: SearchSpace) -> list[str]:
     """Say what differs between the space of a history and that of the task at hand.
 
@@ -213,7 +256,7 @@ def differences(old: SearchSpace, new: SearchSpace) -> list[str]:
     removed and has the same range.
     """
     change = SpaceChange(old, new)
-    if not any(change.changes.values()):
+    if _has_same_configurations(old, new):
         return ["the same hyperparameters, in another order or with their choices in another order"]
     removed = [n for n in old.names if Change.REMOVED in change.changes[n]]
     said = change.describe()

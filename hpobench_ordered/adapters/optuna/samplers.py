@@ -14,8 +14,9 @@ from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters._optuna_space import distribution, space_of
 from hpobench_ordered.adapters.factory import as_method_spec, draw_seed
 from hpobench_ordered.errors import ExperimentError, InvalidConfigError
-from hpobench_ordered.history import Evaluations
+from hpobench_ordered.history import Evaluations, aligned, check_history, listed
 from hpobench_ordered.methods.base import Method
+from hpobench_ordered.objective import Direction
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             given where they are active, or Optuna's distributions. An objective suggests ordinals
             as categoricals. Default: that of the study's first complete trial, and until there is
             one, trials are random. Other parameters that an objective suggests are random.
-        history: Evaluations of earlier tasks, on the same space.
+        history: Evaluations of earlier tasks, oldest first, of an objective of the study's
+            direction; on the same space, or one that the method copes with.
         context: What is known of the task beforehand.
         budget: Number of trials the method expects.
         seed: Seed of everything random.
@@ -46,6 +48,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
     Raises:
         UnknownNameError: No method of that name.
         ExperimentError: Not a method, or one that needs a longer history.
+        EvaluationsError: The history is no list of `Evaluations`.
         InvalidSpaceError: The space cannot be described.
     """
 
@@ -59,14 +62,14 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         budget: int = BUDGET,
         seed: int = 0,
     ) -> None:
-        self._spec = as_method_spec(method)
-        if len(history) < self._spec.min_history:
+        self._spec, self._history = as_method_spec(method), listed(history)
+        if len(self._history) < self._spec.min_history:
             raise ExperimentError(
                 f"{self._spec.name} needs a history of {self._spec.min_history} earlier tasks, "
-                f"got {len(history)}"
+                f"got {len(self._history)}"
             )
         self._space, self._distributions = _described(space)
-        self._history, self._context, self._budget = tuple(history), dict(context or {}), budget
+        self._context, self._budget = dict(context or {}), budget
         self._rng = np.random.default_rng(seed)
         self._independent = RandomSampler(seed=draw_seed(self._rng))
         self._method: Method | None = None
@@ -80,6 +83,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
 
         Raises:
             ExperimentError: The study has several objectives, or is another one than before.
+            EvaluationsError: The history does not fit the study, see `check_history`.
         """
         if self._method is None:
             self._start(study)
@@ -136,11 +140,19 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             self._space, self._distributions = _inferred(before)
         if self._space is None:
             return
+        maximised = study.direction is StudyDirection.MAXIMIZE
+        history = aligned(self._history, self._space)
+        check_history(
+            history,
+            self._space,
+            Direction.MAXIMIZE if maximised else Direction.MINIMIZE,
+            changed_spaces=self._spec.changed_spaces,
+        )
         self._study_name = study.study_name
         self._method = self._spec.method(
             space=self._space,
             rng=self._rng,
-            history=self._history,
+            history=history,
             context=self._context,
             budget=self._budget,
         )

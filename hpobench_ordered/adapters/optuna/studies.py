@@ -29,13 +29,13 @@ from hpobench_ordered.adapters._rows import Reader, Rows, contexts_of, warn
 from hpobench_ordered.adapters.optuna.methods import quiet
 from hpobench_ordered.errors import (
     EvaluationsError,
-    InvalidConfigError,
     InvalidSpaceError,
     suggestion,
 )
 from hpobench_ordered.history import Evaluations, differences
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
+from hpobench_ordered.space.differences import allows
 from hpobench_ordered.user_benchmarks.making import search_space
 
 if TYPE_CHECKING:
@@ -258,10 +258,9 @@ def _lacks(params: Mapping[str, object], space: SearchSpace) -> bool:
             continue
         if parameter.name not in params:
             return True
-        try:
-            coded[j] = parameter.code(cast("Value", params[parameter.name]))
-        except InvalidConfigError:  # out of range: no condition is on that
-            continue
+        value = cast("Value", params[parameter.name])
+        if allows(parameter, value):
+            coded[j] = parameter.code(value)
     return False
 
 
@@ -314,6 +313,12 @@ def _own(study: str, trials: Sequence[FrozenTrial]) -> SearchSpace:
         ) from None
 
 
+def _codes(parameter: Parameter, trials: Iterable[FrozenTrial]) -> set[float]:
+    """Codes of the values that a parameter has in trials, but for those out of range."""
+    values = [trial.params[parameter.name] for trial in trials]
+    return {parameter.code(value) for value in values if allows(parameter, value)}
+
+
 def _condition(
     child: str, parameters: Sequence[Parameter], trials: Sequence[FrozenTrial]
 ) -> Condition:
@@ -327,8 +332,9 @@ def _condition(
         others = [t for t in trials if parent.name in t.params and child not in t.params]
         if not others or not all(parent.name in trial.params for trial in having):
             continue
-        present = {parent.code(trial.params[parent.name]) for trial in having}
-        absent = {parent.code(trial.params[parent.name]) for trial in others}
+        present, absent = _codes(parent, having), _codes(parent, others)
+        if not present or not absent:
+            continue
         if parent.choices and not present & absent:
             return Compare(j, Comparison.IN, tuple(sorted(present)))
         if parent.kind is Kind.INTEGER and max(absent) < min(present):
