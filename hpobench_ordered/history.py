@@ -1,7 +1,8 @@
 """History: evaluations of earlier tasks, and whether they may be given to a method."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -181,26 +182,36 @@ def check_history(
             other direction, or a search space is another one and the method does not cope with
             that, or nothing of it is shared.
     """
-    wanted, names = Direction.of(direction), [e.task for e in listed(history)]
-    wrong = [f"task {name!r} comes twice" for name in dict.fromkeys(names) if names.count(name) > 1]
-    for evaluations in history:
-        who = f"the history of task {evaluations.task!r}"
-        if evaluations.direction is not wanted:
-            wrong.append(
-                f"{who} is of an objective to {evaluations.direction.value}, this task's is to "
-                f"{wanted.value}"
-            )
-        if not evaluations.is_on(space):
-            if not SpaceChange(evaluations.space, space).shared:
-                shared = "that shares no hyperparameter with this one"
-            elif changed_spaces:
-                continue
-            else:
-                shared = "which the method does not cope with (`MethodSpec.changed_spaces`)"
-            said = "; ".join(differences(evaluations.space, space))
-            wrong.append(f"{who} is on another search space, {shared}: {said}")
+    wanted = Direction.of(direction)
+    wrong: dict[str, list[str]] = {}
+    for task, count in Counter(e.task for e in listed(history)).items():
+        if count > 1:
+            wrong.setdefault("more than one history of the task", []).append(repr(task))
+    for e in history:
+        for problem in _problems(e, space, wanted, changed_spaces=changed_spaces):
+            wrong.setdefault(problem, []).append(repr(e.task))
     if wrong:
-        raise EvaluationsError("the history does not fit: " + ". ".join(wrong))
+        said = "".join(f"\n- {', '.join(tasks)}: {problem}" for problem, tasks in wrong.items())
+        raise EvaluationsError(f"the history does not fit the task:{said}")
+
+
+def _problems(
+    evaluations: Evaluations, space: SearchSpace, direction: Direction, *, changed_spaces: bool
+) -> Iterator[str]:
+    """Say why the evaluations of one task are no history of a task."""
+    if evaluations.direction is not direction:
+        theirs, ours = evaluations.direction.value, direction.value
+        yield f"its objective is to {theirs}, that of the task at hand to {ours}"
+    if evaluations.is_on(space):
+        return
+    if not SpaceChange(evaluations.space, space).shared:
+        why = "that shares no hyperparameter with the one at hand"
+    elif not changed_spaces:
+        why = "which the method does not cope with (`MethodSpec.changed_spaces`)"
+    else:
+        return
+    said = "; ".join(differences(evaluations.space, space))
+    yield f"it is on another search space, {why}: {said}"
 
 
 def listed(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:

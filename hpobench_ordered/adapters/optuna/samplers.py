@@ -76,18 +76,25 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         self._study_name = ""
         self._asked: dict[int, Config] = {}
 
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Make the method, once its space is known: here, where a study catches no error of that.
+
+        Raises:
+            ExperimentError: The study has several objectives.
+            EvaluationsError: The history does not fit the study, see `check_history`.
+        """
+        if self._method is None:
+            self._start(study)
+
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """The distributions of all hyperparameters of the space; none while it is unknown.
 
         Raises:
-            ExperimentError: The study has several objectives, or is another one than before.
-            EvaluationsError: The history does not fit the study, see `check_history`.
+            ExperimentError: The study is another one than before.
         """
-        if self._method is None:
-            self._start(study)
-        elif study.study_name != self._study_name:
+        if self._method is not None and study.study_name != self._study_name:
             raise ExperimentError("an OptunaSampler belongs to one study; make another one")
         return dict(self._distributions) if self._method is not None else {}
 

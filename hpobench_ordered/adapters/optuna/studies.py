@@ -211,14 +211,15 @@ def _spaces(
     if wanted is None:
         wanted = _common(complete)
         return {n: wanted if wanted is not None else _own(n, t) for n, t in complete.items()}
-    spaces, said = {}, []
+    spaces: dict[str, SearchSpace] = {}
+    other: dict[str, list[str]] = {}
     for name, of_study in complete.items():
         spaces[name] = wanted if _fits(of_study, wanted) else _own(name, of_study)
         if spaces[name] is not wanted:
-            what = "; ".join(differences(spaces[name], wanted))
-            said.append(f"study {name!r} is on another search space than `space`: {what}")
-    if said:
-        warn(". ".join(said))
+            other.setdefault("; ".join(differences(spaces[name], wanted)), []).append(repr(name))
+    if other:
+        said = "".join(f"\n- {', '.join(names)}: {what}" for what, names in other.items())
+        warn(f"studies are on another search space than `space`:{said}")
     return spaces
 
 
