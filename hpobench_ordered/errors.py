@@ -159,6 +159,13 @@ def _unpickled(kind: type[HPOBenchOrderedError], args: tuple[Any, ...]) -> HPOBe
     return kind.__new__(kind, *args)
 
 
+def enumerated(words: Iterable[str]) -> str:
+    """Join words by commas; of many the first, and how many more."""
+    given = list(words)
+    more = f" and {len(given) - MAX_LISTED} more" if len(given) > MAX_LISTED else ""
+    return ", ".join(given[:MAX_LISTED]) + more
+
+
 def suggestion(given: str, allowed: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" for the nearest allowed name, else the list of allowed names."""
     names = sorted(allowed)

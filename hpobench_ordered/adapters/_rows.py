@@ -8,6 +8,7 @@ Notation:
 import difflib
 import math
 import numbers
+import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,10 +19,10 @@ import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray, Value
 from hpobench_ordered.errors import (
-    MAX_LISTED,
     EvaluationsError,
     HistoryWarning,
     InvalidConfigError,
+    enumerated,
     suggestion,
 )
 from hpobench_ordered.history import Evaluations
@@ -40,6 +41,7 @@ SCALES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
     "log2(x)": np.log2,
 }
 """How a column may have been transformed that should not be, and what undoes it."""
+NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 READ_AS_EMPTY = ("None", "NA", "N/A", "NaN", "nan", "NULL", "null", "")
 """Texts that pandas reads from a file as an empty cell."""
 
@@ -139,7 +141,7 @@ class Reader:
         Warns:
             HistoryWarning: Rows were left out, or numbers moved.
         """
-        said = [f"{what}: {_listed(where)}" for what, where in self.wrong.items()]
+        said = [f"{what}: {enumerated(where)}" for what, where in self.wrong.items()]
         if self.unusable or (said and not self.drop_invalid):
             hint = ""
             if said and not self.unusable:
@@ -152,10 +154,10 @@ class Reader:
             raise EvaluationsError(f"no evaluation of {self.source} can be used{problems}")
         _check_different(read)
         if self._dropped:
-            empty = f"; nothing is left of {_listed(self.empty)}" * bool(self.empty)
+            empty = f"; nothing is left of {enumerated(self.empty)}" * bool(self.empty)
             warn(f"{self._dropped} of {self._read} rows are left out{empty}: {'; '.join(said)}")
         elif self.empty:
-            warn(f"there is no evaluation of {_listed(self.empty)}")
+            warn(f"there is no evaluation of {enumerated(self.empty)}")
         if self._moved:
             counts = ", ".join(f"{n} of {name!r}" for name, n in self._moved.items())
             warn(f"numbers out of range were moved to the nearest bound: {counts}")
@@ -201,21 +203,15 @@ class Reader:
             if any(choice in READ_AS_EMPTY for choice in parameter.choices):
                 said += " (pandas reads such a text as empty, but for keep_default_na=False)"
             return math.nan, said
-        if not _is_number(value):
-            return math.nan, said
-        number = float(cast("float", value))
         if parameter.choices:
-            near = [
-                k
-                for k, c in enumerate(parameter.choices)
-                if _is_number(c)
-                and math.isclose(number, cast("float", c), rel_tol=ROUNDING, abs_tol=1e-300)
-            ]
-            return (float(near[0]), "") if near else (math.nan, said)
-        if self.clip and not parameter.lower <= number <= parameter.upper:
+            alike = [k for k, c in enumerate(parameter.choices) if _is_alike(value, c)]
+            return (float(alike[0]), "") if len(alike) == 1 else (math.nan, said)
+        number = number_of(value)
+        is_outside = math.isfinite(number) and not parameter.lower <= number <= parameter.upper
+        if self.clip and is_outside:
             self._moved[parameter.name] += 1
-            return min(max(number, parameter.lower), parameter.upper), ""
-        return math.nan, said
+            number = min(max(number, parameter.lower), parameter.upper)
+        return (number, "") if parameter.allows(np.array(number)) else (math.nan, said)
 
     def _objective(self, rows: Rows, is_good: BoolArray) -> FloatArray:
         """The objective values, (n,); says which rows are not good."""
@@ -223,8 +219,8 @@ class Reader:
         for i, value in enumerate(rows.objective):
             if is_missing(value):
                 continue
-            if _is_number(value) and math.isfinite(cast("float", value)):
-                objective[i] = cast("float", value)
+            objective[i] = number_of(value)
+            if math.isfinite(objective[i]):
                 continue
             said = "the objective must be a finite number, or empty where the evaluation failed"
             self.wrong[said].append(f"{rows.where[i]} ({value!r})")
@@ -250,11 +246,7 @@ class Reader:
         self, task: str, parameter: Parameter, column: Sequence[object], active: BoolArray
     ) -> bool:
         """Whether all numbers are out of range, and in range once they are transformed."""
-        given = [
-            float(cast("float", v))
-            for v, a in zip(column, active, strict=True)
-            if a and _is_number(v)
-        ]
+        given = [number_of(v) for v, is_active in zip(column, active, strict=True) if is_active]
         x = np.array([v for v in given if math.isfinite(v)])
         if parameter.choices or len(x) < 2:
             return False
@@ -296,7 +288,7 @@ def contexts_of(
                 f"contexts of the unknown task {name!r}{suggestion(name, tasks)}"
             )
     if without := [task for task in tasks if task not in contexts]:
-        raise EvaluationsError(f"no context of {_listed(map(repr, without))}")
+        raise EvaluationsError(f"no context of {enumerated(map(repr, without))}")
     expected = list(contexts[tasks[0]]) if tasks else []
     for task in tasks:
         context = contexts[task]
@@ -306,7 +298,7 @@ def contexts_of(
                 f"{sorted(expected)}"
             )
         for name, value in context.items():
-            if not (_is_number(value) and math.isfinite(value)):
+            if isinstance(value, str) or not math.isfinite(number_of(value)):
                 raise EvaluationsError(
                     f"context {name!r} of task {task!r} must be a finite number, got {value!r}"
                 )
@@ -328,8 +320,27 @@ def is_missing(value: object) -> bool:
     return isinstance(value, float | np.floating) and math.isnan(value)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+def number_of(value: object) -> float:
+    """A number; also one that is written as text, as all are in a column with any other text.
+
+    Returns:
+        The number; NaN for what is none.
+    """
+    if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
+        return float(value)
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+    try:
+        return float(cast("float", value)) if is_number else math.nan
+    except OverflowError:
+        return math.inf
+
+
+def _is_alike(value: object, choice: Value) -> bool:
+    """Whether a choice is meant: it is written as text, or differs by rounding."""
+    if isinstance(value, str) or isinstance(choice, str):
+        return isinstance(value, str) and value.strip() == str(choice)
+    number, other = number_of(value), number_of(choice)
+    return math.isclose(number, other, rel_tol=ROUNDING)
 
 
 def _fits(parameter: Parameter, x: FloatArray) -> bool:
@@ -355,12 +366,6 @@ def _check_different(history: Sequence[Evaluations]) -> None:
                 "these once"
             )
         known[content] = e.task
-
-
-def _listed(words: Iterable[str]) -> str:
-    given = list(words)
-    more = f" and {len(given) - MAX_LISTED} more" if len(given) > MAX_LISTED else ""
-    return ", ".join(given[:MAX_LISTED]) + more
 
 
 def warn(message: str) -> None:

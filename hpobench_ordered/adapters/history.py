@@ -50,7 +50,8 @@ def history_from_frame(
     Columns are told apart by their names, never by their order: one of the task, one of the
     objective, and one of each hyperparameter with its native values; constants may be left out.
     A conditional hyperparameter may be empty where it is inactive; what is there is ignored, as
-    everywhere. An empty objective marks an evaluation that failed.
+    everywhere. An empty objective marks an evaluation that failed. Numbers may be written as text:
+    so pandas reads a column of which any cell is no number.
 
     Args:
         frame: The table.

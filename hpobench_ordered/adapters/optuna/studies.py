@@ -30,6 +30,7 @@ from hpobench_ordered.adapters.optuna.methods import quiet
 from hpobench_ordered.errors import (
     EvaluationsError,
     InvalidSpaceError,
+    enumerated,
     suggestion,
 )
 from hpobench_ordered.history import Evaluations, differences
@@ -218,7 +219,7 @@ def _spaces(
         if spaces[name] is not wanted:
             other.setdefault("; ".join(differences(spaces[name], wanted)), []).append(repr(name))
     if other:
-        said = "".join(f"\n- {', '.join(names)}: {what}" for what, names in other.items())
+        said = "".join(f"\n- {enumerated(names)}: {what}" for what, names in other.items())
         warn(f"studies are on another search space than `space`:{said}")
     return spaces
 

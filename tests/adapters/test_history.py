@@ -1,0 +1,592 @@
+"""Earlier tuning as history: whatever is wrong with it is refused, by every way in."""
+
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from ConfigSpace import ConfigurationSpace
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hpobench_ordered as hbo
+from hpobench_ordered import Direction, Evaluations, SearchSpace
+from hpobench_ordered.errors import EvaluationsError, HistoryWarning, StoreError
+from hpobench_ordered.space.conditions import Compare, Comparison
+from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.testing.toy import numeric_space, toy_benchmark
+
+SPACE = SearchSpace(
+    [
+        Parameter.number("rate", 1e-4, 0.5, log=True),
+        Parameter.number("depth", 1, 9, integer=True),
+        Parameter.choice("kernel", ("linear", "radial")),
+        Parameter.number("gamma", 0, 1),
+    ],
+    conditions={"gamma": Compare(2, Comparison.EQUAL, (1.0,))},
+    constants={"trees": 100},
+)
+MONTHS = ("May", "June", "July")
+
+Read = Callable[..., tuple[Evaluations, ...]]
+
+
+def tuning(seed: int = 0, rows: int = 6) -> list[Evaluations]:
+    """Three months of tuning accuracies, of which the first failed."""
+    rng = np.random.default_rng(seed)
+    return [
+        Evaluations(
+            month,
+            {},
+            SPACE.decode(SPACE.sample_unit(rng, rows)),
+            np.where(np.arange(rows) == 0, np.nan, rng.random(rows)),
+            space=SPACE,
+            direction=Direction.MAXIMIZE,
+        )
+        for month in MONTHS
+    ]
+
+
+def table(seed: int = 0, rows: int = 6) -> pd.DataFrame:
+    return pd.concat(
+        [e.frame(task="month", objective="accuracy") for e in tuning(seed, rows)],
+        ignore_index=True,
+    )
+
+
+@pytest.fixture(params=["frame", "CSV"])
+def read(request: pytest.FixtureRequest, tmp_path: Path) -> Read:
+    """Reads a table, as it is or by way of a file."""
+
+    def by_way(frame: pd.DataFrame, space: SearchSpace = SPACE, **options: Any) -> Any:
+        if request.param == "CSV":
+            path = tmp_path / "tuning.csv"
+            frame.to_csv(path, index=False)
+            frame = pd.read_csv(path, engine="python")  # exact floats
+        settings = {"objective": "accuracy", "direction": "maximize", "task": "month"}
+        return hbo.history_from_frame(frame, space, **(settings | options))
+
+    return by_way
+
+
+def same(history: tuple[Evaluations, ...], expected: list[Evaluations]) -> None:
+    assert [e.task for e in history] == [e.task for e in expected]
+    for one, other in zip(history, expected, strict=True):
+        np.testing.assert_array_equal(one.values, other.values)
+        np.testing.assert_array_equal(one.objective, other.objective)
+        np.testing.assert_array_equal(one.losses, -other.objective)
+        assert (one.space, one.direction) == (SPACE, Direction.MAXIMIZE)
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def test_what_was_written_is_read_in_whatever_order_the_columns_are(read: Read) -> None:
+    same(read(table()), tuning())
+    shuffled = table()[["gamma", "accuracy", "kernel", "month", "rate", "depth"]]
+    same(read(shuffled), tuning())
+    same(read(shuffled.assign(trees=100)), tuning())
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), rows=st.integers(2, 30))
+def test_what_was_written_is_read(seed: int, rows: int) -> None:
+    history = hbo.history_from_frame(
+        table(seed, rows), SPACE, objective="accuracy", direction="maximize", task="month"
+    )
+    same(history, tuning(seed, rows))
+
+
+def test_tasks_come_as_they_first_appear_and_rows_as_they_are(read: Read) -> None:
+    mixed = table().iloc[[12, 1, 13, 7, 2, 8, 14]]
+    history = read(mixed)
+    assert [e.task for e in history] == ["July", "May", "June"]
+    expected = {e.task: e for e in tuning()}
+    np.testing.assert_array_equal(history[0].values, expected["July"].values[:3])
+    np.testing.assert_array_equal(history[1].values, expected["May"].values[1:3])
+
+
+def cell(row: int, column: str, value: object) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """Changes one cell."""
+
+    def change(frame: pd.DataFrame) -> pd.DataFrame:
+        whole = frame.astype({column: object})
+        whole.loc[row, column] = value
+        return whole
+
+    return change
+
+
+def renamed(**names: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    return lambda frame: frame.rename(columns=names)
+
+
+WRONG_COLUMNS: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
+    "renamed": (renamed(rate="rates"), r"no column 'rate' of a hyperparameter; is it 'rates'\?"),
+    "missing": (lambda f: f.drop(columns="depth"), "no column 'depth' of a hyperparameter"),
+    "conditional missing": (lambda f: f.drop(columns="gamma"), "no column 'gamma'"),
+    "extra": (lambda f: f.assign(run=1), "column 'run' is no hyperparameter's"),
+    "no task": (lambda f: f.drop(columns="month"), "no column 'month' of the task"),
+    "no objective": (renamed(accuracy="Accuracy"), r"of the objective; is it 'Accuracy'\?"),
+    "duplicate": (lambda f: f.assign(copy=f.rate).rename(columns={"copy": "rate"}), "rate"),
+    "empty": (lambda f: f.iloc[:0], "no evaluation of the table can be used"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_COLUMNS)
+@pytest.mark.parametrize("options", [{}, {"drop_invalid": True, "clip": True}], ids=["", "options"])
+def test_wrong_columns_are_refused_whatever_the_options(
+    read: Read, what: str, options: dict[str, bool]
+) -> None:
+    spoil, said = WRONG_COLUMNS[what]
+    with pytest.raises(EvaluationsError, match=said):
+        read(spoil(table()), **options)
+
+
+WRONG_CELLS: dict[str, tuple[str, object, str]] = {
+    "above its range": ("depth", 10, r"'depth' must be an integer in \[1, 9\]: row 4 \(10"),
+    "below its range": ("rate", 1e-5, r"'rate' must be a number .* \(log scale\): row 4 \(1e-05\)"),
+    "no integer": ("depth", 2.5, r"'depth' must be an integer in \[1, 9\]: row 4 \(2.5\)"),
+    "no number": ("rate", "fast", r"'rate' must be a number .*: row 4 \('fast'\)"),
+    "empty": ("depth", None, r"'depth' must be an integer in \[1, 9\], and is empty: row 4"),
+    "no choice": ("kernel", "radail", r"'kernel' must be one of 'linear', 'radial': row 4"),
+    "infinite": ("rate", math.inf, r"'rate' must be a number .*: row 4 \('?inf"),
+    "an infinite objective": ("accuracy", math.inf, "the objective must be a finite number"),
+    "an objective in words": ("accuracy", "good", "the objective must be .*: row 4"),
+    "no task": ("month", None, "column 'month' names no task: row 4"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_CELLS)
+def test_a_wrong_cell_is_named_and_its_row_left_out_only_if_asked(read: Read, what: str) -> None:
+    column, value, said = WRONG_CELLS[what]
+    spoiled = cell(4, column, value)(table())
+    with pytest.raises(EvaluationsError, match=said):
+        read(spoiled)
+    with pytest.warns(HistoryWarning, match="1 of 18 rows are left out"):
+        left = read(spoiled, drop_invalid=True)
+    same(left, [*read(table().drop(index=4))])
+
+
+def test_all_that_is_wrong_is_told_at_once(read: Read) -> None:
+    spoiled = cell(15, "depth", 0)(cell(3, "depth", 11)(cell(3, "rate", 7.0)(table())))
+    with pytest.raises(EvaluationsError) as error:
+        read(spoiled)
+    assert "'rate' must be a number in [0.0001, 0.5] (log scale): row 3 (7.0)" in str(error.value)
+    depth = [line for line in str(error.value).splitlines() if "'depth'" in line]
+    assert len(depth) == 1
+    assert "row 3" in depth[0]
+    assert "row 15" in depth[0]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    row=st.integers(0, 17),
+    column=st.sampled_from(["rate", "depth"]),
+    value=st.one_of(
+        st.floats(9.0001, 1e300),
+        st.floats(-1e300, 0),
+        st.text(st.characters(categories=["L"]), max_size=4),
+        st.booleans(),
+        st.just(10**400),
+    ),
+)
+def test_no_wrong_value_is_believed(row: int, column: str, value: object) -> None:
+    with pytest.raises(EvaluationsError, match=rf"'{column}' must be .*row {row} "):
+        hbo.history_from_frame(
+            cell(row, column, value)(table()),
+            SPACE,
+            objective="accuracy",
+            direction="maximize",
+            task="month",
+        )
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        (("rate", "depth"), "'depth' must be an integer"),
+        (("depth", "accuracy"), "'depth' must be an integer"),
+        (("rate", "gamma"), "'rate' must be a number .*, and is empty"),
+        (("kernel", "rate"), "'kernel' must be one of"),
+    ],
+)
+def test_swapped_columns_are_refused(read: Read, columns: tuple[str, str], said: str) -> None:
+    one, other = columns
+    with pytest.raises(EvaluationsError, match=said):
+        read(renamed(**{one: other, other: one})(table()))
+
+
+@pytest.mark.parametrize(
+    ("scale", "undone"),
+    [(np.log10, r"10\*\*x"), (np.log, r"exp\(x\)"), (np.log2, r"2\*\*x")],
+    ids=["log10", "log", "log2"],
+)
+@pytest.mark.parametrize("options", [{}, {"clip": True}, {"drop_invalid": True}])
+def test_another_scale_is_refused_whatever_the_options(
+    read: Read, scale: Callable[[Any], Any], undone: str, options: dict[str, bool]
+) -> None:
+    spoiled = table().assign(rate=lambda f: scale(f.rate))
+    with pytest.raises(EvaluationsError, match=f"all 6 values of 'rate' on task 'May'.*{undone}"):
+        read(spoiled, **options)
+
+
+def test_exponentials_of_a_column_are_told_too(read: Read) -> None:
+    space = SearchSpace([Parameter.number("x", -5, -1)])
+    spoiled = pd.DataFrame({"month": "May", "x": np.exp([-2.0, -3.0]), "accuracy": [0.1, 0.2]})
+    with pytest.raises(EvaluationsError, match=r"but log\(x\) or log2\(x\) of them is inside"):
+        read(spoiled, space)
+
+
+def test_repeated_rows_are_refused_but_not_repeated_configurations(read: Read) -> None:
+    again = pd.concat([table(), table().iloc[[5]]], ignore_index=True)
+    with pytest.raises(EvaluationsError, match=r"repeat another one of their task: row 18 \(row 5"):
+        read(again)
+    with pytest.warns(HistoryWarning, match="1 of 19 rows"):
+        same(read(again, drop_invalid=True), tuning())
+    measured_again = cell(18, "accuracy", 0.123)(again)
+    assert [len(e) for e in read(measured_again)] == [7, 6, 6]
+
+
+def test_a_month_that_comes_twice_under_two_names_is_refused(read: Read) -> None:
+    copy = table().query("month == 'May'").assign(month="August")
+    with pytest.raises(EvaluationsError, match="'May' and 'August' have the very same"):
+        read(pd.concat([table(), copy], ignore_index=True))
+
+
+def test_numbers_out_of_range_are_moved_to_the_nearest_bound(read: Read) -> None:
+    spoiled = cell(2, "depth", 12)(cell(4, "rate", 1e-9)(cell(5, "rate", 3.0)(table())))
+    with pytest.warns(HistoryWarning, match="2 of 'rate', 1 of 'depth'"):
+        may, *_ = read(spoiled, clip=True)
+    expected = tuning()[0].values.copy()
+    expected[2, 1], expected[4, 0], expected[5, 0] = 9, 1e-4, 0.5
+    np.testing.assert_array_equal(may.values, expected)
+    with pytest.raises(EvaluationsError, match="'kernel' must be"):
+        read(cell(2, "kernel", "none of these")(spoiled), clip=True)
+    with pytest.raises(EvaluationsError, match="'depth' must be an integer"):
+        read(cell(2, "depth", 2.5)(spoiled), clip=True)  # in range, but no integer
+
+
+def test_nothing_that_is_left_is_no_history(read: Read) -> None:
+    with pytest.raises(EvaluationsError, match="no evaluation of the table can be used"):
+        read(table().assign(kernel="cubic"), drop_invalid=True)
+    without_may = table().assign(kernel=lambda f: f.kernel.where(f.month != "May", "cubic"))
+    with pytest.warns(HistoryWarning, match="6 of 18 rows are left out; nothing is left of task"):
+        assert [e.task for e in read(without_may, drop_invalid=True)] == ["June", "July"]
+
+
+def test_what_stands_where_a_hyperparameter_is_inactive_is_ignored(read: Read) -> None:
+    filled = table().assign(gamma=lambda f: f.gamma.fillna(77.0))
+    same(read(filled), tuning())
+
+
+def test_a_constant_has_its_value(read: Read) -> None:
+    spoiled = cell(7, "trees", 50)(table().assign(trees=100))
+    with pytest.raises(EvaluationsError, match=r"'trees' is always 100: row 7 \(50"):
+        read(spoiled)
+
+
+def test_a_direction_must_be_named_and_be_that_of_the_task(read: Read) -> None:
+    with pytest.raises(TypeError, match="direction"):
+        hbo.history_from_frame(table(), SPACE, objective="accuracy", task="month")  # type: ignore[call-arg]
+    with pytest.raises(EvaluationsError, match=r"direction 'maximise'; did you mean 'maximize'\?"):
+        read(table(), direction="maximise")
+    forgotten = read(table().assign(accuracy=lambda f: -f.accuracy), direction="minimize")
+    with pytest.raises(EvaluationsError, match="to minimize, that of the task at hand to maximize"):
+        hbo.check_history(forgotten, SPACE, "maximize")
+    hbo.check_history(read(table()), SPACE, "maximize")
+
+
+def test_contexts_are_those_of_the_tasks(read: Read) -> None:
+    contexts = {month: {"size": float(i)} for i, month in enumerate(MONTHS)}
+    assert [e.context for e in read(table(), contexts=contexts)] == [*contexts.values()]
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({**contexts, "Jun": {"size": 1}}, r"unknown task 'Jun'; did you mean 'June'\?"),
+        ({"May": {"size": 1}}, "no context of 'June', 'July'"),
+        ({**contexts, "July": {"sizes": 1}}, r"'July' has \['sizes'\], that of 'May' \['size'\]"),
+        ({**contexts, "July": {"size": math.nan}}, "'size' of task 'July' must be a finite number"),
+    ]
+    for given_, said in wrong:
+        with pytest.raises(EvaluationsError, match=said):
+            read(table(), contexts=given_)
+
+
+def test_ordinals_are_told_but_for_rounding(read: Read) -> None:
+    space = SearchSpace([Parameter.choice("x", (0.1, 0.2, 0.1 + 0.2), ordered=True)])
+    frame = pd.DataFrame({"month": "May", "x": [0.1, 0.3, 0.2], "accuracy": [1.0, 2.0, 3.0]})
+    assert read(frame, space)[0].values[:, 0].tolist() == [0, 2, 1]
+    with pytest.raises(EvaluationsError, match=r"row 1 \(0.31\)"):
+        read(cell(1, "x", 0.31)(frame), space)
+
+
+def test_choices_that_pandas_takes_for_empty_are_explained(tmp_path: Path) -> None:
+    space = SearchSpace([Parameter.choice("penalty", ("l1", "None"))])
+    (tmp_path / "t.csv").write_text("month,penalty,error\nMay,l1,1\nMay,None,2\n")
+    columns = {"objective": "error", "direction": "minimize", "task": "month"}
+    with pytest.raises(EvaluationsError, match="keep_default_na=False"):
+        hbo.history_from_frame(pd.read_csv(tmp_path / "t.csv"), space, **columns)
+    whole = pd.read_csv(tmp_path / "t.csv", keep_default_na=False)
+    (may,) = hbo.history_from_frame(whole, space, **columns)
+    assert may.values[:, 0].tolist() == [0, 1]
+
+
+def test_other_things_than_tables_and_spaces_are_refused() -> None:
+    columns = {"objective": "error", "direction": "minimize", "task": "month"}
+    with pytest.raises(EvaluationsError, match="a DataFrame is expected, got list"):
+        hbo.history_from_frame([], SPACE, **columns)  # type: ignore[arg-type]
+    with pytest.raises(EvaluationsError, match="the search space is a SearchSpace or"):
+        hbo.history_from_frame(table(), {}, **columns)  # type: ignore[arg-type]
+    with pytest.raises(EvaluationsError, match="are not one"):
+        hbo.history_from_frame(
+            table(), SPACE, objective="month", direction="minimize", task="month"
+        )
+    frame = pd.DataFrame({"month": ["May"], "depth": [3], "error": [0.5]})
+    (may,) = hbo.history_from_frame(frame, ConfigurationSpace({"depth": (1, 9)}), **columns)
+    assert may.values.tolist() == [[3.0]]
+
+
+def test_numbers_as_names_of_tasks() -> None:
+    frame = pd.DataFrame({"month": [202401.0, 202402.0], "x": [0.5, 0.5], "accuracy": [1.0, 2.0]})
+    history = hbo.history_from_frame(
+        frame,
+        SearchSpace([Parameter.number("x", 0, 1)]),
+        objective="accuracy",
+        direction=Direction.MINIMIZE,
+        task="month",
+    )
+    assert [e.task for e in history] == ["202401", "202402"]
+
+
+# -- evaluations made by hand ----------------------------------------------------------------------
+
+GOOD: dict[str, Any] = {
+    "task": "May",
+    "context": {},
+    "values": np.array([[0.1, 3.0, 1.0, 0.5], [0.2, 4.0, 0.0, np.nan]]),
+    "objective": np.array([0.9, np.nan]),
+    "space": SPACE,
+    "direction": Direction.MAXIMIZE,
+}
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "swapped columns": (
+        {"values": GOOD["values"][:, [1, 0, 2, 3]]},
+        r"row 0: rate must be .*, got 3.0; row 0: depth must be an integer in \[1, 9\], got 0.1",
+    ),
+    "a missing column": ({"values": GOOD["values"][:, :3]}, r"shape \(2, 4\), one column for each"),
+    "an extra column": ({"values": GOOD["values"][:, [0, 1, 2, 3, 3]]}, r"got .* \(2, 5\)"),
+    "out of range": ({"values": GOOD["values"] + [0.35, 0, 0, 0]}, r"row 1: rate .*, got 0.55"),
+    "no integer": ({"values": GOOD["values"] + [0, 0.5, 0, 0]}, "row 0: depth .*, got 3.5"),
+    "active, but empty": ({"values": [[0.1, 3, 1, np.nan]] * 2}, "row 0: gamma .*, got nan"),
+    "inactive, but given": ({"values": [[0.1, 3, 0, 0.5]] * 2}, "gamma must be NaN, as it is inac"),
+    "empty": ({"values": [[np.nan, 3, 0, np.nan]] * 2}, "row 0: rate .*, got nan"),
+    "texts": ({"values": [["0.1", "3", "1", "0.5"]] * 2}, "the values .* are numbers"),
+    "ragged": ({"values": [[0.1, 3, 1, 0.5], [0.1]]}, "the values of task 'May'"),
+    "one configuration": ({"values": GOOD["values"][0]}, "the values of task 'May'"),
+    "too few objectives": ({"objective": [0.9]}, r"the objective .* shape \(2,\); got"),
+    "an infinite objective": ({"objective": [0.9, -np.inf]}, "row 1 is infinite; NaN marks"),
+    "an objective in words": ({"objective": ["good", "bad"]}, "the objective .* are numbers"),
+    "a number as name": ({"task": 5}, "the name of a task is a text, got 5"),
+    "no space": ({"space": None}, "need the SearchSpace that codes them, got NoneType"),
+    "another space": ({"space": numeric_space()}, r"one column for each of \['x', 'y'\]"),
+    "no direction": ({"direction": "up"}, "unknown direction 'up'"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_evaluations_cannot_be_made(what: str) -> None:
+    change, said = WRONG[what]
+    assert len(Evaluations(**GOOD)) == 2
+    with pytest.raises(EvaluationsError, match=said):
+        Evaluations(**(GOOD | change))
+
+
+@pytest.mark.parametrize("name", ["space", "direction"])
+def test_evaluations_need_a_space_and_a_direction(name: str) -> None:
+    with pytest.raises(TypeError, match=name):
+        Evaluations(**{key: value for key, value in GOOD.items() if key != name})
+
+
+def test_the_sign_is_that_of_the_direction_and_arrays_cannot_be_written_to() -> None:
+    maximised = Evaluations(**GOOD)
+    minimised = Evaluations(**(GOOD | {"direction": "minimize"}))
+    np.testing.assert_array_equal(maximised.losses, -GOOD["objective"])
+    np.testing.assert_array_equal(minimised.losses, GOOD["objective"])
+    assert minimised.direction is Direction.MINIMIZE
+    copy = maximised.copied(SPACE)
+    assert copy.values is not maximised.values
+    for e in (maximised, copy):
+        for array in (e.values, e.objective, e.losses):
+            assert not array.flags.writeable
+
+
+def test_the_table_has_named_columns_of_native_values() -> None:
+    frame = Evaluations(**GOOD).frame(objective="accuracy")
+    assert list(frame) == ["task", "rate", "depth", "kernel", "gamma", "accuracy"]
+    assert frame.kernel.tolist() == ["radial", "linear"]
+    assert frame.gamma.isna().tolist() == [False, True]
+    with pytest.raises(EvaluationsError, match="'rate' is a hyperparameter"):
+        Evaluations(**GOOD).frame(task="rate")
+
+
+# -- handing a history over ------------------------------------------------------------------------
+
+
+def on(space: SearchSpace, task: str = "May", direction: str = "maximize") -> Evaluations:
+    values = space.decode(space.sample_unit(np.random.default_rng(len(task)), 4))
+    return Evaluations(
+        task, {}, values, np.arange(4.0), space=space, direction=Direction(direction)
+    )
+
+
+WIDER = SearchSpace([Parameter.number("x", -5, 9), Parameter.number("z", 1e-4, 1, log=True)])
+
+
+@pytest.mark.parametrize(
+    ("history", "said"),
+    [
+        ([on(numeric_space()), on(numeric_space())], "'May': more than one history of the task"),
+        ([on(numeric_space(), "June", "minimize")], "'June': its objective is to minimize"),
+        ([on(WIDER)], r"'May': it is on another .*x: from -5 to 9, now from -5 to 5; .*is 'z' now"),
+        ([on(SPACE)], "shares no hyperparameter"),
+        (on(numeric_space()), "a history is a list of Evaluations, one a task; got Evaluations"),
+        ([on(numeric_space()).frame()], "list of Evaluations, one a task; got list of DataFrame"),
+        (5, "got int"),
+    ],
+)
+def test_a_history_that_does_not_fit_is_refused(history: Any, said: str) -> None:
+    with pytest.raises(EvaluationsError, match=said):
+        hbo.check_history(history, numeric_space(), Direction.MAXIMIZE)
+
+
+def test_a_changed_space_is_for_methods_that_cope_with_it() -> None:
+    hbo.check_history([on(WIDER)], numeric_space(), "maximize", changed_spaces=True)
+    with pytest.raises(EvaluationsError, match="shares no hyperparameter"):
+        hbo.check_history([on(SPACE)], numeric_space(), "maximize", changed_spaces=True)
+
+
+def test_a_space_is_the_same_if_it_codes_the_same() -> None:
+    def choice(*choices: object, default: object = None) -> SearchSpace:
+        return SearchSpace([Parameter.choice("c", choices, default=default)])  # type: ignore[arg-type]
+
+    assert on(choice("a", "b")).is_on(choice("a", "b", default="b"))
+    assert not on(choice("a", "b")).is_on(choice("b", "a"))
+    assert not on(choice(True, False)).is_on(choice(1, 0))
+    assert not on(numeric_space()).is_on(SearchSpace(numeric_space().parameters[::-1]))
+    assert not on(numeric_space()).is_on(SearchSpace(numeric_space().parameters[:1]))
+    with pytest.raises(EvaluationsError, match="in another order"):
+        hbo.check_history([on(choice("b", "a"))], choice("a", "b"), "maximize")
+
+
+# -- results of experiments ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> hbo.Results:
+    return hbo.run(
+        benchmarks=["yahpo-ranger-4154", "newsvendor"],
+        methods=["random-search", "simple-ordered"],
+        seeds=[0, 1],
+        protocol=hbo.Ordered(trials=4, tasks=3),
+        folder=tmp_path_factory.mktemp("store") / "results",
+        progress=False,
+    )
+
+
+@pytest.mark.parametrize("name", ["yahpo-ranger-4154", "newsvendor"])
+@pytest.mark.parametrize("as_folder", [False, True])
+def test_results_are_the_evaluations_of_their_tasks(
+    results: hbo.Results, name: str, as_folder: bool
+) -> None:
+    source = results.store.folder if as_folder else results
+    bench = hbo.load(name)
+    history = hbo.history_from_results(source, method="simple-ordered", seed=1, benchmark=name)
+    hbo.check_history(history, bench.space, bench.objective.direction)
+    trials = results.frame().query(
+        "benchmark == @bench.id and method == 'simple-ordered' and seed == 1"
+    )
+    assert [e.task for e in history] == [task.name for task in bench.tasks[:3]]
+    for task, e in zip(bench.tasks, history, strict=False):
+        assert e.context == task.context
+        np.testing.assert_array_equal(task.evaluate_many(e.values), e.objective)
+        of_task = trials[trials.task == task.index]
+        np.testing.assert_array_equal(e.objective, of_task.value)
+        np.testing.assert_array_equal(e.losses, of_task.loss)
+
+
+def test_results_that_are_not_one_run_on_a_known_benchmark_are_refused(
+    results: hbo.Results, tmp_path: Path
+) -> None:
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"method": "random-search", "seed": 0}, "2 runs of .* 'newsvendor@1' or 'yahpo-ranger"),
+        ({"method": "random-serch", "seed": 0}, r"did you mean 'random-search'\?"),
+        ({"method": "random-search", "seed": 7}, "no finished run of seed 7"),
+        ({"method": "random-search", "seed": 0, "benchmark": "svm-a"}, "of benchmark 'svm-a@1'"),
+        ({"method": "random-search", "seed": 0, "protocol": "leave-one-out"}, "of protocol"),
+    ]
+    for asked, said in wrong:
+        with pytest.raises(StoreError, match=said):
+            hbo.history_from_results(results, **asked)
+    with pytest.raises(StoreError, match="no finished run"):
+        hbo.history_from_results(tmp_path, method="random-search", seed=0)
+    with pytest.raises(EvaluationsError, match="unknown task 'May'"):
+        hbo.history_from_results(
+            results, method="random-search", seed=0, benchmark="newsvendor", contexts={"May": {}}
+        )
+
+
+def test_several_settings_of_a_protocol_are_told_apart(tmp_path: Path) -> None:
+    for trials in (2, 3):
+        hbo.run(
+            benchmarks=["newsvendor"],
+            methods=["random-search"],
+            seeds=[0],
+            protocol=hbo.Ordered(trials=trials, tasks=1),
+            folder=tmp_path / "store",
+            progress=False,
+        )
+    with pytest.raises(StoreError, match=r"say which: protocol 'ordered\(trials=2"):
+        hbo.history_from_results(
+            tmp_path / "store", method="random-search", seed=0, protocol="ordered"
+        )
+
+
+def test_results_on_a_benchmark_in_memory_need_it(tmp_path: Path) -> None:
+    bench = toy_benchmark(numeric_space(), tasks=2, direction=Direction.MAXIMIZE)
+    found = hbo.run(
+        benchmarks=[bench],
+        methods=["random-search"],
+        seeds=[0],
+        protocol=hbo.Ordered(trials=3),
+        folder=tmp_path / "store",
+        progress=False,
+    )
+    asked: dict[str, Any] = {"method": "random-search", "seed": 0}
+    known = hbo.history_from_results(found, **asked)
+    given_ = hbo.history_from_results(tmp_path / "store", **asked, benchmark=bench)
+    for one, other in zip(known, given_, strict=True):
+        np.testing.assert_array_equal(one.values, other.values)
+        np.testing.assert_array_equal(one.losses, -other.objective)
+        assert one.direction is Direction.MAXIMIZE
+    with pytest.raises(StoreError, match="Give the benchmark"):
+        hbo.history_from_results(tmp_path / "store", **asked)
+    for other_bench in (
+        toy_benchmark(numeric_space(), tasks=2),  # the other direction
+        toy_benchmark(WIDER, tasks=2, direction=Direction.MAXIMIZE),
+    ):
+        with pytest.raises(StoreError, match="no finished run of benchmark"):
+            hbo.history_from_results(tmp_path / "store", **asked, benchmark=other_bench)
+
+
+def test_optuna_is_imported_only_by_what_needs_it() -> None:
+    code = (
+        "import sys, hpobench_ordered as hbo; assert 'optuna' not in sys.modules; "
+        "hbo.history_from_studies; assert 'optuna' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    for name in ("frame", "results", "storage", "studies"):
+        assert getattr(hbo.adapters, f"history_from_{name}") is getattr(hbo, f"history_from_{name}")

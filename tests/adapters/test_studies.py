@@ -1,0 +1,426 @@
+"""Studies of Optuna as history, given as they are or by way of a storage."""
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState, create_trial
+
+import hpobench_ordered as hbo
+from hpobench_ordered import Direction, Evaluations, SearchSpace
+from hpobench_ordered.adapters import OptunaSampler
+from hpobench_ordered.adapters._optuna_space import joined, space_of
+from hpobench_ordered.errors import EvaluationsError, HistoryWarning, InvalidSpaceError
+from hpobench_ordered.space.conditions import Compare, Comparison
+from hpobench_ordered.space.parameters import Kind, Parameter
+
+DISTRIBUTIONS = {"rate": FloatDistribution(1e-4, 0.5, log=True), "depth": IntDistribution(1, 9)}
+SPACE = space_of(DISTRIBUTIONS)
+CONDITIONAL = SearchSpace(
+    [
+        Parameter.choice("kernel", ("linear", "poly", "radial")),
+        Parameter.number("C", 1e-3, 1e3, log=True),
+        Parameter.number("degree", 2, 5, integer=True),
+        Parameter.number("gamma", 0, 1),
+        Parameter.number("layers", 1, 3, integer=True),
+        Parameter.number("units_2", 4, 64, integer=True, log=True),
+        Parameter.number("units_3", 4, 64, integer=True, log=True),
+    ],
+    conditions={
+        "degree": Compare(0, Comparison.EQUAL, (1.0,)),
+        "gamma": Compare(0, Comparison.IN, (1.0, 2.0)),
+        "units_2": Compare(4, Comparison.GREATER, (1.0,)),
+        "units_3": Compare(4, Comparison.GREATER, (2.0,)),
+    },
+    constants={"trees": 100},
+)
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> None:
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def tuned(
+    objective: Callable[[optuna.Trial], float],
+    name: str = "May",
+    *,
+    trials: int = 10,
+    **options: Any,
+) -> optuna.Study:
+    """A study of random trials; in one that raises ValueError a trial fails."""
+    sampler = optuna.samplers.RandomSampler(seed=len(name))
+    study = optuna.create_study(study_name=name, sampler=sampler, **options)
+    study.optimize(objective, n_trials=trials, catch=(ValueError,))
+    return study
+
+
+def simple(trial: optuna.Trial) -> float:
+    rate = trial.suggest_float("rate", 1e-4, 0.5, log=True)
+    return trial.suggest_int("depth", 1, 9) - math.log(rate)
+
+
+def conditional(trial: optuna.Trial) -> float:
+    kernel = trial.suggest_categorical("kernel", ["linear", "poly", "radial"])
+    value = trial.suggest_float("C", 1e-3, 1e3, log=True)
+    if kernel == "poly":
+        value += trial.suggest_int("degree", 2, 5)
+    if kernel != "linear":
+        value += trial.suggest_float("gamma", 0, 1)
+    for layer in range(2, trial.suggest_int("layers", 1, 3) + 1):
+        value += trial.suggest_int(f"units_{layer}", 4, 64, log=True)
+    trial.suggest_int("trees", 100, 100)
+    return value
+
+
+def made(params: dict[str, Any], value: float | None = 1.0, **options: Any) -> Any:
+    """A finished trial on the simple space."""
+    distributions = options.pop("distributions", DISTRIBUTIONS)
+    return create_trial(params=params, distributions=distributions, value=value, **options)
+
+
+@pytest.fixture(params=["studies", "storage"])
+def read(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """Reads studies, as they are or by way of a file."""
+
+    def by_way(*studies: optuna.Study, **options: Any) -> tuple[Evaluations, ...]:
+        if request.param == "studies":
+            return hbo.history_from_studies(studies, **options)
+        url = f"sqlite:///{tmp_path / 'tuning.db'}"
+        for study in studies:
+            optuna.copy_study(
+                from_study_name=study.study_name, from_storage=study._storage, to_storage=url
+            )
+        return hbo.history_from_storage(url, "*", **options)
+
+    return by_way
+
+
+def agrees(evaluations: Evaluations, trials: Sequence[optuna.trial.FrozenTrial]) -> None:
+    """Whether these are the trials, of which those that failed have no value."""
+    configs = evaluations.space.configs(evaluations.values)
+    assert configs == [evaluations.space.constants | trial.params for trial in trials]
+    values = [math.nan if t.state is TrialState.FAIL else t.value for t in trials]
+    np.testing.assert_array_equal(evaluations.objective, values)
+    np.testing.assert_array_equal(evaluations.losses, evaluations.direction.sign * np.array(values))
+
+
+# -- what is read ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_trials_are_evaluations_in_the_units_and_direction_of_the_study(
+    read: Any, direction: str
+) -> None:
+    studies = [tuned(simple, name, direction=direction) for name in ("May", "June")]
+    history = read(*studies)
+    assert [e.task for e in history] == ["May", "June"]
+    for e, study in zip(history, studies, strict=True):
+        assert e.direction.value == direction
+        assert e.is_on(SPACE)
+        agrees(e, study.trials)
+
+
+def test_pruned_running_and_waiting_trials_are_left_out_and_failed_ones_are_nan(read: Any) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        if trial.number == 1:
+            raise ValueError("failed before anything was suggested")
+        value = simple(trial)
+        trial.report(value, step=0)
+        if trial.number == 2:
+            raise optuna.TrialPruned
+        if trial.number == 3:
+            raise ValueError("failed afterwards")
+        return math.nan if trial.number == 4 else value
+
+    study = tuned(objective, trials=8)
+    study.enqueue_trial({"rate": 0.1, "depth": 2})
+    study.add_trial(made({"rate": 0.1, "depth": 3}, None, state=TrialState.RUNNING))
+    (may,) = read(study)
+    agrees(may, [study.trials[i] for i in (0, 3, 4, 5, 6, 7)])
+    assert np.isnan(may.losses).tolist() == [False, True, True, False, False, False]
+
+
+def test_conditional_parameters_are_nan_where_they_were_not_suggested(read: Any) -> None:
+    studies = [tuned(conditional, name, trials=60) for name in ("May", "June")]
+    for history in (read(*studies, space=CONDITIONAL), hbo.history_from_studies(studies)):
+        for e, study in zip(history, studies, strict=True):
+            assert e.space.conditions.keys() == CONDITIONAL.conditions.keys()
+            agrees(e, study.trials)
+            by_name = dict(zip(e.names, np.isnan(e.values).T, strict=True))
+            for name, inactive in by_name.items():
+                expected = [name not in trial.params for trial in study.trials]
+                assert inactive.tolist() == expected
+
+
+def test_the_conditions_of_a_study_are_found(read: Any) -> None:
+    (may,) = read(tuned(conditional, trials=60))
+    assert may.space.constants == {"trees": 100}
+    assert {n: may.space.describe_condition(n) for n in may.names} == {
+        n: CONDITIONAL.describe_condition(n) for n in CONDITIONAL.names
+    } | {"degree": "kernel in poly"}
+
+
+def test_a_condition_that_no_value_tells_needs_the_space(read: Any) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        if trial.number % 2:
+            trial.suggest_float("now and then", 0, 1)
+        return trial.suggest_int("n", 1, 2)
+
+    with pytest.raises(EvaluationsError, match=r"'now and then' was suggested in 5 of 10 trials"):
+        read(tuned(objective))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    low=st.floats(-10, 10).map(lambda x: round(x, 2)),
+    step=st.sampled_from([0.01, 0.05, 0.1, 0.3, 0.7, 1.0, 2.5]),
+    count=st.integers(1, 40),
+    seed=st.integers(0, 9),
+)
+def test_every_step_of_a_float_is_read(low: float, step: float, count: int, seed: int) -> None:
+    high = round(low + count * step, 2)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
+    study.optimize(lambda t: t.suggest_float("x", low, high, step=step), n_trials=10)
+    (evaluations,) = hbo.history_from_studies([study])
+    (parameter,) = evaluations.space.parameters
+    assert parameter.kind is Kind.ORDINAL
+    assert len(parameter.choices) in (count, count + 1)
+    read_back = [config["x"] for config in evaluations.space.configs(evaluations.values)]
+    np.testing.assert_allclose(read_back, [t.params["x"] for t in study.trials], rtol=1e-9)
+
+
+def test_log_scales_and_steps_are_kept(read: Any) -> None:
+    def objective(trial: optuna.Trial) -> float:
+        trial.suggest_int("n", 2, 10, step=4)
+        trial.suggest_int("m", 1, 64, log=True)
+        return trial.suggest_float("x", 1e-3, 1, log=True)
+
+    n, m, x = read(tuned(objective))[0].space.parameters
+    assert n.choices == (2, 6, 10)
+    assert (m.kind, m.log, x.kind, x.log) == (Kind.INTEGER, True, Kind.FLOAT, True)
+
+
+def test_a_range_that_changed_within_a_study_holds_all_of_it(read: Any) -> None:
+    study = tuned(lambda trial: trial.suggest_float("x", 0, 1 + trial.number), trials=5)
+    (may,) = read(study)
+    assert may.space.parameters == (Parameter.number("x", 0, 5),)
+    agrees(may, study.trials)
+    fixed = FloatDistribution(1, 9)
+    for other in (
+        FloatDistribution(1, 9, log=True),
+        IntDistribution(1, 9),
+        FloatDistribution(1, 9, step=2),
+    ):
+        with pytest.raises(InvalidSpaceError, match="'x' was suggested from FloatDistribution"):
+            joined("x", fixed, other)
+
+
+def test_what_has_no_complete_trial_is_left_out_and_named(read: Any) -> None:
+    def fails(trial: optuna.Trial) -> float:
+        simple(trial)
+        raise ValueError
+
+    good, failed = tuned(simple), tuned(fails, "now")
+    with pytest.warns(HistoryWarning, match="there is no evaluation of study 'now'"):
+        (may,) = read(good, failed, contexts={"May": {"size": 3.0}})
+    assert (may.task, may.context) == ("May", {"size": 3.0})
+    with pytest.raises(EvaluationsError, match="no evaluation of the studies can be used"):
+        hbo.history_from_studies([failed])
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def test_studies_of_two_directions_are_refused(read: Any) -> None:
+    both = tuned(simple), tuned(simple, "June", direction="maximize")
+    with pytest.raises(EvaluationsError, match="'May' to minimize, 'June' to maximize"):
+        read(*both)
+
+
+def test_a_study_that_comes_twice_is_refused(read: Any) -> None:
+    study = tuned(simple)
+    with pytest.raises(EvaluationsError, match="studies of the same name: 'May'"):
+        hbo.history_from_studies([study, study])
+    copy = optuna.create_study(study_name="copy")
+    copy.add_trials(study.trials)
+    with pytest.raises(EvaluationsError, match="the very same evaluations"):
+        read(study, copy)
+
+
+def test_several_objectives_are_refused(read: Any) -> None:
+    study = optuna.create_study(study_name="two", directions=["minimize", "maximize"])
+    study.optimize(lambda trial: (simple(trial), 0.0), n_trials=2)
+    with pytest.raises(EvaluationsError, match="study 'two' has 2 objectives, not one"):
+        read(study)
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf])
+def test_trials_with_infinite_values_are_left_out_if_asked(read: Any, value: float) -> None:
+    study = tuned(lambda t: simple(t) * 0 + (value if t.number == 3 else t.number), trials=6)
+    with pytest.raises(EvaluationsError, match="trial 3 of study 'May'"):
+        read(study)
+    with pytest.warns(HistoryWarning, match="1 of 6 rows are left out"):
+        (may,) = hbo.history_from_studies([study], drop_invalid=True)
+    agrees(may, [trial for trial in study.trials if trial.number != 3])
+
+
+@pytest.mark.filterwarnings("ignore:Fixed parameter:UserWarning")
+def test_enqueued_values_out_of_range_are_refused_dropped_or_moved() -> None:
+    study = optuna.create_study(study_name="May")
+    study.enqueue_trial({"rate": 3.0, "depth": 2})
+    study.optimize(simple, n_trials=4)
+    for space in (SPACE, None):
+        with pytest.raises(EvaluationsError, match=r"'rate' must be .*: trial 0 of study .* \(3.0"):
+            hbo.history_from_studies([study], space=space)
+    with pytest.warns(HistoryWarning, match="1 of 4 rows"):
+        (may,) = hbo.history_from_studies([study], drop_invalid=True)
+    agrees(may, study.trials[1:])
+    with pytest.warns(HistoryWarning, match="1 of 'rate'"):
+        (may,) = hbo.history_from_studies([study], clip=True)
+    assert may.values[0].tolist() == [0.5, 2.0]
+
+
+OTHER: dict[str, tuple[Callable[[optuna.Trial], float], str]] = {
+    "renamed": (
+        lambda t: t.suggest_float("rates", 1e-4, 0.5, log=True) + t.suggest_int("depth", 1, 9),
+        r"is 'rates' now called 'rate'\?",
+    ),
+    "renamed altogether": (
+        lambda t: t.suggest_float("eta", 1e-4, 0.5, log=True) + t.suggest_int("depth", 1, 9),
+        r"is 'eta' now called 'rate'\?",
+    ),
+    "missing": (lambda t: t.suggest_int("depth", 1, 9), r"rate: new \(from 0.0001 to 0.5\)"),
+    "extra": (lambda t: simple(t) + t.suggest_float("x", 0, 1), r"x: removed \(was from 0 to 1\)"),
+    "swapped": (
+        lambda t: t.suggest_float("depth", 1e-4, 0.5, log=True) + t.suggest_int("rate", 1, 9),
+        "rate: from 1 to 9 on a linear scale .*, now from 0.0001 to 0.5",
+    ),
+    "another range": (
+        lambda t: t.suggest_float("rate", 1e-4, 3, log=True) + t.suggest_int("depth", 1, 9),
+        "rate: from 0.0001 to 3, now from 0.0001 to 0.5",
+    ),
+    "another scale": (
+        lambda t: t.suggest_float("rate", -4, -0.4) + t.suggest_int("depth", 1, 9),
+        "rate: from -4 to -0.4 on a linear scale, now from 0.0001 to 0.5 on a log scale",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OTHER)
+def test_another_space_is_told_kept_and_refused_by_methods_that_do_not_cope(
+    read: Any, what: str
+) -> None:
+    objective, said = OTHER[what]
+    here, elsewhere = tuned(simple), tuned(objective, "other")
+    with pytest.warns(HistoryWarning, match=f"'other': .*{said}"):
+        history = read(here, elsewhere, space=SPACE)
+    may, other = sorted(history, key=lambda e: e.task)
+    assert may.space is not other.space
+    assert may.is_on(SPACE)
+    assert not other.is_on(SPACE)
+    agrees(other, elsewhere.trials)
+    with pytest.raises(EvaluationsError, match=f"'other': it is on another search space.*{said}"):
+        hbo.check_history(history, SPACE, "minimize")
+    separately = hbo.history_from_studies([here, elsewhere])
+    assert not separately[1].is_on(separately[0].space)
+
+
+def test_other_things_than_studies_are_refused() -> None:
+    study = tuned(simple)
+    for given_, said in [
+        (study, "got Study"),
+        ([], "at least one; got list"),
+        ([study, "May"], "got list of other things"),
+        ("sqlite:///tuning.db", "got str of other things"),
+    ]:
+        with pytest.raises(EvaluationsError, match=said):
+            hbo.history_from_studies(given_)  # type: ignore[arg-type]
+
+
+# -- storages --------------------------------------------------------------------------------------
+
+
+def test_studies_are_chosen_by_name_and_come_in_the_order_of_their_dates(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'tuning.db'}"
+    start = datetime(2026, 1, 1)
+    for name, month in (("churn-b", 2), ("churn-a", 3), ("fraud", 4), ("churn-c", 1)):
+        study = optuna.create_study(study_name=name, storage=url)
+        for day in (9, 5):
+            begun = start + timedelta(days=30 * month + day)
+            trial = made({"rate": 0.01 * month, "depth": day}, float(month))
+            trial.datetime_start, trial.datetime_complete = begun, begun
+            study.add_trial(trial)
+    history = hbo.history_from_storage(url, "churn-*", space=SPACE)
+    assert [e.task for e in history] == ["churn-c", "churn-b", "churn-a"]
+    assert [e.values[0].tolist() for e in history] == [[0.01, 9], [0.02, 9], [0.03, 9]]
+    storage = optuna.storages.RDBStorage(url)
+    assert [e.task for e in hbo.history_from_storage(storage, "fraud")] == ["fraud"]
+    with pytest.raises(EvaluationsError, match=r"'Churn-a'; did you mean 'churn-a'\?"):
+        hbo.history_from_storage(url, "Churn-a")
+
+
+def test_a_storage_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    path = tmp_path / "tunning.db"
+    with pytest.raises(EvaluationsError, match=r"there is no file .*tunning"):
+        hbo.history_from_storage(f"sqlite:///{path}", "*")
+    assert not path.exists()
+
+
+# -- in a study of one's own -----------------------------------------------------------------------
+
+
+def test_a_study_begins_with_the_best_of_earlier_ones() -> None:
+    earlier = [tuned(simple, name, trials=30) for name in ("May", "June")]
+    history = hbo.history_from_studies(earlier)
+    sampler = OptunaSampler("simple-previous", space=DISTRIBUTIONS, history=history)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(simple, n_trials=1)
+    assert study.best_params == earlier[-1].best_params
+
+
+def test_the_order_of_parameters_and_choices_does_not_matter() -> None:
+    def objective(trial: optuna.Trial) -> float:
+        kind = trial.suggest_categorical("kind", ["a", "b"])
+        return trial.suggest_float("x", 0, 1) + (kind == "a")
+
+    earlier = tuned(objective, trials=30)
+    history = hbo.history_from_studies([earlier])
+    turned = {"x": FloatDistribution(0, 1), "kind": CategoricalDistribution(["b", "a"])}
+    assert not history[0].is_on(space_of(turned))
+    study = optuna.create_study(
+        sampler=OptunaSampler("simple-previous", space=turned, history=history)
+    )
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
+    assert study.trials[0].params == {"x": earlier.best_params["x"]}
+    (given_,) = hbo.history_from_studies([earlier], space=space_of(turned))
+    assert given_.is_on(space_of(turned))
+    agrees(given_, earlier.trials)
+
+
+@pytest.mark.parametrize("catch", [(), (ValueError,)])
+def test_a_study_refuses_a_history_that_does_not_fit(catch: tuple[type[Exception], ...]) -> None:
+    (may,) = hbo.history_from_studies([tuned(simple)])
+    wider = {**DISTRIBUTIONS, "depth": IntDistribution(1, 12)}
+    for history, space, direction, said in [
+        ([may], DISTRIBUTIONS, "maximize", "its objective is to minimize, that of the task at"),
+        ([may, may], DISTRIBUTIONS, "minimize", "'May': more than one history"),
+        ([may], wider, "minimize", "depth: from 1 to 9, now from 1 to 12"),
+    ]:
+        sampler = OptunaSampler("cts", space=space, history=history)
+        study = optuna.create_study(sampler=sampler, direction=direction)
+        with pytest.raises(EvaluationsError, match=said):
+            study.optimize(simple, n_trials=1, catch=catch)
+    with pytest.raises(EvaluationsError, match="a history is a list of Evaluations"):
+        OptunaSampler("cts", space=DISTRIBUTIONS, history=may)  # type: ignore[arg-type]
+    study = optuna.create_study(sampler=OptunaSampler("bo", space=wider, history=[may]))
+    study.optimize(simple, n_trials=1)  # copes with it
+    assert may.direction is Direction.MINIMIZE
