@@ -181,6 +181,18 @@ def check_history(
         EvaluationsError: It is no list of `Evaluations`, a task comes twice, an objective has the
             other direction, or a search space is another one and the method does not cope with
             that, or nothing of it is shared.
+
+    Examples:
+        >>> import numpy as np
+        >>> import hpobench_ordered as hbo
+        >>> bench = hbo.load("newsvendor")  # its objective is a profit
+        >>> history = [bench.evaluations(0, rng=np.random.default_rng(0), n=20)]
+        >>> hbo.check_history(history, bench.space, "maximize")
+        >>> hbo.check_history(history, bench.space, "minimize")
+        Traceback (most recent call last):
+            ...
+        hpobench_ordered.errors.EvaluationsError: the history does not fit the task:
+        - '0': its objective is to maximize, that of the task at hand to minimize
     """
     wanted = Direction.of(direction)
     wrong: dict[str, list[str]] = {}

@@ -132,6 +132,18 @@ def history_from_results(
             results cannot be read.
         EvaluationsError: The contexts are not those of the tasks.
         UnknownNameError: The benchmark is not registered.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> results = hbo.run(
+        ...     benchmarks=["newsvendor"],
+        ...     methods=["random-search"],
+        ...     seeds=[0],
+        ...     protocol=hbo.Ordered(trials=5, tasks=2),
+        ... )
+        >>> history = hbo.history_from_results(results, method="random-search", seed=0)
+        >>> [(one.task, len(one), one.direction.value) for one in history]
+        [('0', 5, 'maximize'), ('1', 5, 'maximize')]
     """
     from hpobench_ordered.experiment.api import Results
     from hpobench_ordered.experiment.store import Store

@@ -137,6 +137,17 @@ def history_from_storage(
 
     Warns:
         HistoryWarning: As `history_from_studies`.
+
+    Examples:
+        >>> import optuna
+        >>> import hpobench_ordered as hbo
+        >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
+        >>> storage = optuna.storages.InMemoryStorage()
+        >>> for name in ("churn-May", "churn-June", "fraud"):
+        ...     study = optuna.create_study(study_name=name, storage=storage)
+        ...     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
+        >>> [one.task for one in hbo.history_from_storage(storage, "churn-*")]
+        ['churn-May', 'churn-June']
     """
     if isinstance(storage, str) and storage.startswith(SQLITE):
         path = Path(storage.removeprefix(SQLITE))
