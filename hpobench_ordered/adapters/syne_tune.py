@@ -21,7 +21,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.errors import EvaluationsError
-from hpobench_ordered.history import Evaluations
+from hpobench_ordered.history import Evaluations, aligned, check_history
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 
@@ -76,7 +76,7 @@ def transfer_learning_evaluations(
 
     Raises:
         EvaluationsError: A benchmark without `rng`, evaluations without `space`, one with what only
-            the other takes, a task twice, or one on another search space.
+            the other takes, or which do not belong together, see `check_history`.
     """
     if isinstance(evaluated, Benchmark):
         if rng is None or space is not None:
@@ -87,10 +87,9 @@ def transfer_learning_evaluations(
     else:
         if space is None or not (rng is None and n is None and tasks is None):
             raise EvaluationsError("evaluations come with their `space`, and nothing else")
-        history, objective = list(evaluated), OBJECTIVE
-    names = [evaluations.task for evaluations in history]
-    if len(set(names)) < len(names):
-        raise EvaluationsError(f"evaluations of a task must be one entry; got tasks {names}")
+        history, objective = list(aligned(evaluated, space)), OBJECTIVE
+    if history:
+        check_history(history, space, history[0].direction)
     return {e.task: _laid_out(e, space, objective) for e in history}
 
 
@@ -99,8 +98,6 @@ def _laid_out(
 ) -> TransferLearningTaskEvaluations:
     import pandas as pd
 
-    if not evaluations.is_on(space):
-        raise EvaluationsError(f"the evaluations of {evaluations.task!r} are on another space")
     columns = {
         p.name: [p.default if np.isnan(x) else p.value(x) for x in column]
         for p, column in zip(space.parameters, evaluations.values.T.tolist(), strict=True)

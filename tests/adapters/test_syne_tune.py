@@ -1,12 +1,12 @@
 """History laid out as Syne Tune's transfer learning takes it."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from histories import minimised
 
-from hpobench_ordered import load
+from hpobench_ordered import Direction, load
 from hpobench_ordered.adapters import (
     TransferLearningTaskEvaluations,
     transfer_learning_evaluations,
@@ -89,8 +89,11 @@ def test_what_does_not_belong_together_is_refused() -> None:
         transfer_learning_evaluations(benchmark)
     with pytest.raises(EvaluationsError, match="`space`"):
         transfer_learning_evaluations(history)
-    with pytest.raises(EvaluationsError, match="one entry"):
+    with pytest.raises(EvaluationsError, match="more than one history"):
         transfer_learning_evaluations([*history, *history], space=numeric_space())
     elsewhere = minimised("t", {}, np.zeros((1, 2)), np.zeros(1), numeric_space_before())
-    with pytest.raises(EvaluationsError, match="another space"):
+    with pytest.raises(EvaluationsError, match="another search space"):
         transfer_learning_evaluations([elsewhere], space=numeric_space())
+    other = replace(history[0], task="other", direction=Direction.MAXIMIZE)
+    with pytest.raises(EvaluationsError, match="its objective is to maximize"):
+        transfer_learning_evaluations([*history, other], space=numeric_space())
