@@ -76,7 +76,6 @@ class Reader:
         clip: Whether numbers that are out of range become the nearest bound.
         source: What is read, for messages, such as "the table".
         wrong: What is wrong with single rows: where, by what is said of it.
-        unusable: What no option helps with.
         empty: What has no evaluation.
     """
 
@@ -84,7 +83,6 @@ class Reader:
     clip: bool
     source: str
     wrong: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    unusable: list[str] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
     _dropped: int = 0
     _read: int = 0
@@ -111,8 +109,6 @@ class Reader:
             self._check_repeated(rows, values, objective, is_good)
         self._read += n
         self._dropped += n - int(is_good.sum())
-        if self.unusable:
-            return None
         if not is_good.any():
             self.empty.append(f"task {rows.task!r}")
             return None
@@ -142,20 +138,22 @@ class Reader:
             HistoryWarning: Rows were left out, or numbers moved.
         """
         said = [f"{what}: {enumerated(where)}" for what, where in self.wrong.items()]
-        if self.unusable or (said and not self.drop_invalid):
-            hint = ""
-            if said and not self.unusable:
-                hint = "\ndrop_invalid=True leaves these rows out"
-            problems = "".join(f"\n- {text}" for text in [*self.unusable, *said])
-            raise EvaluationsError(f"{self.source} cannot be read as history:{problems}{hint}")
+        problems = "".join(f"\n- {text}" for text in said)
+        if said and not self.drop_invalid:
+            raise EvaluationsError(
+                f"{self.source} cannot be read as history:{problems}\n"
+                "drop_invalid=True leaves these evaluations out"
+            )
         read = tuple(e for e in history if e is not None)
-        if not read:
-            problems = "".join(f"\n- {text}" for text in said)
-            raise EvaluationsError(f"no evaluation of {self.source} can be used{problems}")
+        if not any(np.isfinite(e.objective).any() for e in read):
+            raise EvaluationsError(
+                f"no evaluation of {self.source} can be used that has a value{problems}"
+            )
         _check_different(read)
         if self._dropped:
             empty = f"; nothing is left of {enumerated(self.empty)}" * bool(self.empty)
-            warn(f"{self._dropped} of {self._read} rows are left out{empty}: {'; '.join(said)}")
+            count = f"{self._dropped} of {self._read} evaluations"
+            warn(f"{count} are left out{empty}:{problems}")
         elif self.empty:
             warn(f"there is no evaluation of {enumerated(self.empty)}")
         if self._moved:
@@ -172,12 +170,11 @@ class Reader:
             if condition is not None:
                 active[:, j] = condition.holds(coded, active)
             column = rows.columns.get(p.name, [None] * len(is_good))
-            if self._is_on_another_scale(rows.task, p, column, active[:, j]):
-                continue
+            scale = _scale_hint(rows.task, p, column, active[:, j])
             # Whether a conditional one is active is unknown where its parent is wrong.
             asked = active[:, j] if condition is None else active[:, j] & is_good
             for i in np.flatnonzero(asked).tolist():
-                number, said = self._code(p, column[i])
+                number, said = self._code(p, column[i], scale)
                 if said:
                     self.wrong[said].append(f"{rows.where[i]} ({column[i]!r})")
                     is_good[i] = False
@@ -191,8 +188,11 @@ class Reader:
                     is_good[i] = False
         return coded
 
-    def _code(self, parameter: Parameter, value: object) -> tuple[float, str]:
-        """Code one value; NaN, and what is wrong, if it cannot be."""
+    def _code(self, parameter: Parameter, value: object, scale: str) -> tuple[float, str]:
+        """Code one value; NaN, and what is wrong, if it cannot be.
+
+        With a hint at another scale a number is never moved into its range.
+        """
         try:
             return parameter.code(cast("Value", value)), ""
         except InvalidConfigError:
@@ -208,6 +208,8 @@ class Reader:
             return (float(alike[0]), "") if len(alike) == 1 else (math.nan, said)
         number = number_of(value)
         is_outside = math.isfinite(number) and not parameter.lower <= number <= parameter.upper
+        if is_outside and scale:
+            return math.nan, said + scale
         if self.clip and is_outside:
             self._moved[parameter.name] += 1
             number = min(max(number, parameter.lower), parameter.upper)
@@ -241,26 +243,6 @@ class Reader:
                 )
                 is_good[i] = False
             first.setdefault(content, i)
-
-    def _is_on_another_scale(
-        self, task: str, parameter: Parameter, column: Sequence[object], active: BoolArray
-    ) -> bool:
-        """Whether all numbers are out of range, and in range once they are transformed."""
-        given = [number_of(v) for v, is_active in zip(column, active, strict=True) if is_active]
-        x = np.array([v for v in given if math.isfinite(v)])
-        if parameter.choices or len(x) < 2:
-            return False
-        if ((x >= parameter.lower) & (x <= parameter.upper)).any():
-            return False
-        with np.errstate(all="ignore"):
-            fitting = [name for name, undo in SCALES.items() if _fits(parameter, undo(x))]
-        if fitting:
-            self.unusable.append(
-                f"all {len(x)} values of {parameter.name!r} on task {task!r}, such as "
-                f"{float(x[0])!r}, are outside of its range ({parameter.describe()}), but "
-                f"{' or '.join(fitting)} of them is inside: they seem to be on another scale"
-            )
-        return bool(fitting)
 
 
 def contexts_of(
@@ -351,6 +333,26 @@ def _fits(parameter: Parameter, x: FloatArray) -> bool:
     whole = np.abs(x - np.rint(x)) <= ROUNDING * np.abs(x)
     inside = (x >= parameter.lower - slack) & (x <= parameter.upper + slack)
     return bool(inside.all() and (parameter.kind is Kind.FLOAT or whole.all()))
+
+
+def _scale_hint(
+    task: str, parameter: Parameter, column: Sequence[object], active: BoolArray
+) -> str:
+    """Say so if all numbers are out of range, and in range once they are transformed; else ""."""
+    given = [number_of(v) for v, is_active in zip(column, active, strict=True) if is_active]
+    x = np.array([v for v in given if math.isfinite(v)])
+    if parameter.choices or len(x) < 2:
+        return ""
+    if ((x >= parameter.lower) & (x <= parameter.upper)).any():
+        return ""
+    with np.errstate(all="ignore"):
+        fitting = [name for name, undo in SCALES.items() if _fits(parameter, undo(x))]
+    if not fitting:
+        return ""
+    return (
+        f"; all values on task {task!r} are outside, but {' or '.join(fitting)} of them is inside: "
+        "is the column on another scale?"
+    )
 
 
 def _check_different(history: Sequence[Evaluations]) -> None:

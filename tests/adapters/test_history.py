@@ -135,6 +135,7 @@ WRONG_COLUMNS: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
     "no objective": (renamed(accuracy="Accuracy"), r"of the objective; is it 'Accuracy'\?"),
     "duplicate": (lambda f: f.assign(copy=f.rate).rename(columns={"copy": "rate"}), "rate"),
     "empty": (lambda f: f.iloc[:0], "no evaluation of the table can be used"),
+    "no objective at all": (lambda f: f.assign(accuracy=np.nan), "can be used that has a value"),
 }
 
 
@@ -168,7 +169,7 @@ def test_a_wrong_cell_is_named_and_its_row_left_out_only_if_asked(read: Read, wh
     spoiled = cell(4, column, value)(table())
     with pytest.raises(EvaluationsError, match=said):
         read(spoiled)
-    with pytest.warns(HistoryWarning, match="1 of 18 rows are left out"):
+    with pytest.warns(HistoryWarning, match="1 of 18 evaluations are left out"):
         left = read(spoiled, drop_invalid=True)
     same(left, [*read(table().drop(index=4))])
 
@@ -232,8 +233,21 @@ def test_another_scale_is_refused_whatever_the_options(
     read: Read, scale: Callable[[Any], Any], undone: str, options: dict[str, bool]
 ) -> None:
     spoiled = table().assign(rate=lambda f: scale(f.rate))
-    with pytest.raises(EvaluationsError, match=f"all 6 values of 'rate' on task 'May'.*{undone}"):
+    with pytest.raises(
+        EvaluationsError, match=f"'rate' must be .*; all values on task 'May' are .*{undone}"
+    ):
         read(spoiled, **options)
+
+
+def test_a_month_on_another_scale_is_left_out_if_asked_but_never_moved(read: Read) -> None:
+    is_may = table().month == "May"
+    spoiled = table().assign(rate=lambda f: f.rate.where(~is_may, np.log10(f.rate)))
+    for clip in (False, True):
+        with pytest.raises(EvaluationsError, match=r"task 'May' are outside, but 10\*\*x"):
+            read(spoiled, clip=clip)
+        with pytest.warns(HistoryWarning, match="6 of 18 evaluations are left out; .*'May'"):
+            left = read(spoiled, clip=clip, drop_invalid=True)
+        same(left, tuning()[1:])
 
 
 def test_exponentials_of_a_column_are_told_too(read: Read) -> None:
@@ -247,7 +261,7 @@ def test_repeated_rows_are_refused_but_not_repeated_configurations(read: Read) -
     again = pd.concat([table(), table().iloc[[5]]], ignore_index=True)
     with pytest.raises(EvaluationsError, match=r"repeat another one of their task: row 18 \(row 5"):
         read(again)
-    with pytest.warns(HistoryWarning, match="1 of 19 rows"):
+    with pytest.warns(HistoryWarning, match="1 of 19 evaluations"):
         same(read(again, drop_invalid=True), tuning())
     measured_again = cell(18, "accuracy", 0.123)(again)
     assert [len(e) for e in read(measured_again)] == [7, 6, 6]
@@ -276,7 +290,9 @@ def test_nothing_that_is_left_is_no_history(read: Read) -> None:
     with pytest.raises(EvaluationsError, match="no evaluation of the table can be used"):
         read(table().assign(kernel="cubic"), drop_invalid=True)
     without_may = table().assign(kernel=lambda f: f.kernel.where(f.month != "May", "cubic"))
-    with pytest.warns(HistoryWarning, match="6 of 18 rows are left out; nothing is left of task"):
+    with pytest.warns(
+        HistoryWarning, match="6 of 18 evaluations are left out; nothing is left of task"
+    ):
         assert [e.task for e in read(without_may, drop_invalid=True)] == ["June", "July"]
 
 

@@ -268,7 +268,7 @@ def test_trials_with_infinite_values_are_left_out_if_asked(read: Any, value: flo
     study = tuned(lambda t: simple(t) * 0 + (value if t.number == 3 else t.number), trials=6)
     with pytest.raises(EvaluationsError, match="trial 3 of study 'May'"):
         read(study)
-    with pytest.warns(HistoryWarning, match="1 of 6 rows are left out"):
+    with pytest.warns(HistoryWarning, match="1 of 6 evaluations are left out"):
         (may,) = hbo.history_from_studies([study], drop_invalid=True)
     agrees(may, [trial for trial in study.trials if trial.number != 3])
 
@@ -281,7 +281,7 @@ def test_enqueued_values_out_of_range_are_refused_dropped_or_moved() -> None:
     for space in (SPACE, None):
         with pytest.raises(EvaluationsError, match=r"'rate' must be .*: trial 0 of study .* \(3.0"):
             hbo.history_from_studies([study], space=space)
-    with pytest.warns(HistoryWarning, match="1 of 4 rows"):
+    with pytest.warns(HistoryWarning, match="1 of 4 evaluations"):
         (may,) = hbo.history_from_studies([study], drop_invalid=True)
     agrees(may, study.trials[1:])
     with pytest.warns(HistoryWarning, match="1 of 'rate'"):
