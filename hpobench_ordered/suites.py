@@ -1,5 +1,6 @@
 """Suites: named lists of benchmarks."""
 
+from hpobench_ordered.benchmarks.retrain import RETRAINING
 from hpobench_ordered.benchmarks.yahpo import FURTHER_BENCHMARKS, GENERATED_BENCHMARKS, name_of
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.registry import benchmark_spec
@@ -16,6 +17,7 @@ OTHPO = (
     "yahpo-glmnet-375",
     "yahpo-glmnet-40981",
 )
+RETRAIN = tuple(benchmark.name for benchmark in RETRAINING)
 IF_READY = frozenset(name_of(*benchmark) for benchmark in GENERATED_BENCHMARKS)
 """Benchmarks that belong to a suite only if they are ready: generated, or fetched."""
 
@@ -25,14 +27,17 @@ SUITES: dict[str, tuple[str, ...]] = {
         *OTHPO,
         *(name_of(*benchmark) for benchmark in FURTHER_BENCHMARKS),
         *(name_of(*benchmark) for benchmark in GENERATED_BENCHMARKS),
+        *RETRAIN,
     ),
+    "retrain": RETRAIN,
     "adjustments": ("fcn-a", "fcn-b", "nas-a", "nas-b", "svm-a", "svm-b", "xgb-a", "xgb-b"),
     "openml": ("openml-svm", "openml-xgboost"),
     "synthetic": ("forrester", "quadratic", "forrester-ordered", "quadratic-ordered"),
 }
 """`othpo`: the ten benchmarks of Hellan et al. (2023), section 4, in the paper's order.
-`wide`: these, and YAHPO's svm, aknn and glmnet on ten data sets each; xgboost and rpart on ten each
-where they are there (`IF_READY`).
+`wide`: these, `retrain`, and YAHPO's svm, aknn and glmnet on ten data sets each; xgboost and rpart
+on ten each where they are there (`IF_READY`).
+`retrain`: models trained again every period of a stream.
 `adjustments`: the eight of Stoll et al. (2020), appendix C.
 `openml`: the flows of Perrone et al. (2018), supplement B, that come with the package.
 `synthetic`: the function families of Horvath et al. (2021), section 5, and ordered versions.
@@ -52,7 +57,7 @@ def suite(name: str) -> tuple[str, ...]:
         >>> import hpobench_ordered as hbo
         >>> hbo.suite("synthetic")
         ('forrester', 'quadratic', 'forrester-ordered', 'quadratic-ordered')
-        >>> len(hbo.suite("othpo")), len(hbo.suite("wide")) >= 34
+        >>> len(hbo.suite("othpo")), len(hbo.suite("wide")) >= 47
         (10, True)
     """
     try:

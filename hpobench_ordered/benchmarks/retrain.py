@@ -7,6 +7,7 @@ retrain-STREAM-LEARNER.
 
 from dataclasses import dataclass
 
+from hpobench_ordered.bundle import bundled_spec
 from hpobench_ordered.objective import Direction, Objective
 
 VERSION = 1
@@ -127,3 +128,14 @@ RETRAINING = (
     Retraining(STREAMS["bike_sharing"], "mlp", window=2),
 )
 """Thirteen benchmarks."""
+
+SPECS = tuple(
+    bundled_spec(
+        benchmark.name,
+        version=VERSION,
+        summary=benchmark.summary,
+        surrogates={FOREST: "Random forest fitted to own trainings."},
+        is_recorded=True,
+    )
+    for benchmark in RETRAINING
+)
