@@ -5,6 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.adapters import history_from_frame, history_from_results
+from hpobench_ordered.adapters.optimiser import Optimiser, optimiser
 from hpobench_ordered.benchmark import (
     Benchmark,
     Definition,
@@ -63,6 +64,7 @@ __all__ = [
     "Method",
     "MethodSpec",
     "Objective",
+    "Optimiser",
     "Ordered",
     "Parameter",
     "Provenance",
@@ -85,6 +87,7 @@ __all__ = [
     "list_methods",
     "load",
     "merge_stores",
+    "optimiser",
     "report",
     "run",
     "save",

@@ -8,8 +8,11 @@ In: an optimiser of another package, or of your own, among the methods of an exp
     optuna_method(lambda seed: TPESampler(seed=seed, n_startup_trials=3), name="tpe-3")
     import_object("my_package.my_module:Mine"), import_object("folder/mine.py:Mine")
 
-Out: the methods in an Optuna study of your own, the tasks as objectives of other packages.
+Out: the methods on a task of your own, without or with Optuna; the tasks as objectives of other
+packages.
 
+    tuner = hbo.optimiser("bo", space=space, direction="minimize", file="tuning.jsonl")
+    config = tuner.ask(); tuner.tell(config, objective(config))
     optuna.create_study(sampler=OptunaSampler("bo", space=space)).optimize(objective, n_trials=25)
     objective_function(task)                                     # dict -> loss
     optuna.create_study().optimize(optuna_objective(task), n_trials=25)

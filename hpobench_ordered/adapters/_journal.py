@@ -1,0 +1,88 @@
+"""The journal of an optimiser: JSON lines, a header first and then every event, as it happens."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hpobench_ordered.errors import StoreError
+
+FORMAT = 1
+"""Version of the format, in the header."""
+BEGIN = b'{"journal":'
+"""What every journal begins with."""
+
+
+class Journal:
+    """A file that grows by one line an event; each is on disk before the optimiser goes on.
+
+    A last line that was not finished, because the process was killed, is cut off.
+
+    Args:
+        path: The file; it need not exist, but its folder must.
+
+    Attributes:
+        lines: What the file held when it was opened, the header first; empty for a new one.
+
+    Raises:
+        StoreError: The file is no journal, or cannot be read.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        content = self._read()
+        finished = content[: content.rfind(b"\n") + 1]
+        if not finished and not content.startswith(BEGIN[: len(content)]):
+            raise self._no_journal(1)
+        self.lines = [self._line(n, line) for n, line in enumerate(finished.splitlines(), start=1)]
+        if len(finished) < len(content):
+            with self.path.open("r+b") as file:
+                file.truncate(len(finished))
+        self._size = len(finished)
+
+    def append(self, line: Mapping[str, Any]) -> None:
+        """Write one line, and wait until it is on disk.
+
+        Raises:
+            StoreError: Another process has written to the file since.
+        """
+        text = json.dumps(line, allow_nan=False, default=_plain).encode() + b"\n"
+        with self.path.open("ab") as file:
+            if os.fstat(file.fileno()).st_size != self._size:
+                raise StoreError(
+                    f"another optimiser writes to {self.path}; each needs a file of its own"
+                )
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        self._size += len(text)
+
+    def _read(self) -> bytes:
+        try:
+            return self.path.read_bytes() if self.path.exists() else b""
+        except OSError as error:
+            raise StoreError(f"the journal {self.path} cannot be read: {error}") from error
+
+    def _line(self, number: int, text: bytes) -> dict[str, Any]:
+        try:
+            line = json.loads(text)
+        except ValueError:
+            line = None
+        if not isinstance(line, dict) or (number == 1 and line.get("journal") != FORMAT):
+            raise self._no_journal(number)
+        return line
+
+    def _no_journal(self, number: int) -> StoreError:
+        return StoreError(f"line {number} of {self.path} is not one of an optimiser's journal")
+
+
+def plain(content: Mapping[str, Any]) -> dict[str, Any]:
+    """What JSON makes of a content."""
+    read: dict[str, Any] = json.loads(json.dumps(content, default=_plain))
+    return read
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's."""
+    return value.item()

@@ -1,0 +1,366 @@
+"""Methods on a task of one's own: ask for a configuration, evaluate it, tell its value."""
+
+import hashlib
+import json
+import math
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpobench_ordered._threads import one_thread
+from hpobench_ordered._typing import Config, ConfigLike
+from hpobench_ordered.adapters._journal import FORMAT, Journal, plain
+from hpobench_ordered.adapters.factory import as_method_spec
+from hpobench_ordered.adapters.identity import method_version
+from hpobench_ordered.errors import (
+    EvaluationsError,
+    ExperimentError,
+    InvalidConfigError,
+    InvalidSpaceError,
+    InvalidSuggestionError,
+    StoreError,
+)
+from hpobench_ordered.history import Evaluations, check_history, differences
+from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.objective import Direction
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.reading import MALFORMED
+
+if TYPE_CHECKING:
+    from ConfigSpace import ConfigurationSpace
+    from pandas import DataFrame
+
+BUDGET = 100
+"""Trials that a method expects, where nothing is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A configuration that was asked for, or told without that.
+
+    Attributes:
+        config: The configuration.
+        value: Its objective value in its own units; NaN if it failed, None until it is told.
+    """
+
+    config: Config
+    value: float | None
+
+
+def optimiser(
+    method: object,
+    *,
+    space: "SearchSpace | ConfigurationSpace",
+    direction: Direction | str,
+    history: Sequence[Evaluations] = (),
+    context: Mapping[str, float] | None = None,
+    trials: int = BUDGET,
+    seed: int = 0,
+    file: str | os.PathLike[str] | None = None,
+) -> "Optimiser":
+    """Make an optimiser of a task of your own.
+
+    Args:
+        method: The method: a name, a class, a MethodSpec, or whatever an experiment takes.
+        space: What is tuned.
+        direction: Whether the objective is to "minimize" or "maximize".
+        history: Evaluations of earlier tasks, oldest first, such as `history_from_frame` or
+            `history_from_studies` give.
+        context: What is known of the task beforehand, by the same names as in the history.
+        trials: Number of trials the method expects; it can be asked for more.
+        seed: Seed of everything random: the same seed, history and values give the same
+            suggestions.
+        file: Journal of every configuration asked for and every value told, each written at once.
+            Where it exists, the optimiser goes on from it as if it had never been stopped.
+
+    Raises:
+        UnknownNameError: No method of that name.
+        ExperimentError: Not a method, one that needs a longer history, or no trials.
+        InvalidSpaceError: Not a search space.
+        EvaluationsError: No such direction, or the history does not fit the task.
+        StoreError: The journal is of another optimiser, or damaged; the message says what differs.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> from ConfigSpace import ConfigurationSpace
+        >>> space = ConfigurationSpace({"depth": (1, 9), "rate": (0.0, 1.0)})
+        >>> tuner = hbo.optimiser("bo", space=space, direction="maximize")
+        >>> for _ in range(5):
+        ...     config = tuner.ask()
+        ...     tuner.tell(config, config["rate"] - config["depth"])
+        >>> tuner.best.value == max(trial.value for trial in tuner.trials)
+        True
+    """
+    spec, described, wanted = as_method_spec(method), search_space(space), Direction.of(direction)
+    check_history(history, described, wanted, changed_spaces=spec.changed_spaces)
+    if len(history) < spec.min_history:
+        raise ExperimentError(
+            f"{spec.name} needs a history of {spec.min_history} earlier tasks, got {len(history)}; "
+            "'bo' needs none"
+        )
+    if trials < 1:
+        raise ExperimentError(f"at least 1 trial is needed, got {trials}")
+    return Optimiser(
+        spec,
+        space=described,
+        direction=wanted,
+        history=tuple(history),
+        context=dict(context or {}),
+        trials=trials,
+        seed=seed,
+        journal=None if file is None else Journal(file),
+    )
+
+
+class Optimiser:
+    """A method on a task of one's own; made by `hpobench_ordered.optimiser`.
+
+    Several configurations may be asked for before one is told, from several threads too. After a
+    stop, an optimiser with a journal knows all that was asked for and told; what was being
+    evaluated meanwhile is `pending`, to be evaluated again:
+
+        for config in tuner.pending:
+            tuner.tell(config, objective(config))
+
+    Attributes:
+        space: What is tuned.
+        direction: Whether the objective is minimised or maximised.
+        settings: What the optimiser was made with, as JSON: what it suggests is determined by this
+            and by what it is told.
+    """
+
+    def __init__(
+        self,
+        spec: MethodSpec,
+        *,
+        space: SearchSpace,
+        direction: Direction,
+        history: tuple[Evaluations, ...],
+        context: dict[str, float],
+        trials: int,
+        seed: int,
+        journal: Journal | None = None,
+    ) -> None:
+        self.space, self.direction = space, direction
+        self.settings = plain(
+            {
+                "method": spec.name,
+                "version": _version(spec),
+                "direction": direction.value,
+                "seed": seed,
+                "trials": trials,
+                "context": context,
+                "history": [[e.task, _digest(e)] for e in history],
+                "space": space.to_json(),
+            }
+        )
+        self._lock = threading.RLock()
+        self._trials: list[Trial] = []
+        self._asked: list[tuple[bytes, int, Config]] = []  # not told yet: row, trial, as asked
+        self._journal = None
+        if journal is not None:
+            self._check_header(journal)
+        with one_thread():
+            self._method = spec.method(
+                space=space,
+                rng=np.random.default_rng(seed),
+                history=history,
+                context=context,
+                budget=trials,
+            )
+        if journal is not None:
+            self._replay(journal)
+            self._journal = journal
+
+    def ask(self) -> Config:
+        """Suggest the next configuration to evaluate.
+
+        Raises:
+            InvalidSuggestionError: The method suggests what is no configuration of the space.
+        """
+        with self._lock:
+            with one_thread():
+                asked = self._method.ask()
+            try:
+                row = self.space.row(asked)
+            except InvalidConfigError as error:
+                name = self.settings["method"]
+                raise InvalidSuggestionError(f"{name} suggested {asked!r}: {error}") from error
+            config = self.space.configs(row[None])[0]
+            self._write({"ask": config})
+            self._asked.append((row.tobytes(), len(self._trials), asked))
+            self._trials.append(Trial(config, None))
+            return dict(config)
+
+    def tell(self, config: ConfigLike, value: float | None) -> None:
+        """Tell the value of a configuration, asked for or not.
+
+        Args:
+            config: The configuration; inactive hyperparameters and constants may be left out.
+            value: The objective's value in its own units, whether minimised or maximised; None or
+                what is not finite where the evaluation failed.
+
+        Raises:
+            InvalidConfigError: The configuration does not fit the space.
+            EvaluationsError: The value is no number.
+        """
+        row, number = self.space.row(config), _number(value)
+        with self._lock:
+            known = self.space.configs(row[None])[0]
+            self._write({"tell": known, "value": None if math.isnan(number) else number})
+            match = next((i for i, (key, *_) in enumerate(self._asked) if key == row.tobytes()), -1)
+            if match < 0:
+                asked = known
+                self._trials.append(Trial(known, number))
+            else:
+                _, trial, asked = self._asked.pop(match)
+                self._trials[trial] = replace(self._trials[trial], value=number)
+            with one_thread():
+                self._method.tell(asked, self.direction.sign * number)
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All that was asked for or told, in that order."""
+        with self._lock:
+            return tuple(Trial(dict(t.config), t.value) for t in self._trials)
+
+    @property
+    def pending(self) -> list[Config]:
+        """What was asked for and not told yet, in the order of asking."""
+        return [trial.config for trial in self.trials if trial.value is None]
+
+    @property
+    def best(self) -> Trial:
+        """The trial with the best value so far; of equal ones the first.
+
+        Raises:
+            ExperimentError: No value has been told yet, or only failures.
+        """
+        told = [t for t in self.trials if t.value is not None and math.isfinite(t.value)]
+        if not told:
+            raise ExperimentError("there is no best trial yet: no value has been told")
+        return min(told, key=lambda trial: self.direction.sign * (trial.value or 0.0))
+
+    def frame(self, *, objective: str = "objective") -> "DataFrame":
+        """What was told, as a table: with a column of the task's name it is history for the next.
+
+        Args:
+            objective: Column of the values.
+
+        Returns:
+            A row a trial that was told; a column each hyperparameter, None where it is inactive,
+            then the constants, and the values, NaN where the evaluation failed.
+        """
+        import pandas as pd
+
+        names = [*self.space.names, *self.space.constants]
+        told = [trial for trial in self.trials if trial.value is not None]
+        columns = {name: [trial.config.get(name) for trial in told] for name in names}
+        return pd.DataFrame(columns | {objective: [trial.value for trial in told]})
+
+    def _write(self, event: Mapping[str, Any]) -> None:
+        if self._journal is not None:
+            self._journal.append(event)
+
+    def _check_header(self, journal: Journal) -> None:
+        """Begin a new journal, or see that an old one is of the same optimiser."""
+        if not journal.lines:
+            journal.append({"journal": FORMAT, **self.settings})
+            return
+        before = journal.lines[0]
+        try:
+            said = [_difference(name, before[name], now) for name, now in self.settings.items()]
+        except MALFORMED as error:
+            raise StoreError(f"line 1 of {journal.path} cannot be read: {error!r}") from error
+        if any(said):
+            raise StoreError(
+                f"{journal.path} is the journal of another optimiser: "
+                f"{'; '.join(filter(None, said))}. Go on with what it was begun with, or give "
+                "another file"
+            )
+
+    def _replay(self, journal: Journal) -> None:
+        """Ask and tell again what a journal holds, in its order."""
+        for number, event in enumerate(journal.lines[1:], start=2):
+            where = f"line {number} of {journal.path}"
+            try:
+                if "ask" in event:
+                    expected = self.space.row(event["ask"])
+                else:
+                    self.tell(event["tell"], event["value"])
+                    continue
+            except (InvalidConfigError, EvaluationsError, KeyError) as error:
+                raise StoreError(f"{where} cannot be read: {error}") from error
+            again = self.ask()
+            if self.space.row(again).tobytes() != expected.tobytes():
+                raise StoreError(
+                    f"{where}: the method suggested {event['ask']}, but now suggests {again}; "
+                    "has it, or a library that it uses, changed since?"
+                )
+
+
+def search_space(space: object) -> SearchSpace:
+    """Take a search space, or ConfigSpace's.
+
+    Raises:
+        InvalidSpaceError: It is neither.
+    """
+    if isinstance(space, SearchSpace):
+        return space
+    if hasattr(space, "to_serialized_dict"):
+        return SearchSpace.from_configspace(space)
+    raise InvalidSpaceError(
+        f"a search space is a SearchSpace or ConfigSpace's ConfigurationSpace, got {space!r}"
+    )
+
+
+def _number(value: float | None) -> float:
+    """An objective value; NaN for a failure.
+
+    Raises:
+        EvaluationsError: It is no number.
+    """
+    try:
+        number = math.nan if value is None else float(value)
+    except (TypeError, ValueError):
+        number = None
+    if number is None or isinstance(value, str):  # which float() may have read
+        raise EvaluationsError(
+            f"the objective's value is a number, None where the evaluation failed; got {value!r}"
+        )
+    return number if math.isfinite(number) else math.nan
+
+
+def _version(spec: MethodSpec) -> str:
+    """Version of a method; "" where its code cannot be read, which then differs every time."""
+    version = method_version(spec)
+    return version if version == method_version(spec) else ""
+
+
+def _digest(evaluations: Evaluations) -> str:
+    """Hash of all that a method sees of an earlier task."""
+    described = [evaluations.space.to_json(), dict(evaluations.context)]
+    digest = hashlib.sha256(json.dumps(described, default=float).encode())
+    digest.update(evaluations.values.tobytes() + evaluations.losses.tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _difference(name: str, before: Any, now: Any) -> str:
+    """Say how a setting differs; "" if it does not."""
+    if name == "space":
+        old, new = SearchSpace.from_json(before), SearchSpace.from_json(now)
+        changes = "; ".join(differences(old, new))
+        return "" if new.codes_as(old) else f"the search space is another one ({changes})"
+    if before == now:
+        return ""
+    if name == "history":
+        old_tasks, new_tasks = ([task for task, _ in tasks] for tasks in (before, now))
+        if old_tasks == new_tasks:
+            changed = [a[0] for a, b in zip(before, now, strict=True) if a != b]
+            return f"the evaluations of {', '.join(map(repr, changed))} in the history are others"
+        return f"the history was of {old_tasks}, now of {new_tasks}"
+    return f"{name} was {before!r}, now {now!r}"

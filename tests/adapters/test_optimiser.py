@@ -1,0 +1,421 @@
+"""Methods on a task of one's own: asked and told, stopped and taken up again."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hpobench_ordered as hbo
+from hpobench_ordered._threads import one_thread
+from hpobench_ordered._typing import Config
+from hpobench_ordered.adapters.optimiser import Trial
+from hpobench_ordered.errors import (
+    EvaluationsError,
+    ExperimentError,
+    InvalidConfigError,
+    InvalidSpaceError,
+    InvalidSuggestionError,
+    StoreError,
+    UnknownNameError,
+)
+from hpobench_ordered.methods.base import Method
+from hpobench_ordered.registry import method_spec
+from hpobench_ordered.testing.toy import (
+    conditional_space,
+    numeric_space,
+    numeric_space_before,
+    random_history,
+    toy_benchmark,
+)
+
+METHODS = ["random-search", "bo", "simple-ordered", "cts", "tpe", "transfer-tpe-best-first"]
+TASKS = 3
+
+
+def setting(space=None, direction=hbo.Direction.MINIMIZE):
+    """A task, and the history before it."""
+    tasks = toy_benchmark(space or conditional_space(), tasks=TASKS, direction=direction).tasks
+    return tasks[-1], random_history(tasks[:-1], seed=0)
+
+
+def made(method="bo", *, space=None, direction=hbo.Direction.MINIMIZE, **options):
+    task, history = setting(space, direction)
+    options = {"history": history, "context": task.context, "trials": 12} | options
+    return hbo.optimiser(method, space=task.space, direction=direction, **options), task
+
+
+def tune(tuner, task, trials=12) -> list[Config]:
+    asked = []
+    for _ in range(trials):
+        asked.append(tuner.ask())
+        tuner.tell(asked[-1], task.evaluate(asked[-1]))
+    return asked
+
+
+# -- asked and told --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", list(hbo.Direction))
+@pytest.mark.parametrize("method", METHODS)
+def test_suggestions_are_those_of_the_method(method, direction) -> None:
+    """What the method suggests when it is asked and told by hand."""
+    tuner, task = made(method, direction=direction, seed=3)
+    _, history = setting(direction=direction)
+    by_hand = method_spec(method).method(
+        space=task.space,
+        rng=np.random.default_rng(3),
+        history=history,
+        context=task.context,
+        budget=12,
+    )
+    with one_thread():
+        for config in tune(tuner, task):
+            expected = by_hand.ask()
+            assert config == expected
+            by_hand.tell(expected, task.objective.loss(task.evaluate(expected)))
+
+
+@pytest.mark.parametrize("method", ["bo", "tpe"])
+def test_the_direction_is_the_users(method) -> None:
+    down, task = made(method)
+    up, mirrored = made(method, direction=hbo.Direction.MAXIMIZE)
+    assert tune(down, task) == tune(up, mirrored)
+    assert down.best.value == -up.best.value == min(t.value for t in down.trials)
+    assert up.best.value == max(t.value for t in up.trials)
+    assert task.evaluate(down.best.config) == down.best.value
+
+
+def test_a_transfer_method_is_better_than_random_search() -> None:
+    best = {}
+    for method in ("random-search", "simple-ordered"):
+        tuner, task = made(method)
+        tune(tuner, task, trials=8)
+        best[method] = tuner.best.value
+    assert best["simple-ordered"] < best["random-search"]
+
+
+def test_several_in_flight_come_back_in_any_order() -> None:
+    tuner, task = made("bo")
+    asked = [tuner.ask() for _ in range(4)]
+    assert tuner.pending == asked
+    for i in (2, 0, 3):
+        tuner.tell(asked[i], task.evaluate(asked[i]))
+    assert tuner.pending == [asked[1]]
+    assert [t.config for t in tuner.trials] == asked
+    assert tuner.trials[2].value == task.evaluate(asked[2])
+    further = [tuner.ask() for _ in range(3)]
+    assert len({json.dumps(c) for c in asked + further}) == 7  # what is in flight is not repeated
+
+
+def test_threads_may_share_it() -> None:
+    tuner, task = made("bo")
+
+    def trial(_: int) -> None:
+        config = tuner.ask()
+        tuner.tell(config, task.evaluate(config))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(trial, range(20)))
+    assert len(tuner.trials) == 20
+    assert all(t.value == task.evaluate(t.config) for t in tuner.trials)
+    assert tuner.pending == []
+
+
+def test_what_was_not_asked_for_may_be_told() -> None:
+    tuner, _ = made("bo", space=numeric_space())
+    tuner.tell({"x": 1, "y": 0.5}, 0.25)
+    assert tuner.trials == (Trial({"x": 1.0, "y": 0.5}, 0.25),)
+    assert tuner.best.config == {"x": 1.0, "y": 0.5}
+    assert tuner.ask() != tuner.best.config
+
+
+def test_equal_numbers_of_another_type_are_the_configuration_asked_for() -> None:
+    tuner, _ = made("random-search")
+    config = tuner.ask()
+    other = {k: np.float64(v) if isinstance(v, float) else v for k, v in config.items()}
+    del other["fixed"]  # a constant
+    other.setdefault("x", 0.5)  # of no effect where it is inactive
+    tuner.tell(other, 1.0)
+    assert tuner.pending == []
+    assert [t.config for t in tuner.trials] == [config]
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, np.float32("nan")])
+def test_failures_are_told_and_never_best(value) -> None:
+    tuner, task = made("bo")
+    config = tuner.ask()
+    tuner.tell(config, value)
+    assert math.isnan(tuner.trials[0].value)
+    with pytest.raises(ExperimentError, match="no best trial yet"):
+        tuner.best  # noqa: B018  it raises
+    assert config not in tune(tuner, task)
+    assert math.isfinite(tuner.best.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"x": 1.0, "z": 0.5}, "unknown hyperparameter 'z'"),
+        ({"x": 1.0, "Y": 0.5}, "did you mean 'y'"),
+        ({"x": 1.0}, "'y' is missing: a number in"),
+        ({"x": 1.0, "y": 2.0}, "y must be a number in .* got 2.0"),
+        ({"x": 1.0, "y": "0.5"}, "y must be a number"),
+        ({"x": 1.0, "y": math.nan}, "got nan"),
+        ([1.0, 0.5], "a configuration is a dict"),
+    ],
+)
+def test_what_is_no_configuration_is_not_told(config, words) -> None:
+    tuner, _ = made("bo", space=numeric_space())
+    with pytest.raises(InvalidConfigError, match=words):
+        tuner.tell(config, 1.0)
+    assert tuner.trials == ()
+
+
+@pytest.mark.parametrize("value", ["0.5", [0.5, 1], {}, object()])
+def test_a_value_is_a_number(value) -> None:
+    tuner, _ = made("bo")
+    with pytest.raises(EvaluationsError, match="is a number, None where the evaluation failed"):
+        tuner.tell(tuner.ask(), value)
+    assert len(tuner.pending) == 1
+
+
+def test_what_is_given_out_is_a_copy() -> None:
+    tuner, _ = made("bo")
+    config = tuner.ask()
+    before = dict(config)
+    tuner.trials[0].config.clear()
+    config.clear()
+    assert tuner.pending == [before]
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    space, history = numeric_space(), setting(numeric_space())[1]
+
+    def refused(error, words, method="simple-ordered", **options) -> None:
+        options = {"space": space, "direction": "minimize", "history": history} | options
+        with pytest.raises(error, match=words):
+            hbo.optimiser(method, **options)
+
+    refused(UnknownNameError, "did you mean 'simple-ordered'", method="simple-orderd")
+    refused(EvaluationsError, "did you mean 'maximize'", direction="maximise")
+    refused(EvaluationsError, "of an objective to minimize", direction="maximize")
+    refused(EvaluationsError, "comes twice", history=history * 2)
+    refused(ExperimentError, "needs a history of 1 earlier tasks, got 0", history=())
+    refused(ExperimentError, "at least 1 trial", trials=0)
+    refused(InvalidSpaceError, "got 3", space=3)
+    old = setting(numeric_space_before())[1]
+    refused(EvaluationsError, "another search space", method="cts", history=old)
+    assert hbo.optimiser("simple-ordered", space=space, direction="minimize", history=old).ask()
+
+
+def test_a_method_that_suggests_no_configuration_is_named() -> None:
+    class Wrong(Method):
+        def ask(self) -> Config:
+            return {"x": 1.0, "wrong": 2}
+
+        def tell(self, config: Config, loss: float) -> None: ...
+
+    tuner, _ = made(Wrong, space=numeric_space())
+    with pytest.raises(InvalidSuggestionError, match=r"Wrong suggested.*unknown hyperparameter"):
+        tuner.ask()
+
+
+def test_configspaces_are_taken() -> None:
+    ours, task = made("bo", space=numeric_space(), history=())
+    theirs = hbo.optimiser(
+        "bo",
+        space=numeric_space().to_configspace(),
+        direction="minimize",
+        context=task.context,
+        trials=12,
+    )
+    assert tune(ours, task) == tune(theirs, task)
+
+
+def test_the_frame_is_history_for_the_next_task() -> None:
+    first, task = made("bo")
+    tune(first, task, trials=6)
+    first.ask()  # it is not in the frame
+    first.tell(tuned := first.ask(), None)
+    frame = first.frame(objective="loss")
+    assert list(frame.columns) == [*task.space.names, "fixed", "loss"]
+    assert frame["loss"].isna().tolist() == [False] * 6 + [True]
+    assert frame.iloc[-1]["kind"] == tuned["kind"]
+    history = hbo.history_from_frame(
+        frame.assign(month="May"), task.space, objective="loss", direction="minimize", task="month"
+    )
+    assert history[0].objective[:6].tolist() == [t.value for t in first.trials[:6]]
+    again = task.space.configs(history[0].values)
+    assert again == [t.config for t in first.trials if t.value is not None]
+
+
+# -- the journal -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("stop", [0, 1, 7])
+def test_a_journal_goes_on_as_if_never_stopped(tmp_path: Path, method, stop) -> None:
+    undisturbed, task = made(method)
+    expected = tune(undisturbed, task, trials=10)
+    file = tmp_path / "tuning.jsonl"
+    first = tune(made(method, file=file)[0], task, trials=stop)
+    second, _ = made(method, file=file)
+    assert second.trials == undisturbed.trials[:stop]
+    assert first + tune(second, task, trials=10 - stop) == expected
+    assert second.trials == undisturbed.trials
+    assert made(method, file=file)[0].trials == undisturbed.trials
+
+
+@settings(max_examples=40)
+@given(events=st.lists(st.integers(-2, 3), max_size=14), data=st.data())
+def test_any_order_of_events_comes_back(tmp_path_factory, events, data) -> None:
+    """Asks (below 0), and tells of the oldest, or another, that is in flight; cut off anywhere."""
+    file = tmp_path_factory.mktemp("journal") / "tuning.jsonl"
+    tuner, task = made("bo", space=numeric_space(), file=file)
+    states = [(len(file.read_bytes()), tuner.trials)]
+    for event in events:
+        if event < 0 or not tuner.pending:
+            tuner.ask()
+        else:
+            config = tuner.pending[event % len(tuner.pending)]
+            tuner.tell(config, None if event == 3 else task.evaluate(config))
+        states.append((len(file.read_bytes()), tuner.trials))
+    size = data.draw(st.integers(0, states[-1][0]))
+    os.truncate(file, size)  # as if the process had been killed while it wrote
+    expected = next((trials for end, trials in reversed(states) if end <= size), ())
+    again, _ = made("bo", space=numeric_space(), file=file)
+    assert repr(again.trials) == repr(expected)  # NaN is not equal to itself
+    assert again.pending == [t.config for t in expected if t.value is None]
+    again.ask()
+    assert file.read_bytes().endswith(b"}\n")
+
+
+SCRIPT = """
+import os, signal, sys
+sys.path.insert(0, {folder!r})
+from test_optimiser import made
+tuner, task = made("simple-ordered", file={file!r})
+for config in tuner.pending:
+    tuner.tell(config, task.evaluate(config))
+while len(tuner.trials) < 9:
+    config = tuner.ask()
+    print(len(tuner.trials), flush=True)
+    if len(tuner.trials) == {kill}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    tuner.tell(config, task.evaluate(config))
+"""
+
+
+@pytest.mark.slow
+def test_killed_processes_lose_nothing(tmp_path: Path) -> None:
+    undisturbed, task = made("simple-ordered")
+    tune(undisturbed, task, trials=9)
+    file = tmp_path / "tuning.jsonl"
+    for kill in (1, 4, 8, 0):
+        script = SCRIPT.format(folder=str(Path(__file__).parent), file=str(file), kill=kill)
+        done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True)
+        assert done.returncode == (-signal.SIGKILL if kill else 0), done.stderr
+    assert made("simple-ordered", file=file)[0].trials == undisturbed.trials
+
+
+def test_a_journal_of_another_optimiser_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "tuning.jsonl"
+    space, history = numeric_space(), setting(numeric_space())[1]
+    options = {"space": space, "direction": "minimize", "history": history, "file": file}
+    hbo.optimiser("bo", **options).ask()
+    content = file.read_bytes()
+
+    def refused(words, method="bo", **others) -> None:
+        with pytest.raises(StoreError, match=words):
+            hbo.optimiser(method, **options | others)
+        assert file.read_bytes() == content
+
+    refused("method was 'bo', now 'tpe'", method="tpe")
+    refused("seed was 0, now 1; trials was 100, now 9", seed=1, trials=9)
+    refused("context was {}, now {'size': 2}", context={"size": 2})
+    refused(r"history was of \['0', '1'\], now of \['0'\]", history=history[:1])
+    refused(r"history was of \['0', '1'\], now of \['1', '0'\]", history=history[::-1])
+    changed = hbo.Evaluations(
+        "1", history[1].context, history[1].values, history[1].objective + 1, **_of(history[1])
+    )
+    refused("the evaluations of '1' in the history are others", history=(history[0], changed))
+    refused("direction was 'minimize'", direction="maximize", history=())
+    wider = hbo.SearchSpace([hbo.Parameter.number("x", -9, 5), space["y"]])
+    refused("search space is another one.*x: from -5 to 5, now from -9 to 5", space=wider)
+
+
+def _of(evaluations):
+    return {"space": evaluations.space, "direction": evaluations.direction}
+
+
+def test_defaults_of_the_space_are_of_no_effect_on_a_journal(tmp_path: Path) -> None:
+    file = tmp_path / "tuning.jsonl"
+    for default in (0.5, 0.25):
+        space = hbo.SearchSpace([hbo.Parameter("x", hbo.Kind.FLOAT, 0.0, 1.0, default=default)])
+        tuner = hbo.optimiser("bo", space=space, direction="minimize", file=file)
+        tuner.tell(tuner.ask(), 1.0)
+    assert len(tuner.trials) == 2
+
+
+class Drawing(Method):
+    """Draws at random, from a stream that a test changes."""
+
+    stream = 0
+
+    def prepare(self) -> None:
+        self.rng = np.random.default_rng(Drawing.stream)
+
+    def ask(self) -> Config:
+        return self.space.sample(self.rng)
+
+    def tell(self, config: Config, loss: float) -> None: ...
+
+
+def test_a_method_that_suggests_otherwise_is_noticed(tmp_path: Path, monkeypatch) -> None:
+    file = tmp_path / "tuning.jsonl"
+    spec = hbo.MethodSpec("drawing", Drawing, "", "")
+    monkeypatch.setattr("hpobench_ordered.adapters.optimiser.method_version", lambda spec: "1")
+    made(spec, file=file)[0].ask()
+    Drawing.stream = 1
+    try:
+        with pytest.raises(StoreError, match=r"line 2 of .*tuning.jsonl: the method suggested"):
+            made(spec, file=file)
+    finally:
+        Drawing.stream = 0
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"tell": {"x": 9, "y": 0.5}, "value": 1}', "{}"])
+def test_a_damaged_journal_is_refused(tmp_path: Path, line) -> None:
+    file = tmp_path / "tuning.jsonl"
+    made("bo", space=numeric_space(), file=file)[0].ask()
+    with file.open("a") as journal:
+        journal.write(f"{line}\n")
+    with pytest.raises(StoreError, match="line 3 of"):
+        made("bo", space=numeric_space(), file=file)
+
+
+def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    for content in ("my notes\nof today\n", '{"a": 1}\n', "my notes without an end"):
+        file.write_text(content)
+        with pytest.raises(StoreError, match=r"line 1 of .*notes.txt"):
+            made("bo", file=file)
+        assert file.read_text() == content
+
+
+def test_two_optimisers_do_not_share_a_journal(tmp_path: Path) -> None:
+    file = tmp_path / "tuning.jsonl"
+    first, _ = made("bo", file=file)
+    second, _ = made("bo", file=file)
+    first.ask()
+    with pytest.raises(StoreError, match="another optimiser writes to"):
+        second.ask()
