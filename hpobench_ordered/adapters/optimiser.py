@@ -97,11 +97,7 @@ def optimiser(
     """
     spec, described, wanted = as_method_spec(method), search_space(space), Direction.of(direction)
     check_history(history, described, wanted, changed_spaces=spec.changed_spaces)
-    if len(history) < spec.min_history:
-        raise ExperimentError(
-            f"{spec.name} needs a history of {spec.min_history} earlier tasks, got {len(history)}; "
-            "'bo' needs none"
-        )
+    check_length(spec, history)
     if trials < 1:
         raise ExperimentError(f"at least 1 trial is needed, got {trials}")
     return Optimiser(
@@ -301,6 +297,19 @@ class Optimiser:
                     f"{where}: the method suggested {event['ask']}, but now suggests {again}; "
                     "has it, or a library that it uses, changed since?"
                 )
+
+
+def check_length(spec: MethodSpec, history: Sequence[Evaluations]) -> None:
+    """Check that a history has as many tasks as a method needs.
+
+    Raises:
+        ExperimentError: It has not.
+    """
+    if len(history) < spec.min_history:
+        raise ExperimentError(
+            f"{spec.name} needs a history of {spec.min_history} earlier tasks, got {len(history)}; "
+            "'bo' needs none"
+        )
 
 
 def search_space(space: object) -> SearchSpace:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tuning_support import METHODS, made, setting, tune
 
 import hpobench_ordered as hbo
 from hpobench_ordered._threads import one_thread
@@ -30,36 +31,9 @@ from hpobench_ordered.errors import (
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.registry import method_spec
 from hpobench_ordered.testing.toy import (
-    conditional_space,
     numeric_space,
     numeric_space_before,
-    random_history,
-    toy_benchmark,
 )
-
-METHODS = ["random-search", "bo", "simple-ordered", "cts", "tpe", "transfer-tpe-best-first"]
-TASKS = 3
-
-
-def setting(space=None, direction=hbo.Direction.MINIMIZE):
-    """A task, and the history before it."""
-    tasks = toy_benchmark(space or conditional_space(), tasks=TASKS, direction=direction).tasks
-    return tasks[-1], random_history(tasks[:-1], seed=0)
-
-
-def made(method="bo", *, space=None, direction=hbo.Direction.MINIMIZE, **options):
-    task, history = setting(space, direction)
-    options = {"history": history, "context": task.context, "trials": 12} | options
-    return hbo.optimiser(method, space=task.space, direction=direction, **options), task
-
-
-def tune(tuner, task, trials=12) -> list[Config]:
-    asked = []
-    for _ in range(trials):
-        asked.append(tuner.ask())
-        tuner.tell(asked[-1], task.evaluate(asked[-1]))
-    return asked
-
 
 # -- asked and told --------------------------------------------------------------------------------
 
@@ -299,10 +273,11 @@ def test_any_order_of_events_comes_back(tmp_path_factory, events, data) -> None:
     assert file.read_bytes().endswith(b"}\n")
 
 
+SUPPORT = str(Path(__file__).parents[1] / "support")
 SCRIPT = """
 import os, signal, sys
 sys.path.insert(0, {folder!r})
-from test_optimiser import made
+from tuning_support import made
 tuner, task = made("simple-ordered", file={file!r})
 for config in tuner.pending:
     tuner.tell(config, task.evaluate(config))
@@ -321,7 +296,7 @@ def test_killed_processes_lose_nothing(tmp_path: Path) -> None:
     tune(undisturbed, task, trials=9)
     file = tmp_path / "tuning.jsonl"
     for kill in (1, 4, 8, 0):
-        script = SCRIPT.format(folder=str(Path(__file__).parent), file=str(file), kill=kill)
+        script = SCRIPT.format(folder=SUPPORT, file=str(file), kill=kill)
         done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True)
         assert done.returncode == (-signal.SIGKILL if kill else 0), done.stderr
     assert made("simple-ordered", file=file)[0].trials == undisturbed.trials

@@ -1,0 +1,385 @@
+"""Studies that methods drive: as the optimiser does, at once, and stopped and taken up again."""
+
+import math
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import optuna
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState
+from tuning_support import METHODS, made, setting, tune
+
+import hpobench_ordered as hbo
+from hpobench_ordered.adapters import OptunaSampler
+from hpobench_ordered.adapters._optuna_space import suggest_config
+from hpobench_ordered.errors import (
+    EvaluationsError,
+    ExperimentError,
+    LeftOutWarning,
+    UnknownNameError,
+)
+from hpobench_ordered.testing.toy import conditional_space, numeric_space
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def sampler(method="bo", *, space=None, direction=hbo.Direction.MINIMIZE, **options):
+    task, history = setting(space, direction)
+    options = {"history": history, "context": task.context, "budget": 12} | options
+    return OptunaSampler(method, space=task.space, **options), task
+
+
+def study_of(method="bo", *, storage=None, direction=hbo.Direction.MINIMIZE, **options):
+    made_sampler, task = sampler(method, direction=direction, **options)
+    study = optuna.create_study(
+        storage=storage,
+        study_name="tuning",
+        direction=direction.value,
+        load_if_exists=True,
+        sampler=made_sampler,
+    )
+    return study, task
+
+
+def objective(task):
+    return lambda trial: task.evaluate(suggest_config(trial, task.space))
+
+
+def configs(study):
+    return [t.params for t in study.trials]
+
+
+def without_constants(found, task):
+    return [{k: v for k, v in c.items() if k not in task.space.constants} for c in found]
+
+
+# -- as the optimiser ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("direction", list(hbo.Direction))
+@pytest.mark.parametrize("method", METHODS)
+def test_a_study_has_the_suggestions_of_the_optimiser(method, direction) -> None:
+    study, task = study_of(method, direction=direction, seed=5)
+    study.optimize(objective(task), n_trials=12)
+    tuner, _ = made(method, direction=direction, seed=5)
+    assert configs(study) == without_constants(tune(tuner, task), task)
+    assert study.best_value == tuner.best.value
+
+
+def test_several_in_flight_are_those_of_the_optimiser() -> None:
+    study, task = study_of()
+    tuner, _ = made()
+    for batch in range(3):
+        trials = [study.ask() for _ in range(4)]
+        asked = [suggest_config(trial, task.space) for trial in trials]
+        assert asked == [tuner.ask() for _ in range(4)], batch
+        for i in (3, 0, 2, 1):
+            study.tell(trials[i], task.evaluate(asked[i]))
+            tuner.tell(asked[i], task.evaluate(asked[i]))
+
+
+def test_what_is_enqueued_costs_no_suggestion() -> None:
+    study, task = study_of(space=numeric_space())
+    tuner, _ = made(space=numeric_space())
+    given = {"x": 1.0, "y": 0.5}
+    study.enqueue_trial(given)
+    study.optimize(objective(task), n_trials=6)
+    tuner.tell(given, task.evaluate(given))
+    assert configs(study)[1:] == tune(tuner, task, trials=5)
+
+
+def test_trials_at_the_same_time() -> None:
+    """Two objectives wait for each other, so that two trials are in flight."""
+    study, task = study_of()
+    both, told = threading.Barrier(2), []
+
+    def waiting(trial: optuna.Trial) -> float:
+        config = suggest_config(trial, task.space)
+        both.wait(timeout=60)
+        told.append(config)
+        return task.evaluate(config)
+
+    study.optimize(waiting, n_trials=12, n_jobs=2)
+    assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 12
+    assert len({tuple(c.items()) for c in told}) == 12
+    assert {t.value for t in study.trials} == {task.evaluate(c) for c in told}
+    live, resumed = study.sampler, sampler()[0]
+    assert following(study, task, resumed) == following(study, task, live)
+
+
+def following(study, task, chosen, n=3):
+    """What a sampler suggests next; the study is left as it was."""
+    copy = optuna.create_study(direction=study.direction, study_name=study.study_name)
+    for trial in study.get_trials(deepcopy=True):
+        copy.add_trial(trial)
+    copy.sampler = chosen
+    before = chosen._next, dict(chosen._events), dict(chosen._configs)
+    trials = [copy.ask() for _ in range(n)]
+    found = [suggest_config(trial, task.space) for trial in trials]
+    chosen._next, chosen._events, chosen._configs = before
+    return found
+
+
+# -- stopped and taken up again --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_new_sampler_goes_on_as_if_never_stopped(method) -> None:
+    undisturbed, task = study_of(method)
+    undisturbed.optimize(objective(task), n_trials=9)
+    study, _ = study_of(method)
+    for trials in (1, 4, 2, 2):
+        study.sampler = sampler(method)[0]
+        study.optimize(objective(task), n_trials=trials)
+    assert configs(study) == configs(undisturbed)
+
+
+STEPS = ["ask", "ask", "tell", "tell", "fail", "prune", "enqueue", "partly", "add"]
+
+
+@settings(max_examples=30)
+@given(steps=st.lists(st.sampled_from(STEPS), max_size=15), data=st.data())
+def test_whatever_happened_is_repeated(steps, data) -> None:
+    """After any events in a study, a new sampler suggests what the old one does."""
+    study, task = study_of(shared=True)
+    running = []
+
+    def ask() -> None:
+        trial = study.ask()
+        suggest_config(trial, task.space)
+        running.append(trial)
+
+    for step in steps:
+        if step == "ask":
+            ask()
+        elif step == "enqueue":
+            study.enqueue_trial({"kind": "c", "level": 10, "n": 7})
+            ask()
+        elif step == "partly":
+            study.enqueue_trial({"kind": "c"})
+            ask()
+        elif step == "add":
+            names = {"kind": "a", "level": 1, "n": 3, "x": 0.5}
+            space = {p: CategoricalDistribution([v]) for p, v in names.items()}
+            study.add_trial(optuna.trial.create_trial(params=names, distributions=space, value=0.1))
+        elif running:
+            trial = running.pop(data.draw(st.integers(0, len(running) - 1)))
+            if step == "tell":
+                study.tell(trial, task.evaluate(trial.params))
+            elif step == "fail":
+                study.tell(trial, state=TrialState.FAIL)
+            else:
+                trial.report(0.3, step=1)
+                study.tell(trial, state=TrialState.PRUNED)
+    live, resumed = study.sampler, sampler(shared=True)[0]
+    ask()  # what others added is told by now
+    study.sampler = resumed
+    ask()
+    live._catch_up(study, live._optimiser)  # with what the other one asked for
+    one, other = live._optimiser, resumed._optimiser
+    assert list(map(repr, one.trials)) == list(map(repr, other.trials))  # NaN is not equal to NaN
+    states = [tuner._method.rng.bit_generator.state for tuner in (one, other)]
+    assert states[0] == states[1]
+
+
+FOLDERS = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
+SCRIPT = """
+import os, signal, sys
+sys.path[:0] = {folders!r}
+from test_optuna_tuning import *
+study, task = study_of("simple-ordered", storage={storage!r})
+def killed(trial):
+    value = objective(task)(trial)
+    if trial.number == {kill}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return value
+finished = len(study.get_trials(states=[TrialState.COMPLETE]))
+study.optimize(killed, n_trials=9 - finished)
+"""
+
+
+@pytest.mark.slow
+def test_killed_processes_go_on(tmp_path: Path) -> None:
+    undisturbed, task = study_of("simple-ordered")
+    undisturbed.optimize(objective(task), n_trials=9)
+    storage = f"sqlite:///{tmp_path}/tuning.db"
+    for kill in (0, 4, 9, -1):
+        script = SCRIPT.format(folders=FOLDERS, storage=storage, kill=kill)
+        done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True)
+        assert done.returncode == (-signal.SIGKILL if kill >= 0 else 0), done.stderr
+    study = optuna.load_study(study_name="tuning", storage=storage)
+    trials = study.get_trials(states=[TrialState.COMPLETE])
+    assert [t.params for t in trials] == configs(undisturbed)
+    assert [t.value for t in trials] == [t.value for t in undisturbed.trials]
+    assert len(study.trials) == 12  # three were interrupted
+
+
+def test_what_was_interrupted_comes_first() -> None:
+    study, task = study_of()
+    trials = [study.ask() for _ in range(4)]
+    asked = [suggest_config(trial, task.space) for trial in trials]
+    study.tell(trials[1], 0.5)
+    study.sampler = sampler()[0]
+    study.tell(trials[3], 0.25)  # this one was not: somebody still had it
+    again = [suggest_config(study.ask(), task.space) for _ in range(3)]
+    assert again[:2] == [asked[0], asked[2]]
+    assert again[2] not in asked
+
+
+def test_processes_that_share_a_study_do_not_repeat_each_other(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/tuning.db"
+    workers = [study_of("simple-ordered", storage=storage, shared=True)[0] for _ in range(3)]
+    task = setting()[0]
+    found = []
+    for _ in range(4):
+        trials = [(study, study.ask()) for study in workers]
+        found += [suggest_config(trial, task.space) for _, trial in trials]
+        for study, trial in trials:
+            study.tell(trial, task.evaluate(trial.params))
+    assert len({tuple(c.items()) for c in found}) == 12
+    history = setting()[1]
+    best = [t.space.configs(t.values[[t.losses.argmin()]])[0] for t in reversed(history)]
+    assert found[:2] == best  # no configuration of the history is lost
+
+
+def test_conditional_trials_are_all_told_when_a_study_goes_on() -> None:
+    """Optuna's distributions know no conditions: the objective has them."""
+    space = {"kind": CategoricalDistribution(["a", "b"]), "x": FloatDistribution(0, 1)}
+
+    def conditional(trial: optuna.Trial) -> float:
+        kind = trial.suggest_categorical("kind", ["a", "b"])
+        return trial.suggest_float("x", 0, 1) if kind == "a" else 0.5
+
+    study = optuna.create_study(sampler=OptunaSampler("bo", space=space))
+    study.optimize(conditional, n_trials=12)
+    assert len({len(t.params) for t in study.trials}) == 2
+    live, resumed = study.sampler, OptunaSampler("bo", space=space)
+    study.sampler = resumed
+    study.optimize(conditional, n_trials=1)
+    assert resumed._optimiser.trials[:12] == live._optimiser.trials
+    # The trials of another sampler: what it did not need is told with its default.
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(conditional, n_trials=12)
+    study.sampler = OptunaSampler("bo", space=space)
+    study.optimize(conditional, n_trials=1)
+    told = study.sampler._optimiser.trials[:12]
+    assert [t.value for t in told] == [t.value for t in study.trials[:12]]
+    assert [t.config for t in told] == [{"x": 0.5} | t.params for t in study.trials[:12]]
+
+
+def test_trials_of_other_samplers_cost_no_suggestion() -> None:
+    study, task = study_of("bo", seed=1)
+    study.optimize(objective(task), n_trials=4)
+    study.sampler = sampler("bo", seed=2)[0]
+    study.optimize(objective(task), n_trials=2)
+    tuner, _ = made("bo", seed=2)
+    for trial in study.trials[:4]:
+        tuner.tell(trial.params, trial.value)
+    assert configs(study)[4:] == without_constants(tune(tuner, task, trials=2), task)
+
+
+def test_random_parameters_are_the_same_again() -> None:
+    def more(trial: optuna.Trial) -> float:
+        return trial.suggest_float("x", 0, 1) + trial.suggest_float("more", 0, trial.number + 1)
+
+    whole = optuna.create_study(sampler=OptunaSampler("random-search"))
+    whole.optimize(more, n_trials=6)
+    parts = optuna.create_study(sampler=OptunaSampler("random-search"))
+    for _ in range(3):
+        parts.optimize(more, n_trials=2)
+        parts.sampler = OptunaSampler("random-search")
+    assert configs(whole) == configs(parts)
+
+
+# -- what does not fit -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", [numeric_space(), numeric_space().to_configspace()])
+def test_a_misspelt_parameter_is_an_error(space) -> None:
+    space = hbo.SearchSpace([hbo.Parameter.number("learning_rate", 1e-4, 1, log=True)])
+    study = optuna.create_study(sampler=OptunaSampler("bo", space=space))
+    with pytest.raises(UnknownNameError, match="'learning_rte'; did you mean 'learning_rate'"):
+        study.optimize(lambda t: t.suggest_float("learning_rte", 1e-4, 1, log=True), n_trials=1)
+
+
+def test_another_range_is_an_error() -> None:
+    space = {"x": FloatDistribution(0, 1), "n": IntDistribution(1, 9)}
+    study = optuna.create_study(sampler=OptunaSampler("random-search", space=space))
+    with pytest.raises(ExperimentError, match=r"suggests 'x' from FloatDistribution\(high=3.0, lo"):
+        study.optimize(lambda trial: trial.suggest_float("x", 2, 3), n_trials=1)
+    with pytest.raises(ExperimentError, match="suggests 'n' from Categorical"):
+        study.optimize(lambda trial: trial.suggest_categorical("n", ["a", "b"]), n_trials=1)
+
+
+def test_what_is_inactive_or_constant_may_be_suggested() -> None:
+    task = setting(conditional_space())[0]
+
+    def everything(trial: optuna.Trial) -> float:
+        config = {
+            "kind": trial.suggest_categorical("kind", ["a", "b", "c"]),
+            "level": trial.suggest_categorical("level", [1, 10, 100]),
+            "n": trial.suggest_int("n", 1, 50, log=True),
+            "x": trial.suggest_float("x", 0, 1),
+            "fixed": trial.suggest_categorical("fixed", ["always", "never"]),
+        }
+        assert config["fixed"] == "always"
+        return task.evaluate(config)
+
+    study, _ = study_of()
+    study.optimize(everything, n_trials=12)
+    tuner, _ = made()
+    asked = tune(tuner, task)
+    assert any("x" not in config for config in asked)
+    for trial, config in zip(study.trials, asked, strict=True):
+        assert trial.params | config == trial.params
+
+
+def test_steps_and_types_are_the_objectives() -> None:
+    space = {
+        "step": FloatDistribution(0.0, 1.0, step=0.1),
+        "even": IntDistribution(2, 8, step=2),
+        "rate": FloatDistribution(1e-3, 1.0, log=True),
+    }
+    study = optuna.create_study(sampler=OptunaSampler("random-search", space=space))
+    for _ in range(20):
+        trial = study.ask(space)
+        assert isinstance(trial.params["even"], int)
+        study.tell(trial, sum(trial.params.values()))
+    assert len(study.sampler._optimiser.trials) == 20
+    other = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for _ in range(20):
+        trial = other.ask(space)
+        other.tell(trial, sum(trial.params.values()))
+    other.sampler = OptunaSampler("random-search", space=space)
+    other.ask(space)
+    assert len(other.sampler._optimiser.trials) == 21
+
+
+def test_what_does_not_fit_the_space_is_left_out_with_a_warning() -> None:
+    study, task = study_of(space=numeric_space())
+    narrow = {"x": FloatDistribution(-90, 90), "y": FloatDistribution(1e-4, 1)}
+    for x in (9.0, 1.0):
+        params = {"x": x, "y": 0.5}
+        study.add_trial(optuna.trial.create_trial(params=params, distributions=narrow, value=1.0))
+    with pytest.warns(LeftOutWarning, match="trial 0 is left out: x must be .* got 9.0"):
+        study.optimize(objective(task), n_trials=1)
+    assert [t.config["x"] for t in study.sampler._optimiser.trials[:-1]] == [1.0]
+
+
+def test_a_history_of_the_other_direction_is_refused() -> None:
+    chosen, task = sampler()
+    study = optuna.create_study(direction="maximize", sampler=chosen)
+    with pytest.raises(EvaluationsError, match="of an objective to minimize"):
+        study.optimize(objective(task), n_trials=1)
+
+
+def test_infinite_values_count_as_failed() -> None:
+    study, _ = study_of(space=numeric_space())
+    study.optimize(lambda t: suggest_config(t, numeric_space()) and math.inf, n_trials=1)
+    assert math.isnan(study.sampler._optimiser.trials[0].value)

@@ -1,0 +1,28 @@
+"""A toy task to tune, with the history before it."""
+
+import hpobench_ordered as hbo
+from hpobench_ordered._typing import Config
+from hpobench_ordered.testing.toy import conditional_space, random_history, toy_benchmark
+
+METHODS = ["random-search", "bo", "simple-ordered", "cts", "tpe", "transfer-tpe-best-first"]
+TASKS = 3
+
+
+def setting(space=None, direction=hbo.Direction.MINIMIZE):
+    """A task, and the history before it."""
+    tasks = toy_benchmark(space or conditional_space(), tasks=TASKS, direction=direction).tasks
+    return tasks[-1], random_history(tasks[:-1], seed=0)
+
+
+def made(method="bo", *, space=None, direction=hbo.Direction.MINIMIZE, **options):
+    task, history = setting(space, direction)
+    options = {"history": history, "context": task.context, "trials": 12} | options
+    return hbo.optimiser(method, space=task.space, direction=direction, **options), task
+
+
+def tune(tuner, task, trials=12) -> list[Config]:
+    asked = []
+    for _ in range(trials):
+        asked.append(tuner.ask())
+        tuner.tell(asked[-1], task.evaluate(asked[-1]))
+    return asked
