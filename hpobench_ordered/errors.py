@@ -155,10 +155,6 @@ class FailedRunsWarning(UserWarning):
     """Runs of an experiment failed; the others are finished."""
 
 
-class LeftOutWarning(UserWarning):
-    """Trials of a study do not fit the search space, and are left out."""
-
-
 def _unpickled(kind: type[HPOBenchOrderedError], args: tuple[Any, ...]) -> HPOBenchOrderedError:
     return kind.__new__(kind, *args)
 

@@ -20,15 +20,15 @@ from hpobench_ordered.errors import (
     EvaluationsError,
     ExperimentError,
     InvalidConfigError,
-    InvalidSpaceError,
     InvalidSuggestionError,
     StoreError,
 )
-from hpobench_ordered.history import Evaluations, check_history, differences
+from hpobench_ordered.history import Evaluations, aligned, check_history, differences
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.reading import MALFORMED
+from hpobench_ordered.user_benchmarks.making import search_space
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
@@ -80,8 +80,8 @@ def optimiser(
     Raises:
         UnknownNameError: No method of that name.
         ExperimentError: Not a method, one that needs a longer history, or no trials.
-        InvalidSpaceError: Not a search space.
-        EvaluationsError: No such direction, or the history does not fit the task.
+        InvalidSpaceError: The search space uses what is not supported.
+        EvaluationsError: No search space or direction, or the history does not fit the task.
         StoreError: The journal is of another optimiser, or damaged; the message says what differs.
 
     Examples:
@@ -96,15 +96,16 @@ def optimiser(
         True
     """
     spec, described, wanted = as_method_spec(method), search_space(space), Direction.of(direction)
-    check_history(history, described, wanted, changed_spaces=spec.changed_spaces)
-    check_length(spec, history)
+    given = aligned(history, described)
+    check_history(given, described, wanted, changed_spaces=spec.changed_spaces)
+    check_length(spec, given)
     if trials < 1:
         raise ExperimentError(f"at least 1 trial is needed, got {trials}")
     return Optimiser(
         spec,
         space=described,
         direction=wanted,
-        history=tuple(history),
+        history=given,
         context=dict(context or {}),
         trials=trials,
         seed=seed,
@@ -310,21 +311,6 @@ def check_length(spec: MethodSpec, history: Sequence[Evaluations]) -> None:
             f"{spec.name} needs a history of {spec.min_history} earlier tasks, got {len(history)}; "
             "'bo' needs none"
         )
-
-
-def search_space(space: object) -> SearchSpace:
-    """Take a search space, or ConfigSpace's.
-
-    Raises:
-        InvalidSpaceError: It is neither.
-    """
-    if isinstance(space, SearchSpace):
-        return space
-    if hasattr(space, "to_serialized_dict"):
-        return SearchSpace.from_configspace(space)
-    raise InvalidSpaceError(
-        f"a search space is a SearchSpace or ConfigSpace's ConfigurationSpace, got {space!r}"
-    )
 
 
 def _number(value: float | None) -> float:

@@ -23,7 +23,6 @@ from hpobench_ordered.errors import (
     EvaluationsError,
     ExperimentError,
     InvalidConfigError,
-    InvalidSpaceError,
     InvalidSuggestionError,
     StoreError,
     UnknownNameError,
@@ -185,7 +184,7 @@ def test_what_does_not_fit_is_refused() -> None:
     refused(EvaluationsError, "comes twice", history=history * 2)
     refused(ExperimentError, "needs a history of 1 earlier tasks, got 0", history=())
     refused(ExperimentError, "at least 1 trial", trials=0)
-    refused(InvalidSpaceError, "got 3", space=3)
+    refused(EvaluationsError, "got int", space=3)
     old = setting(numeric_space_before())[1]
     refused(EvaluationsError, "another search space", method="cts", history=old)
     assert hbo.optimiser("simple-ordered", space=space, direction="minimize", history=old).ask()

@@ -26,8 +26,8 @@ from hpobench_ordered.adapters.identity import identity_of
 from hpobench_ordered.adapters.optuna import OptunaMethod
 from hpobench_ordered.errors import (
     ExperimentError,
+    HistoryWarning,
     InvalidSpaceError,
-    LeftOutWarning,
     MethodError,
 )
 from hpobench_ordered.methods.base import Method
@@ -305,7 +305,7 @@ def test_what_was_evaluated_is_told_not_what_was_asked(told: list[tuple[Config, 
     study.enqueue_trial({"x": 2.0, "y": 0.5})
     study.optimize(optuna_objective(task), n_trials=2)
     study.enqueue_trial({"x": 9.0, "y": 0.5})  # beyond the space, but not to the objective
-    with pytest.warns(LeftOutWarning, match="trial 2 is left out: x must be .* got 9.0"):
+    with pytest.warns(HistoryWarning, match="trial 2 is left out: x must be .* got 9.0"):
         study.optimize(lambda trial: trial.suggest_float("x", 8, 10), n_trials=1)
     assert [config["x"] for config, _ in told] == [1.0, 2.0]
     assert told[1] == ({"x": 2.0, "y": 0.5}, task.evaluate({"x": 2.0, "y": 0.5}))

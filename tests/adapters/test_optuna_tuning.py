@@ -21,7 +21,7 @@ from hpobench_ordered.adapters._optuna_space import suggest_config
 from hpobench_ordered.errors import (
     EvaluationsError,
     ExperimentError,
-    LeftOutWarning,
+    HistoryWarning,
     UnknownNameError,
 )
 from hpobench_ordered.testing.toy import conditional_space, numeric_space
@@ -119,11 +119,7 @@ def following(study, task, chosen, n=3):
     for trial in study.get_trials(deepcopy=True):
         copy.add_trial(trial)
     copy.sampler = chosen
-    before = chosen._next, dict(chosen._events), dict(chosen._configs)
-    trials = [copy.ask() for _ in range(n)]
-    found = [suggest_config(trial, task.space) for trial in trials]
-    chosen._next, chosen._events, chosen._configs = before
-    return found
+    return [suggest_config(copy.ask(), task.space) for _ in range(n)]
 
 
 # -- stopped and taken up again --------------------------------------------------------------------
@@ -297,6 +293,98 @@ def test_random_parameters_are_the_same_again() -> None:
     assert configs(whole) == configs(parts)
 
 
+# -- from earlier studies -------------------------------------------------------------------------
+
+
+def monthly(month: int):
+    """An objective whose best rate and depth move from month to month."""
+
+    def loss(trial: optuna.Trial) -> float:
+        rate = trial.suggest_float("rate", 1e-4, 1, log=True)
+        depth = trial.suggest_int("depth", 1, 9, step=2)
+        kind = trial.suggest_categorical("kind", ["tree", "line"])
+        slope = trial.suggest_float("slope", 0, 1) if kind == "line" else 0.5
+        return (math.log10(rate) + 2 + month / 9) ** 2 + (depth - 5) ** 2 / 9 + slope
+
+    return loss
+
+
+def studies(months=range(3), **options):
+    done = []
+    for month in months:
+        study = optuna.create_study(
+            study_name=f"month {month}",
+            sampler=optuna.samplers.RandomSampler(seed=month),
+            **options,
+        )
+        study.optimize(monthly(month), n_trials=15)
+        done.append(study)
+    return done
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_sampler_from_studies_is_the_optimiser_with_their_history(method) -> None:
+    before = studies()
+    history = hbo.history_from_studies(before)
+    study = optuna.create_study(sampler=OptunaSampler.from_studies(method, before, seed=2))
+    study.optimize(monthly(3), n_trials=8)
+    tuner = hbo.optimiser(
+        method, space=history[-1].space, direction="minimize", history=history, seed=2
+    )
+    for trial in study.trials:
+        assert trial.params == tuner.ask()
+        tuner.tell(trial.params, trial.value)
+
+
+def test_last_months_best_comes_first() -> None:
+    before = studies()
+    sampler = OptunaSampler.from_studies("transfer-tpe-best-first", before)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(monthly(3), n_trials=1)
+    assert study.trials[0].params == before[-1].best_params
+
+
+def test_what_earlier_studies_tuned_is_what_may_be_tuned() -> None:
+    study = optuna.create_study(sampler=OptunaSampler.from_studies("bo", studies()))
+    with pytest.raises(UnknownNameError, match="'dept'; did you mean 'depth'"):
+        study.optimize(lambda trial: trial.suggest_int("dept", 1, 9, step=2), n_trials=1)
+
+
+def test_studies_of_the_other_direction_are_refused() -> None:
+    sampler = OptunaSampler.from_studies("bo", studies(direction="maximize"))
+    study = optuna.create_study(sampler=sampler)
+    with pytest.raises(EvaluationsError, match="of an objective to maximize"):
+        study.optimize(monthly(3), n_trials=1)
+
+
+def test_settings_of_a_sampler_from_studies_reach_it() -> None:
+    before = studies()
+    wide = hbo.SearchSpace(
+        [hbo.Parameter.number("rate", 1e-6, 1, log=True), hbo.Parameter.number("more", 0, 1)]
+    )
+    with pytest.warns(HistoryWarning, match="another search space"):
+        sampler = OptunaSampler.from_studies(
+            "simple-ordered",
+            before,
+            space=wide,
+            context={"size": 3.0},
+            contexts={f"month {m}": {"size": float(m)} for m in range(3)},
+            budget=7,
+        )
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda t: t.suggest_float("rate", 1e-6, 1) + t.suggest_float("more", 0, 1), 1)
+    settings = sampler._optimiser.settings
+    assert (settings["context"], settings["trials"]) == ({"size": 3.0}, 7)
+    assert set(study.trials[0].params) == {"rate", "more"}
+    before[0].tell(before[0].ask(before[0].trials[0].distributions), math.inf)
+    with pytest.raises(EvaluationsError, match="must be a finite number"):
+        OptunaSampler.from_studies("bo", before)
+    with pytest.warns(HistoryWarning, match="1 of 46 rows are left out"):
+        OptunaSampler.from_studies("bo", before, drop_invalid=True)
+    with pytest.raises(ExperimentError, match="needs a history of 1"):
+        OptunaSampler("simple-ordered")
+
+
 # -- what does not fit -----------------------------------------------------------------------------
 
 
@@ -367,7 +455,7 @@ def test_what_does_not_fit_the_space_is_left_out_with_a_warning() -> None:
     for x in (9.0, 1.0):
         params = {"x": x, "y": 0.5}
         study.add_trial(optuna.trial.create_trial(params=params, distributions=narrow, value=1.0))
-    with pytest.warns(LeftOutWarning, match="trial 0 is left out: x must be .* got 9.0"):
+    with pytest.warns(HistoryWarning, match="trial 0 is left out: x must be .* got 9.0"):
         study.optimize(objective(task), n_trials=1)
     assert [t.config["x"] for t in study.sampler._optimiser.trials[:-1]] == [1.0]
 

@@ -1,12 +1,12 @@
 """Methods as Optuna's samplers.
 
 What a sampler asked of its method, and told it, is noted in the trials, so that a sampler of the
-same kind in another process can do the same again:
+same kind in another process can do the same again, in the same order. Notes are lists:
 
-    ASKED   [identity, event]: what the method was made with, and which event the ask was
-    TOLD    [identity, event]: the same of telling
-
-Events count from 0. Trials that were interrupted are suggested again, as the same event.
+    ASKED   identity: what the method was made with; event: when, from 0; numbers of trials from
+            elsewhere, which the method was told of just before; and the event in which it was
+            asked, an earlier one if the trial takes the place of an interrupted one
+    TOLD    identity, event, numbers: the same of telling
 """
 
 import hashlib
@@ -15,7 +15,7 @@ import math
 import threading
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
@@ -30,16 +30,17 @@ from hpobench_ordered.adapters.optimiser import (
     Optimiser,
     check_length,
     optimiser,
-    search_space,
 )
+from hpobench_ordered.adapters.optuna.studies import history_from_studies
 from hpobench_ordered.errors import (
     ExperimentError,
+    HistoryWarning,
     InvalidConfigError,
-    LeftOutWarning,
     UnknownNameError,
 )
-from hpobench_ordered.history import Evaluations
+from hpobench_ordered.history import Evaluations, listed
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.user_benchmarks.making import search_space
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
@@ -93,30 +94,83 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         seed: int = 0,
         shared: bool = False,
     ) -> None:
-        self._spec = as_method_spec(method)
-        check_length(self._spec, history)
+        self._spec, self._history = as_method_spec(method), listed(history)
+        check_length(self._spec, self._history)
         self._is_given = space is not None
         self._space = None if space is None else _described(space)
-        self._history, self._context = tuple(history), dict(context or {})
+        self._context = dict(context or {})
         self._budget, self._seed, self._shared = budget, seed, shared
         self._lock = threading.RLock()  # Optuna calls from several threads
         self._optimiser: Optimiser | None = None
         self._study_name = self._identity = ""
         self._next = 0  # event
         self._configs: dict[int, Config] = {}  # asked for, by event
-        self._events: dict[int, int] = {}  # by number of the trial that has the configuration
+        self._asked: dict[int, int] = {}  # which event, by number of the trial
         self._told: set[int] = set()  # numbers of trials
+        self._to_note: list[int] = []  # those that no trial says when they were told
         self._interrupted: dict[int, Config] = {}  # by event
 
-    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Make the method, once its space is known: here, where a study catches no error of that.
+    @classmethod
+    def from_studies(
+        cls,
+        method: object,
+        studies: Iterable[Study],
+        *,
+        space: "SearchSpace | ConfigurationSpace | None" = None,
+        drop_invalid: bool = False,
+        clip: bool = False,
+        context: Mapping[str, float] | None = None,
+        contexts: Mapping[str, Mapping[str, float]] | None = None,
+        budget: int = BUDGET,
+        seed: int = 0,
+        shared: bool = False,
+    ) -> Self:
+        """Make a sampler that starts from earlier studies of the same objective.
+
+        Args:
+            method: As for the class, as all that is not described here.
+            studies: The earlier studies, oldest first: see `history_from_studies`.
+            space: What is tuned now. Default: what the last of the studies tuned.
+            drop_invalid: Leave out earlier trials that cannot be used, and say how many.
+            clip: Move earlier numbers that are out of range to the nearest bound.
+            context: What is known of the task beforehand.
+            contexts: What is known of each earlier task, by the name of its study.
+            budget: Number of trials the method expects.
+            seed: Seed of everything random.
+            shared: Whether other processes work on the study at the same time.
 
         Raises:
-            ExperimentError: The study has several objectives.
-            EvaluationsError: The history does not fit the study, see `check_history`.
+            EvaluationsError: The studies cannot be read as history; or, in the first trial, they
+                are of another direction than the study.
+            ExperimentError: Not a method, or one that needs more studies.
+
+        Examples:
+            >>> import optuna
+            >>> from hpobench_ordered.adapters import OptunaSampler
+            >>> optuna.logging.set_verbosity(optuna.logging.ERROR)
+            >>> def objective(trial):
+            ...     return (trial.suggest_float("x", 0, 1) - 0.3) ** 2
+            >>> may = optuna.create_study(study_name="May")
+            >>> may.optimize(objective, n_trials=9)
+            >>> june = optuna.create_study(
+            ...     study_name="June", sampler=OptunaSampler.from_studies("simple-ordered", [may])
+            ... )
+            >>> june.optimize(objective, n_trials=3)
+            >>> june.trials[0].params == may.best_params
+            True
         """
-        if self._method is None:
-            self._start(study)
+        history = history_from_studies(
+            studies, space=space, drop_invalid=drop_invalid, clip=clip, contexts=contexts
+        )
+        return cls(
+            method,
+            space=history[-1].space if space is None else space,
+            history=history,
+            context=context,
+            budget=budget,
+            seed=seed,
+            shared=shared,
+        )
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -176,7 +230,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         with self._lock:
             self._begin(study)
             if self._optimiser is not None:
-                self._note(study, trial, TOLD, self._event())
+                self._note(study, trial, TOLD)
                 self._tell(self._optimiser, trial, values)
 
     def reseed_rng(self) -> None:
@@ -206,73 +260,64 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         described = json.dumps(made.settings, sort_keys=True)
         self._identity = hashlib.sha256(described.encode()).hexdigest()[:16]
         self._study_name = study.study_name
-        trials = self._catch_up(study, made)
-        done = {self._events.get(t.number) for t in trials if t.state is not TrialState.RUNNING}
+        self._catch_up(study, made)
         if not self._shared:
+            done = {self._asked.get(number) for number in self._told}
             self._interrupted = {e: c for e, c in self._configs.items() if e not in done}
         self._optimiser = made
 
-    def _catch_up(self, study: Study, made: Optimiser) -> list[FrozenTrial]:
-        """Ask and tell what was done in the study, but not by this sampler; return all trials.
-
-        What was done by a sampler of the same kind is repeated event by event; other trials are
-        told before the method is asked for one with a higher number.
-        """
+    def _catch_up(self, study: Study, made: Optimiser) -> None:
+        """Ask and tell what was done in the study, but not by this sampler."""
         trials: list[FrozenTrial] = study.get_trials(
             deepcopy=False, states=(*FINISHED, TrialState.RUNNING)
         )
         asks, tells = self._noted(trials, ASKED), self._noted(trials, TOLD)
-        steps: list[tuple[float, bool, int, FrozenTrial]] = [
-            (asks[t.number], False, t.number, t)
-            for t in trials
-            if t.number in asks and t.number not in self._events
-        ]
-        for trial in trials:
-            if trial.state is not TrialState.RUNNING and trial.number not in self._told:
-                later = min((e for n, e in asks.items() if n > trial.number), default=math.inf)
-                when = tells.get(trial.number, max(later - 1, asks.get(trial.number, -1)))
-                steps.append((when, True, trial.number, trial))
-        for _, is_told, number, trial in sorted(steps, key=lambda step: step[:3]):
-            if is_told:
+        notes = [*asks.values(), *tells.values()]
+        told_with = {number: event - 0.5 for event, numbers, *_ in notes for number in numbers}
+        when = told_with | {number: event for number, (event, _) in tells.items()}
+        finished = [t for t in trials if t.state is not TrialState.RUNNING]
+        new = [t for t in finished if t.number not in self._told]
+        steps = [(when.get(t.number, math.inf), t.number, t) for t in new]
+        steps += [(asks[n][0], n, None) for n in asks if n not in self._asked]
+        for _, number, trial in sorted(steps, key=lambda step: step[:2]):
+            if trial is not None:
                 self._tell(made, trial, trial.values)
                 continue
-            self._events[number] = event = asks[number]
-            if event not in self._configs:
-                self._configs[event] = made.ask()
-        self._next = max([self._next, *(1 + e for e in (*asks.values(), *tells.values()))])
-        return trials
+            self._asked[number] = ask = asks[number][2]
+            if ask not in self._configs:
+                self._configs[ask] = made.ask()
+        self._next = max([self._next, *(event + 1 for event, *_ in notes)])
+        self._to_note += [t.number for t in new if t.number not in when]
 
-    def _noted(self, trials: Iterable[FrozenTrial], what: str) -> dict[int, int]:
-        """Event of each trial that a sampler of the same kind asked for, or told."""
-        noted = ((t.number, t.system_attrs.get(what, ("", 0))) for t in trials)
-        return {number: event for number, (by, event) in noted if by == self._identity}
+    def _noted(self, trials: Iterable[FrozenTrial], what: str) -> dict[int, list[Any]]:
+        """What samplers of the same kind noted, by the number of the trial."""
+        notes = ((t.number, t.system_attrs.get(what, [""])) for t in trials)
+        return {number: note for number, (by, *note) in notes if by == self._identity}
 
-    def _note(self, study: Study, trial: FrozenTrial, what: str, event: int) -> None:
-        study._storage.set_trial_system_attr(trial._trial_id, what, [self._identity, event])
+    def _note(self, study: Study, trial: FrozenTrial, what: str, *details: Any) -> None:
+        """Note an event in a trial, with its number."""
+        note = [self._identity, self._next, self._to_note, *details]
+        study._storage.set_trial_system_attr(trial._trial_id, what, note)
+        self._next, self._to_note = self._next + 1, []
 
     def _suggestion(self, study: Study, trial: FrozenTrial) -> Config:
         """The configuration of a trial, asked for where it has none yet."""
         assert self._optimiser is not None
-        if trial.number not in self._events:
+        if trial.number not in self._asked:
             self._catch_up(study, self._optimiser)
-            if self._interrupted:
-                event = next(iter(self._interrupted))
-                self._interrupted.pop(event)
+            ask = next(iter(self._interrupted), self._next)
+            if ask in self._interrupted:
+                self._interrupted.pop(ask)
             else:
-                event = self._event()
-                self._configs[event] = self._optimiser.ask()
-            self._note(study, trial, ASKED, event)
-            self._events[trial.number] = event
-        return self._configs[self._events[trial.number]]
-
-    def _event(self) -> int:
-        self._next += 1
-        return self._next - 1
+                self._configs[ask] = self._optimiser.ask()
+            self._asked[trial.number] = ask
+            self._note(study, trial, ASKED, ask)
+        return self._configs[self._asked[trial.number]]
 
     def _tell(self, made: Optimiser, trial: FrozenTrial, values: Sequence[float] | None) -> None:
         """Tell what was evaluated; of a failed trial only what it was asked for, or has whole."""
         self._told.add(trial.number)
-        event = self._events.get(trial.number, -1)
+        event = self._asked.get(trial.number, -1)
         self._interrupted.pop(event, None)
         taken = {name: x for name, x in trial.params.items() if name in made.space.names}
         config = self._configs.get(event, {}) | taken
@@ -283,7 +328,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         except InvalidConfigError as error:
             if values is not None:
                 warnings.warn(
-                    f"trial {trial.number} is left out: {error}", LeftOutWarning, stacklevel=2
+                    f"trial {trial.number} is left out: {error}", HistoryWarning, stacklevel=2
                 )
 
 
