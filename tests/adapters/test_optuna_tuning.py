@@ -353,7 +353,7 @@ def test_what_earlier_studies_tuned_is_what_may_be_tuned() -> None:
 def test_studies_of_the_other_direction_are_refused() -> None:
     sampler = OptunaSampler.from_studies("bo", studies(direction="maximize"))
     study = optuna.create_study(sampler=sampler)
-    with pytest.raises(EvaluationsError, match="of an objective to maximize"):
+    with pytest.raises(EvaluationsError, match="objective is to maximize"):
         study.optimize(monthly(3), n_trials=1)
 
 
@@ -463,7 +463,7 @@ def test_what_does_not_fit_the_space_is_left_out_with_a_warning() -> None:
 def test_a_history_of_the_other_direction_is_refused() -> None:
     chosen, task = sampler()
     study = optuna.create_study(direction="maximize", sampler=chosen)
-    with pytest.raises(EvaluationsError, match="of an objective to minimize"):
+    with pytest.raises(EvaluationsError, match="objective is to minimize"):
         study.optimize(objective(task), n_trials=1)
 
 

@@ -172,6 +172,16 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             shared=shared,
         )
 
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Make the method, once its space is known: here, where a study catches no error of that.
+
+        Raises:
+            ExperimentError: The study has several objectives, or is another one than before.
+            EvaluationsError: The history does not fit the study, see `check_history`.
+        """
+        with self._lock:
+            self._begin(study)
+
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
@@ -195,8 +205,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
 
         Raises:
             UnknownNameError: The space that was given has no such hyperparameter.
-            ExperimentError: The objective's range does not hold what the method suggests; or the
-                study has several objectives, or is another one than before.
+            ExperimentError: The objective's range does not hold what the method suggests.
         """
         with self._lock:
             self._begin(study)
