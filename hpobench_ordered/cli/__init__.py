@@ -13,6 +13,7 @@ from hpobench_ordered.cli.leaderboard import leaderboard
 from hpobench_ordered.cli.reproduce import reproduce
 from hpobench_ordered.cli.stores import compact, merge, status
 from hpobench_ordered.cli.trust import fetch, verify
+from hpobench_ordered.cli.tuning import suggest
 from hpobench_ordered.errors import (
     ExperimentError,
     HPOBenchOrderedError,
@@ -52,6 +53,7 @@ COMMANDS = (
     compact,
     report,
     reproduce,
+    suggest,
 )
 
 for command in COMMANDS:

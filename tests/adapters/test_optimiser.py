@@ -181,7 +181,7 @@ def test_what_does_not_fit_is_refused() -> None:
     refused(UnknownNameError, "did you mean 'simple-ordered'", method="simple-orderd")
     refused(EvaluationsError, "did you mean 'maximize'", direction="maximise")
     refused(EvaluationsError, "objective is to minimize", direction="maximize")
-    refused(EvaluationsError, "twice", history=history * 2)
+    refused(EvaluationsError, "more than one history", history=history * 2)
     refused(ExperimentError, "needs a history of 1 earlier tasks, got 0", history=())
     refused(ExperimentError, "at least 1 trial", trials=0)
     refused(EvaluationsError, "got int", space=3)

@@ -1,5 +1,7 @@
 """A toy task to tune, with the history before it."""
 
+from dataclasses import replace
+
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config
 from hpobench_ordered.testing.toy import conditional_space, random_history, toy_benchmark
@@ -11,7 +13,16 @@ TASKS = 3
 def setting(space=None, direction=hbo.Direction.MINIMIZE):
     """A task, and the history before it."""
     tasks = toy_benchmark(space or conditional_space(), tasks=TASKS, direction=direction).tasks
-    return tasks[-1], random_history(tasks[:-1], seed=0)
+    return tasks[-1], tuple(map(_without_repeats, random_history(tasks[:-1], seed=0)))
+
+
+def _without_repeats(evaluations: hbo.Evaluations) -> hbo.Evaluations:
+    """Tables must not hold a row twice."""
+    rows = [row.tobytes() for row in evaluations.values]
+    kept = sorted({row: i for i, row in reversed([*enumerate(rows)])}.values())
+    return replace(
+        evaluations, values=evaluations.values[kept], objective=evaluations.objective[kept]
+    )
 
 
 def made(method="bo", *, space=None, direction=hbo.Direction.MINIMIZE, **options):

@@ -1,0 +1,393 @@
+"""The command that tunes a model of the user's: what to evaluate next."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpobench_ordered._typing import Config, Value
+from hpobench_ordered.adapters.history import history_from_frame
+from hpobench_ordered.adapters.optimiser import BUDGET, Optimiser, optimiser
+from hpobench_ordered.cli._completion import complete_method
+from hpobench_ordered.errors import (
+    EvaluationsError,
+    ExperimentError,
+    InvalidConfigError,
+    InvalidSpaceError,
+    UnknownNameError,
+)
+from hpobench_ordered.files import write_atomically
+from hpobench_ordered.objective import Direction
+from hpobench_ordered.space import Parameter, SearchSpace
+from hpobench_ordered.space.reading import read_space
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from hpobench_ordered.history import Evaluations
+
+EXAMPLES = """\b
+Example: a model that is tuned every month. space.json says what is tuned:
+  {"hyperparameters": [
+    {"type": "uniform_float", "name": "rate", "lower": 1e-4, "upper": 1.0, "log": true},
+    {"type": "uniform_int", "name": "depth", "lower": 2, "upper": 9, "log": false},
+    {"type": "categorical", "name": "booster", "choices": ["tree", "linear"]}]}
+old.csv holds what was evaluated in earlier months, oldest first:
+  month,rate,depth,booster,auc
+  May,0.01,4,tree,0.81
+  May,0.3,9,linear,0.74
+  June,0.02,5,tree,0.83
+
+\b
+  hpobench-ordered suggest --space space.json --direction maximize --objective auc \\
+      --task month --history old.csv --method simple-ordered --trials 5 --output next.csv
+      five configurations to begin with. Evaluate each of them; this.csv gets
+      the rows of next.csv with a further column auc, empty where it failed
+  hpobench-ordered suggest --space space.json --direction maximize --objective auc \\
+      --task month --history old.csv --method simple-ordered --trials 5 --output next.csv \\
+      --results this.csv
+      the next five; append them with their auc to this.csv, and so on
+"""
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command(epilog=EXAMPLES)
+@click.option(
+    "--space", required=True, type=FILE, help="File of the search space in ConfigSpace's JSON."
+)
+@click.option(
+    "--direction",
+    required=True,
+    type=click.Choice([direction.value for direction in Direction]),
+    help="What is to be done with the objective.",
+)
+@click.option(
+    "--method",
+    required=True,
+    shell_complete=complete_method,
+    help="A name, package.module:Class or file.py:Class; `methods` lists the names.",
+)
+@click.option(
+    "--objective", metavar="COLUMN", help="Column of the objective in --history and --results."
+)
+@click.option("--history", type=FILE, help="CSV of earlier tasks, oldest first, a row each trial.")
+@click.option("--task", metavar="COLUMN", help="Column of --history that names the task.")
+@click.option(
+    "--results",
+    type=FILE,
+    help="CSV of what was evaluated on this task so far, in that order: the columns that are "
+    "printed, and the objective's; an empty objective marks what failed.",
+)
+@click.option(
+    "--trials",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Number of configurations to suggest.",
+)
+@click.option(
+    "--context",
+    "contexts",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    help="What is known of this task beforehand; --history has a column of that name. Repeat.",
+)
+@click.option(
+    "--budget",
+    type=click.IntRange(1),
+    default=BUDGET,
+    show_default=True,
+    help="Number of trials on this task in all, as far as the method wants to know.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--drop-invalid", is_flag=True, help="Leave out rows of --history that are invalid.")
+@click.option("--clip", is_flag=True, help="Move numbers of --history into their ranges.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "json"]),
+    default="csv",
+    show_default=True,
+    help="How the configurations are printed.",
+)
+@click.option("--output", type=FILE, help="File to write instead of printing.")
+def suggest(
+    space: Path,
+    direction: str,
+    method: str,
+    objective: str | None,
+    history: Path | None,
+    task: str | None,
+    results: Path | None,
+    trials: int,
+    contexts: tuple[str, ...],
+    budget: int,
+    seed: int,
+    drop_invalid: bool,
+    clip: bool,
+    form: str,
+    output: Path | None,
+) -> None:
+    """Suggest which configurations of your own model to evaluate next.
+
+    Everything is in files: what is tuned, what was evaluated in earlier tasks, and what was
+    evaluated in this one so far. Nothing else is remembered: the same files and options give the
+    same configurations, those of `hpobench_ordered.optimiser`. Results are taken to have come
+    --trials at a time, so leave that as it is from call to call. They may hold configurations of
+    your own.
+    """
+    if objective is None and not (history is None and results is None):
+        raise click.UsageError("--history and --results need --objective COLUMN")
+    if history is not None and task is None:
+        raise click.UsageError("--history needs --task COLUMN")
+    described, context = _space(space), _context(contexts)
+    earlier: Sequence[Evaluations] = ()
+    if history is not None and objective is not None and task is not None:
+        table = _table(history)
+        read = _native(table, described, objective)
+        earlier = history_from_frame(
+            read.drop(columns=[name for name in context if name in read.columns]),
+            described,
+            objective=objective,
+            direction=direction,
+            task=task,
+            drop_invalid=drop_invalid,
+            clip=clip,
+            contexts=_contexts(table, task, context, history) if context else None,
+        )
+    told = []
+    if results is not None and objective is not None:
+        told = _results(_native(_table(results), described, objective), described, objective, task)
+
+    def make() -> Optimiser:
+        return optimiser(
+            method,
+            space=described,
+            direction=direction,
+            history=earlier,
+            context=context,
+            trials=budget,
+            seed=seed,
+        )
+
+    text = _written(suggestions(make, told, trials), described, form)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_atomically(output, text.encode())
+
+
+def suggestions(
+    make: Callable[[], Optimiser], results: Sequence[tuple[Config, float | None]], trials: int
+) -> list[Config]:
+    """What an optimiser suggests after results, which came so many at a time as are suggested.
+
+    From the first result on that it would not have suggested, results are told as given.
+
+    Args:
+        make: Makes the optimiser anew.
+        results: Configurations as the optimiser gives them, and their values, in order.
+        trials: Number of configurations.
+    """
+    tuner = make()
+    matching = _taken_back(tuner, results, trials, len(results))
+    if matching == len(results):
+        return [tuner.ask() for _ in range(trials)]
+    tuner = make()  # what the other one asked for in vain would be in flight for ever
+    _taken_back(tuner, results, trials, matching)
+    known = [config for config, _ in results]
+    drawn = [tuner.ask() for _ in range(trials + len(results))]
+    return ([config for config in drawn if config not in known] + drawn)[:trials]
+
+
+def _taken_back(
+    tuner: Optimiser, results: Sequence[tuple[Config, float | None]], trials: int, matching: int
+) -> int:
+    """Ask for results, so many at a time, and tell them; after some, tell them only.
+
+    Returns:
+        How many were asked for and told before one came that the optimiser would not suggest:
+        there it ends.
+    """
+    for start in range(0, len(results), trials):
+        batch = results[start : start + trials]
+        if start < matching:
+            asked = [tuner.ask() for _ in batch]
+            if any(config not in asked for config, _ in batch):
+                return start
+        for config, value in batch:
+            tuner.tell(config, value)
+    return matching
+
+
+def _space(path: Path) -> SearchSpace:
+    """Read a search space from a file.
+
+    Raises:
+        InvalidSpaceError: The file cannot be read or does not describe a search space.
+    """
+    try:
+        description = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InvalidSpaceError(
+            f"no search space in {path}: {error}; --help shows what it holds"
+        ) from error
+    return read_space(description)
+
+
+def _context(words: Sequence[str]) -> dict[str, float]:
+    """Read NAME=NUMBER words.
+
+    Raises:
+        ExperimentError: A word is malformed or repeated.
+    """
+    context: dict[str, float] = {}
+    for word in words:
+        name, _, number = word.partition("=")
+        try:
+            if name and name not in context:
+                context[name] = float(number)
+                continue
+        except ValueError:
+            pass
+        raise ExperimentError(f"--context takes NAME=NUMBER, each name once; got {word!r}")
+    return context
+
+
+def _table(path: Path) -> "DataFrame":
+    """Read a CSV file, all of it as text; the index is the number of the line.
+
+    Raises:
+        EvaluationsError: It cannot be read, or lines are of different lengths.
+    """
+    import pandas as pd
+
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = {reader.line_num: row for reader in [csv.reader(file)] for row in reader}
+    except (OSError, ValueError, csv.Error) as error:
+        raise EvaluationsError(f"{path} cannot be read: {error}") from error
+    rows = {number: row for number, row in lines.items() if row}
+    if not rows:
+        raise EvaluationsError(f"{path} is empty: its first line holds the names of the columns")
+    header = rows.pop(min(rows))
+    if twice := {name for name in header if header.count(name) > 1}:
+        raise EvaluationsError(f"{path} has several columns {', '.join(map(repr, sorted(twice)))}")
+    for number, row in rows.items():
+        if len(row) != len(header):
+            raise EvaluationsError(
+                f"line {number} of {path} has {len(row)} values, its header {len(header)}"
+            )
+    return pd.DataFrame(list(rows.values()), index=list(rows), columns=header, dtype=object)
+
+
+def _native(table: "DataFrame", space: SearchSpace, objective: str) -> "DataFrame":
+    """The same table with values instead of text where it has hyperparameters or the objective."""
+    values = table.copy()
+    for name in table.columns:
+        if name in space.names:
+            values[name] = [_value(space[name], text) for text in table[name]]
+        elif name in space.constants:
+            texts = {str(space.constants[name]): space.constants[name]}
+            values[name] = [texts.get(text, text or None) for text in table[name]]
+        elif name == objective:
+            values[name] = [_number(text) for text in table[name]]
+    return values
+
+
+def _value(parameter: Parameter, text: str) -> Value | None:
+    """A value as a hyperparameter has it; what cannot be one stays a text, for the message."""
+    if parameter.choices:
+        choices = {str(choice): choice for choice in parameter.choices}
+        number = _number(text)
+        return choices.get(text, number if not isinstance(number, str) else text)
+    return _number(text)
+
+
+def _number(text: str) -> float | int | str | None:
+    """A number, None of an empty text; what is no number stays a text."""
+    if not text.strip():
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _contexts(
+    table: "DataFrame", task: str, context: Mapping[str, float], path: Path
+) -> dict[str, dict[str, float]]:
+    """What is known of each earlier task, from columns of the table.
+
+    Raises:
+        UnknownNameError: There is no such column.
+        EvaluationsError: It has no number, or several for one task.
+    """
+    for name in (*context, task):
+        if name not in table.columns:
+            raise UnknownNameError(f"column of {path}", name, table.columns)
+    contexts: dict[str, dict[str, float]] = {}
+    for line, texts in table[[task, *context]].iterrows():
+        numbers = {name: _number(texts[name]) for name in context}
+        known = contexts.setdefault(texts[task], {})
+        for name, number in numbers.items():
+            if not isinstance(number, int | float) or known.setdefault(name, number) != number:
+                raise EvaluationsError(
+                    f"column {name!r} of {path} holds one number for each task; task "
+                    f"{texts[task]!r} has {texts[name]!r} in line {line}"
+                )
+    return contexts
+
+
+def _results(
+    table: "DataFrame", space: SearchSpace, objective: str, task: str | None
+) -> list[tuple[Config, float | None]]:
+    """The configurations of a table, and their values.
+
+    Raises:
+        UnknownNameError: A column is neither a hyperparameter's nor the objective's, or the latter
+            is missing.
+        EvaluationsError: The rows are of several tasks, or a value is no number.
+        InvalidConfigError: A row is no configuration.
+    """
+    if task in table.columns and task not in space.names:
+        if table[task].nunique() > 1:
+            raise EvaluationsError(
+                f"--results are of one task; column {task!r} has {sorted(set(table[task]))}"
+            )
+        table = table.drop(columns=task)
+    names = [*space.names, *space.constants]
+    if objective not in table.columns:
+        raise UnknownNameError("column of --results", objective, table.columns)
+    for name in table.columns:
+        if name not in (*names, objective):
+            raise UnknownNameError("hyperparameter as column of --results", name, names)
+    results = []
+    for line, row in zip(table.index, table.to_dict("records"), strict=True):
+        value = row.pop(objective)
+        if isinstance(value, str):
+            raise EvaluationsError(f"line {line} of --results: {objective!r} is {value!r}")
+        try:
+            coded = space.row({name: x for name, x in row.items() if x is not None})
+        except InvalidConfigError as error:
+            raise InvalidConfigError(f"line {line} of --results: {error}") from None
+        results.append((space.configs(coded[None])[0], value))
+    return results
+
+
+def _written(configs: Sequence[Config], space: SearchSpace, form: str) -> str:
+    """Configurations as text."""
+    if form == "json":
+        return json.dumps(configs, indent=2, ensure_ascii=False) + "\n"
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [*space.names, *space.constants], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(configs)
+    return text.getvalue()

@@ -1,0 +1,259 @@
+"""The command `suggest`: everything is in files."""
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import pytest
+from tuning_support import METHODS, made, setting, tune
+
+import hpobench_ordered as hbo
+from hpobench_ordered.testing.toy import conditional_space, numeric_space
+
+SPACE = json.dumps(conditional_space().to_json())
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(text.splitlines()))
+
+
+@pytest.fixture
+def files(folder: Path) -> Path:
+    """The files of the toy task: what is tuned, and what was evaluated on earlier tasks."""
+    (folder / "space.json").write_text(SPACE)
+    _, history = setting()
+    frames = [e.frame(task="month", objective="loss").assign(size=e.context) for e in history]
+    for frame, e in zip(frames, history, strict=True):
+        frame["size"] = e.context["index"]
+    lines = [frame.to_csv(index=False, header=not i) for i, frame in enumerate(frames)]
+    (folder / "old.csv").write_text("".join(lines).replace("size", "index"))
+    return folder
+
+
+def words(method="bo", *, direction="minimize", **options: object) -> list[str]:
+    chosen = {
+        "space": "space.json",
+        "direction": direction,
+        "objective": "loss",
+        "task": "month",
+        "history": "old.csv",
+        "method": method,
+        "context": "index=2",
+        "budget": 12,
+    } | options
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    return ["suggest", *(w for n, v in chosen.items() for w in (f"--{n}", str(v)))]
+
+
+def append(file: Path, rows: list[dict[str, str]], values: list[float | None]) -> None:
+    """Write what was evaluated, as a user would."""
+    new = not file.exists()
+    with file.open("a", newline="") as stream:
+        writer = csv.DictWriter(stream, dict.fromkeys([*rows[0], "loss"]))
+        if new:
+            writer.writeheader()
+        for row, value in zip(rows, values, strict=True):
+            writer.writerow(row | {"loss": "" if value is None else repr(value)})
+
+
+def native(row: dict[str, str], space: hbo.SearchSpace) -> dict[str, object]:
+    """A printed configuration as Python has it."""
+    read = {}
+    for name, text in row.items():
+        if name in space.constants:
+            read[name] = text
+        elif text:
+            p = space[name]
+            by_text = {str(choice): choice for choice in p.choices}
+            read[name] = by_text[text] if p.choices else p.value(float(text))
+    return read
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("trials", [1, 4])
+def test_it_suggests_what_the_optimiser_does(cli, files, method, direction, trials) -> None:
+    """Called again and again, with what was evaluated in between."""
+    wanted = hbo.Direction(direction)
+    tuner, task = made(method, direction=wanted, seed=3)
+    if wanted is hbo.Direction.MAXIMIZE:
+        old = rows_of((files / "old.csv").read_text())
+        (files / "old.csv").unlink()
+        append(files / "old.csv", old, [-float(row["loss"]) for row in old])
+    results = None
+    for _ in range(8 // trials):
+        result = cli(*words(method, direction=direction, seed=3, trials=trials, results=results))
+        assert result.returncode == 0, result.stderr
+        rows = rows_of(result.stdout)
+        configs = [native(row, task.space) for row in rows]
+        assert configs == [tuner.ask() for _ in range(trials)]
+        for config in configs:
+            tuner.tell(config, task.evaluate(config))
+        append(files / "this.csv", rows, [task.evaluate(config) for config in configs])
+        results = "this.csv"
+
+
+def test_failures_are_taken_back(cli, files) -> None:
+    tuner, task = made()
+    first = rows_of(cli(*words(trials=4)).stdout)
+    asked = [tuner.ask() for _ in first]
+    values = [task.evaluate(c) for c in asked]
+    values[1] = None
+    append(files / "this.csv", first, values)
+    for config, value in zip(asked, values, strict=True):
+        tuner.tell(config, value)
+    again = cli(*words(trials=4, results="this.csv", format="json"))
+    assert json.loads(again.stdout) == [tuner.ask() for _ in range(4)]
+
+
+@pytest.mark.parametrize("method", ["random-search", "bo", "tpe"])
+def test_configurations_of_ones_own_are_taken_too(cli, files, method) -> None:
+    """What comes after them is what the optimiser suggests that is told them."""
+    tuner, task = made(method)
+    suggested = tune(tuner, task, trials=2)
+    own = [{"kind": "c", "level": 10, "n": 7, "fixed": "always"}]
+    tuner.tell(own[0], 0.25)
+    with (files / "this.csv").open("w") as file:
+        writer = csv.DictWriter(file, ["kind", "level", "n", "x", "fixed", "loss"])
+        writer.writeheader()
+        for config in suggested + own:
+            value = 0.25 if config in own else task.evaluate(config)
+            writer.writerow(config | {"loss": value})
+    found = json.loads(cli(*words(method, results="this.csv", format="json")).stdout)
+    assert found == [tuner.ask()]
+    # If the first is one's own, all are told; none of them is suggested again.
+    lines = (files / "this.csv").read_text().splitlines()
+    (files / "this.csv").write_text("\n".join([lines[0], lines[3], *lines[1:3]]) + "\n")
+    found = json.loads(cli(*words(method, results="this.csv", format="json", trials=3)).stdout)
+    assert all(config not in suggested + own for config in found)
+    assert len(found) == 3
+
+
+def test_a_space_that_is_used_up_repeats(cli, files) -> None:
+    space = hbo.SearchSpace([hbo.Parameter.choice("kind", ("a", "b"))])
+    (files / "space.json").write_text(json.dumps(space.to_json()))
+    (files / "this.csv").write_text("kind,loss\nb,1\nb,2\na,3\n")
+    options = {"history": None, "task": None, "results": "this.csv", "context": None}
+    result = cli(*words(trials=3, **options))
+    assert [row["kind"] in "ab" for row in rows_of(result.stdout)] == [True] * 3
+
+
+def test_it_writes_files_and_json(cli, files) -> None:
+    printed = cli(*words(trials=3))
+    assert printed.stdout.startswith("kind,level,n,x,fixed\n")
+    written = cli(*words(trials=3, output="next.csv"))
+    assert written.stdout == ""
+    assert (files / "next.csv").read_text() == printed.stdout
+    as_json = json.loads(cli(*words(trials=3, format="json")).stdout)
+    assert as_json == [native(row, conditional_space()) for row in rows_of(printed.stdout)]
+
+
+def test_without_a_history(cli, files) -> None:
+    options = {"history": None, "task": None, "objective": None, "context": None}
+    result = cli(*words("random-search", **options, trials=2, seed=4))
+    tuner = hbo.optimiser(
+        "random-search", space=conditional_space(), direction="minimize", seed=4, trials=12
+    )
+    found = [native(row, tuner.space) for row in rows_of(result.stdout)]
+    assert found == [tuner.ask() for _ in range(2)]
+
+
+def test_choices_that_look_like_something_else_are_read_as_they_are(cli, folder) -> None:
+    """Texts of numbers, "None" and "NA", and truth values."""
+    choices = {"text": ["1", "2"], "empty": ["None", "NA"], "truth": [True, False], "n": [1, 2.5]}
+    hyperparameters = [
+        {"type": "categorical", "name": name, "choices": values} for name, values in choices.items()
+    ]
+    (folder / "space.json").write_text(json.dumps({"hyperparameters": hyperparameters}))
+    rows = [
+        {"month": m, **dict(zip(choices, v, strict=True))}
+        for m, v in enumerate(
+            [("1", "NA", "True", "2.5"), ("2", "None", "False", "1"), ("1", "None", "False", "2.5")]
+        )
+    ]
+    append(folder / "old.csv", rows, [1.0, 2.0, 3.0])
+    result = cli(*words("simple-ordered", context=None, trials=3, format="json"))
+    assert json.loads(result.stdout) == [
+        {"text": "1", "empty": "None", "truth": False, "n": 2.5},
+        {"text": "2", "empty": "None", "truth": False, "n": 1},
+        {"text": "1", "empty": "NA", "truth": True, "n": 2.5},
+    ]
+
+
+OLD = "month,x,y,loss\nMay,1,0.5,3\nMay,2,0.1,\nJune,3,0.2,1\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "old", "this", "code", "said"),
+    [
+        ({"objective": None}, OLD, None, 2, "need --objective"),
+        ({"task": None}, OLD, None, 2, "needs --task"),
+        ({"direction": "maximise"}, OLD, None, 2, "maximise"),
+        ({"method": "simple-orderd"}, OLD, None, 2, "did you mean 'simple-ordered'"),
+        ({"context": "size"}, OLD, None, 2, "NAME=NUMBER"),
+        ({"context": "size=2"}, OLD, None, 2, "unknown column 'size' of old.csv"),
+        ({"context": "y=2"}, OLD.replace("0.1", "z"), None, 1, "one number for each task"),
+        ({"space": "other.json"}, OLD, None, 1, "no search space in other.json"),
+        ({"space": "old.csv"}, OLD, None, 1, "no search space in old.csv"),
+        ({"history": "older.csv"}, OLD, None, 1, "older.csv cannot be read"),
+        ({}, OLD.replace(",y,", ",z,"), None, 1, "'y'"),
+        ({}, OLD.replace("0.2", "20"), None, 1, "'y' must be a number in"),
+        ({}, OLD.replace("0.2", "a"), None, 1, "'y' must be a number in"),
+        ({}, OLD.replace(",1\n", ",one\n"), None, 1, "must be a finite number"),
+        ({}, OLD.replace("0.2,", ""), None, 1, "line 4 of old.csv has 3 values, its header 4"),
+        ({}, OLD.replace(",y,", ",x,"), None, 1, "several columns 'x'"),
+        ({}, "", None, 1, "old.csv is empty"),
+        ({}, OLD, "x,loss\n1,2\n", 2, "line 2 of --results: hyperparameter 'y' is missing"),
+        ({}, OLD, "x,y,los\n1,0.5,2\n", 2, "column 'loss' of --results; did you mean 'los'"),
+        ({}, OLD, "x,Y,loss\n1,0.5,2\n", 2, "did you mean 'y'"),
+        ({}, OLD, "x,y,loss\n1,0.5,2\n\n1,5,2\n", 2, "line 4 of --results: y must be"),
+        ({}, OLD, "x,y,loss\n1,0.5,low\n", 1, "line 2 of --results: 'loss' is 'low'"),
+        ({}, OLD, "month,x,y,loss\nMay,1,0.5,2\nJune,1,0.5,3\n", 1, "results are of one task"),
+    ],
+)
+def test_what_is_wrong_is_said(cli, folder, options, old, this, code, said) -> None:
+    (folder / "space.json").write_text(json.dumps(numeric_space().to_json()))
+    (folder / "old.csv").write_text(old)
+    if this is not None:
+        (folder / "this.csv").write_text(this)
+        options = options | {"results": "this.csv"}
+    result = cli(*words(**{"method": "simple-ordered", "context": None} | options))
+    assert result.returncode == code, result.stderr
+    assert said in result.stderr
+    assert (result.stdout, "Traceback" in result.stderr) == ("", False)
+
+
+def test_rows_are_left_out_or_moved_only_where_asked_for(cli, folder) -> None:
+    (folder / "space.json").write_text(json.dumps(numeric_space().to_json()))
+    (folder / "old.csv").write_text(OLD.replace("0.2,1", "20,1").replace("May,1", "June,1"))
+    options = words("simple-ordered", context=None, format="json")
+    assert cli(*options).returncode == 1
+    with pytest.warns(UserWarning, match="1 of 3 rows are left out"):
+        dropped = json.loads(cli(*options, "--drop-invalid").stdout)
+    assert dropped == [{"x": 1.0, "y": 0.5}]
+    with pytest.warns(UserWarning, match="1 of 'y'"):
+        clipped = json.loads(cli(*options, "--clip").stdout)
+    assert clipped == [{"x": 3.0, "y": 1.0}]
+
+
+def test_the_example_of_the_help_works(cli, folder) -> None:
+    """The files as --help shows them, and its two commands."""
+    help_ = cli("suggest", "--help").stdout
+    lines = [line.strip() for line in help_[help_.index("Example") :].splitlines()]
+    start, end = lines.index('{"hyperparameters": ['), lines.index("month,rate,depth,booster,auc")
+    (folder / "space.json").write_text("\n".join(lines[start : end - 1]))
+    (folder / "old.csv").write_text("\n".join(lines[end : end + 4]) + "\n")
+    shell = " ".join(line.removesuffix("\\") for line in lines[end + 4 :])
+    first, second = shell.split("hpobench-ordered ")[1:]
+    assert cli(*first.split("five configurations")[0].split()).returncode == 0
+    configs = rows_of((folder / "next.csv").read_text())
+    assert configs[0] == {"rate": "0.02", "depth": "5", "booster": "tree"}
+    with (folder / "this.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, [*configs[0], "auc"])
+        writer.writeheader()
+        writer.writerows(c | {"auc": -abs(math.log10(float(c["rate"])) + 2)} for c in configs)
+    assert cli(*second.split("the next five")[0].split()).returncode == 0
+    further = rows_of((folder / "next.csv").read_text())
+    assert len(further) == 5
+    assert all(config not in configs for config in further)
