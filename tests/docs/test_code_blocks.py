@@ -17,6 +17,7 @@ import click
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 from hpobench_ordered.cli import app
 
@@ -113,6 +114,22 @@ def test_command_is_understood(words, own_folder):
     arguments = [word for word in rest if word != "--help"]
     if arguments or "--help" not in rest:
         command.make_context(name, arguments, parent=context)
+
+
+@pytest.mark.slow
+def test_page_on_tuning_runs_with_its_commands(own_folder):
+    """All its blocks in their order, the commands too."""
+    names = {}
+    for block in blocks((ROOT / "docs" / "tuning.md").read_text()):
+        if block.language == "python":
+            exec(compile(block.text, f"line {block.line}", "exec"), names)
+        else:
+            program_name, *words = shlex.split(block.text.replace("\\\n", " "))
+            assert program_name == PROGRAM
+            result = CliRunner().invoke(app, words, catch_exceptions=False)
+            assert result.exit_code == 0, result.output
+    first = [trial.params for trial in names["study"].trials[:5]]
+    assert names["configs"].to_dict("records") == first
 
 
 def test_skipped_blocks_are_few():
