@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.adapters.history import history_from_frame
 from hpobench_ordered.adapters.optimiser import BUDGET, Optimiser, optimiser
 from hpobench_ordered.cli._completion import complete_method
+from hpobench_ordered.cli._show import say
 from hpobench_ordered.errors import (
     EvaluationsError,
     ExperimentError,
@@ -146,36 +148,39 @@ def suggest(
     if history is not None and task is None:
         raise click.UsageError("--history needs --task COLUMN")
     described, context = _space(space), _context(contexts)
-    earlier: Sequence[Evaluations] = ()
-    if history is not None and objective is not None and task is not None:
-        table = _table(history)
-        read = _native(table, described, objective)
-        earlier = history_from_frame(
-            read.drop(columns=[name for name in context if name in read.columns]),
-            described,
-            objective=objective,
-            direction=direction,
-            task=task,
-            drop_invalid=drop_invalid,
-            clip=clip,
-            contexts=_contexts(table, task, context, history) if context else None,
-        )
-    told = []
-    if results is not None and objective is not None:
-        told = _results(_native(_table(results), described, objective), described, objective, task)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        earlier: Sequence[Evaluations] = ()
+        told: list[tuple[Config, float | None]] = []
+        if history is not None and objective is not None and task is not None:
+            table = _table(history)
+            earlier = history_from_frame(
+                _native(table, described, objective).drop(columns=list(context), errors="ignore"),
+                described,
+                objective=objective,
+                direction=direction,
+                task=task,
+                drop_invalid=drop_invalid,
+                clip=clip,
+                contexts=_contexts(table, task, context, history) if context else None,
+            )
+        if results is not None and objective is not None:
+            told = _results(_table(results), described, objective, task)
 
-    def make() -> Optimiser:
-        return optimiser(
-            method,
-            space=described,
-            direction=direction,
-            history=earlier,
-            context=context,
-            trials=budget,
-            seed=seed,
-        )
+        def make() -> Optimiser:
+            return optimiser(
+                method,
+                space=described,
+                direction=direction,
+                history=earlier,
+                context=context,
+                trials=budget,
+                seed=seed,
+            )
 
-    text = _written(suggestions(make, told, trials), described, form)
+        text = _written(suggestions(make, told, trials), described, form)
+    for warning in caught:
+        say(f"warning: {warning.message}")
     if output is None:
         click.echo(text, nl=False)
     else:
@@ -370,7 +375,8 @@ def _results(
         if name not in (*names, objective):
             raise UnknownNameError("hyperparameter as column of --results", name, names)
     results = []
-    for line, row in zip(table.index, table.to_dict("records"), strict=True):
+    records = _native(table, space, objective).to_dict("records")
+    for line, row in zip(table.index, records, strict=True):
         value = row.pop(objective)
         if isinstance(value, str):
             raise EvaluationsError(f"line {line} of --results: {objective!r} is {value!r}")

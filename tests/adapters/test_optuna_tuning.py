@@ -379,7 +379,7 @@ def test_settings_of_a_sampler_from_studies_reach_it() -> None:
     before[0].tell(before[0].ask(before[0].trials[0].distributions), math.inf)
     with pytest.raises(EvaluationsError, match="must be a finite number"):
         OptunaSampler.from_studies("bo", before)
-    with pytest.warns(HistoryWarning, match="1 of 46 rows are left out"):
+    with pytest.warns(HistoryWarning, match="1 of 46 evaluations are left out"):
         OptunaSampler.from_studies("bo", before, drop_invalid=True)
     with pytest.raises(ExperimentError, match="needs a history of 1"):
         OptunaSampler("simple-ordered")
