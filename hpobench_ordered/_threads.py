@@ -1,7 +1,24 @@
-"""How many threads linear algebra uses."""
+"""How many threads linear algebra uses, and what one thread at a time may use."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+
+class Lock:
+    """Lets in one thread at a time, which may enter again; a copy, pickled or not, is a new one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> tuple[type["Lock"], tuple[()]]:
+        return Lock, ()
 
 
 @contextmanager

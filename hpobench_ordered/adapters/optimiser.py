@@ -4,14 +4,13 @@ import hashlib
 import json
 import math
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered._threads import one_thread
+from hpobench_ordered._threads import Lock, one_thread
 from hpobench_ordered._typing import Config, ConfigLike
 from hpobench_ordered.adapters._journal import FORMAT, Journal, plain
 from hpobench_ordered.adapters.factory import as_method_spec
@@ -118,16 +117,29 @@ class Optimiser:
 
     Several configurations may be asked for before one is told, from several threads too. After a
     stop, an optimiser with a journal knows all that was asked for and told; what was being
-    evaluated meanwhile is `pending`, to be evaluated again:
-
-        for config in tuner.pending:
-            tuner.tell(config, objective(config))
+    evaluated meanwhile is `pending`, to be evaluated again.
 
     Attributes:
         space: What is tuned.
         direction: Whether the objective is minimised or maximised.
         settings: What the optimiser was made with, as JSON: what it suggests is determined by this
             and by what it is told.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> space = hbo.SearchSpace([hbo.Parameter.number("depth", 1, 9, integer=True)])
+        >>> tuner = hbo.optimiser("bo", space=space, direction="minimize")
+        >>> isinstance(tuner, hbo.Optimiser)
+        True
+        >>> first, second = tuner.ask(), tuner.ask()
+        >>> tuner.tell(second, 0.25)
+        >>> tuner.tell({"depth": 9}, None)  # it failed
+        >>> tuner.pending == [first], tuner.best.config == second
+        (True, True)
+        >>> for config in tuner.pending:
+        ...     tuner.tell(config, 0.5)
+        >>> len(tuner.frame())
+        3
     """
 
     def __init__(
@@ -155,7 +167,7 @@ class Optimiser:
                 "space": space.to_json(),
             }
         )
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._trials: list[Trial] = []
         self._asked: list[tuple[bytes, int, Config]] = []  # not told yet: row, trial, as asked
         self._journal = None

@@ -1,6 +1,7 @@
 """Studies that methods drive: as the optimiser does, at once, and stopped and taken up again."""
 
 import math
+import pickle
 import signal
 import subprocess
 import sys
@@ -134,6 +135,15 @@ def test_a_new_sampler_goes_on_as_if_never_stopped(method) -> None:
         study.sampler = sampler(method)[0]
         study.optimize(objective(task), n_trials=trials)
     assert configs(study) == configs(undisturbed)
+
+
+def test_a_pickled_study_goes_on() -> None:
+    study, task = study_of()
+    study.optimize(objective(task), n_trials=5)
+    copy = pickle.loads(pickle.dumps(study))
+    for each in (study, copy):
+        each.optimize(objective(task), n_trials=3)
+    assert configs(copy) == configs(study)
 
 
 STEPS = ["ask", "ask", "tell", "tell", "fail", "prune", "enqueue", "partly", "add"]

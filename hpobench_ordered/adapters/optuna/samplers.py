@@ -12,7 +12,6 @@ same kind in another process can do the same again, in the same order. Notes are
 import hashlib
 import json
 import math
-import threading
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +21,7 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from hpobench_ordered._threads import Lock
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters._optuna_space import space_of
 from hpobench_ordered.adapters.factory import as_method_spec
@@ -100,7 +100,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         self._space = None if space is None else _described(space)
         self._context = dict(context or {})
         self._budget, self._seed, self._shared = budget, seed, shared
-        self._lock = threading.RLock()  # Optuna calls from several threads
+        self._lock = Lock()  # Optuna calls from several threads
         self._optimiser: Optimiser | None = None
         self._study_name = self._identity = ""
         self._next = 0  # event
