@@ -406,6 +406,35 @@ def test_a_misspelt_parameter_is_an_error(space) -> None:
         study.optimize(lambda t: t.suggest_float("learning_rte", 1e-4, 1, log=True), n_trials=1)
 
 
+@pytest.mark.parametrize("is_new", [False, True])
+def test_what_was_suggested_to_a_misspelt_objective_has_not_failed(is_new) -> None:
+    """The best configuration of the history is not lost by a slip."""
+    undisturbed, task = study_of("simple-ordered")
+    undisturbed.optimize(objective(task), n_trials=6)
+    study, _ = study_of("simple-ordered")
+    study.optimize(objective(task), n_trials=2)
+
+    def misspelt(trial: optuna.Trial) -> float:
+        suggest_config(trial, task.space)
+        return trial.suggest_float("xs", 0, 1)
+
+    def narrower(trial: optuna.Trial) -> float:
+        trial.suggest_categorical("level", [1, 10, 100])
+        return trial.suggest_int("n", 60, 70)
+
+    for wrong, error in ((misspelt, UnknownNameError), (narrower, ExperimentError)):
+        with pytest.raises(error):
+            study.optimize(wrong, n_trials=1)
+    if is_new:
+        study.sampler = sampler("simple-ordered")[0]
+    study.optimize(objective(task), n_trials=4)
+    complete = study.get_trials(states=[TrialState.COMPLETE])
+    assert [t.params for t in complete] == configs(undisturbed)
+    # and so it is for ever
+    live, resumed = study.sampler, sampler("simple-ordered")[0]
+    assert following(study, task, live) == following(study, task, resumed)
+
+
 def test_another_range_is_an_error() -> None:
     space = {"x": FloatDistribution(0, 1), "n": IntDistribution(1, 9)}
     study = optuna.create_study(sampler=OptunaSampler("random-search", space=space))

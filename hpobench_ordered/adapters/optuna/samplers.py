@@ -7,6 +7,8 @@ same kind in another process can do the same again, in the same order. Notes are
             elsewhere, which the method was told of just before; and the event in which it was
             asked, an earlier one if the trial takes the place of an interrupted one
     TOLD    identity, event, numbers: the same of telling
+
+A trial whose objective asked for what the space does not have is noted as ASKED with no identity.
 """
 
 import hashlib
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
 
 ASKED, TOLD = "hpobench_ordered:asked", "hpobench_ordered:told"
+NOT_EVALUATED = [""]
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
 
 
@@ -216,12 +219,14 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
                     if is_held:
                         return value
                     if self._is_given:
+                        self._take_back(study, trial)
                         raise ExperimentError(
                             f"the objective suggests {param_name!r} from {param_distribution}, "
                             f"where the method suggests {config[param_name]!r}: its search space "
                             "has another range"
                         )
             elif self._is_given and self._space is not None:
+                self._take_back(study, trial)
                 raise UnknownNameError("hyperparameter", param_name, _names(self._space))
         draw = f"{self._seed} {trial.number} {param_name}".encode()
         seed = int.from_bytes(hashlib.sha256(draw).digest()[:4])
@@ -238,7 +243,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         """Tell the method what was evaluated, if it fits its space."""
         with self._lock:
             self._begin(study)
-            if self._optimiser is not None:
+            if self._optimiser is not None and trial.number not in self._told:
                 self._note(study, trial, TOLD)
                 self._tell(self._optimiser, trial, values)
 
@@ -285,7 +290,11 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         told_with = {number: event - 0.5 for event, numbers, *_ in notes for number in numbers}
         when = told_with | {number: event for number, (event, _) in tells.items()}
         finished = [t for t in trials if t.state is not TrialState.RUNNING]
-        new = [t for t in finished if t.number not in self._told]
+        new = [
+            t
+            for t in finished
+            if t.number not in self._told and t.system_attrs.get(ASKED) != NOT_EVALUATED
+        ]
         steps = [(when.get(t.number, math.inf), t.number, t) for t in new]
         steps += [(asks[n][0], n, None) for n in asks if n not in self._asked]
         for _, number, trial in sorted(steps, key=lambda step: step[:2]):
@@ -322,6 +331,14 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             self._asked[trial.number] = ask
             self._note(study, trial, ASKED, ask)
         return self._configs[self._asked[trial.number]]
+
+    def _take_back(self, study: Study, trial: FrozenTrial) -> None:
+        """A trial ends with an error of ours: its configuration has not failed, and comes again."""
+        study._storage.set_trial_system_attr(trial._trial_id, ASKED, NOT_EVALUATED)
+        self._told.add(trial.number)
+        ask = self._asked.pop(trial.number, None)
+        if ask is not None:
+            self._interrupted[ask] = self._configs[ask]
 
     def _tell(self, made: Optimiser, trial: FrozenTrial, values: Sequence[float] | None) -> None:
         """Tell what was evaluated; of a failed trial only what it was asked for, or has whole."""
