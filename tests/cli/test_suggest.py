@@ -9,6 +9,7 @@ import pytest
 from tuning_support import METHODS, made, setting, tune
 
 import hpobench_ordered as hbo
+from hpobench_ordered.cli.tuning import suggestions
 from hpobench_ordered.testing.toy import conditional_space, numeric_space
 
 SPACE = json.dumps(conditional_space().to_json())
@@ -128,6 +129,17 @@ def test_configurations_of_ones_own_are_taken_too(cli, files, method) -> None:
     found = json.loads(cli(*words(method, results="this.csv", format="json", trials=3)).stdout)
     assert all(config not in suggested + own for config in found)
     assert len(found) == 3
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_was_suggested_before_ones_own_is_asked_for(method) -> None:
+    tuner, task = made(method, space=numeric_space())
+    suggested = tune(tuner, task, trials=4)
+    own = {"x": 1.0, "y": 0.5}
+    tuner.tell(own, 0.25)
+    results = [(c, task.evaluate(c)) for c in suggested] + [(own, 0.25)]
+    found = suggestions(lambda: made(method, space=numeric_space())[0], results, 1)
+    assert found == [tuner.ask()]
 
 
 def test_a_space_that_is_used_up_repeats(cli, files) -> None:
