@@ -14,6 +14,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered.artifact import Artifact, ArtifactWriter, is_artifact
@@ -274,7 +275,12 @@ def read_evaluations(artifact: Artifact) -> tuple[RawEvaluations, ...]:
     with _reading(f"{EVALUATIONS} of {artifact}"):
         check_arrays(arrays, STORED_ARRAYS)
         found = tuple(
-            RawEvaluations(**{name: arrays[f"{task}/{name}"] for name in RAW_ARRAYS})
+            RawEvaluations(
+                **{
+                    name: arrays[name if name in arrays else f"{task}/{name}"]
+                    for name in RAW_ARRAYS
+                }
+            )
             for task in range(len(defined.tasks))
         )
         for raw in found:
@@ -285,13 +291,17 @@ def read_evaluations(artifact: Artifact) -> tuple[RawEvaluations, ...]:
 def _raw_to_arrays(
     evaluations: Sequence[RawEvaluations], definition: Definition
 ) -> dict[str, NDArray[Any]]:
+    """Arrays by TASK/NAME, or by NAME alone where they are the same for all tasks."""
     if len(evaluations) != len(definition.tasks):
         raise ValueError(f"{len(evaluations)} evaluations, for {len(definition.tasks)} tasks")
-    return {
-        f"{task}/{name}": getattr(raw, name)
-        for task, raw in enumerate(evaluations)
-        for name in RAW_ARRAYS
-    }
+    arrays: dict[str, NDArray[Any]] = {}
+    for name in RAW_ARRAYS:
+        each = [getattr(raw, name) for raw in evaluations]
+        if all(np.array_equal(array, each[0], equal_nan=True) for array in each):
+            arrays[name] = each[0]
+        else:
+            arrays |= {f"{task}/{name}": array for task, array in enumerate(each)}
+    return arrays
 
 
 def _load_surrogate(artifact: Artifact, name: str) -> tuple[Surrogate, Sequence[float]]:
