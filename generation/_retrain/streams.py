@@ -141,8 +141,8 @@ def _flights(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
     import pandas as pd
 
     days = pd.to_datetime({"year": 2013, "month": frame["month"], "day": frame["day"]})
-    week = (days.dt.dayofyear - 1) // 7
-    known = frame.assign(week=week, weekday=days.dt.dayofweek)
+    week = (days.dt.day_of_year - 1) // 7
+    known = frame.assign(week=week, weekday=days.dt.day_of_week)
     known = known[known["arr_delay"].notna() & (week < 52)].iloc[::3]
     features = known[["weekday", "sched_dep_time", "hour", "carrier", "origin", "distance"]]
     late = (known["arr_delay"] > 15).astype(int)

@@ -251,20 +251,20 @@ def test_the_share_of_the_seeds_in_the_variance_is_found(share: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("benchmark", RETRAINING, ids=lambda benchmark: benchmark.name)
+@pytest.mark.parametrize("retraining", RETRAINING, ids=lambda retraining: retraining.name)
 def test_recorded_evaluations_are_trained_again_with_the_same_result(
-    benchmark: Retraining, shared: Path
+    retraining: Retraining, shared: Path
 ) -> None:
     """Two random ones of each of the thirteen benchmarks."""
-    if benchmark.learner == "xgboost":
+    if retraining.learner == "xgboost":
         pytest.importorskip("xgboost")
     plan = retrain.plan_of(
-        benchmark, shared / "data" / "streams", configurations=retrain.CONFIGURATIONS, seed=0
+        retraining, shared / "data" / "streams", configurations=retrain.CONFIGURATIONS, seed=0
     )
-    loaded = hbo.load(benchmark.name)
+    loaded = hbo.load(retraining.name)
     assert loaded.recorded is not None
     recorded = loaded.recorded()
-    rng = np.random.default_rng([7, *benchmark.name.encode()])
+    rng = np.random.default_rng([7, *retraining.name.encode()])
     for row in rng.choice(len(plan.values), 2, replace=False).tolist():
         task = int(rng.integers(len(loaded.tasks)))
         config = plan.space.configs(plan.values)[row]
