@@ -12,23 +12,10 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.copying import copying
 from hpobench_ordered.surrogates.card import rank_correlation
 
 LAGS = (1, 2, 5, 10)
-
-
-def copying(losses: FloatArray) -> FloatArray:
-    """Regret of the configuration that was best on the task before, shape (n, T) to (T - 1,).
-
-    It is a share of the distance from the median to the best of the task: 0 is as good as the best,
-    1 no better than half of all configurations. NaN where the median is the best.
-    """
-    chosen = losses[:, :-1].argmin(axis=0)
-    now = losses[:, 1:]
-    best, median = now.min(axis=0), np.median(now, axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share: FloatArray = (now[chosen, np.arange(now.shape[1])] - best) / (median - best)
-    return np.where(median > best, share, np.nan)
 
 
 def correlation_by_lag(losses: FloatArray) -> dict[int, float]:

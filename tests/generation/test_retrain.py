@@ -226,13 +226,6 @@ def test_a_stream_has_to_be_named() -> None:
         generator.generate(Path("somewhere") / generator.name)
 
 
-def test_copying_by_hand() -> None:
-    """Of three configurations: the best of a task, and what it loses on the next one."""
-    losses = np.array([[0.0, 4.0, 0.0], [1.0, 0.0, 8.0], [2.0, 2.0, 2.0]])
-    assert figures.copying(losses).tolist() == [2.0, 4.0]
-    assert np.isnan(figures.copying(np.ones((3, 2)))).all()
-
-
 @given(seed=st.integers(0, 99))
 def test_rank_correlation_by_lag_is_scipys(seed: int) -> None:
     losses = np.random.default_rng(seed).normal(size=(8, 4))

@@ -1,0 +1,29 @@
+"""How far it gets to copy what was best on the task before.
+
+Notation:
+    n   configurations
+    T   tasks, in the order of time
+"""
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+
+
+def copying(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
+    """Regret of the configuration that was best on the task before, shape (n, T) to (T - 1,).
+
+    It is a share of the distance from the median to the best of the task: 0 is as good as the best,
+    1 no better than half of all configurations. NaN where the median is the best.
+
+    Args:
+        losses: Losses of the same configurations on all tasks, shape (n, T).
+        best: Best losses known of the tasks, shape (T,); default: the lowest of these.
+    """
+    chosen = losses[:, :-1].argmin(axis=0)
+    now = losses[:, 1:]
+    lowest = now.min(axis=0) if best is None else best[1:]
+    median = np.median(now, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share: FloatArray = (now[chosen, np.arange(now.shape[1])] - lowest) / (median - lowest)
+    return np.where(median > lowest, share, np.nan)
