@@ -10,22 +10,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpobench_ordered._typing import Config, Value
+from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters.history import history_from_frame
 from hpobench_ordered.adapters.optimiser import BUDGET, Optimiser, optimiser
 from hpobench_ordered.cli._completion import complete_method
+from hpobench_ordered.cli._files import native, number_of, space_of, table_of
 from hpobench_ordered.cli._show import say
 from hpobench_ordered.errors import (
     EvaluationsError,
     ExperimentError,
     InvalidConfigError,
-    InvalidSpaceError,
     UnknownNameError,
 )
 from hpobench_ordered.files import write_atomically
 from hpobench_ordered.objective import Direction
-from hpobench_ordered.space import Parameter, SearchSpace
-from hpobench_ordered.space.reading import read_space
+from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -147,15 +146,15 @@ def suggest(
         raise click.UsageError("--history and --results need --objective COLUMN")
     if history is not None and task is None:
         raise click.UsageError("--history needs --task COLUMN")
-    described, context = _space(space), _context(contexts)
+    described, context = space_of(space), _context(contexts)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         earlier: Sequence[Evaluations] = ()
         told: list[tuple[Config, float | None]] = []
         if history is not None and objective is not None and task is not None:
-            table = _table(history)
+            table = table_of(history)
             earlier = history_from_frame(
-                _native(table, described, objective).drop(columns=list(context), errors="ignore"),
+                native(table, described, objective).drop(columns=list(context), errors="ignore"),
                 described,
                 objective=objective,
                 direction=direction,
@@ -165,7 +164,7 @@ def suggest(
                 contexts=_contexts(table, task, context, history) if context else None,
             )
         if results is not None and objective is not None:
-            told = _results(_table(results), described, objective, task)
+            told = _results(table_of(results), described, objective, task)
 
         def make() -> Optimiser:
             return optimiser(
@@ -230,21 +229,6 @@ def _taken_back(
     return matching
 
 
-def _space(path: Path) -> SearchSpace:
-    """Read a search space from a file.
-
-    Raises:
-        InvalidSpaceError: The file cannot be read or does not describe a search space.
-    """
-    try:
-        description = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise InvalidSpaceError(
-            f"no search space in {path}: {error}; --help shows what it holds"
-        ) from error
-    return read_space(description)
-
-
 def _context(words: Sequence[str]) -> dict[str, float]:
     """Read NAME=NUMBER words.
 
@@ -264,68 +248,6 @@ def _context(words: Sequence[str]) -> dict[str, float]:
     return context
 
 
-def _table(path: Path) -> "DataFrame":
-    """Read a CSV file, all of it as text; the index is the number of the line.
-
-    Raises:
-        EvaluationsError: It cannot be read, or lines are of different lengths.
-    """
-    import pandas as pd
-
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = {reader.line_num: row for reader in [csv.reader(file)] for row in reader}
-    except (OSError, ValueError, csv.Error) as error:
-        raise EvaluationsError(f"{path} cannot be read: {error}") from error
-    rows = {number: row for number, row in lines.items() if row}
-    if not rows:
-        raise EvaluationsError(f"{path} is empty: its first line holds the names of the columns")
-    header = rows.pop(min(rows))
-    if twice := {name for name in header if header.count(name) > 1}:
-        raise EvaluationsError(f"{path} has several columns {', '.join(map(repr, sorted(twice)))}")
-    for number, row in rows.items():
-        if len(row) != len(header):
-            raise EvaluationsError(
-                f"line {number} of {path} has {len(row)} values, its header {len(header)}"
-            )
-    return pd.DataFrame(list(rows.values()), index=list(rows), columns=header, dtype=object)
-
-
-def _native(table: "DataFrame", space: SearchSpace, objective: str) -> "DataFrame":
-    """The same table with values instead of text where it has hyperparameters or the objective."""
-    values = table.copy()
-    for name in table.columns:
-        if name in space.names:
-            values[name] = [_value(space[name], text) for text in table[name]]
-        elif name in space.constants:
-            texts = {str(space.constants[name]): space.constants[name]}
-            values[name] = [texts.get(text, text or None) for text in table[name]]
-        elif name == objective:
-            values[name] = [_number(text) for text in table[name]]
-    return values
-
-
-def _value(parameter: Parameter, text: str) -> Value | None:
-    """A value as a hyperparameter has it; what cannot be one stays a text, for the message."""
-    if parameter.choices:
-        choices = {str(choice): choice for choice in parameter.choices}
-        number = _number(text)
-        return choices.get(text, number if not isinstance(number, str) else text)
-    return _number(text)
-
-
-def _number(text: str) -> float | int | str | None:
-    """A number, None of an empty text; what is no number stays a text."""
-    if not text.strip():
-        return None
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
 def _contexts(
     table: "DataFrame", task: str, context: Mapping[str, float], path: Path
 ) -> dict[str, dict[str, float]]:
@@ -340,7 +262,7 @@ def _contexts(
             raise UnknownNameError(f"column of {path}", name, table.columns)
     contexts: dict[str, dict[str, float]] = {}
     for line, texts in table[[task, *context]].iterrows():
-        numbers = {name: _number(texts[name]) for name in context}
+        numbers = {name: number_of(texts[name]) for name in context}
         known = contexts.setdefault(texts[task], {})
         for name, number in numbers.items():
             if not isinstance(number, int | float) or known.setdefault(name, number) != number:
@@ -375,7 +297,7 @@ def _results(
         if name not in (*names, objective):
             raise UnknownNameError("hyperparameter as column of --results", name, names)
     results = []
-    records = _native(table, space, objective).to_dict("records")
+    records = native(table, space, objective).to_dict("records")
     for line, row in zip(table.index, records, strict=True):
         value = row.pop(objective)
         if isinstance(value, str):

@@ -1,0 +1,91 @@
+"""Files of the user's own tuning: the search space, and tables of evaluations."""
+
+import csv
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpobench_ordered._typing import Value
+from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError
+from hpobench_ordered.space import Parameter, SearchSpace
+from hpobench_ordered.space.reading import read_space
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def space_of(path: Path) -> SearchSpace:
+    """Read a search space from a file.
+
+    Raises:
+        InvalidSpaceError: The file cannot be read or does not describe a search space.
+    """
+    try:
+        description = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InvalidSpaceError(
+            f"no search space in {path}: {error}; --help shows what it holds"
+        ) from error
+    return read_space(description)
+
+
+def table_of(path: Path) -> "DataFrame":
+    """Read a CSV file, all of it as text; the index is the number of the line.
+
+    Raises:
+        EvaluationsError: It cannot be read, or lines are of different lengths.
+    """
+    import pandas as pd
+
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = {reader.line_num: row for reader in [csv.reader(file)] for row in reader}
+    except (OSError, ValueError, csv.Error) as error:
+        raise EvaluationsError(f"{path} cannot be read: {error}") from error
+    rows = {number: row for number, row in lines.items() if row}
+    if not rows:
+        raise EvaluationsError(f"{path} is empty: its first line holds the names of the columns")
+    header = rows.pop(min(rows))
+    if twice := {name for name in header if header.count(name) > 1}:
+        raise EvaluationsError(f"{path} has several columns {', '.join(map(repr, sorted(twice)))}")
+    for number, row in rows.items():
+        if len(row) != len(header):
+            raise EvaluationsError(
+                f"line {number} of {path} has {len(row)} values, its header {len(header)}"
+            )
+    return pd.DataFrame(list(rows.values()), index=list(rows), columns=header, dtype=object)
+
+
+def native(table: "DataFrame", space: SearchSpace, objective: str) -> "DataFrame":
+    """The same table with values instead of text where it has hyperparameters or the objective."""
+    values = table.copy()
+    for name in table.columns:
+        if name in space.names:
+            values[name] = [_value(space[name], text) for text in table[name]]
+        elif name in space.constants:
+            texts = {str(space.constants[name]): space.constants[name]}
+            values[name] = [texts.get(text, text or None) for text in table[name]]
+        elif name == objective:
+            values[name] = [number_of(text) for text in table[name]]
+    return values
+
+
+def _value(parameter: Parameter, text: str) -> Value | None:
+    """A value as a hyperparameter has it; what cannot be one stays a text, for the message."""
+    if parameter.choices:
+        choices = {str(choice): choice for choice in parameter.choices}
+        number = number_of(text)
+        return choices.get(text, number if not isinstance(number, str) else text)
+    return number_of(text)
+
+
+def number_of(text: str) -> float | int | str | None:
+    """A number, None of an empty text; what is no number stays a text."""
+    if not text.strip():
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
