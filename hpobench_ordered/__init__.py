@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hpobench_ordered.adapters import history_from_frame, history_from_results
 from hpobench_ordered.adapters.optimiser import Optimiser, optimiser
+from hpobench_ordered.advice import Advice, advise
 from hpobench_ordered.benchmark import (
     Benchmark,
     Definition,
@@ -46,6 +47,7 @@ except PackageNotFoundError:  # a checkout that is not installed
 
 __all__ = [
     "Adjustment",
+    "Advice",
     "Benchmark",
     "BenchmarkFamily",
     "BenchmarkSpec",
@@ -77,6 +79,7 @@ __all__ = [
     "Task",
     "TaskDefinition",
     "__version__",
+    "advise",
     "check_history",
     "from_evaluations",
     "history_from_frame",

@@ -5,6 +5,7 @@ import sys
 
 import click
 
+from hpobench_ordered.cli.advise import advise_
 from hpobench_ordered.cli.benchmarks import evaluate, info, list_, methods
 from hpobench_ordered.cli.check import check
 from hpobench_ordered.cli.experiments import report, run
@@ -54,6 +55,7 @@ COMMANDS = (
     report,
     reproduce,
     suggest,
+    advise_,
 )
 
 for command in COMMANDS:

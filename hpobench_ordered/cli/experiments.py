@@ -197,7 +197,7 @@ def run(
     }
     part = None if shard is None else parse_shard(shard)
     if any(spec.name != RANDOM_SEARCH for spec in given):
-        _announce_compiling()
+        announce_compiling()
     with progress_bar() as move, warnings.catch_warnings():
         warnings.simplefilter("ignore", FailedRunsWarning)  # said below
         results = api.run(
@@ -310,7 +310,7 @@ def _report(
     click.echo(f"{written.page} and {len(written.files) - 1} more files in {target}")
 
 
-def _announce_compiling() -> None:
+def announce_compiling() -> None:
     """Say what the first minute of the first experiment is spent on."""
     from hpobench_ordered._compile import is_compiled
     from hpobench_ordered.methods._gp import compiled  # noqa: F401  what is to be compiled

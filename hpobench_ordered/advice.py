@@ -1,0 +1,324 @@
+"""Advice on which method to tune with, from the user's own earlier tasks.
+
+They are replayed: a surrogate of each stands in for it, and methods optimise them in order.
+
+Notation:
+    A, S, T, M  methods, seeds, tasks, trials per task
+    n           random configurations, the same on all tasks
+    l           lowest loss that a method found with a seed on a task in its first trials
+    b, m        of a task: the best loss known, and the median of the random configurations
+
+    share left  (l - b) / (m - b): 0 is the best known, 1 no better than half of all configurations
+"""
+
+import os
+import warnings
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.adapters import as_method_spec
+from hpobench_ordered.analysis.bootstrap import mean_intervals
+from hpobench_ordered.analysis.copying import copying
+from hpobench_ordered.analysis.labels import counted, listed
+from hpobench_ordered.analysis.samples import Resampling, samples_of
+from hpobench_ordered.analysis.scores import normalised_regrets
+from hpobench_ordered.benchmark import Benchmark
+from hpobench_ordered.errors import EvaluationsError, ExperimentError, PoorSurrogateWarning
+from hpobench_ordered.experiment.api import Results, run
+from hpobench_ordered.experiment.scored import scored
+from hpobench_ordered.history import Evaluations, aligned, check_history
+from hpobench_ordered.objective import Direction
+from hpobench_ordered.protocols import Ordered
+from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates.card import Figures
+from hpobench_ordered.user_benchmarks.making import MadeFrom, from_evaluations, search_space
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from ConfigSpace import ConfigurationSpace
+
+    from hpobench_ordered.space import SearchSpace
+
+METHODS = (
+    "random-search",
+    "bo",
+    "tpe",
+    "bounding-box",
+    "cts",
+    "zero-shot",
+    "transfer-bo",
+    "simple-ordered",
+    "simple-previous",
+    "best-first",
+    "transfer-tpe-best-first",
+)
+"""Methods that are replayed: fast ones, those of Hellan et al. (2023) and Stoll et al. (2020)."""
+TRIALS = 15
+FEWEST_TASKS = 3
+POOR = 0.5
+"""Mean rank correlation of a surrogate below which advice is worth little."""
+SAMPLE = 2000
+"""Random configurations n."""
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """What a replay of earlier tasks says.
+
+    Attributes:
+        benchmark: The surrogate of the tasks.
+        quality: Its cross-validated quality on each task.
+        methods: A row a method, the best first: `method`; whether it `needs_history`; the share
+            left after the `first` trial and after all of them (`left`, from `lower` to `upper`);
+            how much more than the best it leaves (`behind`), and whether that may be nothing
+            (`is_within_error`). Means over seeds and over the tasks from the second on; intervals
+            of 95 % over these tasks, which are taken as independent.
+        trials: Trials per task, M.
+        copied: Share that the best configuration of the task before leaves in one trial, of each
+            task from the second on, shape (T - 1,).
+        results: The runs.
+    """
+
+    benchmark: Benchmark
+    quality: tuple[Figures, ...]
+    methods: "pd.DataFrame"
+    trials: int
+    copied: FloatArray
+    results: Results
+
+    @property
+    def best(self) -> str:
+        """The method that left least."""
+        return str(self.methods["method"].iloc[0])
+
+    @property
+    def within_error(self) -> tuple[str, ...]:
+        """The best method and those that may be as good."""
+        return tuple(self.methods.loc[self.methods["is_within_error"], "method"])
+
+    @property
+    def poor_tasks(self) -> tuple[str, ...]:
+        """Tasks whose surrogate ranks configurations poorly."""
+        return tuple(task.name for task in self.quality if not task.spearman >= POOR)
+
+    @property
+    def warning(self) -> str:
+        """What is wrong with the surrogate; "" if nothing is."""
+        mean = float(np.mean([np.nan_to_num(task.spearman) for task in self.quality]))
+        if mean >= POOR:
+            return ""
+        return (
+            "The surrogate is poor, and this advice worth little: configurations that it was not "
+            f"fitted to it ranks with a correlation of {mean:.2f} on the average, and of less than "
+            f"{POOR} on {len(self.poor_tasks)} of {counted(len(self.quality), 'task')}. More "
+            "evaluations of each task would help."
+        )
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The advice in words."""
+        return (*filter(None, [self.warning]), self._of_methods, self._of_copying)
+
+    @property
+    def _of_methods(self) -> str:
+        best, others = self.methods.iloc[0], self.within_error[1:]
+        text = (
+            f"After {counted(self.trials, 'trial')} {self.best} leaves least: {best['left']:.2f} "
+            f"({best['lower']:.2f} to {best['upper']:.2f}) of the distance from the median to the "
+            f"best, over {counted(len(self.copied), 'task')} with a history."
+        )
+        if not others:
+            return f"{text} All other methods leave more."
+        verb = "is" if len(others) == 1 else "are"
+        return f"{text} {listed(others, most=len(others))} {verb} within error of it."
+
+    @property
+    def _of_copying(self) -> str:
+        share = float(np.nanmean(self.copied))
+        text = (
+            "Copying alone, the best configuration of the last task first, leaves "
+            f"{share:.2f} in one trial"
+        )
+        cold = self.methods[~self.methods["needs_history"]]
+        if cold.empty:
+            return f"{text}."
+        name, left = cold.iloc[0][["method", "left"]]
+        without = f"{counted(self.trials, 'trial')} of {name}, without any history, leave"
+        if share <= left:
+            return f"{text}. Copying wins: {without} {left:.2f}."
+        return f"{text}. Copying is not enough: {without} {left:.2f}."
+
+
+def advise(
+    history: Sequence[Evaluations],
+    *,
+    space: "SearchSpace | ConfigurationSpace",
+    direction: Direction | str,
+    methods: Iterable[object] = METHODS,
+    trials: int = TRIALS,
+    seeds: Iterable[int] = range(5),
+    surrogate: SurrogateType | str = SurrogateType.FOREST,
+    folder: str | os.PathLike[str] | None = None,
+    workers: int = 1,
+    progress: bool | Callable[[int, int], None] = True,
+) -> Advice:
+    """Say which method would have tuned earlier tasks best, each with those before as its history.
+
+    The tasks are replayed under the protocol `Ordered` on a surrogate of each, which is fitted to
+    that task's evaluations; tasks need not have been evaluated on the same configurations. What
+    failed is left out. The advice is as good as the surrogate, `Advice.quality`: as each task has
+    its own, few evaluations make tasks look less alike than they are, and a history worth less.
+
+    Args:
+        history: Evaluations of earlier tasks, oldest first, such as `history_from_frame` or
+            `history_from_studies` gives: at least 3 tasks with 10 different configurations each.
+        space: The search space that all of them are on.
+        direction: Whether the objective is minimised or maximised.
+        methods: The methods to compare: what `run` takes.
+        trials: Trials per task.
+        seeds: Seeds of the methods.
+        surrogate: "forest", which needs the extra `generate`, or "nearest".
+        folder: Where the runs go, and are continued; default: a temporary folder.
+        workers: Number of processes.
+        progress: As `run` takes it.
+
+    Raises:
+        EvaluationsError: The history has too few tasks or evaluations, does not fit the space or
+            the direction, or all configurations are alike.
+        ExperimentError: No method could be run.
+        UnknownNameError: An unknown method.
+        MissingExtraError: scikit-learn is not installed, and a forest is asked for.
+
+    Warns:
+        PoorSurrogateWarning: The surrogate is poor: then the advice is worth little.
+        FailedRunsWarning: A method failed, and counts on the seeds that it finished.
+
+    Examples:
+        >>> import numpy as np
+        >>> import hpobench_ordered as hbo
+        >>> bench = hbo.load("newsvendor")
+        >>> history = [bench.evaluations(t, rng=np.random.default_rng(t), n=40) for t in range(4)]
+        >>> advice = hbo.advise(
+        ...     history,
+        ...     space=bench.space,
+        ...     direction="maximize",
+        ...     methods=["random-search", "simple-ordered"],
+        ...     trials=5,
+        ...     seeds=range(2),
+        ...     surrogate="nearest",
+        ... )
+        >>> advice.best
+        'simple-ordered'
+    """
+    specs = [as_method_spec(method) for method in methods]
+    benchmark = replayed(history, search_space(space), direction, surrogate=surrogate)
+    made_from = benchmark.recorded
+    assert isinstance(made_from, MadeFrom)
+    sampled = benchmark.space.decode(benchmark.space.sample_unit(np.random.default_rng(0), SAMPLE))
+    losses = np.stack(
+        [benchmark.objective.losses(task.evaluate_many(sampled)) for task in benchmark.tasks],
+        axis=1,
+    )
+    best = benchmark.objective.losses(np.array([task.best_value for task in benchmark.tasks]))
+    best = np.minimum(best, losses.min(axis=0))
+    copied = copying(losses, best=best)
+    if np.isnan(copied).all():
+        raise EvaluationsError("no configuration is better than another on any task but the first")
+    results = run(
+        benchmarks=[benchmark],
+        methods=specs,
+        seeds=seeds,
+        protocol=Ordered(trials=trials),
+        folder=None if folder is None else Path(folder),
+        workers=workers,
+        progress=progress,
+    )
+    scores, unscored = scored(results.store, results.overview())
+    if not scores:
+        raise ExperimentError(f"no method could be replayed: {unscored[0]}")
+    left = normalised_regrets(scores[0].losses, best, np.median(losses, axis=0))
+    needs = {spec.name: spec.min_history > 0 for spec in specs}
+    advice = Advice(
+        benchmark,
+        made_from.fit.figures,
+        _compared(left, scores[0].methods, needs),
+        trials,
+        copied,
+        results,
+    )
+    if advice.warning:
+        warnings.warn(advice.warning, PoorSurrogateWarning, stacklevel=2)
+    return advice
+
+
+def replayed(
+    history: Sequence[Evaluations],
+    space: "SearchSpace",
+    direction: Direction | str,
+    *,
+    surrogate: SurrogateType | str,
+) -> Benchmark:
+    """A benchmark of the tasks in a history; errors are those of `advise`."""
+    import pandas as pd
+
+    history = [e for e in aligned(history, space) if np.isfinite(e.losses).any()]
+    check_history(history, space, direction)
+    if len(history) < FEWEST_TASKS:
+        raise EvaluationsError(
+            f"advice needs evaluations of at least {FEWEST_TASKS} tasks, got "
+            f"{len(history)}: {', '.join(repr(e.task) for e in history) or 'none'}"
+        )
+    contexts = sorted(set.intersection(*(set(e.context) for e in history)))
+    taken = {*space.names, *space.constants, *contexts}
+    task, objective = (_free(name, taken) for name in ("task", "objective"))
+    frames = [
+        e.frame(task=task, objective=objective).assign(**{c: e.context[c] for c in contexts})
+        for e in history
+    ]
+    return from_evaluations(
+        pd.concat(frames, ignore_index=True).dropna(subset=[objective]),
+        space,
+        name="history",
+        objective=objective,
+        direction=direction,
+        task=task,
+        context=contexts,
+        surrogate=surrogate,
+    )
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _compared(
+    left: FloatArray, methods: Sequence[str], needs_history: Mapping[str, bool]
+) -> "pd.DataFrame":
+    """The table of the methods, of the shares left, (A, S, T, M)."""
+    import pandas as pd
+
+    samples = samples_of(left, Resampling.TASKS, first_task=1)  # (tasks, A, M)
+    rng = np.random.default_rng(0)
+    of_trials, last = mean_intervals(samples, rng=rng), samples[..., -1]
+    best = int(of_trials.mean[:, -1].argmin())
+    behind = mean_intervals(last - last[:, [best]], rng=rng)
+    table = pd.DataFrame(
+        {
+            "method": methods,
+            "needs_history": [needs_history[name] for name in methods],
+            "first": of_trials.mean[:, 0],
+            "left": of_trials.mean[:, -1],
+            "lower": of_trials.lower[:, -1],
+            "upper": of_trials.upper[:, -1],
+            "behind": behind.mean,
+            "is_within_error": ~(behind.lower > 0),
+        }
+    )
+    return table.sort_values("left", kind="stable", ignore_index=True)

@@ -1,0 +1,152 @@
+"""The command that says which method to tune with, from the user's own earlier tasks."""
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpobench_ordered.adapters.history import history_from_frame
+from hpobench_ordered.advice import METHODS, TRIALS, advise
+from hpobench_ordered.analysis.labels import counted
+from hpobench_ordered.cli._completion import complete_method
+from hpobench_ordered.cli._files import native, space_of, table_of
+from hpobench_ordered.cli._options import workers_option
+from hpobench_ordered.cli._show import print_table, progress_bar, say
+from hpobench_ordered.cli.experiments import announce_compiling, parse_seeds
+from hpobench_ordered.errors import PoorSurrogateWarning
+from hpobench_ordered.objective import Direction
+
+if TYPE_CHECKING:
+    from hpobench_ordered.advice import Advice
+
+EPILOG = """\b
+Example: old.csv and space.json are those of `hpobench-ordered suggest --help`
+  hpobench-ordered advise --history old.csv --space space.json --task month \\
+      --objective auc --direction maximize --trials 15
+      which method to give to `suggest` for 15 trials next month
+"""
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command("advise", epilog=EPILOG)
+@click.option(
+    "--history", required=True, type=FILE, help="CSV of earlier tasks, oldest first, a row a trial."
+)
+@click.option(
+    "--space", required=True, type=FILE, help="File of the search space in ConfigSpace's JSON."
+)
+@click.option(
+    "--objective", required=True, metavar="COLUMN", help="Column of --history of the objective."
+)
+@click.option(
+    "--direction",
+    required=True,
+    type=click.Choice([direction.value for direction in Direction]),
+    help="What is to be done with the objective.",
+)
+@click.option("--task", required=True, metavar="COLUMN", help="Column that names the task.")
+@click.option(
+    "--trials",
+    type=click.IntRange(1),
+    default=TRIALS,
+    show_default=True,
+    help="Number of trials per task.",
+)
+@click.option(
+    "--seeds", default="5", show_default=True, help="How many (5), a range (10-19), a list (3,7)."
+)
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    default=METHODS,
+    show_default=True,
+    shell_complete=complete_method,
+    help="Method to compare: a name, package.module:Class or file.py:Class; repeat.",
+)
+@click.option("--drop-invalid", is_flag=True, help="Leave out rows of --history that are invalid.")
+@click.option("--clip", is_flag=True, help="Move numbers of --history into their ranges.")
+@workers_option
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder to keep the runs in, and a report of them.",
+)
+def advise_(
+    history: Path,
+    space: Path,
+    objective: str,
+    direction: str,
+    task: str,
+    trials: int,
+    seeds: str,
+    methods: tuple[str, ...],
+    drop_invalid: bool,
+    clip: bool,
+    workers: int,
+    output: Path | None,
+) -> None:
+    """Say which method would have tuned your own earlier tasks best.
+
+    The tasks are replayed, the oldest first, on a model of what was evaluated on them: each method
+    has what it found on the tasks before as its history. Nothing is trained. At least three tasks
+    are needed, with ten different configurations each.
+    """
+    described, numbers = space_of(space), parse_seeds(seeds)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        earlier = history_from_frame(
+            native(table_of(history), described, objective),
+            described,
+            objective=objective,
+            direction=direction,
+            task=task,
+            drop_invalid=drop_invalid,
+            clip=clip,
+        )
+        warnings.simplefilter("ignore", PoorSurrogateWarning)  # said with the advice
+        announce_compiling()
+        say("fitting a model to the evaluations of each task")
+        with progress_bar() as move:
+            advice = advise(
+                earlier,
+                space=described,
+                direction=direction,
+                methods=methods,
+                trials=trials,
+                seeds=numbers,
+                folder=output,
+                workers=workers,
+                progress=lambda done, total: move("runs", done, total),
+            )
+    for warning in caught:
+        say(f"warning: {warning.message}")
+    _show(advice, {e.task: len(e) for e in earlier})
+    if output is not None:
+        from hpobench_ordered.experiment.api import report
+
+        say(f"report: {report(advice.results).page}")
+
+
+def _show(advice: "Advice", evaluations: dict[str, int]) -> None:
+    print_table(
+        ("task", "evaluations", "R2", "rank correlation"),
+        [
+            (one.name, str(evaluations[one.name]), f"{one.r2:.2f}", f"{one.spearman:.2f}")
+            for one in advice.quality
+        ],
+        title="How well the model of a task predicts evaluations that it was not fitted to:",
+    )
+    trials = counted(advice.trials, "trial")
+    rows = zip(*(advice.methods[name] for name in COLUMNS), strict=True)
+    print_table(
+        ("method", "1 trial", trials, "from", "to", "within error"),
+        [(m, *(f"{x:.2f}" for x in numbers), "yes" if w else "no") for m, *numbers, w in rows],
+        title="\nShare of the distance from the median to the best that methods leave:",
+    )
+    click.echo("\n" + "\n".join(advice.sentences))
+
+
+COLUMNS = ("method", "first", "left", "lower", "upper", "is_within_error")
