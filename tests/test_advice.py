@@ -1,0 +1,196 @@
+"""Advice from earlier tasks: streams of which it is known what the advice should be."""
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+import hpobench_ordered as hbo
+from hpobench_ordered.advice import POOR, SAMPLE
+from hpobench_ordered.errors import EvaluationsError, PoorSurrogateWarning, UnknownNameError
+
+SPACE = hbo.SearchSpace([hbo.Parameter.number(name, 0.0, 1.0) for name in "abc"])
+METHODS = ("random-search", "bo", "simple-previous")
+
+
+def stream(
+    loss_of: Callable[[np.ndarray, int], np.ndarray],
+    *,
+    tasks: int = 5,
+    n: int = 60,
+    sign: float = 1.0,
+    space: hbo.SearchSpace = SPACE,
+) -> list[hbo.Evaluations]:
+    """Evaluations of tasks, each of its own configurations."""
+    history = []
+    for task in range(tasks):
+        u = np.random.default_rng(task).random((n, 3))
+        direction = "minimize" if sign > 0 else "maximize"
+        value = sign * loss_of(u, task)
+        one = hbo.Evaluations(f"m{task}", {}, u, value, space=space, direction=direction)
+        history.append(one)
+    return history
+
+
+def settled(u: np.ndarray, task: int) -> np.ndarray:
+    """The best configuration stays, and most others are equally bad."""
+    return -np.exp(-((u - 0.7) ** 2).sum(axis=1) / 0.1)
+
+
+def jumping(u: np.ndarray, task: int) -> np.ndarray:
+    """What is best on a task is worst on the next one."""
+    return ((u - task % 2) ** 2).sum(axis=1)
+
+
+def noise(u: np.ndarray, task: int) -> np.ndarray:
+    return np.random.default_rng(task + 99).normal(size=len(u))
+
+
+def advised(history: list[hbo.Evaluations], **options) -> hbo.Advice:
+    chosen = {"methods": METHODS, "trials": 5, "seeds": range(3), "progress": False} | options
+    if history:
+        chosen = {"space": history[0].space, "direction": history[0].direction} | chosen
+    return hbo.advise(history, **chosen)
+
+
+@pytest.fixture(scope="module")
+def of_settled() -> hbo.Advice:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return advised(stream(settled))
+
+
+@pytest.fixture(scope="module")
+def of_jumping() -> hbo.Advice:
+    return advised(stream(jumping))
+
+
+def test_copying_wins_where_the_best_stays(of_settled) -> None:
+    assert of_settled.best == "simple-previous"
+    assert "Copying wins" in of_settled.sentences[-1]
+    assert np.nanmean(of_settled.copied) < 0.3
+    assert of_settled.sentences[0].startswith("After 5 trials simple-previous leaves least")
+
+
+def test_copying_is_not_enough_where_the_best_jumps(of_jumping) -> None:
+    assert "Copying is not enough" in of_jumping.sentences[-1]
+    assert np.nanmean(of_jumping.copied) > 1  # worse than most
+    assert of_jumping.best == "bo"
+
+
+def test_only_a_poor_surrogate_is_warned_of(of_jumping) -> None:
+    assert of_jumping.warning == ""
+    assert len(of_jumping.sentences) == 2
+    with pytest.warns(PoorSurrogateWarning, match="this advice worth little"):
+        poor = advised(stream(noise), methods=["random-search"], seeds=[0])
+    assert poor.sentences[0] == poor.warning
+    assert len(poor.poor_tasks) == 5
+    assert all(task.spearman < POOR for task in poor.quality)
+
+
+def test_the_table_is_that_of_the_runs(of_jumping) -> None:
+    """The shares, by hand from the values of the trials."""
+    frame = of_jumping.results.frame()
+    assert set(frame["surrogate"]) == {"forest"}
+    u = SPACE.sample_unit(np.random.default_rng(0), SAMPLE)
+    medians = {
+        t.name: np.median(t.evaluate_many(SPACE.decode(u))) for t in of_jumping.benchmark.tasks
+    }
+    best = {t.name: t.best_value for t in of_jumping.benchmark.tasks}
+    lowest = frame.groupby(["method", "task_name", "seed"])["value"].min().reset_index()
+    lowest = lowest[lowest["task_name"] != "m0"]
+    b, m = lowest["task_name"].map(best), lowest["task_name"].map(medians)
+    lowest["left"] = (lowest["value"] - b) / (m - b)
+    expected = lowest.groupby("method")["left"].mean()
+    table = of_jumping.methods.set_index("method")
+    assert table["left"].to_dict() == pytest.approx(expected.to_dict(), rel=0.02)
+    assert table["left"].is_monotonic_increasing
+    assert (table["first"] >= table["left"]).all()
+    assert table["needs_history"].to_dict() == {
+        "random-search": False, "bo": False, "simple-previous": True,
+    }  # fmt: skip
+
+
+def test_intervals_are_over_tasks() -> None:
+    """Of two tasks Student's, which hardly tells anything apart."""
+    advice = advised(stream(jumping, tasks=3), trials=6, surrogate="nearest")
+    table = advice.methods
+    width = (table["upper"] - table["lower"]) / 2
+    assert ((table["lower"] + table["upper"]) / 2).tolist() == pytest.approx(table["left"].tolist())
+    frame = advice.results.frame()
+    final = frame[frame["task"] > 0].groupby(["method", "task", "seed"])["loss"].min()
+    means = final.groupby(["method", "task"]).mean().unstack("task")
+    best = np.array([t.best_value for t in advice.benchmark.tasks])[1:]
+    u = SPACE.sample_unit(np.random.default_rng(0), SAMPLE)
+    median = [np.median(t.evaluate_many(SPACE.decode(u))) for t in advice.benchmark.tasks][1:]
+    left = (means - best) / (np.array(median) - best)
+    errors = student.ppf(0.975, 1) * left.std(axis=1, ddof=1) / np.sqrt(2)
+    found = dict(zip(table["method"], width, strict=True))
+    assert found == pytest.approx(errors.to_dict())
+    behind = (left - left.loc[advice.best])[left.index != advice.best]
+    lower = behind.mean(axis=1) - student.ppf(0.975, 1) * behind.std(axis=1, ddof=1) / np.sqrt(2)
+    for method, end in lower.items():
+        assert (method in advice.within_error) == (end <= 0)
+
+
+def test_the_sign_of_the_objective_does_not_matter() -> None:
+    options = {"surrogate": "nearest", "seeds": [0], "methods": ["random-search", "bo"]}
+    one = advised(stream(settled, tasks=3, n=20), **options)
+    other = advised(stream(settled, tasks=3, n=20, sign=-1.0), **options)
+    assert one.methods.equals(other.methods)
+    assert one.copied.tolist() == other.copied.tolist()
+
+
+def test_failures_are_left_out_and_names_do_not_clash() -> None:
+    names = ("task", "objective", "objective_")
+    space = hbo.SearchSpace([hbo.Parameter.number(name, 0.0, 1.0) for name in names])
+    history = stream(settled, tasks=4, n=20, space=space)
+    failed = history[0].objective.copy()
+    failed[3:6] = np.nan
+    history[0] = hbo.Evaluations(
+        "m0", {}, history[0].values, failed, space=space, direction="minimize"
+    )
+    history[3] = hbo.Evaluations(
+        "m3", {}, history[3].values, np.full(20, np.nan), space=space, direction="minimize"
+    )
+    options = {"surrogate": "nearest", "seeds": [0], "methods": ["random-search"]}
+    found = advised(history, **options)
+    assert [len(e) for e in found.benchmark.recorded()] == [17, 20, 20]
+    with pytest.raises(EvaluationsError, match="at least 3 tasks, got 2: 'm1', 'm2'"):
+        advised(history[1:], **options)
+
+
+@pytest.mark.parametrize(
+    ("history", "options", "error", "said"),
+    [
+        (stream(settled, tasks=2), {}, EvaluationsError, "at least 3 tasks, got 2: 'm0', 'm1'"),
+        ([], {"space": SPACE, "direction": "minimize"}, EvaluationsError, "got 0: none"),
+        (stream(settled, n=9), {}, EvaluationsError, "at least 10 different configurations"),
+        (stream(settled), {"direction": "maximize"}, EvaluationsError, "does not fit the task"),
+        (stream(settled), {"methods": ["bow"]}, UnknownNameError, "did you mean 'bo'"),
+        (stream(settled), {"surrogate": "trees"}, EvaluationsError, "unknown surrogate 'trees'"),
+        (
+            stream(lambda u, _: np.zeros(len(u))),
+            {"surrogate": "nearest"},
+            EvaluationsError,
+            "no configuration is better than another",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(history, options, error, said) -> None:
+    chosen = {"space": SPACE, "direction": "minimize"} | options
+    with warnings.catch_warnings(), pytest.raises(error, match=said):
+        warnings.simplefilter("ignore")
+        advised(history, **chosen)
+
+
+def test_runs_are_kept_and_continued(tmp_path) -> None:
+    history = stream(settled, tasks=3, n=12)
+    options = {"surrogate": "nearest", "methods": ["random-search"], "folder": tmp_path}
+    first = advised(history, seeds=[0], **options)
+    files = {f: f.stat().st_mtime_ns for f in (tmp_path / "runs").iterdir()}
+    again = advised(history, seeds=[0, 1], **options)
+    assert files.items() <= {f: f.stat().st_mtime_ns for f in (tmp_path / "runs").iterdir()}.items()
+    assert len(again.results.cells) == 2 * len(first.results.cells)
