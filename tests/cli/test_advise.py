@@ -1,0 +1,144 @@
+"""The command `advise`: files of earlier tasks in, advice out."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import hpobench_ordered as hbo
+
+SPACE = hbo.SearchSpace(
+    [
+        hbo.Parameter.number("rate", 1e-4, 1.0, log=True),
+        hbo.Parameter.number("depth", 2, 9, integer=True),
+        hbo.Parameter.choice("booster", ("tree", "linear")),
+    ]
+)
+WORDS = {
+    "history": "old.csv",
+    "space": "space.json",
+    "objective": "auc",
+    "direction": "maximize",
+    "task": "month",
+    "trials": "4",
+    "seeds": "2",
+    "workers": "1",
+}
+
+
+def words(*methods: str, **options: str | None) -> list[str]:
+    chosen = {name: value for name, value in (WORDS | options).items() if value is not None}
+    named = [("method", m) for m in methods or ("random-search", "simple-previous")]
+    return ["advise", *(w for n, v in [*chosen.items(), *named] for w in (f"--{n}", v))]
+
+
+def months(jump: float, noise: float, *, tasks: int = 4, n: int = 40) -> pd.DataFrame:
+    """What was evaluated; the best rate moves so far from month to month, and back."""
+    frames = []
+    for task in range(tasks):
+        rng = np.random.default_rng(task)
+        values = SPACE.decode(SPACE.sample_unit(rng, n))
+        distance = (np.log10(values[:, 0]) + 0.5 + jump * (task % 2)) ** 2 / 4
+        distance += ((values[:, 1] - 5) / 7) ** 2 + values[:, 2]
+        auc = 0.9 - 0.1 * distance + rng.normal(0, noise, n)
+        one = hbo.Evaluations(f"m{task}", {}, values, auc, space=SPACE, direction="maximize")
+        frames.append(one.frame(task="month", objective="auc"))
+    return pd.concat(frames, ignore_index=True)
+
+
+@pytest.fixture
+def files(folder: Path) -> Path:
+    (folder / "space.json").write_text(json.dumps(SPACE.to_json()))
+    months(0, 0).to_csv(folder / "old.csv", index=False)
+    return folder
+
+
+def test_it_says_that_copying_wins(cli, files) -> None:
+    """With what was found in numbers, and nothing on standard output but that."""
+    result = cli(*words())
+    assert result.returncode == 0, result.stderr
+    quality, methods, text = result.stdout.split("\n\n")
+    assert [line.split()[:2] for line in quality.splitlines()[2:]] == [
+        [f"m{task}", "40"] for task in range(4)
+    ]
+    rows = [line.split() for line in methods.splitlines()[2:]]
+    assert (rows[0][0], rows[0][-1]) == ("simple-previous", "yes")
+    assert float(rows[0][2]) <= float(rows[1][2])
+    assert "After 4 trials simple-previous leaves least" in text
+    assert "Copying wins: 4 trials of random-search, without any history," in text
+    assert "poor" not in result.stdout + result.stderr
+    earlier = hbo.history_from_frame(
+        pd.read_csv("old.csv"), SPACE, objective="auc", direction="maximize", task="month"
+    )
+    advice = hbo.advise(
+        earlier,
+        space=SPACE,
+        direction="maximize",
+        methods=["random-search", "simple-previous"],
+        trials=4,
+        seeds=range(2),
+        progress=False,
+    )
+    assert text.splitlines() == list(advice.sentences)
+
+
+def test_it_says_that_copying_is_not_enough(cli, files) -> None:
+    months(3, 0).to_csv("old.csv", index=False)
+    assert "Copying is not enough" in cli(*words("bo")).stdout
+
+
+def test_it_warns_of_a_poor_surrogate(cli, files) -> None:
+    months(0, 10).to_csv("old.csv", index=False)
+    result = cli(*words("random-search"))
+    assert result.returncode == 0
+    assert result.stdout.count("this advice worth little") == 1
+
+
+def test_it_keeps_the_runs_and_a_report(cli, files) -> None:
+    result = cli(*words(output="out"))
+    assert result.returncode == 0, result.stderr
+    assert f"report: {Path('out', 'report', 'report.html')}" in result.stderr
+    assert Path("out", "report", "report.html").exists()
+    assert cli("status", "out").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "change", "code", "said"),
+    [
+        ({"history": "older.csv"}, None, 1, "older.csv cannot be read"),
+        ({"space": "old.csv"}, None, 1, "no search space in old.csv"),
+        ({"objective": "acu"}, None, 1, "'acu'"),
+        ({"task": "months"}, None, 1, "'months'"),
+        ({"seeds": "none"}, None, 2, "--seeds"),
+        ({"trials": "0"}, None, 2, "--trials"),
+        ({"direction": None}, None, 2, "--direction"),
+        ({}, lambda t: t[t["month"] < "m2"], 1, "at least 3 tasks, got 2: 'm0', 'm1'"),
+        ({}, lambda t: t.groupby("month").head(9), 1, "at least 10 different configurations"),
+        ({}, lambda t: t.assign(depth=t["depth"] + 5), 1, "'depth'"),
+    ],
+)
+def test_what_is_wrong_is_said(cli, files, options, change, code, said) -> None:
+    if change is not None:
+        change(months(0, 0)).to_csv("old.csv", index=False)
+    result = cli(*words(**options))
+    assert result.returncode == code, result.stderr
+    assert said in result.stderr
+    assert (result.stdout, "Traceback" in result.stderr) == ("", False)
+
+
+def test_an_unknown_method_is_said(cli, files) -> None:
+    result = cli(*words("simple-orderd"))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "did you mean 'simple-ordered'" in result.stderr
+
+
+def test_the_example_of_the_help_is_that_of_suggest(cli, files) -> None:
+    """The same columns, and words that the command takes."""
+    lines = cli("advise", "--help").stdout.split("Example")[1].splitlines()
+    shell = " ".join(line.strip().removesuffix("\\") for line in lines[1:3]).split()
+    assert shell[0] == "hpobench-ordered"
+    result = cli(*shell[1:], "--method", "random-search", "--seeds", "1", "--workers", "1")
+    assert result.returncode == 0, result.stderr
+    assert "After 15 trials random-search leaves least" in result.stdout
