@@ -13,7 +13,7 @@ Notation:
 
 import os
 import warnings
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -219,13 +219,7 @@ def advise(
     benchmark = replayed(history, search_space(space), direction, surrogate=surrogate)
     made_from = benchmark.recorded
     assert isinstance(made_from, MadeFrom)
-    sampled = benchmark.space.decode(benchmark.space.sample_unit(np.random.default_rng(0), SAMPLE))
-    losses = np.stack(
-        [benchmark.objective.losses(task.evaluate_many(sampled)) for task in benchmark.tasks],
-        axis=1,
-    )
-    best = benchmark.objective.losses(np.array([task.best_value for task in benchmark.tasks]))
-    best = np.minimum(best, losses.min(axis=0))
+    best, losses = scale(benchmark)
     copied = copying(losses, best=best)
     if np.isnan(copied).all():
         raise EvaluationsError("no configuration is better than another on any task but the first")
@@ -246,7 +240,7 @@ def advise(
     advice = Advice(
         benchmark,
         made_from.fit.figures,
-        _compared(left, scores[0].methods, needs),
+        compared(left, scores[0].methods).assign(needs_history=lambda t: t["method"].map(needs)),
         trials,
         copied,
         results,
@@ -298,13 +292,30 @@ def _free(name: str, taken: Container[str]) -> str:
     return name
 
 
-def _compared(
-    left: FloatArray, methods: Sequence[str], needs_history: Mapping[str, bool]
-) -> "pd.DataFrame":
-    """The table of the methods, of the shares left, (A, S, T, M)."""
+def scale(benchmark: Benchmark) -> tuple[FloatArray, FloatArray]:
+    """What shares are relative to.
+
+    Returns:
+        Best losses b, shape (T,), and losses of random configurations, shape (n, T).
+    """
+    objective, space = benchmark.objective, benchmark.space
+    sampled = space.decode(space.sample_unit(np.random.default_rng(0), SAMPLE))
+    losses = np.stack([objective.losses(t.evaluate_many(sampled)) for t in benchmark.tasks], axis=1)
+    known = [np.nan if t.best_value is None else t.best_value for t in benchmark.tasks]
+    return np.fmin(objective.losses(np.array(known)), losses.min(axis=0)), losses
+
+
+def compared(left: FloatArray, methods: Sequence[str], *, first_task: int = 1) -> "pd.DataFrame":
+    """The table `Advice.methods`, but for `needs_history`, of shares left.
+
+    Args:
+        left: The shares, shape (A, S, T, M).
+        methods: Names of the methods, length A.
+        first_task: First task that counts, from 0.
+    """
     import pandas as pd
 
-    samples = samples_of(left, Resampling.TASKS, first_task=1)  # (tasks, A, M)
+    samples = samples_of(left, Resampling.TASKS, first_task=first_task)  # (tasks, A, M)
     rng = np.random.default_rng(0)
     of_trials, last = mean_intervals(samples, rng=rng), samples[..., -1]
     best = int(of_trials.mean[:, -1].argmin())
@@ -312,7 +323,6 @@ def _compared(
     table = pd.DataFrame(
         {
             "method": methods,
-            "needs_history": [needs_history[name] for name in methods],
             "first": of_trials.mean[:, 0],
             "left": of_trials.mean[:, -1],
             "lower": of_trials.lower[:, -1],
