@@ -30,6 +30,7 @@ from hpobench_ordered.analysis.scores import normalised_regrets
 from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.errors import EvaluationsError, ExperimentError, PoorSurrogateWarning
 from hpobench_ordered.experiment.api import Results, run
+from hpobench_ordered.experiment.plan import several_of
 from hpobench_ordered.experiment.scored import scored
 from hpobench_ordered.history import Evaluations, aligned, check_history
 from hpobench_ordered.objective import Direction
@@ -190,7 +191,8 @@ def advise(
     Raises:
         EvaluationsError: The history has too few tasks or evaluations, does not fit the space or
             the direction, or all configurations are alike.
-        ExperimentError: No method could be run.
+        ExperimentError: The methods, trials or seeds are not as described, or no method could be
+            run.
         UnknownNameError: An unknown method.
         MissingExtraError: scikit-learn is not installed, and a forest is asked for.
 
@@ -215,7 +217,8 @@ def advise(
         >>> advice.best
         'simple-ordered'
     """
-    specs = [as_method_spec(method) for method in methods]
+    specs = [as_method_spec(method) for method in several_of(methods, "method")]
+    protocol = Ordered(trials=trials)
     benchmark = replayed(history, search_space(space), direction, surrogate=surrogate)
     made_from = benchmark.recorded
     assert isinstance(made_from, MadeFrom)
@@ -227,7 +230,7 @@ def advise(
         benchmarks=[benchmark],
         methods=specs,
         seeds=seeds,
-        protocol=Ordered(trials=trials),
+        protocol=protocol,
         folder=None if folder is None else Path(folder),
         workers=workers,
         progress=progress,

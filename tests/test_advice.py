@@ -9,7 +9,13 @@ from scipy.stats import t as student
 
 import hpobench_ordered as hbo
 from hpobench_ordered.advice import POOR, SAMPLE
-from hpobench_ordered.errors import EvaluationsError, PoorSurrogateWarning, UnknownNameError
+from hpobench_ordered.errors import (
+    EvaluationsError,
+    ExperimentError,
+    FailedRunsWarning,
+    PoorSurrogateWarning,
+    UnknownNameError,
+)
 
 SPACE = hbo.SearchSpace([hbo.Parameter.number(name, 0.0, 1.0) for name in "abc"])
 METHODS = ("random-search", "bo", "simple-previous")
@@ -170,6 +176,8 @@ def test_failures_are_left_out_and_names_do_not_clash() -> None:
         (stream(settled, n=9), {}, EvaluationsError, "at least 10 different configurations"),
         (stream(settled), {"direction": "maximize"}, EvaluationsError, "does not fit the task"),
         (stream(settled), {"methods": ["bow"]}, UnknownNameError, "did you mean 'bo'"),
+        (stream(settled), {"methods": "bo"}, ExperimentError, r"methods are given as a list"),
+        (stream(settled), {"trials": 0}, ExperimentError, "at least 1 trial, got 0"),
         (stream(settled), {"surrogate": "trees"}, EvaluationsError, "unknown surrogate 'trees'"),
         (
             stream(lambda u, _: np.zeros(len(u))),
@@ -194,3 +202,35 @@ def test_runs_are_kept_and_continued(tmp_path) -> None:
     again = advised(history, seeds=[0, 1], **options)
     assert files.items() <= {f: f.stat().st_mtime_ns for f in (tmp_path / "runs").iterdir()}.items()
     assert len(again.results.cells) == 2 * len(first.results.cells)
+
+
+class Broken(hbo.Method):
+    def ask(self):
+        raise RuntimeError("broken")
+
+    def tell(self, config, loss):
+        pass
+
+
+def test_a_method_that_fails_is_not_compared() -> None:
+    history, chosen = stream(settled, tasks=3, n=12), {"surrogate": "nearest", "seeds": [0]}
+    with pytest.warns(FailedRunsWarning):
+        advice = advised(history, methods=["random-search", Broken], **chosen)
+    assert advice.methods["method"].tolist() == ["random-search"]
+    with pytest.warns(FailedRunsWarning), pytest.raises(ExperimentError, match="no run is finish"):
+        advised(history, methods=[Broken], **chosen)
+
+
+def test_tasks_may_be_on_the_same_configurations_and_have_contexts() -> None:
+    """Then one forest stands for all of them."""
+    u = np.random.default_rng(0).random((30, 3))
+    history = [
+        hbo.Evaluations(
+            f"m{t}", {"rows": 10.0 * t}, u, settled(u, t), space=SPACE, direction="minimize"
+        )
+        for t in range(3)
+    ]
+    advice = advised(history, methods=["simple-previous"], seeds=[0])
+    assert np.abs(advice.copied).max() < 0.2
+    assert [task.context for task in advice.benchmark.tasks] == [e.context for e in history]
+    assert "without any history" not in advice.sentences[-1]

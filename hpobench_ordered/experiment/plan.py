@@ -93,10 +93,10 @@ def plan(
     The arguments are those of `hpobench_ordered.run`, and so are the errors.
     """
     by_id = {benchmark_spec(name).id: chosen for name, chosen in (surrogates or {}).items()}
-    sources = [source_of(benchmark, by_id) for benchmark in _several(benchmarks, "benchmark")]
+    sources = [source_of(benchmark, by_id) for benchmark in several_of(benchmarks, "benchmark")]
     for unused in by_id.keys() - {source[0].id for source in sources}:
         raise ExperimentError(f"a surrogate is chosen for {unused}, not in the experiment")
-    specs = [as_method_spec(method) for method in _several(methods, "method")]
+    specs = [as_method_spec(method) for method in several_of(methods, "method")]
     names = [spec.name for spec in specs]
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
         raise ExperimentError(f"methods of the same name: {', '.join(duplicates)}")
@@ -147,7 +147,7 @@ def key_of(described: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:20]
 
 
-def _several(values: "Iterable[T]", what: str) -> "list[T]":
+def several_of(values: "Iterable[T]", what: str) -> "list[T]":
     """The values of an argument, at least one."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         example = f"range({values})" if isinstance(values, int) else f"[{values!r}]"
@@ -185,7 +185,7 @@ def source_of(
 
 
 def _seeds(seeds: Iterable[int]) -> list[int]:
-    several = _several(seeds, "seed")
+    several = several_of(seeds, "seed")
     try:
         numbers = list(dict.fromkeys(map(operator.index, several)))
     except TypeError:
