@@ -83,6 +83,21 @@ class Advice:
         copied: Share that the best configuration of the task before leaves in one trial, of each
             task from the second on, shape (T - 1,).
         results: The runs.
+
+    Examples:
+        >>> import numpy as np
+        >>> import hpobench_ordered as hbo
+        >>> bench = hbo.load("newsvendor")
+        >>> advice = hbo.advise(
+        ...     [bench.evaluations(t, rng=np.random.default_rng(t), n=40) for t in range(3)],
+        ...     space=bench.space,
+        ...     direction="maximize",
+        ...     methods=["random-search"],
+        ...     trials=2,
+        ...     surrogate="nearest",
+        ... )
+        >>> advice.best, advice.within_error, len(advice.copied)
+        ('random-search', ('random-search',), 2)
     """
 
     benchmark: Benchmark
