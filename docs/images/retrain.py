@@ -40,4 +40,7 @@ if __name__ == "__main__":
             print(name, trial, table[["method", "rank", "score"]].to_string(index=False), sep="\n")
         chart = result.plot.curves("rank", benchmark="all", size=(360, 300))
         charts.append(chart.properties(title=title))
-    plotting.save(alt.hconcat(*charts), Path(__file__).with_name("retrain.png"))
+    config = charts[0].config  # that of the two of them together
+    for chart in charts:
+        chart.config = alt.Undefined
+    plotting.save(alt.hconcat(*charts, config=config), Path(__file__).with_name("retrain.png"))
