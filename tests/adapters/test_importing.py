@@ -65,6 +65,7 @@ def test_a_class_is_found_by_its_module_and_by_its_file(folder: Path, text: str)
     assert import_object(f"{text}.Inner") is imported.Inner
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["optimiser_of_mine:Mine", "optimiser_of_mine.py:Mine"])
 def test_other_processes_need_not_find_the_module(folder: Path, text: str) -> None:
     spec = as_method_spec(text)

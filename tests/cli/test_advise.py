@@ -89,6 +89,7 @@ def test_it_says_that_copying_is_not_enough(cli, files) -> None:
     assert "Copying is not enough" in cli(*words("bo")).stdout
 
 
+@pytest.mark.slow
 def test_it_warns_of_a_poor_surrogate(cli, files) -> None:
     months(0, 10).to_csv("old.csv", index=False)
     result = cli(*words("random-search"))
@@ -96,6 +97,7 @@ def test_it_warns_of_a_poor_surrogate(cli, files) -> None:
     assert result.stdout.count("this advice worth little") == 1
 
 
+@pytest.mark.slow
 def test_it_keeps_the_runs_and_a_report(cli, files) -> None:
     result = cli(*words(output="out"))
     assert result.returncode == 0, result.stderr

@@ -171,6 +171,7 @@ def test_no_network(cli) -> None:  # type: ignore[no-untyped-def]
     fails(result, 1, "cannot download", "--from")
 
 
+@pytest.mark.slow
 def test_fetch_from_a_local_copy(cli, shared: Path) -> None:  # type: ignore[no-untyped-def]
     copy = shared / "data" / "othpo" / "aggregated_experiments.json.gz"
     assert cli("fetch", "xgboost-mnist", "--from", str(copy)).returncode == 0
@@ -195,6 +196,7 @@ def test_verify(cli) -> None:  # type: ignore[no-untyped-def]
     assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 4 + ["-"]
 
 
+@pytest.mark.slow
 def test_verify_finds_damaged_files_of_families(cli, shared: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     folder = shared / "data" / "yahpo" / "yahpo_data-1.0.2"
     assert cli("fetch", "yahpo-rpart-1220", "--from", str(folder)).returncode == 0
