@@ -53,13 +53,14 @@ def leaderboard(
     store = Store(results)
     scores, unscored = scored(store, overview(store), measured_only=measured_only)
     table = make_leaderboard(scores, trial=trial)
-    # The only benchmark is all there is: its rows say more.
+    printed = _without_repetition(table)
     if by is None:
         table = table[(table["benchmark"] == ALL) | ~_has_overall(table)]
+        printed = printed[printed.index.isin(table.index)]
     if as_json:
         print_json(table.astype(object).where(table.notna(), None).to_dict("records"))
     else:
-        _print(table)
+        _print(printed)
         _print_agreement(scores, trial)
         click.echo(click.wrap_text(LEGEND, PIPE_WIDTH))
     for note in unscored:
@@ -76,7 +77,7 @@ def show_scores(
         unscored: Why others could not be scored.
         folder: Folder of the results.
     """
-    _print(make_leaderboard(scores), most=MOST_ROWS)
+    _print(_without_repetition(make_leaderboard(scores)), most=MOST_ROWS)
     for item in scores:
         for note in item.notes():
             click.echo(click.wrap_text(f"{item.label}: {note}", PIPE_WIDTH))
@@ -108,10 +109,14 @@ def _has_overall(table: "pd.DataFrame") -> "pd.Series[bool]":
     return table["protocol"].map(benchmarks) > 1
 
 
+def _without_repetition(table: "pd.DataFrame") -> "pd.DataFrame":
+    """Leave out the rows of all benchmarks where there is one alone, whose own rows say more."""
+    return table[(table["benchmark"] != ALL) | _has_overall(table)]
+
+
 def _print(table: "pd.DataFrame", *, most: int | None = None) -> None:
     """Print a leaderboard, a table for each benchmark; of at most so many methods."""
-    shown = table[(table["benchmark"] != ALL) | _has_overall(table)]
-    groups = shown.groupby(["protocol", "benchmark", "surrogate", "trial"], sort=False)
+    groups = table.groupby(["protocol", "benchmark", "surrogate", "trial"], sort=False)
     for (protocol, benchmark, surrogate, trial), group in groups:
         seeds = counted(int(group["seeds"].max()), "seed")
         name = f"{benchmark} ({surrogate})"

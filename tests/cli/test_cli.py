@@ -327,6 +327,19 @@ def test_run_and_report(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped
 
 
 @pytest.mark.slow
+def test_leaderboard_of_several_benchmarks(cli) -> None:  # type: ignore[no-untyped-def]
+    words = ["--benchmark", "newsvendor", "--benchmark", "forrester-ordered", "--no-report"]
+    words += ["--method", "random-search", "--method", "simple-previous", "--seeds", "1"]
+    assert cli("run", *words, "--trials", "3", "--tasks", "2", "--workers", "1").returncode == 0
+    together, each = (
+        cli("leaderboard", "results"),
+        cli("leaderboard", "results", "--by", "benchmark"),
+    )
+    assert "all 2 benchmarks" in together.stdout and "newsvendor@1" not in together.stdout
+    assert "all 2 benchmarks" in each.stdout and "newsvendor@1 (table)" in each.stdout
+
+
+@pytest.mark.slow
 def test_run_leaving_one_task_out(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     words = ["--protocol", "leave-one-out", "--benchmark", "newsvendor", "--history", "9"]
     more = ["--seeds", "1", "--trials", "4", "--tasks", "2", "--method", "simple-previous"]
