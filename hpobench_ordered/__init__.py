@@ -14,6 +14,7 @@ from hpobench_ordered.benchmark import (
     Task,
     TaskDefinition,
 )
+from hpobench_ordered.data import DataKind, DataSource, TaskData
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.api import Results, merge_stores, report, run
 from hpobench_ordered.history import Evaluations, check_history
@@ -55,6 +56,8 @@ __all__ = [
     "Comparison",
     "Condition",
     "Connective",
+    "DataKind",
+    "DataSource",
     "Definition",
     "Direction",
     "Evaluations",
@@ -77,6 +80,7 @@ __all__ = [
     "SurrogateOption",
     "SurrogateType",
     "Task",
+    "TaskData",
     "TaskDefinition",
     "__version__",
     "advise",

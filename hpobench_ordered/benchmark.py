@@ -8,6 +8,7 @@ import numpy as np
 
 from hpobench_ordered._html import key_values, table
 from hpobench_ordered._typing import ConfigLike, FloatArray
+from hpobench_ordered.data import TaskData
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.history import Evaluations
 from hpobench_ordered.names import check_name
@@ -67,6 +68,7 @@ class Task:
     space: SearchSpace = field(repr=False)
     objective: Objective
     _surrogate: Surrogate = field(repr=False)
+    _data: Callable[[int], TaskData] | None = field(default=None, repr=False, compare=False)
 
     def _repr_html_(self) -> str:
         rows = [
@@ -127,6 +129,15 @@ class Task:
             space=self.space,
             direction=self.objective.direction,
         )
+
+    @property
+    def data(self) -> TaskData | None:
+        """The data that the task's model is trained on; None where they are not part of it.
+
+        Raises:
+            NotFetchedError: They must be fetched first.
+        """
+        return None if self._data is None else self._data(self.index)
 
     def regret(self, values: FloatArray) -> FloatArray:
         """Distance of objective values from the best known one, shape as given; 0 is best.
@@ -196,6 +207,7 @@ class Benchmark:
         surrogate: str,
         model: Surrogate,
         best_values: Sequence[float | None],
+        data: Callable[[int], TaskData] | None = None,
     ) -> "Benchmark":
         """Join what defines a benchmark with one of its surrogates.
 
@@ -204,9 +216,10 @@ class Benchmark:
             surrogate: Name of the surrogate.
             model: The surrogate.
             best_values: Best known value of each task on this surrogate.
+            data: Loads the training data of a task, by its index.
         """
         tasks = tuple(
-            Task(t.name, i, t.context, best, definition.space, definition.objective, model)
+            Task(t.name, i, t.context, best, definition.space, definition.objective, model, data)
             for i, (t, best) in enumerate(zip(definition.tasks, best_values, strict=True))
         )
         return cls(

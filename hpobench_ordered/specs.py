@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from hpobench_ordered.artifact import Artifact, is_artifact
 from hpobench_ordered.benchmark import HISTORY_SIZE, Benchmark, Definition
+from hpobench_ordered.data import DataSource
 from hpobench_ordered.errors import (
     ArtifactError,
     MissingExtraError,
@@ -154,6 +155,7 @@ class BenchmarkSpec:
         history_size: Random evaluations of a source task that serve as history where none are
             recorded.
         recorded: Loads the raw evaluations of every task; None where they are not at hand.
+        data: Where the training data of its tasks are; None where they are not part of it.
 
     Examples:
         >>> from hpobench_ordered.registry import benchmark_spec
@@ -174,6 +176,7 @@ class BenchmarkSpec:
     previous: "BenchmarkSpec | None" = None
     history_size: int = HISTORY_SIZE
     recorded: Callable[[], Sequence[Evaluations]] | None = None
+    data: DataSource | None = None
 
     @property
     def id(self) -> str:
@@ -231,7 +234,11 @@ class BenchmarkSpec:
                 f"{dimension} hyperparameters"
             )
         built = Benchmark.build(
-            definition, surrogate=option.name, model=model, best_values=best_values
+            definition,
+            surrogate=option.name,
+            model=model,
+            best_values=best_values,
+            data=None if self.data is None else self.data.load,
         )
         return replace(
             built,

@@ -12,6 +12,7 @@ from hpobench_ordered.space import SearchSpace
 if TYPE_CHECKING:
     import numpy as np
 
+    from hpobench_ordered.data import TaskData
     from hpobench_ordered.history import Evaluations
 
 
@@ -28,6 +29,8 @@ class Method(ABC):
         history: Evaluations of the earlier tasks the protocol lets the method see, oldest first.
         context: What is known of the task beforehand.
         budget: Number of trials.
+        data: Training data of each task of the history, None where it has none, and last of the
+            current task; empty for a method that does not ask for them (`MethodSpec.uses_data`).
         fallbacks: Number of suggestions made at random because a model failed.
 
     Examples:
@@ -49,12 +52,14 @@ class Method(ABC):
         history: "Sequence[Evaluations]",
         context: Mapping[str, float],
         budget: int,
+        data: "Sequence[TaskData | None]" = (),
     ) -> None:
         self.space = space
         self.rng = rng
         self.history = history
         self.context = context
         self.budget = budget
+        self.data = data
         self.fallbacks = 0
         self.prepare()
 
@@ -99,6 +104,7 @@ class MethodSpec:
             instead, and other protocols refuse it.
         changed_spaces: Whether it copes with a history on another search space than the task's
             (`Evaluations.space`), if only by ignoring it.
+        uses_data: Whether it is made with the training data of the tasks, as `data`.
         version: Version of what the method suggests, part of what identifies a run: raised when
             the method's golden trajectory changes.
 
@@ -121,6 +127,7 @@ class MethodSpec:
     source: str
     min_history: int = 0
     changed_spaces: bool = False
+    uses_data: bool = False
     version: int = 1
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.adapters.identity import method_version
 from hpobench_ordered.benchmark import Benchmark
-from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.errors import ExperimentError, NotFetchedError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Protocol
 from hpobench_ordered.registry import benchmark_spec
@@ -107,6 +107,7 @@ def plan(
         )
     for source, spec in itertools.product(sources, specs):
         protocol.check(source[0], spec)
+        _check_data(source[0], spec)
     versions, numbers = [method_version(spec) for spec in specs], _seeds(seeds)
     return [
         Cell(*source, spec, version, seed, protocol)
@@ -114,6 +115,28 @@ def plan(
         for seed in numbers
         for spec, version in zip(specs, versions, strict=True)
     ]
+
+
+def _check_data(benchmark: BenchmarkSpec, method: MethodSpec) -> None:
+    """Check that there are the training data that a method asks for.
+
+    Raises:
+        ExperimentError: The benchmark has none.
+        NotFetchedError: They must be fetched first.
+    """
+    if not method.uses_data:
+        return
+    if benchmark.data is None:
+        raise ExperimentError(
+            f"{method.name} looks at the training data of the tasks, and those of {benchmark.name} "
+            "have none; `hpobench-ordered info NAME` says which benchmarks have them"
+        )
+    if missing := benchmark.data.missing:
+        raise NotFetchedError(
+            f"{method.name} looks at the training data of the tasks, and those of {benchmark.name} "
+            f"are not in the cache ({', '.join(file.name for file in missing)}); get them with: "
+            f"hpobench-ordered fetch {benchmark.name}"
+        )
 
 
 def part_of(cells: Sequence[Cell], shard: tuple[int, int]) -> list[Cell]:

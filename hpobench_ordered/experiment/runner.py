@@ -6,9 +6,9 @@ What a method gets is its own copy, so that nothing it does to that reaches anot
 import pickle
 import reprlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from hpobench_ordered._machine import clock, package_versions
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmark import Benchmark, Task
+from hpobench_ordered.data import TaskData
 from hpobench_ordered.errors import (
     InvalidConfigError,
     InvalidSuggestionError,
@@ -107,15 +108,30 @@ def follow(
         assignment = protocol.assignment(
             benchmark, method, position=position, evaluated=done, rng=protocol_rng(position)
         )
-        outcome = optimise(assignment, rng(position), time_limit=time_limit)
+        data = training_data(benchmark, assignment)
+        outcome = optimise(assignment, rng(position), data=data, time_limit=time_limit)
         done.append(assignment.task.evaluated(outcome.values, outcome.objective))
         yield outcome
 
 
+def training_data(benchmark: Benchmark, assignment: Assignment) -> tuple[TaskData | None, ...]:
+    """Training data of the history's tasks and of the task; empty if the method does not ask."""
+    if not assignment.method.uses_data:
+        return ()
+    tasks = (*(benchmark.task(e.task) for e in assignment.history), assignment.task)
+    return tuple(task.data for task in tasks)
+
+
 def optimise(
-    assignment: Assignment, rng: np.random.Generator, *, time_limit: float | None = None
+    assignment: Assignment,
+    rng: np.random.Generator,
+    *,
+    data: Sequence[TaskData | None] = (),
+    time_limit: float | None = None,
 ) -> Outcome:
     """Let a method optimise one task: ask, evaluate, tell.
+
+    A method that asks for training data is made with `data`.
 
     With k simulated workers the method is told the first result when k configurations have been
     asked for, and the next one after every further one; results come in the order of asking.
@@ -129,7 +145,7 @@ def optimise(
     measured = np.empty(budget)
     fallbacks = np.empty(budget, dtype=np.int64)
     with closing(_Calls(spec, task, time_limit)) as calls:
-        setting = _setting(assignment)
+        setting = setting_of(assignment, data)
         with calls.during("when it was made"):
             method = spec.method(rng=rng, **setting)
         for turn in range(budget + ahead):
@@ -157,7 +173,7 @@ def optimise(
     )
 
 
-def _setting(assignment: Assignment) -> dict[str, Any]:
+def setting_of(assignment: Assignment, data: Sequence[TaskData | None] = ()) -> dict[str, Any]:
     """What a method is made with: copies of its own, down to the last array and dictionary."""
     task, history = assignment.task, assignment.history
     spaces = [task.space, *(e.space for e in history)]
@@ -167,6 +183,7 @@ def _setting(assignment: Assignment) -> dict[str, Any]:
         "history": tuple(e.copied(other) for e, other in zip(history, others, strict=True)),
         "context": dict(task.context),
         "budget": assignment.budget,
+        **({"data": tuple(d and replace(d) for d in data)} if assignment.method.uses_data else {}),
     }
 
 

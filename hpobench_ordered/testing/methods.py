@@ -32,6 +32,7 @@ from hpobench_ordered.testing.toy import (
     conditional_space,
     conditional_space_before,
     five_values_space,
+    made,
     numeric_space,
     numeric_space_before,
     play,
@@ -225,16 +226,7 @@ def _played_beside_another(
     spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int
 ) -> Trials:
     """A run that takes turns with one of another seed."""
-    this, other = (
-        spec.method(
-            space=task.space,
-            rng=np.random.default_rng(s),
-            history=history,
-            context=dict(task.context),
-            budget=BUDGET,
-        )
-        for s in (seed, seed + 1)
-    )
+    this, other = (made(spec, task, history, np.random.default_rng(s)) for s in (seed, seed + 1))
     played: Trials = []
     for _ in range(BUDGET):
         for method in (this, other):

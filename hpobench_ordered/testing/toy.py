@@ -23,10 +23,11 @@ from hpobench_ordered.benchmark import (
     Task,
     TaskDefinition,
 )
+from hpobench_ordered.data import DataKind, DataSource, TaskData
 from hpobench_ordered.errors import MethodError
-from hpobench_ordered.experiment.runner import Outcome, optimise
+from hpobench_ordered.experiment.runner import Outcome, optimise, setting_of
 from hpobench_ordered.history import Evaluations
-from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.protocols import Assignment
 from hpobench_ordered.space import SearchSpace
@@ -42,6 +43,8 @@ BUDGET = 12
 EVALUATIONS = 20
 """Evaluations of an earlier task in a history made at random."""
 HISTORY_STREAM = 1
+POINTS = 40
+"""Points of a task's training data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,13 @@ class ShiftedQuadratics:
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Objective value of one configuration, shape (d,)."""
         return float(self.predict(row[None], task)[0])
+
+
+def toy_data(task: int) -> TaskData:
+    """Training data of a toy task: two features, whose means move as the optimum does."""
+    rng = np.random.default_rng(task)
+    features = START + DRIFT * task + 0.1 * rng.standard_normal((POINTS, 2))
+    return TaskData(features, features.sum(axis=1), DataKind.REGRESSION)
 
 
 def toy_benchmark(
@@ -93,6 +103,7 @@ def toy_benchmark(
         surrogate="toy",
         model=model or ShiftedQuadratics(space, direction.sign),
         best_values=[None] * tasks,
+        data=toy_data,
     )
     return replace(built, previous=before)
 
@@ -118,6 +129,7 @@ def toy_spec(
         define=lambda: _definition(space, tasks, Direction.MINIMIZE),
         surrogates=(SurrogateOption("toy", "The quadratics themselves.", load),),
         previous=None if previous is None else toy_spec(previous, tasks=tasks),
+        data=DataSource(toy_data),
     )
 
 
@@ -229,9 +241,23 @@ def play(
     assignment = Assignment(spec, task, tuple(history), budget, workers)
     try:
         with one_thread():
-            return optimise(assignment, rng, time_limit=time_limit)
+            data = data_of(task, history)
+            return optimise(assignment, rng, data=data, time_limit=time_limit)
     except MethodError as error:
         raise ConformanceError(str(error)) from error
+
+
+def made(
+    spec: MethodSpec, task: Task, history: Sequence[Evaluations], rng: np.random.Generator
+) -> Method:
+    """The method, made as in an experiment for a toy task, but with this very history."""
+    setting = setting_of(Assignment(spec, task, tuple(history), BUDGET), data_of(task, history))
+    return spec.method(rng=rng, **(setting | {"history": history}))
+
+
+def data_of(task: Task, history: Sequence[Evaluations]) -> list[TaskData | None]:
+    """Training data of a history's toy tasks, and of the task."""
+    return [*(toy_data(int(e.task)) for e in history), task.data]
 
 
 def trials(space: SearchSpace, outcome: Outcome) -> list[tuple[Config, float]]:

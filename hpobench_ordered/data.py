@@ -1,0 +1,103 @@
+"""Training data of tasks, for methods that look at what a model is trained on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.errors import EvaluationsError
+
+if TYPE_CHECKING:
+    from hpobench_ordered.remote import RemoteFile
+
+
+class DataKind(Enum):
+    """What is learned from the data."""
+
+    REGRESSION = "regression"
+    CLASSIFICATION = "classification"
+    UNSUPERVISED = "unsupervised"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TaskData:
+    """The data set that a task's model is trained on.
+
+    Attributes:
+        features: Features of the points, shape (n, p).
+        labels: Their labels, shape (n,): numbers, or the index of the class; None where there are
+            none.
+        kind: What is learned from it.
+
+    All arrays are read-only copies.
+
+    Raises:
+        EvaluationsError: No points, arrays of another shape or not finite, labels that are missing
+            or too many, or classes that are no whole numbers from 0 on.
+
+    Examples:
+        >>> import numpy as np
+        >>> import hpobench_ordered as hbo
+        >>> hbo.TaskData(np.zeros((5, 2)), np.arange(5.0), hbo.DataKind.REGRESSION)
+        TaskData(5 points, 2 features, regression)
+    """
+
+    features: FloatArray
+    labels: FloatArray | None
+    kind: DataKind
+
+    def __post_init__(self) -> None:
+        features = np.array(self.features, dtype=np.float64)
+        if features.ndim != 2 or not features.size or not np.isfinite(features).all():
+            raise EvaluationsError(
+                f"features are finite numbers (n, p), got an array {features.shape}"
+            )
+        features.flags.writeable = False
+        object.__setattr__(self, "features", features)
+        if (self.labels is None) != (self.kind is DataKind.UNSUPERVISED):
+            raise EvaluationsError(
+                f"data for {self.kind.value} have "
+                f"{'labels, got None' if self.labels is None else 'no labels, got some'}"
+            )
+        if self.labels is None:
+            return
+        labels = np.array(self.labels, dtype=np.float64)
+        if labels.shape != (len(features),) or not np.isfinite(labels).all():
+            raise EvaluationsError(
+                f"labels are {len(features)} finite numbers, got an array {labels.shape}"
+            )
+        is_class = (labels >= 0) & (labels == np.floor(labels))
+        if self.kind is DataKind.CLASSIFICATION and not is_class.all():
+            raise EvaluationsError(
+                f"classes are whole numbers from 0 on, got {labels[~is_class][0]:g}"
+            )
+        labels.flags.writeable = False
+        object.__setattr__(self, "labels", labels)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __repr__(self) -> str:
+        n, p = self.features.shape
+        return f"TaskData({n} points, {p} features, {self.kind.value})"
+
+
+@dataclass(frozen=True, slots=True)
+class DataSource:
+    """Where the training data of a benchmark's tasks are.
+
+    Attributes:
+        load: Loads those of a task, by its index; called only for methods that ask for them.
+        files: What must be fetched first; nothing for data that are generated.
+    """
+
+    load: Callable[[int], TaskData]
+    files: "tuple[RemoteFile, ...]" = ()
+
+    @property
+    def missing(self) -> "tuple[RemoteFile, ...]":
+        """The files that are still to be fetched."""
+        return tuple(file for file in self.files if not file.is_fetched)

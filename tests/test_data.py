@@ -1,0 +1,104 @@
+"""Training data of tasks: checked, read-only, and loaded only for methods that ask."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import hpobench_ordered as hbo
+from hpobench_ordered.errors import EvaluationsError, ExperimentError
+from hpobench_ordered.experiment.runner import follow
+from hpobench_ordered.methods.base import Method, MethodSpec
+from hpobench_ordered.methods.random_search import RandomSearch
+from hpobench_ordered.testing.toy import numeric_space, toy_benchmark, toy_data
+
+REGRESSION = hbo.DataKind.REGRESSION
+
+
+class Looking(RandomSearch):
+    """Keeps what it was given, where the test can find it."""
+
+    seen: ClassVar[list[tuple[Method, tuple[hbo.TaskData | None, ...]]]] = []
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.seen.append((self, tuple(self.data)))
+
+
+def spec_of(uses_data: bool) -> MethodSpec:
+    return MethodSpec("looking", Looking, "Looks.", "tests", uses_data=uses_data)
+
+
+def runs(
+    uses_data: bool, tasks: int = 3
+) -> tuple[list[int], list[tuple[hbo.TaskData | None, ...]]]:
+    """Indices of the tasks whose data were read, and what the method was given."""
+    reads: list[int] = []
+
+    def counted(task: int) -> hbo.TaskData:
+        reads.append(task)
+        return toy_data(task)
+
+    bench = toy_benchmark(numeric_space(), tasks=tasks)
+    bench = replace(bench, tasks=tuple(replace(task, _data=counted) for task in bench.tasks))
+    Looking.seen = []
+    rng = np.random.default_rng
+    list(follow(hbo.Ordered(trials=2), bench, spec_of(uses_data), rng=rng, protocol_rng=rng))
+    return reads, [data for _, data in Looking.seen]
+
+
+def test_methods_that_do_not_ask_for_data_read_none() -> None:
+    reads, given = runs(uses_data=False)
+    assert reads == []
+    assert given == [()] * 3
+
+
+def test_methods_that_ask_get_the_data_of_history_and_task() -> None:
+    reads, given = runs(uses_data=True)
+    assert reads == [0, 0, 1, 0, 1, 2]
+    for position, data in enumerate(given):
+        assert len(data) == position + 1
+        for index, one in enumerate(data):
+            assert one is not None
+            np.testing.assert_array_equal(one.features, toy_data(index).features)
+
+
+def test_what_a_method_does_to_its_data_reaches_no_other_run() -> None:
+    shared = toy_data(0)
+    bench = toy_benchmark(numeric_space(), tasks=1)
+    bench = replace(bench, tasks=(replace(bench.tasks[0], _data=lambda _: shared),))
+    Looking.seen = []
+    rng = np.random.default_rng
+    list(follow(hbo.Ordered(trials=1), bench, spec_of(True), rng=rng, protocol_rng=rng))
+    ((_, (given,)),) = Looking.seen
+    assert given is not None
+    assert not np.shares_memory(given.features, shared.features)
+    with pytest.raises(ValueError, match="read-only"):
+        given.features[0, 0] = 1.0
+
+
+def test_a_benchmark_without_data_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(ExperimentError, match=r"training data of the tasks.*newsvendor"):
+        hbo.run(benchmarks=["newsvendor"], methods=[spec_of(True)], seeds=[0], folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("features", "labels", "kind", "message"),
+    [
+        (np.zeros(3), np.zeros(3), "regression", "finite numbers"),
+        (np.zeros((0, 2)), np.zeros(0), "regression", "finite numbers"),
+        (np.full((3, 1), np.nan), np.zeros(3), "regression", "finite numbers"),
+        (np.zeros((3, 1)), np.zeros(2), "regression", "labels are 3"),
+        (np.zeros((3, 1)), None, "regression", "have labels, got None"),
+        (np.zeros((3, 1)), np.zeros(3), "unsupervised", "data for unsupervised"),
+        (np.zeros((2, 1)), np.array([0.0, 0.5]), "classification", "whole numbers"),
+        (np.zeros((2, 1)), np.array([0.0, -1.0]), "classification", "whole numbers"),
+    ],
+)
+def test_bad_data_are_refused(
+    features: np.ndarray, labels: np.ndarray | None, kind: str, message: str
+) -> None:
+    with pytest.raises(EvaluationsError, match=message):
+        hbo.TaskData(features, labels, hbo.DataKind(kind))
