@@ -72,6 +72,11 @@ class Network:
         """Number of basis functions, d."""
         return self.hidden[-1] if self.outputs is None else self.outputs
 
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        return sum((rows + 1) * columns for rows, columns in self._shapes())
+
     def initial(self, rng: np.random.Generator, inputs: int) -> FloatArray:
         """Draw weights of variance 1 / in, 2 / in of the first layer, and biases of 1, (size,).
 

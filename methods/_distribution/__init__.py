@@ -1,0 +1,1 @@
+"""Models of several tasks at once, told what is known of each: of its training data above all."""

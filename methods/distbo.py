@@ -1,0 +1,487 @@
+"""Transfer by what the tasks' training data look like, and what it was compared with.
+
+Law et al. (2019), Hyperparameter learning via distributional transfer.
+
+One model of all tasks, a Gaussian process or Bayesian linear regression, that is told something of
+each task: an embedding of its training data, learned with the model (`dist-`), handcrafted
+meta-features of them (`manual-`), or which task it is (`multi-`). The others have a model of the
+current task alone, started at random (`none-`) or with the best configurations of the tasks with
+the closest meta-features (`init-`).
+
+Losses are standardised over all tasks together: they are taken to be on one scale, as accuracies
+are.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.data import TaskData
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.history import Evaluations
+from hpobench_ordered.methods._candidates import CANDIDATES
+from hpobench_ordered.methods._model_based import ModelBased, Scorer, finite_history
+from hpobench_ordered.methods._multi_task import subsample_counts
+from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.bo import feature_groups
+
+if TYPE_CHECKING:
+    from hpobench_ordered.methods._distribution.descriptions import Descriptions
+    from hpobench_ordered.methods._distribution.models import JointModel, ProcessModel, TaskKernel
+
+XI = 0.01
+"""Improvement, in standard deviations of all losses, below which none counts (appendix A.3)."""
+KAPPA = 2.58
+"""Standard deviations of the confidence bounds (appendix A.3)."""
+VANISHED = -20.0
+"""Log expected improvement below which the paper's program finds 0."""
+MOST_EVALUATIONS = 1500
+"""Evaluations of earlier tasks that a model sees: the time of a process's step grows with n^3."""
+WARM_TASKS, WARM_EACH = 3, 3
+"""Closest tasks, and best configurations of each, that `init-` starts with (section 5)."""
+BEST, AROUND = 10, 20
+"""Best candidates that are refined, and how many configurations are drawn around each."""
+RADII = (0.1, 0.03, 0.01)
+"""Standard deviations of these in the unit cube, one round each."""
+SPREAD = math.sqrt(12.0)
+"""One over the standard deviation of a hyperparameter that is uniform in [0, 1]."""
+
+
+class OneModel(ModelBased):
+    """Bayesian optimisation with one model of the current and the earlier tasks.
+
+    The first configuration is the one of the best pessimistic prediction (lower confidence bound of
+    an accuracy), the others have the highest expected improvement; where that vanishes, the best
+    optimistic prediction. Candidates are about 1000 random ones and, in three rounds, random ones
+    ever closer around the best.
+    """
+
+    random_trials = 0
+    is_linear = False
+
+    def prepare(self) -> None:
+        """Set up the model; it is fitted when the first configuration is asked for."""
+        self._earlier, self._data = self._usable()
+        super().prepare()
+        tasks = self._earlier
+        counts = [len(task) for task in tasks]
+        if sum(counts) > MOST_EVALUATIONS:
+            counts = subsample_counts(tasks, max(counts), MOST_EVALUATIONS, self.rng)
+        parts = [_part(task, n, self.rng) for task, n in zip(tasks, counts, strict=True)]
+        self._task = np.repeat(np.arange(len(tasks)), counts)
+        self._units = self._canonical([part.values for part in parts])
+        self._source_losses = np.concatenate([np.empty(0), *(part.losses for part in parts)])
+        self._bests = self._canonical([t.values[[int(np.argmin(t.losses))]] for t in tasks])
+        self._model: JointModel | None = None
+
+    def with_data(self, task: TaskData | None) -> bool:
+        """Whether an earlier task with these training data can be used. Default: always."""
+        return True
+
+    @abstractmethod
+    def model(self) -> "JointModel":
+        """Make the model of the earlier tasks and, last, the current one, before it is fitted."""
+
+    def scorer(self) -> Scorer:
+        """Fit the model; the score is the acquisition function."""
+        from hpobench_ordered.methods._distribution.product_gp import Observations
+        from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
+        from hpobench_ordered.methods._gp.model import standardise
+
+        units = np.concatenate([self._units, self.told()])
+        if not len(units):
+            self._score: Scorer = lambda unit: self.rng.random(len(unit))
+            return self._score
+        y = standardise(np.concatenate([self._source_losses, self.losses()]))
+        current = np.full(self.results, len(self._earlier))
+        groups, tasks = feature_groups(self.space), np.concatenate([self._task, current])
+        data = Observations(self.features(units), groups, tasks, y)
+        if self._model is None:
+            self._model = self.model()
+        posterior = self._model.fit(data, self.rng)
+        best = float(y[len(self._task) :].min(initial=math.inf))
+        if self._pending:
+            pending, losses = posterior.fantasised(self.features(self.pending()))
+            posterior, best = pending, min(best, float(losses.min()))
+
+        def score(unit: FloatArray) -> FloatArray:
+            mean, sd = posterior.predict(self.features(unit))
+            if not self.results:
+                return -(mean + KAPPA * sd)
+            improvement = log_expected_improvement(mean, sd, best - XI)
+            if improvement.max() < VANISHED:
+                return KAPPA * sd - mean
+            return improvement
+
+        self._score = score
+        return score
+
+    def candidates(self) -> Iterator[FloatArray]:
+        """Candidates around the best ones; a linear model's first are earlier tasks' best."""
+        if self.is_linear and not self.results and len(self._bests):
+            yield self._bests
+        if self.region.size > CANDIDATES:
+            yield self._refined(self.region.sample_unit(self.rng, CANDIDATES))
+        yield from super().candidates()
+
+    def features(self, unit: FloatArray) -> FloatArray:
+        """Features (m, p) of canonical unit vectors (m, d), of mean 0 and variance 1."""
+        return SPREAD * (self.region.features(unit) - 0.5)
+
+    def _refined(self, block: FloatArray) -> FloatArray:
+        """Candidates and what is around the best of them, (m, d)."""
+        scores = self._score(block)
+        for radius in RADII:
+            top = np.repeat(block[np.argsort(-scores, kind="stable")[:BEST]], AROUND, axis=0)
+            moved = np.clip(top + radius * self.rng.standard_normal(top.shape), 0.0, 1.0)
+            around = self.space.canonical(moved)
+            block = np.concatenate([block, around])
+            scores = np.concatenate([scores, self._score(around)])
+        return block
+
+    def _usable(self) -> tuple[list[Evaluations], list[TaskData | None]]:
+        """Earlier tasks with finite losses that can be used, and the data of these and this one."""
+        given: Sequence[TaskData | None] = self.data or [None] * (len(self.history) + 1)
+        if len(given) != len(self.history) + 1:
+            raise ExperimentError(
+                f"there are training data of {len(given)} tasks, for {len(self.history)} earlier "
+                "ones and the current one"
+            )
+        tasks, data = list[Evaluations](), list[TaskData | None]()
+        for task, own in zip(self.history, given, strict=False):
+            if self.with_data(own) and (finite := finite_history([task])):
+                tasks += finite
+                data.append(own)
+        return tasks, [*data, given[-1]]
+
+    def _canonical(self, values: Sequence[FloatArray]) -> FloatArray:
+        joined = np.concatenate([np.empty((0, self.space.dimension)), *values])
+        return self.space.canonical(self.space.encode(joined))
+
+
+class LooksAtData(OneModel):
+    """What needs training data: earlier tasks without any, or with others, are left out."""
+
+    def prepare(self) -> None:
+        """Check that there are the current task's training data."""
+        if not self.data or self.data[-1] is None:
+            raise ExperimentError(
+                f"{type(self).__name__} looks at the training data of the task, and there are none"
+            )
+        super().prepare()
+
+    def with_data(self, task: TaskData | None) -> bool:
+        """Whether there are data, with features and labels like the current task's."""
+        here = self.data[-1]
+        return (
+            task is not None
+            and here is not None
+            and task.kind is here.kind
+            and task.features.shape[1] == here.features.shape[1]
+        )
+
+    @property
+    def known(self) -> list[TaskData]:
+        """Training data of the earlier tasks and, last, the current one."""
+        return [one for one in self._data if one is not None]
+
+
+class Process(OneModel):
+    """The model is a Gaussian process."""
+
+    def model(self) -> "ProcessModel":
+        """A Gaussian process on configuration and task."""
+        from hpobench_ordered.methods._distribution.models import ProcessModel
+
+        return ProcessModel(self.tasks(), self.space.dimension, self.rng)
+
+    @abstractmethod
+    def tasks(self) -> "TaskKernel":
+        """Covariance of the earlier tasks and, last, the current one."""
+
+    def similarities(self) -> FloatArray:
+        """Correlation of every earlier task with the current one, as fitted last; (tasks,).
+
+        NaN before the first fit.
+        """
+        from hpobench_ordered.methods._distribution.models import ProcessModel
+
+        if not isinstance(self._model, ProcessModel):
+            return np.full(len(self._earlier), np.nan)
+        return self._model.similarities()
+
+
+class Linear(OneModel):
+    """The model is Bayesian linear regression on a network."""
+
+    is_linear = True
+
+    def model(self) -> "JointModel":
+        """Bayesian linear regression on a network of configuration and task."""
+        from hpobench_ordered.methods._distribution.models import LinearModel
+
+        width = self.features(np.empty((0, self.space.dimension))).shape[1]
+        return LinearModel(self.descriptions(), width, self.rng)
+
+    @abstractmethod
+    def descriptions(self) -> "Descriptions":
+        """What describes the earlier tasks and, last, the current one."""
+
+
+class DistGP(LooksAtData, Process):
+    """distGP: a Gaussian process told an embedding of the tasks' training data.
+
+    Attributes:
+        joint: Whether the joint distribution is embedded, else marginal and conditional.
+    """
+
+    joint = False
+
+    def tasks(self) -> "TaskKernel":
+        """Covariance of the embeddings."""
+        from hpobench_ordered.methods._distribution.descriptions import Learned
+        from hpobench_ordered.methods._distribution.models import DescribedTasks
+
+        return DescribedTasks(Learned(self.known, joint=self.joint))
+
+
+class DistGPJoint(DistGP):
+    """distGP with the joint distribution of features and labels."""
+
+    joint = True
+
+
+class DistBLR(LooksAtData, Linear):
+    """distBLR: Bayesian linear regression told an embedding of the tasks' training data.
+
+    Attributes:
+        joint: Whether the joint distribution is embedded, else marginal and conditional.
+    """
+
+    joint = False
+
+    def descriptions(self) -> "Descriptions":
+        """The embeddings."""
+        from hpobench_ordered.methods._distribution.descriptions import Learned
+
+        return Learned(self.known, joint=self.joint)
+
+
+class DistBLRJoint(DistBLR):
+    """distBLR with the joint distribution of features and labels."""
+
+    joint = True
+
+
+class ManualGP(LooksAtData, Process):
+    """manualGP: a Gaussian process told handcrafted meta-features of the tasks' training data."""
+
+    def tasks(self) -> "TaskKernel":
+        """Covariance of the meta-features and sizes."""
+        from hpobench_ordered.methods._distribution.descriptions import Given
+        from hpobench_ordered.methods._distribution.models import DescribedTasks
+
+        return DescribedTasks(Given(described(self.known)))
+
+
+class ManualBLR(LooksAtData, Linear):
+    """manualBLR: Bayesian linear regression told handcrafted meta-features."""
+
+    def descriptions(self) -> "Descriptions":
+        """Meta-features and sizes."""
+        from hpobench_ordered.methods._distribution.descriptions import Given
+
+        return Given(described(self.known))
+
+
+class MultiGP(Process):
+    """multiGP: a Gaussian process with a free covariance of the tasks; one random trial."""
+
+    random_trials = 1
+
+    def tasks(self) -> "TaskKernel":
+        """Any covariance with a factor of positive entries."""
+        from hpobench_ordered.methods._distribution.models import FreeTasks
+
+        return FreeTasks(len(self._earlier) + 1)
+
+
+class MultiBLR(Linear):
+    """multiBLR: Bayesian linear regression told which task it is; one random trial."""
+
+    random_trials = 1
+
+    def descriptions(self) -> "Descriptions":
+        """One number a task, one-hot."""
+        from hpobench_ordered.methods._distribution.descriptions import Given
+
+        return Given(np.eye(len(self._earlier) + 1))
+
+
+class NoneGP(Process):
+    """noneGP: a Gaussian process of the current task alone, after random trials."""
+
+    random_trials = 5
+
+    def with_data(self, task: TaskData | None) -> bool:
+        """Earlier tasks are of no use."""
+        return False
+
+    def tasks(self) -> "TaskKernel":
+        """One task, of which there is nothing to tell."""
+        from hpobench_ordered.methods._distribution.descriptions import Given
+        from hpobench_ordered.methods._distribution.models import DescribedTasks
+
+        return DescribedTasks(Given(np.empty((1, 0))))
+
+
+class NoneBLR(Linear):
+    """noneBLR: Bayesian linear regression of the current task alone, after random trials."""
+
+    random_trials = 5
+
+    def with_data(self, task: TaskData | None) -> bool:
+        """Earlier tasks are of no use."""
+        return False
+
+    def descriptions(self) -> "Descriptions":
+        """Nothing."""
+        from hpobench_ordered.methods._distribution.descriptions import Given
+
+        return Given(np.empty((1, 0)))
+
+
+class WarmStarted(LooksAtData):
+    """A model of the current task alone, started where tasks of the closest meta-features ended."""
+
+    def initial_configurations(self) -> Sequence[Config]:
+        """The best configurations of the closest tasks, closest first."""
+        if not self._earlier:
+            return ()
+        table = described(self.known)
+        distances = np.square(table[:-1] - table[-1]).sum(axis=1)
+        closest = [self._earlier[t] for t in np.argsort(distances, kind="stable")[:WARM_TASKS]]
+        best = [t.values[np.argsort(t.losses, kind="stable")[:WARM_EACH]] for t in closest]
+        self._earlier, self._data = [], self._data[-1:]  # the model does not see them
+        return self.space.configs(np.concatenate(best))
+
+
+class InitGP(WarmStarted, NoneGP):
+    """initGP: noneGP started with the best of the closest tasks, by meta-features."""
+
+    random_trials = 0
+
+
+class InitBLR(WarmStarted, NoneBLR):
+    """initBLR: noneBLR started with the best of the closest tasks, by meta-features."""
+
+    random_trials = 0
+
+
+def described(data: Sequence[TaskData]) -> FloatArray:
+    """Meta-features of tasks' training data, each in [0, 1] over the tasks, and sizes; (T, q)."""
+    from hpobench_ordered.methods._meta_features import meta_features, normalised
+
+    from hpobench_ordered.methods._distribution.descriptions import relative_sizes
+
+    table = normalised(np.stack([meta_features(one) for one in data]))
+    return np.hstack([table, relative_sizes(data)[:, None]])
+
+
+def _part(task: Evaluations, count: int, rng: np.random.Generator) -> Evaluations:
+    """Random evaluations of a task, in their order."""
+    if count == len(task):
+        return task
+    rows = np.sort(rng.permutation(len(task))[:count])
+    return replace(task, values=task.values[rows], objective=task.objective[rows])
+
+
+PAPER = "Law et al. (2019), Hyperparameter learning via distributional transfer"
+EMBEDDED = f"{PAPER}, section 4: networks of 20 and 10 units on features and labels"
+
+
+def _spec(
+    name: str, method: type[OneModel], summary: str, source: str, *, min_history: int = 1
+) -> MethodSpec:
+    return MethodSpec(
+        name=name,
+        method=method,
+        summary=summary,
+        source=source,
+        min_history=min_history,
+        uses_data=issubclass(method, LooksAtData),
+        changed_spaces=min_history == 0,
+    )
+
+
+SPECS = (
+    _spec("dist-gp", DistGP, "Gaussian process told an embedding of the training data.", EMBEDDED),
+    _spec(
+        "dist-gp-joint",
+        DistGPJoint,
+        "dist-gp that embeds the joint distribution of features and labels.",
+        f"{PAPER}, section 4.1 and appendix C.1",
+    ),
+    _spec("dist-blr", DistBLR, "dist-gp with Bayesian linear regression on a network.", EMBEDDED),
+    _spec(
+        "dist-blr-joint",
+        DistBLRJoint,
+        "dist-blr that embeds the joint distribution of features and labels.",
+        f"{PAPER}, section 4.1 and appendix C.1",
+    ),
+    _spec(
+        "manual-gp",
+        ManualGP,
+        "Gaussian process told meta-features of the training data.",
+        f"{PAPER}, appendix B.1",
+    ),
+    _spec(
+        "manual-blr",
+        ManualBLR,
+        "manual-gp with Bayesian linear regression on a network.",
+        f"{PAPER}, appendix B.1",
+    ),
+    _spec(
+        "multi-gp",
+        MultiGP,
+        "Gaussian process with a learned covariance of the tasks.",
+        f"{PAPER}, appendix B.2, after Swersky et al. (2013)",
+    ),
+    _spec(
+        "multi-blr",
+        MultiBLR,
+        "Bayesian linear regression on a network told which task it is.",
+        f"{PAPER}, appendix B.2, after Perrone et al. (2018)",
+    ),
+    _spec(
+        "init-gp",
+        InitGP,
+        "none-gp started with the best of the tasks of the closest meta-features.",
+        f"{PAPER}, appendix B.3, after Feurer et al. (2015)",
+    ),
+    _spec(
+        "init-blr",
+        InitBLR,
+        "none-blr started with the best of the tasks of the closest meta-features.",
+        f"{PAPER}, appendix B.3, after Feurer et al. (2015)",
+    ),
+    _spec(
+        "none-gp",
+        NoneGP,
+        "Gaussian process of the current task alone, after five random trials.",
+        f"{PAPER}, section 5: Matern-3/2, ADAM on the marginal likelihood",
+        min_history=0,
+    ),
+    _spec(
+        "none-blr",
+        NoneBLR,
+        "Bayesian linear regression of the current task alone, after five random trials.",
+        f"{PAPER}, section 5",
+        min_history=0,
+    ),
+)

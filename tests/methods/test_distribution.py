@@ -1,0 +1,259 @@
+"""The numerics behind methods that look at training data, against independent computations."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import check_grad
+from scipy.stats import multivariate_normal
+
+import hpobench_ordered as hbo
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._distribution.adam import descend
+from hpobench_ordered.methods._distribution.descriptions import Given, Learned
+from hpobench_ordered.methods._distribution.models import (
+    DescribedTasks,
+    FreeTasks,
+    LinearModel,
+    ProcessModel,
+    TaskKernel,
+)
+from hpobench_ordered.methods._distribution.product_gp import (
+    Hyperparameters,
+    Observations,
+    ProductGP,
+    likelihood,
+)
+from hpobench_ordered.methods._model_based import ModelError
+
+T, N = 4, 25
+GROUPS = np.array([0, 0, 1])
+SEEDS = st.integers(0, 2**32 - 1)
+CLASSIFICATION, REGRESSION = hbo.DataKind.CLASSIFICATION, hbo.DataKind.REGRESSION
+UNSUPERVISED = hbo.DataKind.UNSUPERVISED
+
+
+def observations(rng: np.random.Generator, n: int = N) -> Observations:
+    X = rng.uniform(-1.7, 1.7, (n, 3))
+    return Observations(X, GROUPS, np.sort(rng.integers(T, size=n)), rng.standard_normal(n))
+
+
+def hyperparameters(rng: np.random.Generator) -> Hyperparameters:
+    return Hyperparameters(0.5 * rng.standard_normal(2), float(rng.normal(0, 0.3)), -2.0)
+
+
+def covariance(rng: np.random.Generator) -> FloatArray:
+    L = np.tril(rng.uniform(0.1, 1.0, (T, T)))
+    return L @ L.T
+
+
+def kernel(theta: Hyperparameters, A: FloatArray, B: FloatArray) -> FloatArray:
+    """Matern-3/2 by scikit-learn."""
+    from sklearn.gaussian_process.kernels import Matern
+
+    scales = np.exp(theta.log_length)[GROUPS]
+    K: FloatArray = Matern(length_scale=scales, nu=1.5)(A, B)
+    return np.exp(theta.log_signal) * K
+
+
+def datasets(kind: hbo.DataKind, rng: np.random.Generator, points: int = 30) -> list[hbo.TaskData]:
+    made = []
+    for t in range(T):
+        X = rng.standard_normal((points + t, 3)) * (1.0 + 0.3 * t)
+        labels = np.sin(X[:, 0] + t)
+        if kind is CLASSIFICATION:
+            labels = (labels > 0.2).astype(float)
+        made.append(hbo.TaskData(X, None if kind is UNSUPERVISED else labels, kind))
+    return made
+
+
+@given(SEEDS)
+@settings(max_examples=20, deadline=None)
+def test_likelihood_and_prediction_are_those_of_the_joint_normal_distribution(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    data, theta, P = observations(rng), hyperparameters(rng), covariance(rng)
+    K = kernel(theta, data.X, data.X) * P[np.ix_(data.task, data.task)]
+    K += np.exp(theta.log_noise) * np.eye(N)
+    ones = np.ones(N)
+    mean = ones @ np.linalg.solve(K, data.y) / (ones @ np.linalg.solve(K, ones))
+    expected = -multivariate_normal(np.full(N, mean), K).logpdf(data.y)
+    of = likelihood(data, theta, P)
+    assert of.nll + 0.5 * N * np.log(2 * np.pi) == pytest.approx(expected, rel=1e-9)
+    new = rng.uniform(-1.7, 1.7, (6, 3))
+    cross = kernel(theta, data.X, new) * P[data.task, -1][:, None]
+    predicted, sd = ProductGP(data, theta, P, T - 1).predict(new)
+    solved = np.linalg.solve(K, cross)
+    np.testing.assert_allclose(predicted, mean + solved.T @ (data.y - mean), rtol=1e-8, atol=1e-8)
+    variance = np.exp(theta.log_signal) * P[-1, -1] - (cross * solved).sum(axis=0)
+    np.testing.assert_allclose(sd**2, variance, rtol=1e-6, atol=1e-8)
+
+
+def test_pending_evaluations_leave_the_mean_and_shrink_the_deviation() -> None:
+    rng = np.random.default_rng(0)
+    model = ProductGP(observations(rng), hyperparameters(rng), covariance(rng), T - 1)
+    pending, new = rng.uniform(-1, 1, (2, 3)), rng.uniform(-1, 1, (5, 3))
+    after, losses = model.fantasised(pending)
+    np.testing.assert_allclose(losses, model.predict(pending)[0])
+    assert (after.predict(pending)[1] < model.predict(pending)[1]).all()
+    assert (after.predict(new)[1] <= model.predict(new)[1] + 1e-9).all()
+
+
+def task_kernels(rng: np.random.Generator) -> list[TaskKernel]:
+    learned = [
+        Learned(datasets(kind, rng), joint=joint)
+        for kind, joint in (
+            (UNSUPERVISED, False),
+            (CLASSIFICATION, False),
+            (REGRESSION, False),
+            (REGRESSION, True),
+        )
+    ]
+    described = [DescribedTasks(one) for one in (Given(rng.standard_normal((T, 3))), *learned)]
+    return [*described, FreeTasks(T)]
+
+
+@pytest.mark.parametrize("which", range(6))
+def test_gradients_of_the_process_are_finite_differences(which: int) -> None:
+    rng = np.random.default_rng(which)
+    model = ProcessModel(task_kernels(rng)[which], 2, rng)
+    data = observations(rng)
+    x = model.x + 0.1 * rng.standard_normal(len(model.x))
+    direction = rng.standard_normal(len(x))
+    model.look(None)
+
+    def value(t: FloatArray) -> float:
+        return model.value_and_gradient(data, x + t[0] * direction)[0]
+
+    def slope(t: FloatArray) -> FloatArray:
+        _, gradient = model.value_and_gradient(data, x + t[0] * direction)
+        return np.array([gradient @ direction])
+
+    assert check_grad(value, slope, np.zeros(1), epsilon=1e-6) < 1e-4 * max(
+        1.0, abs(slope(np.zeros(1))[0])
+    )
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_gradients_of_the_regression_are_finite_differences(which: int) -> None:
+    rng = np.random.default_rng(which)
+    of = [Given(np.eye(T)), *(Learned(datasets(k, rng), joint=False) for k in (REGRESSION,) * 2)]
+    model = LinearModel(of[which], 3, rng)
+    data = observations(rng, 80)
+    direction = rng.standard_normal(len(model.x)) / np.sqrt(len(model.x))
+    model.look(None)
+    h = 1e-6
+    above, below = (model.value_and_gradient(data, model.x + s * h * direction)[0] for s in (1, -1))
+    _, gradient = model.value_and_gradient(data, model.x)
+    assert gradient @ direction == pytest.approx((above - below) / (2 * h), rel=1e-4, abs=1e-4)
+
+
+def embedded(data: list[hbo.TaskData], seed: int = 0, *, joint: bool = False) -> FloatArray:
+    of = Learned(data, joint=joint)
+    return of.table(of.initial(np.random.default_rng(seed)))[:, :-1]
+
+
+def network(z: FloatArray, X: FloatArray, inputs: int) -> tuple[FloatArray, FloatArray]:
+    """Outputs of a network of 20 and 10 units, by numpy; and the parameters after its own."""
+    shapes = ((inputs, 20), (20,), (20, 10), (10,))
+    parts, begin = [], 0
+    for shape in shapes:
+        size = int(np.prod(shape))
+        parts.append(z[begin : begin + size].reshape(shape))
+        begin += size
+    A, a, B, b = parts
+    return np.tanh(X @ A[: X.shape[1]] + a) @ B + b, z[begin:]
+
+
+def test_conditional_embedding_is_the_direct_formula() -> None:
+    rng = np.random.default_rng(3)
+    data = datasets(REGRESSION, rng)
+    of = Learned(data, joint=False)
+    z = of.initial(rng)
+    table = of.table(z)
+    for one, row in zip(data, table, strict=True):
+        X = (one.features - one.features.mean(axis=0)) / one.features.std(axis=0)
+        assert one.labels is not None
+        y = (one.labels - one.labels.min()) / (one.labels.max() - one.labels.min())
+        phi_x, rest = network(z, X, 8)
+        phi_y, log_lambda = network(rest, y[:, None], 1)
+        s = len(X)
+        gram = phi_x @ phi_x.T + s * np.exp(log_lambda[0]) * np.eye(s)
+        conditional = phi_y.T @ np.linalg.solve(gram, phi_x)
+        np.testing.assert_allclose(row[:10], phi_x.mean(axis=0), rtol=1e-8)
+        np.testing.assert_allclose(row[10:110], conditional.ravel(), rtol=1e-8, atol=1e-8)
+    joint = Learned(data, joint=True).table(z)
+    np.testing.assert_allclose(joint[-1, :100], (phi_y.T @ phi_x / s).ravel(), rtol=1e-8)
+    np.testing.assert_allclose(table[:, -1], [len(one) / len(data[-1]) for one in data])
+
+
+def test_samples_of_one_distribution_are_closer_than_those_of_two() -> None:
+    rng = np.random.default_rng(0)
+
+    def sample(shift: float, slope: float) -> hbo.TaskData:
+        X = rng.standard_normal((800, 2)) + shift
+        return hbo.TaskData(X, slope * X[:, 0] + 0.1 * rng.standard_normal(800), REGRESSION)
+
+    def classes(share: float) -> hbo.TaskData:
+        X = rng.standard_normal((800, 2))
+        return hbo.TaskData(X, (rng.random(800) < share).astype(float), CLASSIFICATION)
+
+    def points(mean: float) -> hbo.TaskData:
+        return hbo.TaskData(rng.normal(mean, 1.0, (800, 1)), None, UNSUPERVISED)
+
+    for seed in range(5):
+        for sets in (
+            [sample(0, 1), sample(0, 1), sample(0, -1)],
+            [classes(0.5), classes(0.5), classes(0.1)],
+            [points(0), points(0), points(2)],
+        ):
+            a, b, other = embedded(sets, seed)
+            assert 2 * np.linalg.norm(a - b) < np.linalg.norm(a - other)
+
+
+@pytest.mark.parametrize(("kind", "joint"), [(UNSUPERVISED, False), (CLASSIFICATION, False)])
+def test_embeddings_of_batches_are_unbiased(kind: hbo.DataKind, joint: bool) -> None:
+    rng = np.random.default_rng(0)
+    data = datasets(kind, rng, points=4000)
+    of = Learned(data, joint=joint)
+    z = of.initial(rng)
+    whole, batches = of.table(z), []
+    for _ in range(100):
+        of.draw(rng)
+        batches.append(of.table(z))
+    spread = np.std(batches, axis=0)
+    assert spread[:, :-1].min() > 0
+    error = np.mean(batches, axis=0) - whole
+    assert (np.abs(error) < 5 * spread / 10 + 1e-12).all()
+    of.draw(None)
+    np.testing.assert_array_equal(of.table(z), whole)
+
+
+def test_free_tasks_start_correlated_by_a_half() -> None:
+    free = FreeTasks(5)
+    x = free.initial(np.random.default_rng(0))
+    np.testing.assert_allclose(free.matrix(x), 0.5 + 0.5 * np.eye(5), atol=1e-12)
+
+
+def test_adam_finds_the_least_squares_solution() -> None:
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((8, 4)), rng.standard_normal(8)
+
+    def objective(x: FloatArray) -> tuple[float, FloatArray]:
+        return float(np.sum((A @ x - b) ** 2)), 2 * A.T @ (A @ x - b)
+
+    free = np.full(4, np.inf)
+    first = descend(objective, np.zeros(4), (-free, free), steps=1)
+    np.testing.assert_allclose(np.abs(first), 0.005, rtol=1e-4)  # the first step: rate and sign
+    end = descend(objective, np.zeros(4), (-free, free), steps=5000)
+    np.testing.assert_allclose(end, np.linalg.lstsq(A, b)[0], atol=0.02)
+
+
+def test_adam_stays_in_its_box_and_stops_where_there_is_no_value() -> None:
+    def objective(x: FloatArray) -> tuple[float, FloatArray]:
+        if x[0] > 0.05:
+            raise ModelError("none")
+        return -float(x.sum()), -np.ones(2)
+
+    end = descend(objective, np.zeros(2), (np.zeros(2), np.array([1.0, 0.02])), steps=1000)
+    assert 0.04 < end[0] <= 0.05
+    assert end[1] == 0.02
