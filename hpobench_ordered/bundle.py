@@ -1,6 +1,7 @@
 """A benchmark's artifact: `benchmark.json`, one npz file a surrogate, `card.json`, SHA256SUMS.
 
-It may also hold the raw evaluations behind the surrogates, in `evaluations.npz`.
+It may also hold the raw evaluations behind the surrogates, in `evaluations.npz`. Where models are
+trained live there is no surrogate to store, and no card: only evaluations and best known values.
 
 Notation:
     n, d    evaluations of a task, hyperparameters
@@ -36,6 +37,7 @@ from hpobench_ordered.surrogates.card import Card
 BENCHMARK = "benchmark.json"
 CARD = "card.json"
 EVALUATIONS = "evaluations.npz"
+BEST_VALUES = "best_values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,33 @@ def write_bundle(
         writer.write_json(BENCHMARK, {**definition_to_json(definition), "surrogates": listed})
         writer.write_json(CARD, replace(card, size=size).to_json())
         _check_loadable(folder, writer.written(), listed, is_recorded=evaluations is not None)
+
+
+def write_evaluations(
+    folder: Path,
+    definition: Definition,
+    evaluations: Sequence[RawEvaluations],
+    best_values: Sequence[float],
+) -> None:
+    """Write the artifact of a benchmark whose models are trained live.
+
+    Args:
+        folder: Folder of the artifact; its last part should be the benchmark's name.
+        definition: Space, objective and tasks.
+        evaluations: Raw evaluations to be recorded, one set a task.
+        best_values: Best known value of each task, in the objective's own units.
+    """
+    with ArtifactWriter(folder) as writer:
+        writer.write_arrays(EVALUATIONS, _raw_to_arrays(evaluations, definition))
+        content = {**definition_to_json(definition), BEST_VALUES: list(best_values)}
+        writer.write_json(BENCHMARK, content)
+
+
+def read_best_values(artifact: Artifact) -> list[float]:
+    """Best known value of each task of a benchmark whose models are trained live."""
+    content = artifact.read_json(BENCHMARK)
+    with _reading(f"{BENCHMARK} of {artifact}"):
+        return list(numbers(dict(enumerate(content[BEST_VALUES]))).values())
 
 
 def _check_loadable(
@@ -239,6 +268,11 @@ def _define_generated(
 def read_card(artifact: Artifact) -> Card:
     """Read the quality report of an artifact."""
     return Card.from_json(artifact.read_json(CARD))
+
+
+def find_card(artifact: Artifact | None) -> Card | None:
+    """The quality report of an artifact; None without a stored surrogate, or without artifact."""
+    return None if artifact is None or CARD not in artifact.sums() else read_card(artifact)
 
 
 class Recorded:

@@ -10,7 +10,7 @@ import click
 
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.benchmark import Benchmark, Definition, Task
-from hpobench_ordered.bundle import read_card
+from hpobench_ordered.bundle import find_card
 from hpobench_ordered.cli._completion import (
     complete_benchmark,
     complete_suite,
@@ -91,7 +91,7 @@ def info(name: str, as_json: bool) -> None:
     """Show a benchmark: objective, search space, tasks, surrogates and their quality."""
     spec = benchmark_spec(name)
     definition = spec.define()
-    card = None if spec.artifact is None else read_card(spec.artifact)
+    card = find_card(spec.artifact)
     figures = {f.name: f for f in card.figures} if card is not None else {}
     best = best_values(spec)
     if as_json:
@@ -103,7 +103,8 @@ def info(name: str, as_json: bool) -> None:
     click.echo(f"objective: {objective.direction.value} {objective.name}{unit}")
     click.echo(f"paper:     {provenance.paper}")
     click.echo(f"source:    {provenance.source}")
-    click.echo(f"licence:   {provenance.licence}\n")
+    click.echo(f"licence:   {provenance.licence}")
+    click.echo(f"data:      {_data(spec)}\n")
     print_table(("hyperparameter", "range", "active"), space_rows(definition.space))
     click.echo()
     if spec.previous is not None:
@@ -223,6 +224,13 @@ def _list_row(entry: Mapping[str, Any]) -> tuple[str, ...]:
     return first, str(entry["tasks"]), str(entry["dimension"]), objective, *last, source
 
 
+def _data(spec: BenchmarkSpec) -> str:
+    """Whether the tasks carry training data."""
+    if spec.data is None:
+        return "none; methods that look at the training data of tasks cannot run on it"
+    return "every task's training data" + (", once fetched" if spec.data.missing else "")
+
+
 def _described(
     spec: BenchmarkSpec,
     definition: Definition,
@@ -246,6 +254,7 @@ def _described(
             "unit": objective.unit,
         },
         "provenance": asdict(definition.provenance),
+        "has_data": spec.data is not None,
         "space": definition.space.to_json(),
         "previous": spec.previous and _previous(spec.previous, definition),
         "surrogates": [

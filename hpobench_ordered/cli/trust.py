@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hpobench_ordered.bundle import find_card
 from hpobench_ordered.cli._completion import complete_benchmark
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.errors import (
@@ -175,7 +176,7 @@ def _golden(spec: BenchmarkSpec, golden: Mapping[str, Any]) -> str:
 def _card(spec: BenchmarkSpec) -> str:
     from hpobench_ordered.verification import check_card
 
-    if spec.artifact is None:
+    if spec.artifact is None or find_card(spec.artifact) is None:
         return ""
     check_card(spec, spec.artifact)
     return "card"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered.analysis.scoring import BenchmarkScores, score_benchmarks
-from hpobench_ordered.bundle import read_card
+from hpobench_ordered.bundle import find_card
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.overview import Overview, State
 from hpobench_ordered.experiment.store import Store
@@ -64,7 +64,7 @@ def known_limits(runs: "pd.DataFrame") -> dict[str, tuple[str, ...]]:
     limits = {}
     for benchmark in dict.fromkeys(map(str, runs["benchmark"])):
         with suppress(HPOBenchOrderedError):  # a benchmark that is not there any more
-            artifact = benchmark_spec(benchmark).artifact
-            if artifact is not None and (texts := read_card(artifact).limits):
-                limits[benchmark] = texts
+            card = find_card(benchmark_spec(benchmark).artifact)
+            if card is not None and card.limits:
+                limits[benchmark] = card.limits
     return limits

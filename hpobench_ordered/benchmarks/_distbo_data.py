@@ -1,0 +1,294 @@
+"""Data of the distBO benchmarks: drawn by seed, or read from the published files.
+
+Notation:
+    n, p        points, features
+    x, y        features (n, p) and labels (n,) of a task
+    i           a source task, from 1
+    sigma       bandwidths of a task, (p,)
+    D           random frequencies
+    U, b, beta  frequencies (D, p), phases (D,) and weights (D,) of a task's own function
+
+Law et al. (2019) contradict themselves in places; section 5 decides here. The spread of a toy
+task's mean is 1, though figure 8 says of all far tasks that their mean is about 4.
+"""
+
+import hashlib
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.data import DataKind, TaskData
+from hpobench_ordered.errors import ArtifactError, NotFetchedError
+from hpobench_ordered.remote import RemoteFile, cache_folder
+
+TOY_STREAM, COUNTEREXAMPLE_STREAM, CLASSIFICATION_STREAM, SPLIT_STREAM = range(4)
+"""First number of every seed: tells the random numbers of one family from those of another."""
+
+TOY_POINTS = 500
+TOY_CENTRES = (0.0,) * 3 + (4.0,) * 12 + (0.0,)
+"""gamma of every toy task (section 5.1); the target is the last one."""
+
+POINTS = 5000
+"""Points of a generated task to train on, and as many to test on."""
+FEATURES = 6
+COUNTEREXAMPLE_PROCESSES = (1, 2, 3, 4, 2)
+"""The process i of every task (section 5.2); the target's is that of the second source task."""
+
+CLASSIFICATION_SOURCES = 10
+BANDWIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+"""What the bandwidths of a source task are drawn from (appendix C.4)."""
+UNSEEN_BANDWIDTH = 1.5
+"""Every bandwidth of the target of experiment B."""
+FREQUENCIES = 200
+LARGEST_LOGIT = 6.0
+
+TRAINING_SHARE = 0.6
+"""Share of a real data set that is trained on; the rest measures the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The data of a task.
+
+    Attributes:
+        train: What its model is trained on.
+        test: What measures it, prepared in the same way.
+    """
+
+    train: TaskData
+    test: TaskData
+
+
+@lru_cache(maxsize=64)
+def toy_data(seed: int, task: int) -> TaskData:
+    """Points of a toy task, (500, 1): x ~ Normal(mu, 1), mu ~ Normal(gamma, 1) (section 5.1)."""
+    rng = np.random.default_rng([TOY_STREAM, seed, task])
+    mean = rng.normal(TOY_CENTRES[task])
+    points = rng.normal(mean, 1.0, size=(TOY_POINTS, 1))
+    return TaskData(points, None, DataKind.UNSUPERVISED)
+
+
+def toy_mean(seed: int, task: int) -> float:
+    """Mean of a toy task's points, which is its best theta."""
+    return float(toy_data(seed, task).features.mean())
+
+
+def counterexample_points(seed: int, task: int) -> tuple[FloatArray, FloatArray]:
+    """Points as the process gives them (section 5.2), to train and to test on: x (2n, 6), y (2n,).
+
+    Task i depends on the features 1, 2 and i + 2, whose product is made positive by the sign of the
+    third one; every feature remains Normal(0, 2^2), and any two remain independent.
+    """
+    rng = np.random.default_rng([COUNTEREXAMPLE_STREAM, seed, task])
+    third = COUNTEREXAMPLE_PROCESSES[task] + 1
+    x = rng.normal(0.0, 2.0, size=(2 * POINTS, FEATURES))
+    x[:, third] = np.sign(x[:, 0] * x[:, 1]) * np.abs(x[:, third])
+    y = np.log1p((x[:, 0] * x[:, 1] * x[:, third]) ** 3) + rng.normal(0.0, 0.5, size=2 * POINTS)
+    return x, y
+
+
+@lru_cache(maxsize=16)
+def counterexample_data(seed: int, task: int) -> Split:
+    """Data of a task of the counterexample, standardised, labels in [0, 1]."""
+    return _prepared(*counterexample_points(seed, task), DataKind.REGRESSION, POINTS)
+
+
+def classification_bandwidths(seed: int, experiment: str) -> FloatArray:
+    """True bandwidths of every task, (11, 6): those of the sources, and of the target of A or B.
+
+    A's target has the bandwidths of a source task, B's has bandwidths of its own (appendix C.4).
+    """
+    rng = np.random.default_rng([CLASSIFICATION_STREAM, seed])
+    sources = rng.choice(BANDWIDTHS, size=(CLASSIFICATION_SOURCES, FEATURES))
+    similar = sources[rng.integers(CLASSIFICATION_SOURCES)]
+    target = similar if experiment == "a" else np.full(FEATURES, UNSEEN_BANDWIDTH)
+    return np.concatenate([sources, target[None]])
+
+
+def classification_data(seed: int, experiment: str, task: int) -> Split:
+    """Data of a task of experiment A or B, standardised; both have the same source tasks."""
+    is_source = task < CLASSIFICATION_SOURCES
+    return _classification_data(seed, "a" if is_source else experiment, task)
+
+
+@lru_cache(maxsize=16)
+def _classification_data(seed: int, experiment: str, task: int) -> Split:
+    """Labels follow a kernel logistic regression with random Fourier features (appendix C.4).
+
+    g = sqrt(2 / D) cos(U x / sigma + b) beta is put into [-6, 6] as a whole, and P(y = 1) is its
+    logistic function.
+    """
+    sigma = classification_bandwidths(seed, experiment)[task]
+    rng = np.random.default_rng([CLASSIFICATION_STREAM, seed, task, ord(experiment)])
+    x = rng.standard_normal((2 * POINTS, FEATURES))
+    frequencies = rng.standard_normal((FREQUENCIES, FEATURES))
+    phases = rng.uniform(0.0, 2.0 * np.pi, size=FREQUENCIES)
+    beta = rng.standard_normal(FREQUENCIES)
+    phi = np.sqrt(2.0 / FREQUENCIES) * np.cos((x / sigma) @ frequencies.T + phases)
+    g = phi @ beta
+    g = LARGEST_LOGIT * (2.0 * (g - g.min()) / (g.max() - g.min()) - 1.0)
+    y = (rng.random(2 * POINTS) < 1.0 / (1.0 + np.exp(-g))).astype(np.float64)
+    return _prepared(x, y, DataKind.CLASSIFICATION, POINTS)
+
+
+def _prepared(x: FloatArray, y: FloatArray, kind: DataKind, train: int) -> Split:
+    """Standardise features, and put labels of a regression into [0, 1], by the training points.
+
+    The first `train` points are trained on.
+    """
+    scale = x[:train].std(axis=0)
+    x = (x - x[:train].mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
+    if kind is DataKind.REGRESSION:
+        lowest, highest = y[:train].min(), y[:train].max()
+        y = (y - lowest) / (highest - lowest)
+    return Split(TaskData(x[:train], y[:train], kind), TaskData(x[train:], y[train:], kind))
+
+
+PROTEINS = {
+    "adam17": (1100, "0e14a112492c5468f151124b0ad712483b9c29c81e41a62050ee121d2008d26f"),
+    "akt1": (1745, "a6be648afe181eef0f5c762c847794b4dc494b2bcee39fc4ec67a62fc48c7bc3"),
+    "braf": (1808, "fc64f1540ead5452c6d5b2801e6a8e15dc11d700b4becc2f5d8425ed4ad2f932"),
+    "cox1": (1689, "f0caeebc982d8d6446e65a1c76deed62ab345ffab0ea6d45059159ce32e725e7"),
+    "fxa": (1037, "e3cfdfe6838ce578cac1d16dbd65821e3e0d4681e68f1825a05660bc752c2f0e"),
+    "gr": (1271, "3252c6b4f3337536169ba0e9ef679725d2d7d813380de6b2a3d9afc393a8e5bc"),
+    "vegfr2": (4434, "f2129a6339438e32776329ccfab4822aefd38069b84c6b76037c7f12cdc1fb03"),
+}
+"""Molecules of every protein, and SHA-256 of their rows as bytes, one a number."""
+PROTEIN_COLUMNS = 168
+"""One that is not used, 166 MACCS keys, and the label: whether the molecule binds."""
+
+PATIENTS = 42
+RECORDINGS = 5875
+MEASUREMENTS = 17
+_HEADER = ("subject#", "age", "sex", "test_time", "motor_UPDRS", "total_UPDRS", "Jitter(%)")
+_PARKINSONS_COLUMNS = 22
+
+
+def _protein_rows(data: bytes, name: str) -> FloatArray:
+    """Rows of a protein's file, (n, 168).
+
+    Raises:
+        ValueError: They are not those of that protein.
+    """
+    molecules, expected = PROTEINS[name]
+    rows = np.loadtxt(io.BytesIO(data), delimiter=",", dtype=np.float64, ndmin=2)
+    if rows.shape != (molecules, PROTEIN_COLUMNS) or not np.isin(rows, (0.0, 1.0)).all():
+        raise ValueError(
+            f"{name} has {molecules} rows of {PROTEIN_COLUMNS} zeros and ones, got {rows.shape}"
+        )
+    if hashlib.sha256(rows.astype(np.uint8).tobytes()).hexdigest() != expected:
+        raise ValueError(f"the zeros and ones are not those of {name}")
+    return rows
+
+
+def _parkinsons_rows(data: bytes) -> FloatArray:
+    """Rows of the file of recordings, (5875, 22).
+
+    Raises:
+        ValueError: They are not.
+    """
+    header = tuple(data.partition(b"\n")[0].decode("ascii", "replace").strip().split(","))
+    if header[: len(_HEADER)] != _HEADER:
+        raise ValueError(f"the columns are not {', '.join(_HEADER)}, ...: {header[:7]}")
+    rows = np.loadtxt(io.BytesIO(data), delimiter=",", skiprows=1, dtype=np.float64, ndmin=2)
+    if rows.shape != (RECORDINGS, _PARKINSONS_COLUMNS) or not np.isfinite(rows).all():
+        raise ValueError(f"there are {RECORDINGS} recordings of 22 numbers, got {rows.shape}")
+    if not np.array_equal(np.unique(rows[:, 0]), np.arange(1, PATIENTS + 1)):
+        raise ValueError(f"the recordings are not those of patients 1 to {PATIENTS}")
+    return rows
+
+
+def _check_protein(data: bytes, *, name: str) -> None:
+    _protein_rows(data, name)
+
+
+def _check_parkinsons(data: bytes) -> None:
+    _parkinsons_rows(data)
+
+
+PROTEIN_FILES = tuple(
+    RemoteFile(
+        name=f"distbo/{name}_binary.txt",
+        url="https://raw.githubusercontent.com/hcllaw/distBO/"
+        f"f9b7e1f93dbb794c4b66b35c88b0670ebaf7a8e2/protein/{name}_binary.txt",
+        sha256=None,
+        check=partial(_check_protein, name=name),
+    )
+    for name in PROTEINS
+)
+PARKINSONS_FILE = RemoteFile(
+    name="distbo/parkinsons_updrs.data",
+    url="https://archive.ics.uci.edu/ml/machine-learning-databases/parkinsons/telemonitoring/"
+    "parkinsons_updrs.data",
+    sha256=None,
+    check=_check_parkinsons,
+)
+
+
+@lru_cache(maxsize=len(PROTEINS))
+def protein_data(task: int) -> Split:
+    """Data of a protein, 60-40; the share of each class is the same in both parts.
+
+    Raises:
+        NotFetchedError: The file must be fetched first.
+        ArtifactError: It is damaged.
+    """
+    read = partial(_protein_rows, name=list(PROTEINS)[task])
+    rows = _read(PROTEIN_FILES[task], read, "distbo-protein-svm")
+    x, y = rows[:, 1:-1], rows[:, -1]
+    rng = np.random.default_rng([SPLIT_STREAM, 0, task])
+    is_training = np.zeros(len(y), dtype=np.bool_)
+    for label in (0.0, 1.0):
+        shuffled = rng.permutation(np.flatnonzero(y == label))
+        is_training[shuffled[: round(TRAINING_SHARE * len(shuffled))]] = True
+    kind = DataKind.CLASSIFICATION
+    return Split(
+        TaskData(x[is_training], y[is_training], kind),
+        TaskData(x[~is_training], y[~is_training], kind),
+    )
+
+
+@lru_cache(maxsize=PATIENTS)
+def parkinsons_data(task: int) -> Split:
+    """Data of a patient, 60-40, standardised, labels (total UPDRS) in [0, 1].
+
+    The features are the time of the recording and 16 measurements of the voice; age and sex are the
+    same in all recordings of a patient.
+
+    Raises:
+        NotFetchedError: The file must be fetched first.
+        ArtifactError: It is damaged.
+    """
+    rows = _recordings()
+    rows = rows[rows[:, 0] == task + 1]
+    rng = np.random.default_rng([SPLIT_STREAM, 1, task])
+    rows = rows[rng.permutation(len(rows))]
+    x = np.concatenate([rows[:, 3:4], rows[:, 6:]], axis=1)
+    return _prepared(x, rows[:, 5], DataKind.REGRESSION, round(TRAINING_SHARE * len(rows)))
+
+
+@lru_cache(maxsize=1)
+def _recordings() -> FloatArray:
+    return _read(PARKINSONS_FILE, _parkinsons_rows, "distbo-parkinsons")
+
+
+def _read(file: RemoteFile, rows: Callable[[bytes], FloatArray], benchmark: str) -> FloatArray:
+    """Rows of a file that is fetched with a benchmark.
+
+    Raises:
+        NotFetchedError: It must be fetched first.
+        ArtifactError: It is damaged.
+    """
+    if not file.is_fetched:
+        raise NotFetchedError(
+            f"{file.name} is not in the cache {cache_folder()}; get it with: hpobench-ordered "
+            f"fetch {benchmark} --surrogate trained"
+        )
+    try:
+        return rows(file.open_path().read_bytes())
+    except ValueError as error:
+        raise ArtifactError(f"{file.path} is not what was published: {error}") from None

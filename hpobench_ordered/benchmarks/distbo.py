@@ -1,0 +1,403 @@
+"""The benchmarks of distBO (Law et al. 2019): tasks whose training data methods may look at.
+
+Those of sections 5.1, 5.2 and appendix C.4 are drawn by a seed, and every evaluation trains a
+model. Those of section 5.3 and appendix C.5 are real: the surrogate `forest` is fitted to own
+trainings, and `trained` trains on the published data, which have to be fetched.
+
+In the paper all tasks but the target are sources, and every real task is the target in turn.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.artifact import Artifact
+from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.benchmarks import _distbo_data as data
+from hpobench_ordered.benchmarks import _distbo_models as models
+from hpobench_ordered.bundle import Recorded, bundled_spec, read_best_values
+from hpobench_ordered.data import DataSource, TaskData
+from hpobench_ordered.objective import Direction, Objective
+from hpobench_ordered.registry import local_folder
+from hpobench_ordered.remote import RemoteFile
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.specs import BenchmarkSpec, Extra, SurrogateOption
+from hpobench_ordered.surrogates.base import Surrogate
+
+VERSION = 1
+PAPER = "Law et al. (2019)"
+LIVE, FOREST, TRAINED = "live", "forest", "trained"
+SKLEARN = Extra("generate", "scikit-learn", "sklearn")
+RUNS = "distbo-runs"
+"""Folder, in that of the user's own benchmarks, of the source runs of further seeds."""
+
+# The ranges are those of appendix C. That of Parkinson's calls a bandwidth what section C.5 and its
+# first sentence call gamma; gamma it is. The counterexample's N_i = 125 are 50 + 75 iterations.
+_SIGMAS = range(1, data.FEATURES + 1)
+_C = Parameter.number("C", 2.0**-7, 2.0**10, log=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """How the paper made the evaluations of a source task, N_i of them (appendix C).
+
+    Attributes:
+        random: Random iterations.
+        guided: Iterations of Bayesian optimisation after them.
+    """
+
+    random: int
+    guided: int
+
+    @property
+    def evaluations(self) -> int:
+        """N_i."""
+        return self.random + self.guided
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A benchmark, but for its seed.
+
+    Attributes:
+        name: Its name, with seed 0.
+        about: One line.
+        section: Where the paper has it.
+        parameters: The hyperparameters.
+        objective: What is measured.
+        source: How the paper made the evaluations of a source task.
+    """
+
+    name: str
+    about: str
+    section: str
+    parameters: tuple[Parameter, ...]
+    objective: Objective
+    source: Source
+
+    @property
+    def paper(self) -> str:
+        """The paper and the place in it."""
+        return f"{PAPER}, {self.section}"
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A benchmark whose data are drawn by a seed.
+
+    Attributes:
+        kind: What it is but for its seed.
+        sizes: Training points of every task; the last one is the target.
+        evaluate: Evaluates a configuration, (d,), on a task of a seed.
+        train: Training data of a task of a seed.
+        highest: Best value of every task, where that is known exactly.
+    """
+
+    kind: Kind
+    sizes: tuple[int, ...]
+    evaluate: Callable[..., float]
+    train: Callable[[int, int], TaskData]
+    highest: float | None = None
+
+    def spec(self, seed: int) -> BenchmarkSpec:
+        """What the registry knows of the benchmark of that seed."""
+        name = f"{self.kind.name}-seed-{seed}" if seed else self.kind.name
+        folder = runs_folder(name)
+        is_packaged = not seed
+        artifact = Artifact.packaged(name) if is_packaged else Artifact(folder)
+        is_there = artifact.folder.is_dir()
+        return BenchmarkSpec(
+            name=name,
+            version=VERSION,
+            summary=self.kind.about,
+            define=partial(self.define, name, seed),
+            surrogates=(
+                SurrogateOption(
+                    LIVE,
+                    "Computed, or a model trained, for every value.",
+                    partial(self.load, seed, artifact if is_there else None),
+                ),
+            ),
+            artifact=artifact if is_there else None,
+            is_local=is_there and not is_packaged,
+            history_size=self.kind.source.evaluations,
+            recorded=Recorded(artifact) if is_there else None,
+            data=DataSource(partial(self.train, seed)),
+        )
+
+    def define(self, name: str, seed: int) -> Definition:
+        """Search space, objective and tasks."""
+        sources = len(self.sizes) - 1
+        names = [*(f"source-{i}" for i in range(1, sources + 1)), "target"]
+        return Definition(
+            name=name,
+            version=VERSION,
+            summary=self.kind.about,
+            space=SearchSpace(self.kind.parameters),
+            objective=self.kind.objective,
+            tasks=tuple(
+                TaskDefinition(task, {"train_size": size})
+                for task, size in zip(names, self.sizes, strict=True)
+            ),
+            provenance=Provenance(
+                paper=self.kind.paper,
+                source=f"data drawn with seed {seed}",
+                licence="Apache-2.0",
+            ),
+        )
+
+    def load(
+        self, seed: int, artifact: Artifact | None
+    ) -> tuple[Surrogate, Sequence[float | None]]:
+        """What trains, and the best known value of every task."""
+        tasks = len(self.sizes)
+        model = models.Trained(partial(self.evaluate, seed), len(self.kind.parameters), tasks)
+        if self.highest is not None or artifact is None:
+            return model, [self.highest] * tasks
+        return model, read_best_values(artifact)
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A benchmark on published data.
+
+    Attributes:
+        kind: What it is.
+        tasks: Names of the tasks.
+        evaluate: Trains on a task with a configuration, (d,).
+        split: Data of a task.
+        files: Where they are published.
+        provenance: Where they come from.
+        extra: What training needs beyond the plain installation.
+    """
+
+    kind: Kind
+    tasks: tuple[str, ...]
+    evaluate: Callable[..., float]
+    split: Callable[[int], data.Split]
+    files: tuple[RemoteFile, ...]
+    origin: str
+    licence: str
+    extra: Extra | None = None
+
+    def spec(self) -> BenchmarkSpec:
+        """What the registry knows of it."""
+        bundled = bundled_spec(
+            self.kind.name,
+            version=VERSION,
+            summary=self.kind.about,
+            surrogates={FOREST: "Random forest fitted to own trainings."},
+            more=(
+                SurrogateOption(
+                    TRAINED,
+                    "The model itself, trained for every value.",
+                    self.load,
+                    self.files,
+                    self.extra,
+                ),
+            ),
+            is_recorded=True,
+        )
+        source = DataSource(self.train, self.files)
+        return replace(bundled, history_size=self.kind.source.evaluations, data=source)
+
+    def define(self) -> Definition:
+        """Search space, objective and tasks, for the artifact; reads the data.
+
+        Raises:
+            NotFetchedError: The data must be fetched first.
+        """
+        return Definition(
+            name=self.kind.name,
+            version=VERSION,
+            summary=self.kind.about,
+            space=SearchSpace(self.kind.parameters),
+            objective=self.kind.objective,
+            tasks=tuple(
+                TaskDefinition(name, {"train_size": len(self.train(task))})
+                for task, name in enumerate(self.tasks)
+            ),
+            provenance=Provenance(self.kind.paper, self.origin, self.licence),
+        )
+
+    def load(self) -> tuple[Surrogate, Sequence[float | None]]:
+        """What trains; best values are searched on the forest alone."""
+        model = models.Trained(self.evaluate, len(self.kind.parameters), len(self.tasks))
+        return model, [None] * len(self.tasks)
+
+    def train(self, task: int) -> TaskData:
+        """What a task's model is trained on."""
+        return self.split(task).train
+
+
+def runs_folder(name: str) -> Path:
+    """Where the source runs of a seed are, once they are generated."""
+    return local_folder() / RUNS / name
+
+
+def _counterexample_train(seed: int, task: int) -> TaskData:
+    return data.counterexample_data(seed, task).train
+
+
+def _classification_train(experiment: str, seed: int, task: int) -> TaskData:
+    return data.classification_data(seed, experiment, task).train
+
+
+def _classification_value(experiment: str, seed: int, task: int, row: FloatArray) -> float:
+    return models.classification_value(seed, experiment, task, row)
+
+
+def _bandwidths(lowest: float) -> tuple[Parameter, ...]:
+    return tuple(Parameter.number(f"sigma_{j}", lowest, 2.0**5, log=True) for j in _SIGMAS)
+
+
+def _classification(experiment: str, target: str) -> Generated:
+    return Generated(
+        Kind(
+            f"distbo-classification-{experiment}",
+            "Kernel logistic regression on ten generated tasks, and a target whose bandwidths are "
+            f"{target}.",
+            "appendix C.4",
+            (_C, *_bandwidths(2.0**-3)),
+            Objective("auc", "on 5000 test points", Direction.MAXIMIZE),
+            Source(75, 75),
+        ),
+        (data.POINTS,) * (data.CLASSIFICATION_SOURCES + 1),
+        partial(_classification_value, experiment),
+        partial(_classification_train, experiment),
+    )
+
+
+GENERATED = {
+    generated.kind.name: generated
+    for generated in (
+        Generated(
+            Kind(
+                "distbo-toy",
+                "exp(-(theta - mean)^2 / 2), mean that of the task's points, exact values.",
+                "section 5.1",
+                (Parameter.number("theta", -8, 8),),
+                Objective("value", "of the function", Direction.MAXIMIZE),
+                Source(10, 20),
+            ),
+            (data.TOY_POINTS,) * len(data.TOY_CENTRES),
+            models.toy_value,
+            data.toy_data,
+            highest=1.0,
+        ),
+        Generated(
+            Kind(
+                "distbo-counterexample",
+                "Kernel ridge regression on tasks that no statistic of one or two features tells "
+                "apart.",
+                "section 5.2",
+                (Parameter.number("alpha", 1e-8, 0.1, log=True), *_bandwidths(2.0**-7)),
+                Objective("r2", "on 5000 test points", Direction.MAXIMIZE),
+                Source(50, 75),
+            ),
+            (data.POINTS,) * len(data.COUNTEREXAMPLE_PROCESSES),
+            models.counterexample_value,
+            _counterexample_train,
+        ),
+        _classification("a", "those of one of these"),
+        _classification("b", "others than all of these"),
+    )
+}
+
+_PROTEIN = "the proteins of Gaulton et al. (2016), github.com/hcllaw/distBO"
+REAL = {
+    real.kind.name: real
+    for real in (
+        Real(
+            Kind(
+                "distbo-parkinsons",
+                "Kernel ridge regression of 42 patients' symptoms from their voices.",
+                "appendix C.5",
+                (
+                    Parameter.number("alpha", 1e-10, 0.1, log=True),
+                    Parameter.number("gamma", 2.0**-7, 2.0**5, log=True),
+                ),
+                Objective("r2", "on 40 % of the recordings", Direction.MAXIMIZE),
+                Source(10, 20),
+            ),
+            tuple(f"patient-{i}" for i in range(1, data.PATIENTS + 1)),
+            models.parkinsons_value,
+            data.parkinsons_data,
+            (data.PARKINSONS_FILE,),
+            "own trainings on Parkinson's telemonitoring (Tsanas et al. 2009), UCI",
+            "CC-BY-4.0",
+        ),
+        Real(
+            Kind(
+                "distbo-protein-svm",
+                "Support vector machine, Jaccard kernel: which molecules bind to a protein.",
+                "section 5.3 and appendix C.6",
+                (_C,),
+                Objective("accuracy", "on 40 % of the molecules", Direction.MAXIMIZE),
+                Source(10, 10),
+            ),
+            tuple(data.PROTEINS),
+            models.svm_value,
+            data.protein_data,
+            data.PROTEIN_FILES,
+            f"own trainings on {_PROTEIN}",
+            "BSD-3-Clause",
+            SKLEARN,
+        ),
+        Real(
+            Kind(
+                "distbo-protein-forest",
+                "Random forest: which molecules bind to a protein.",
+                "section 5.3 and appendix C.6",
+                (
+                    Parameter.number("n_trees", 1, 200, integer=True),
+                    Parameter.number("max_depth", 1, 32, integer=True),
+                    Parameter.number("min_samples_split", 0.01, 1.0),
+                    Parameter.number("min_samples_leaf", 0.01, 0.5),
+                ),
+                Objective("accuracy", "on 40 % of the molecules", Direction.MAXIMIZE),
+                Source(10, 10),
+            ),
+            tuple(data.PROTEINS),
+            models.forest_value,
+            data.protein_data,
+            data.PROTEIN_FILES,
+            f"own trainings on {_PROTEIN}",
+            "BSD-3-Clause",
+            SKLEARN,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DistboFamily:
+    """All seeds of the generated benchmarks; without a seed, 0."""
+
+    pattern: str
+
+    def spec(self, name: str) -> BenchmarkSpec | None:
+        """The benchmark of that name; None if the name does not follow the pattern."""
+        found = seeded(name)
+        return None if found is None else found[0].spec(found[1])
+
+    def files(self) -> tuple[RemoteFile, ...]:
+        """Nothing is fetched."""
+        return ()
+
+
+def seeded(name: str) -> tuple[Generated, int] | None:
+    """The generated benchmark that a name with a seed means; None if it is no such name."""
+    match = re.fullmatch(rf"({'|'.join(GENERATED)})-seed-(0|[1-9][0-9]{{0,17}})", name)
+    return None if match is None else (GENERATED[match[1]], int(match[2]))
+
+
+SPECS = (
+    *(generated.spec(0) for generated in GENERATED.values()),
+    *(real.spec() for real in REAL.values()),
+)
+FAMILIES = (DistboFamily(f"NAME-seed-SEED, NAME one of {', '.join(GENERATED)}"),)
