@@ -40,8 +40,9 @@ KAPPA = 2.58
 """Standard deviations of the confidence bounds (appendix A.3)."""
 VANISHED = -20.0
 """Log expected improvement below which the paper's program finds 0."""
-MOST_EVALUATIONS = 1500
-"""Evaluations of earlier tasks that a model sees: the time of a process's step grows with n^3."""
+MOST_OF_PROCESS, MOST_OF_LINEAR = 500, 1500
+"""Evaluations of earlier tasks that a model sees: as many as in the paper's experiments. The time
+of a process's step grows with their cube."""
 WARM_TASKS, WARM_EACH = 3, 3
 """Closest tasks, and best configurations of each, that `init-` starts with (section 5)."""
 BEST, AROUND = 10, 20
@@ -70,8 +71,9 @@ class OneModel(ModelBased):
         super().prepare()
         tasks = self._earlier
         counts = [len(task) for task in tasks]
-        if sum(counts) > MOST_EVALUATIONS:
-            counts = subsample_counts(tasks, max(counts), MOST_EVALUATIONS, self.rng)
+        most = MOST_OF_LINEAR if self.is_linear else MOST_OF_PROCESS
+        if sum(counts) > most:
+            counts = subsample_counts(tasks, max(counts), most, self.rng)
         parts = [_part(task, n, self.rng) for task, n in zip(tasks, counts, strict=True)]
         self._task = np.repeat(np.arange(len(tasks)), counts)
         self._units = self._canonical([part.values for part in parts])

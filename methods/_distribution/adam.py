@@ -12,9 +12,8 @@ RATE = 0.005
 """Law et al. (2019), section 5."""
 DECAY = (0.9, 0.999)
 SMALL = 1e-8
-PATIENCE = 100
-"""Steps without a gain, after which the descent has converged."""
-GAIN = 1e-4
+PATIENCE, GAIN = 25, 0.5
+"""The descent has converged when so many steps did not bring so many nats."""
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 

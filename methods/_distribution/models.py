@@ -36,13 +36,13 @@ from hpobench_ordered.methods._distribution.product_gp import (
     matern32_gradient,
 )
 
-FIRST, AGAIN = 1000, 20
-"""Steps of the first fit at most, and of each one after another evaluation."""
+FIRST, AGAIN = 1000, 50
+"""Steps at most of the first fit, and of each one after another evaluation."""
 LOG_LENGTH = (-6.0, 8.0)
 LOG_SIGNAL = (-6.0, 6.0)
 LOG_NOISE = (-12.0, 0.0)
-NOISE_START = -5.0
-"""log s2 before the fit."""
+NOISE_START = -11.5
+"""log s2 before the fit: 1e-5. From a larger noise the descent takes hundreds of steps to there."""
 HIDDEN = (50, 50, 50)
 """Tanh units of the network of Bayesian linear regression (section 5)."""
 
