@@ -387,9 +387,8 @@ class InitBLR(WarmStarted, NoneBLR):
 
 def described(data: Sequence[TaskData]) -> FloatArray:
     """Meta-features of tasks' training data, each in [0, 1] over the tasks, and sizes; (T, q)."""
-    from hpobench_ordered.methods._meta_features import meta_features, normalised
-
     from hpobench_ordered.methods._distribution.descriptions import relative_sizes
+    from hpobench_ordered.methods._meta_features import meta_features, normalised
 
     table = normalised(np.stack([meta_features(one) for one in data]))
     return np.hstack([table, relative_sizes(data)[:, None]])

@@ -5,7 +5,11 @@ import pytest
 import hpobench_ordered as hbo
 from hpobench_ordered.registry import method_spec
 
-LINEAR = {"hpobench_ordered.methods.ablr", "hpobench_ordered.methods.abrac"}
+LINEAR = {
+    "hpobench_ordered.methods.ablr",
+    "hpobench_ordered.methods.abrac",
+    "hpobench_ordered.methods.distbo",
+}
 SAMPLED = {"hpobench_ordered.methods.bohamiann"}
 """Modules of methods with networks: compiled and trained, and even sampled."""
 

@@ -1,0 +1,160 @@
+"""Methods that look at training data, and what they were compared with."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hpobench_ordered as hbo
+from hpobench_ordered._threads import one_thread
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.methods import distbo
+from hpobench_ordered.registry import method_spec
+
+SPACE = hbo.SearchSpace([hbo.Parameter.number("theta", -8, 8)])
+UNSUPERVISED = hbo.DataKind.UNSUPERVISED
+SOURCES = 8
+SIMILAR = 3
+"""The first so many source tasks are like the current one."""
+
+
+@pytest.fixture(autouse=True)
+def _as_in_an_experiment() -> Iterator[None]:
+    with one_thread():
+        yield
+
+
+class Toy:
+    """The toy example of section 5.1: the best theta is the mean of the data."""
+
+    def __init__(self, seed: int, points: int = 60) -> None:
+        rng = np.random.default_rng(seed)
+        means = np.concatenate([rng.normal(0, 1, SIMILAR), rng.normal(4, 1, SOURCES - SIMILAR)])
+        samples = [rng.normal(mean, 1, (points, 1)) for mean in (*means, rng.normal(0, 1))]
+        self.data = [hbo.TaskData(sample, None, UNSUPERVISED) for sample in samples]
+        self.history = []
+        for t in range(SOURCES):
+            theta = np.concatenate([rng.uniform(-8, 8, 8), samples[t].mean() + rng.normal(0, 1, 8)])
+            theta = np.clip(theta, -8, 8)[:, None]
+            self.history.append(
+                hbo.Evaluations(
+                    str(t), {}, theta, self.value(t, theta[:, 0]), space=SPACE, direction="maximize"
+                )
+            )
+
+    def value(self, task: int, theta: Any) -> Any:
+        return np.exp(-((theta - self.data[task].features.mean()) ** 2) / 2)
+
+    def method(self, name: str, **changes: Any) -> Any:
+        spec = method_spec(name)
+        setting = {"history": self.history, "context": {}, "budget": 5, "space": SPACE}
+        if spec.uses_data:
+            setting["data"] = self.data
+        return spec.method(rng=np.random.default_rng(0), **(setting | changes))
+
+    def best(self, method: Any, trials: int) -> float:
+        best = 0.0
+        for _ in range(trials):
+            config = method.ask()
+            value = float(self.value(-1, config["theta"]))
+            method.tell(config, -value)
+            best = max(best, value)
+        assert method.fallbacks == 0
+        return best
+
+
+@pytest.mark.parametrize("name", ["dist-gp", "dist-blr", "manual-gp"])
+def test_what_the_data_say_is_enough_for_a_good_start(name: str) -> None:
+    toys = [Toy(seed) for seed in range(2)]
+    assert np.mean([toy.best(toy.method(name), 3) for toy in toys]) > 0.9
+    assert np.mean([toy.best(toy.method("multi-gp"), 3) for toy in toys]) < 0.9
+
+
+def test_embeddings_tell_the_similar_tasks() -> None:
+    toy = Toy(0)
+    method = toy.method("dist-gp")
+    assert np.isnan(method.similarities()).all()
+    method.ask()
+    similar = method.similarities()
+    assert similar.shape == (SOURCES,)
+    assert similar[:SIMILAR].min() > similar[SIMILAR:].max()
+
+
+def test_first_suggestion_of_the_regression_is_the_best_of_an_earlier_task() -> None:
+    toy = Toy(1)
+    bests = {float(task.values[task.losses.argmin(), 0]) for task in toy.history}
+    linear, process = (toy.method(name).ask()["theta"] for name in ("dist-blr", "dist-gp"))
+    assert min(abs(linear - best) for best in bests) < 1e-9
+    assert min(abs(process - best) for best in bests) > 1e-9
+
+
+def test_warm_start_is_the_best_of_the_closest_tasks() -> None:
+    toy = Toy(2)
+    method = toy.method("init-gp")
+    asked = [method.ask()["theta"] for _ in range(distbo.WARM_TASKS * distbo.WARM_EACH)]
+    table = distbo.described(toy.data)
+    closest = np.argsort(np.linalg.norm(table[:-1] - table[-1], axis=1))[: distbo.WARM_TASKS]
+    expected: list[float] = []
+    for t in closest:
+        order = np.argsort(toy.history[t].losses)[: distbo.WARM_EACH]
+        expected += toy.history[t].values[order, 0].tolist()
+    assert asked == expected
+
+
+def without(items: Sequence[Any], left_out: int) -> list[Any]:
+    return [item for index, item in enumerate(items) if index != left_out]
+
+
+@pytest.mark.parametrize("name", ["dist-gp", "dist-blr", "manual-gp", "init-gp"])
+def test_a_task_without_data_or_with_others_is_left_out(name: str) -> None:
+    toy = Toy(3)
+    history, data = without(toy.history, 2), without(toy.data, 2)
+    expected = toy.method(name, history=history, data=data).ask()
+    more_features = hbo.TaskData(np.zeros((5, 2)), None, UNSUPERVISED)
+    labelled = hbo.TaskData(toy.data[2].features, np.zeros(60), hbo.DataKind.REGRESSION)
+    for other in (None, more_features, labelled):
+        data = [*toy.data[:2], other, *toy.data[3:]]
+        assert toy.method(name, data=data).ask() == expected
+
+
+@pytest.mark.parametrize("name", ["dist-gp", "manual-blr", "init-blr"])
+def test_without_data_of_the_current_task_nothing_is_made(name: str) -> None:
+    toy = Toy(0)
+    for data in ((), [*toy.data[:-1], None]):
+        with pytest.raises(ExperimentError, match="training data of the task"):
+            toy.method(name, data=data)
+    with pytest.raises(ExperimentError, match="training data of 3 tasks, for 8 earlier"):
+        toy.method(name, data=toy.data[-3:])
+
+
+def labelled(kind: hbo.DataKind, labels: FloatArray, points: int = 40) -> hbo.TaskData:
+    features = np.random.default_rng(0).standard_normal((points, 2))
+    return hbo.TaskData(features, labels, kind)
+
+
+@pytest.mark.parametrize("name", ["dist-gp", "dist-gp-joint", "dist-blr", "manual-gp", "init-blr"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        labelled(hbo.DataKind.REGRESSION, np.full(40, 2.0)),
+        labelled(hbo.DataKind.CLASSIFICATION, np.zeros(40)),
+        labelled(hbo.DataKind.CLASSIFICATION, np.ones(40)),
+        hbo.TaskData(np.ones((1, 3)), np.zeros(1), hbo.DataKind.CLASSIFICATION),
+        hbo.TaskData(np.ones((2, 3)), np.zeros(2), hbo.DataKind.REGRESSION),
+    ],
+    ids=["constant labels", "one class", "class 1 alone", "one point", "two equal points"],
+)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_data_that_tell_nothing(name: str, data: hbo.TaskData) -> None:
+    toy = Toy(4)
+    for sources in (1, 2):
+        method = toy.method(name, history=toy.history[:sources], data=[data] * (sources + 1))
+        toy.best(method, 3)
+
+
+def test_of_many_evaluations_a_part_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distbo, "MOST_OF_PROCESS", 50)
+    toy = Toy(0)
+    assert toy.best(toy.method("multi-gp"), 4) > 0
