@@ -42,6 +42,7 @@ def write_forest(
     rng: np.random.Generator | None = None,
     mixes: tuple[TaskMix, ...] = (),
     evaluations: Sequence[RawEvaluations] | None = None,
+    runs: Sequence[RawEvaluations] | None = None,
 ) -> Path:
     """Fit a forest to evaluations and write the benchmark's artifact; return its folder.
 
@@ -56,6 +57,7 @@ def write_forest(
         rng: As of `Fit.of_all_tasks`.
         mixes: As of `Fit.of_all_tasks`.
         evaluations: What the artifact records, one set a task; default: nothing.
+        runs: What serves as history in their place, one set a task.
     """
     fitter = partial(fit_forest, coding=coding, recipe=recipe, workers=request.workers)
     fit = Fit.of_all_tasks(fitter, values, targets, seed=request.seed, rng=rng, mixes=mixes)
@@ -65,6 +67,7 @@ def write_forest(
         {FOREST: BenchmarkFit(defined, [fit], request.seed, request.progress)},
         replace(report, limits=limits),
         evaluations=evaluations,
+        runs=runs,
     )
 
 

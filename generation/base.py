@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from hpobench_ordered.artifact import check_writable
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
@@ -166,3 +166,15 @@ class Generator:
                 f"source {name!r} of {self.name} needs at least {source.fewest} configurations, "
                 f"got {options[Option.CONFIGURATIONS]}"
             )
+
+
+@runtime_checkable
+class GeneratorFamily(Protocol):
+    """Generators of benchmarks whose names follow a pattern, too many to list."""
+
+    pattern: str
+    """The names, for people."""
+
+    def generator(self, name: str) -> Generator | None:
+        """The generator of the benchmark of that name; None if it does not follow the pattern."""
+        ...

@@ -1,7 +1,8 @@
 """A benchmark's artifact: `benchmark.json`, one npz file a surrogate, `card.json`, SHA256SUMS.
 
-It may also hold the raw evaluations behind the surrogates, in `evaluations.npz`. Where models are
-trained live there is no surrogate to store, and no card: only evaluations and best known values.
+It may also hold the raw evaluations behind the surrogates, in `evaluations.npz`, and in
+`runs.npz` those that serve as history in their place. Where models are trained live there is no
+surrogate to store, and no card: only such runs and best known values.
 
 Notation:
     n, d    evaluations of a task, hyperparameters
@@ -37,6 +38,8 @@ from hpobench_ordered.surrogates.card import Card
 BENCHMARK = "benchmark.json"
 CARD = "card.json"
 EVALUATIONS = "evaluations.npz"
+RUNS = "runs.npz"
+"""Evaluations made by a method, as history: not those that a surrogate was fitted to."""
 BEST_VALUES = "best_values"
 
 
@@ -64,6 +67,7 @@ def write_bundle(
     card: Card,
     *,
     evaluations: Sequence[RawEvaluations] | None = None,
+    runs: Sequence[RawEvaluations] | None = None,
 ) -> None:
     """Write a benchmark's artifact; the folder appears complete or not at all.
 
@@ -73,9 +77,12 @@ def write_bundle(
         surrogates: The surrogates; the first is the default.
         card: Quality report; its size is set to that of the written arrays.
         evaluations: Raw evaluations to be recorded, one a task.
+        runs: What serves as history in their place, one set a task.
     """
     with ArtifactWriter(folder) as writer:
         size = 0
+        if runs is not None:
+            size += writer.write_arrays(RUNS, _raw_to_arrays(runs, definition))
         if evaluations is not None:
             size += writer.write_arrays(EVALUATIONS, _raw_to_arrays(evaluations, definition))
         listed = {}
@@ -93,10 +100,10 @@ def write_bundle(
         _check_loadable(folder, writer.written(), listed, is_recorded=evaluations is not None)
 
 
-def write_evaluations(
+def write_runs(
     folder: Path,
     definition: Definition,
-    evaluations: Sequence[RawEvaluations],
+    runs: Sequence[RawEvaluations],
     best_values: Sequence[float],
 ) -> None:
     """Write the artifact of a benchmark whose models are trained live.
@@ -104,11 +111,11 @@ def write_evaluations(
     Args:
         folder: Folder of the artifact; its last part should be the benchmark's name.
         definition: Space, objective and tasks.
-        evaluations: Raw evaluations to be recorded, one set a task.
+        runs: What serves as history, one set a task.
         best_values: Best known value of each task, in the objective's own units.
     """
     with ArtifactWriter(folder) as writer:
-        writer.write_arrays(EVALUATIONS, _raw_to_arrays(evaluations, definition))
+        writer.write_arrays(RUNS, _raw_to_arrays(runs, definition))
         content = {**definition_to_json(definition), BEST_VALUES: list(best_values)}
         writer.write_json(BENCHMARK, content)
 
@@ -149,6 +156,7 @@ def bundled_spec(
     surrogates: Mapping[str, str],
     more: Sequence[SurrogateOption] = (),
     is_recorded: bool = False,
+    has_runs: bool = False,
 ) -> BenchmarkSpec:
     """Describe a benchmark whose artifact comes with the package.
 
@@ -159,6 +167,7 @@ def bundled_spec(
         surrogates: Surrogates in the artifact with one line each; the first is the default.
         more: Surrogates beside those in the artifact.
         is_recorded: Whether the artifact holds the raw evaluations.
+        has_runs: Whether it holds runs that serve as history in their place.
     """
     artifact = Artifact.packaged(name)
     define = partial(_define, artifact, version, name)
@@ -169,7 +178,7 @@ def bundled_spec(
         define=define,
         surrogates=(*_options(artifact, surrogates), *more),
         artifact=artifact,
-        recorded=Recorded(artifact) if is_recorded else None,
+        recorded=_recorded(artifact, is_recorded=is_recorded, has_runs=has_runs),
     )
 
 
@@ -229,8 +238,16 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
         define=partial(_define, artifact, version, None),
         surrogates=_options(artifact, surrogates),
         artifact=artifact,
-        recorded=Recorded(artifact) if EVALUATIONS in artifact.sums() else None,
+        recorded=_recorded(
+            artifact, is_recorded=EVALUATIONS in artifact.sums(), has_runs=RUNS in artifact.sums()
+        ),
     )
+
+
+def _recorded(artifact: Artifact, *, is_recorded: bool, has_runs: bool) -> "Recorded | None":
+    if has_runs:
+        return Recorded(artifact, RUNS)
+    return Recorded(artifact) if is_recorded else None
 
 
 def _options(
@@ -276,10 +293,15 @@ def find_card(artifact: Artifact | None) -> Card | None:
 
 
 class Recorded:
-    """The raw evaluations of an artifact as history, read when they are first asked for."""
+    """The raw evaluations of an artifact as history, read when they are first asked for.
 
-    def __init__(self, artifact: Artifact) -> None:
-        self._artifact = artifact
+    Args:
+        artifact: The artifact.
+        file: The file that holds them.
+    """
+
+    def __init__(self, artifact: Artifact, file: str = EVALUATIONS) -> None:
+        self._artifact, self._file = artifact, file
 
     def __call__(self) -> tuple[Evaluations, ...]:
         """Evaluations of every task with their losses."""
@@ -288,7 +310,7 @@ class Recorded:
     @cached_property
     def _evaluations(self) -> tuple[Evaluations, ...]:
         defined = read_definition(self._artifact)
-        raw = read_evaluations(self._artifact)
+        raw = read_evaluations(self._artifact, self._file)
         return tuple(
             Evaluations(
                 t.name,
@@ -302,11 +324,11 @@ class Recorded:
         )
 
 
-def read_evaluations(artifact: Artifact) -> tuple[RawEvaluations, ...]:
-    """Read the raw evaluations of an artifact, one set a task, T of them."""
+def read_evaluations(artifact: Artifact, file: str = EVALUATIONS) -> tuple[RawEvaluations, ...]:
+    """Read the raw evaluations in a file of an artifact, one set a task, T of them."""
     defined = read_definition(artifact)
-    arrays = artifact.read_arrays(EVALUATIONS)
-    with _reading(f"{EVALUATIONS} of {artifact}"):
+    arrays = artifact.read_arrays(file)
+    with _reading(f"{file} of {artifact}"):
         check_arrays(arrays, STORED_ARRAYS)
         found = tuple(
             RawEvaluations(

@@ -25,7 +25,7 @@ from hpobench_ordered.errors import BrokenPluginWarning, DuplicateNameError, Unk
 from hpobench_ordered.specs import BenchmarkFamily, BenchmarkSpec
 
 if TYPE_CHECKING:
-    from hpobench_ordered.generation.base import Generator
+    from hpobench_ordered.generation.base import Generator, GeneratorFamily
     from hpobench_ordered.methods.base import MethodSpec
 
 LOCAL_VARIABLE = "HPOBENCH_ORDERED_BENCHMARKS"
@@ -163,6 +163,27 @@ def generators() -> "Mapping[str, Generator]":
     from hpobench_ordered.generation.base import Generator
 
     return specs_by_name(GENERATION, "GENERATORS", Generator)
+
+
+def generator_families() -> "tuple[GeneratorFamily, ...]":
+    """All families of generators."""
+    from hpobench_ordered.generation.base import GeneratorFamily
+
+    return tuple(family for family, _ in _exported(GENERATION, "FAMILIES", GeneratorFamily))
+
+
+def generator(name: str) -> "Generator":
+    """Find what can regenerate a benchmark's artifact.
+
+    Raises:
+        UnknownNameError: Nothing generates a benchmark of that name.
+    """
+    found = generators().get(name)
+    for family in generator_families() if found is None else ():
+        found = found or family.generator(name)
+    if found is None:
+        raise UnknownNameError("benchmark to generate", name, generators())
+    return found
 
 
 def _local_names() -> frozenset[str]:

@@ -18,7 +18,7 @@ from hpobench_ordered.artifact import Artifact
 from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.benchmarks import _distbo_data as data
 from hpobench_ordered.benchmarks import _distbo_models as models
-from hpobench_ordered.bundle import Recorded, bundled_spec, read_best_values
+from hpobench_ordered.bundle import RUNS, Recorded, bundled_spec, read_best_values
 from hpobench_ordered.data import DataSource, TaskData
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.registry import local_folder
@@ -32,7 +32,7 @@ VERSION = 1
 PAPER = "Law et al. (2019)"
 LIVE, FOREST, TRAINED = "live", "forest", "trained"
 SKLEARN = Extra("generate", "scikit-learn", "sklearn")
-RUNS = "distbo-runs"
+SEEDS = "distbo-runs"
 """Folder, in that of the user's own benchmarks, of the source runs of further seeds."""
 
 # The ranges are those of appendix C. That of Parkinson's calls a bandwidth what section C.5 and its
@@ -103,10 +103,14 @@ class Generated:
     train: Callable[[int, int], TaskData]
     highest: float | None = None
 
+    def name(self, seed: int) -> str:
+        """Name of the benchmark of that seed."""
+        return f"{self.kind.name}-seed-{seed}" if seed else self.kind.name
+
     def spec(self, seed: int) -> BenchmarkSpec:
         """What the registry knows of the benchmark of that seed."""
-        name = f"{self.kind.name}-seed-{seed}" if seed else self.kind.name
-        folder = runs_folder(name)
+        name = self.name(seed)
+        folder = runs_home() / name
         is_packaged = not seed
         artifact = Artifact.packaged(name) if is_packaged else Artifact(folder)
         is_there = artifact.folder.is_dir()
@@ -114,7 +118,7 @@ class Generated:
             name=name,
             version=VERSION,
             summary=self.kind.about,
-            define=partial(self.define, name, seed),
+            define=partial(self.define, seed),
             surrogates=(
                 SurrogateOption(
                     LIVE,
@@ -125,16 +129,16 @@ class Generated:
             artifact=artifact if is_there else None,
             is_local=is_there and not is_packaged,
             history_size=self.kind.source.evaluations,
-            recorded=Recorded(artifact) if is_there else None,
+            recorded=Recorded(artifact, RUNS) if is_there else None,
             data=DataSource(partial(self.train, seed)),
         )
 
-    def define(self, name: str, seed: int) -> Definition:
+    def define(self, seed: int) -> Definition:
         """Search space, objective and tasks."""
         sources = len(self.sizes) - 1
         names = [*(f"source-{i}" for i in range(1, sources + 1)), "target"]
         return Definition(
-            name=name,
+            name=self.name(seed),
             version=VERSION,
             summary=self.kind.about,
             space=SearchSpace(self.kind.parameters),
@@ -200,7 +204,7 @@ class Real:
                     self.extra,
                 ),
             ),
-            is_recorded=True,
+            has_runs=True,
         )
         source = DataSource(self.train, self.files)
         return replace(bundled, history_size=self.kind.source.evaluations, data=source)
@@ -232,11 +236,6 @@ class Real:
     def train(self, task: int) -> TaskData:
         """What a task's model is trained on."""
         return self.split(task).train
-
-
-def runs_folder(name: str) -> Path:
-    """Where the source runs of a seed are, once they are generated."""
-    return local_folder() / RUNS / name
 
 
 def _counterexample_train(seed: int, task: int) -> TaskData:
@@ -394,6 +393,11 @@ def seeded(name: str) -> tuple[Generated, int] | None:
     """The generated benchmark that a name with a seed means; None if it is no such name."""
     match = re.fullmatch(rf"({'|'.join(GENERATED)})-seed-(0|[1-9][0-9]{{0,17}})", name)
     return None if match is None else (GENERATED[match[1]], int(match[2]))
+
+
+def runs_home() -> Path:
+    """Where the artifacts of further seeds are."""
+    return local_folder() / SEEDS
 
 
 SPECS = (

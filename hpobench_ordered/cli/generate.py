@@ -8,7 +8,7 @@ from hpobench_ordered.cli._completion import complete_suite
 from hpobench_ordered.cli._own_trainings import COMMANDS, sizes_of
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.errors import UnknownNameError
-from hpobench_ordered.registry import benchmark_spec, generators
+from hpobench_ordered.registry import benchmark_spec, generator, generator_families, generators
 from hpobench_ordered.suites import SUITES
 
 EXAMPLES = """\b
@@ -29,10 +29,10 @@ Examples:
 def _sources() -> list[tuple[str, str]]:
     """Benchmarks with their sources, and what these are; alike ones on one line."""
     alike: dict[tuple[str, str], list[str]] = {}
-    for name, generator in sorted(generators().items()):
+    for name, one in sorted(generators().items()):
         stem, _, number = name.rpartition("-")
         shown = f"{stem}-ID" if number.isdecimal() else name
-        for source, described in generator.sources.items():
+        for source, described in one.sources.items():
             alike.setdefault((f"{shown} --source {source}", described.summary), []).append(number)
     return [
         (shown, f"{summary} ID: {', '.join(numbers)}." if "-ID " in shown else summary)
@@ -51,7 +51,8 @@ class _Named(click.Command):
         with formatter.section("Options of generate NAME"):
             formatter.write_dl([record for record in records if record is not None])
         with formatter.section("Benchmarks and their sources, the default one first"):
-            formatter.write_dl(_sources(), col_max=40)
+            families = [(family.pattern, "Further ones.") for family in generator_families()]
+            formatter.write_dl([*_sources(), *families], col_max=40)
 
 
 class _Generate(click.Group):
@@ -136,10 +137,10 @@ def named(
     A source refuses an option that it has no use for.
     """
     for one in _to_generate(name, suite_name):
-        generator = generators()[one]
+        chosen = generator(one)
         with progress_bar() as move:
-            written = generator.generate(
-                (generator.home() if output is None else output) / one,
+            written = chosen.generate(
+                (chosen.home() if output is None else output) / one,
                 source=source,
                 local=local,
                 seed=seed,
@@ -169,9 +170,8 @@ def _to_generate(name: str | None, suite_name: str | None) -> list[str]:
         if not lacking:
             say(f"suite {suite_name}: nothing to generate, every artifact is there")
         return lacking
-    if name is None or name not in generators():
-        raise UnknownNameError("benchmark to generate", str(name), generators())
-    return [name]
+    generator(str(name))
+    return [str(name)]
 
 
 for command in COMMANDS:

@@ -38,6 +38,7 @@ def write_surrogates(
     report: Report,
     *,
     evaluations: Sequence[RawEvaluations] | None = None,
+    runs: Sequence[RawEvaluations] | None = None,
 ) -> Path:
     """Write the artifact of a benchmark with a quality card; return its folder.
 
@@ -48,6 +49,7 @@ def write_surrogates(
         report: What else the card says.
         evaluations: Evaluations to be recorded, one set a task; default: none are, and the card
             counts those that the default surrogate was fitted to.
+        runs: What serves as history in their place, one set a task.
     """
     bundled = [
         BundledSurrogate(name, report.summaries[name], fit.model, fit.best_values)
@@ -74,7 +76,7 @@ def write_surrogates(
         seed=fit.seed,
         comparisons={**report.comparisons, **compared},
     )
-    write_bundle(folder, fit.defined, bundled, card, evaluations=evaluations)
+    write_bundle(folder, fit.defined, bundled, card, evaluations=evaluations, runs=runs)
     return folder
 
 

@@ -1,0 +1,262 @@
+"""Generates the distBO benchmarks (`benchmarks.distbo`): source runs, best values and forests.
+
+A source run is what the paper takes for the evaluations of a source task: random configurations,
+then Bayesian optimisation without knowledge of other tasks (Law et al. 2019, section 5 and appendix
+C). Every task has one, on models that are really trained.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpobench_ordered._threads import one_thread
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.benchmark import Definition
+from hpobench_ordered.benchmarks.distbo import (
+    FOREST,
+    GENERATED,
+    REAL,
+    VERSION,
+    Generated,
+    Real,
+    Source,
+    runs_home,
+    seeded,
+)
+from hpobench_ordered.bundle import write_runs
+from hpobench_ordered.generation import base
+from hpobench_ordered.generation._fitting import write_forest
+from hpobench_ordered.generation._training import Job, run_trainings
+from hpobench_ordered.generation.base import Generator, Option, Request
+from hpobench_ordered.raw_evaluations import RawEvaluations
+from hpobench_ordered.registry import method_spec
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates.artifacts import Report
+from hpobench_ordered.surrogates.base import Surrogate
+from hpobench_ordered.surrogates.coding import space_coding
+from hpobench_ordered.surrogates.fitting import ForestRecipe
+from hpobench_ordered.surrogates.pipeline import FOLDS
+
+SOURCE_METHOD = "bo"
+"""The method of the source runs: Bayesian optimisation of one task."""
+CONFIGURATIONS = {
+    "distbo-parkinsons": 256,
+    "distbo-protein-svm": 80,
+    "distbo-protein-forest": 200,
+}
+RECIPES = {
+    "distbo-parkinsons": ForestRecipe(trees=24),
+    "distbo-protein-svm": ForestRecipe(trees=32),
+    "distbo-protein-forest": ForestRecipe(trees=32),
+}
+DRAWS = 100
+"""Configurations of a Sobol sequence that the search for a best value begins with."""
+ROUNDS, MOVES = 20, 10
+"""Rounds of moves from the best configuration so far, and moves in each."""
+STEP, SHRINKAGE = 0.2, 0.8
+"""Standard deviation of a move in the unit cube in the first round, and its factor a round."""
+TRAININGS = "-trainings"
+"""After the name of an artifact's folder: the folder of the finished trainings."""
+_SEARCH_STREAM = 1
+
+
+def source_runs(
+    defined: Definition, model: Surrogate, source: Source, request: Request
+) -> list[RawEvaluations]:
+    """Make the source run of every task; all that is random follows from seed and task."""
+    runs = []
+    for task in range(len(defined.tasks)):
+        runs.append(_source_run(defined, model, source, task, request.seed))
+        request.progress("source runs", task + 1, len(defined.tasks))
+    return runs
+
+
+def _source_run(
+    defined: Definition, model: Surrogate, source: Source, task: int, seed: int
+) -> RawEvaluations:
+    space, objective = defined.space, defined.objective
+    rng = np.random.default_rng([seed, task])
+    values = np.empty((source.evaluations, space.dimension))
+    measured = np.empty(source.evaluations)
+    values[: source.random] = space.decode(space.sample_unit(rng, source.random))
+    measured[: source.random] = model.predict(values[: source.random], task)
+    method = method_spec(SOURCE_METHOD).method(
+        space=space,
+        rng=rng,
+        history=(),
+        context=dict(defined.tasks[task].context),
+        budget=source.evaluations,
+    )
+    with one_thread():
+        for n in range(source.evaluations):
+            if n >= source.random:
+                values[n] = space.row(method.ask())
+                measured[n] = model.predict_one(values[n], task)
+            method.tell(space.configs(values[n : n + 1])[0], objective.loss(float(measured[n])))
+    training = np.arange(source.evaluations)
+    return RawEvaluations(values, measured, np.full(len(training), np.nan), training)
+
+
+def _best_values(
+    defined: Definition, model: Surrogate, runs: list[RawEvaluations], request: Request
+) -> list[float]:
+    """Best value of every task: of its source run, a Sobol sequence, and moves from the best."""
+    best = []
+    for task, run in enumerate(runs):
+        best.append(_best_value(defined, model, run, task, request.seed))
+        request.progress("best values", task + 1, len(runs))
+    return best
+
+
+def _best_value(
+    defined: Definition, model: Surrogate, run: RawEvaluations, task: int, seed: int
+) -> float:
+    space, sign = defined.space, defined.objective.direction.sign
+    rng = np.random.default_rng([seed, task, _SEARCH_STREAM])
+    values = np.concatenate([run.values, _design(space, DRAWS, rng)])
+    measured = np.concatenate([run.objective, model.predict(values[len(run) :], task)])
+    best = int(np.argmin(sign * measured))
+    incumbent, value = space.encode(values[best : best + 1]), float(measured[best])
+    for number in range(ROUNDS):
+        steps = rng.standard_normal((MOVES, space.dimension))
+        moved = np.clip(incumbent + STEP * SHRINKAGE**number * steps, 0.0, 1.0)
+        measured = model.predict(space.decode(moved), task)
+        best = int(np.argmin(sign * measured))
+        if sign * measured[best] < sign * value:
+            incumbent, value = moved[best : best + 1], float(measured[best])
+    return value
+
+
+def _design(space: SearchSpace, n: int, rng: np.random.Generator) -> FloatArray:
+    """First n configurations of a scrambled Sobol sequence, (n, d)."""
+    from scipy.stats.qmc import Sobol
+
+    points = Sobol(space.dimension, rng=rng).random_base2(int(np.ceil(np.log2(n))))[:n]
+    return space.decode(np.asarray(points, dtype=np.float64))
+
+
+def generate_runs(generated: Generated, seed: int, request: Request) -> Path:
+    """Make source runs and best known values of a benchmark whose data are drawn by a seed."""
+    defined = generated.define(seed)
+    model, known = generated.load(seed, None)
+    runs = source_runs(defined, model, generated.kind.source, request)
+    if generated.highest is None:
+        known = _best_values(defined, model, runs, request)
+    write_runs(
+        request.folder, defined, runs, [float(value) for value in known if value is not None]
+    )
+    return request.folder
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTrainer:
+    """Trains a configuration on all tasks of a benchmark on published data.
+
+    Attributes:
+        real: The benchmark.
+    """
+
+    real: Real
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """All but the job that decides an outcome."""
+        return {"benchmark": self.real.kind.name, "version": VERSION}
+
+    def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """Values on all tasks."""
+        model, _ = self.real.load()
+        row = SearchSpace(self.real.kind.parameters).row(config)
+        tasks = range(len(self.real.tasks))
+        return {"values": [model.predict_one(row, task) for task in tasks]}
+
+
+def generate_forest(real: Real, request: Request) -> Path:
+    """Train on published data, fit a forest, make source runs, and write the artifact.
+
+    Raises:
+        DownloadError: A file is not the published one, or cannot be downloaded.
+    """
+    for file in real.files:
+        if request.local is not None:
+            file.store(request.local / Path(file.name).name)
+        elif not file.is_fetched:
+            file.download()
+    name, defined = real.kind.name, real.define()
+    n = request.configurations or CONFIGURATIONS[name]
+    values = _configurations(defined.space, n, request.seed)
+    folder = request.folder.with_name(f"{request.folder.name}{TRAININGS}")
+    outcomes = run_trainings(
+        TaskTrainer(real),
+        [Job("tasks", config) for config in defined.space.configs(values)],
+        folder,
+        workers=request.workers,
+        progress=request.progress,
+    )
+    targets = np.array([outcome["values"] for outcome in outcomes], dtype=np.float64)
+    runs = source_runs(defined, real.load()[0], real.kind.source, request)
+    report = Report(
+        source=defined.provenance.source,
+        command=request.command(name, f"{Option.LOCAL.value} DATA"),
+        limits=(
+            "Every configuration was trained once, on one split of each task's data, 60 % to train "
+            "on and 40 % to measure the model.",
+            "The history is of models that were really trained; the surrogate `trained` trains "
+            "those of the target, too.",
+        ),
+        summaries={FOREST: "Random forest fitted to own trainings."},
+    )
+    coding, recipe = space_coding(defined.space), RECIPES[name]
+    return write_forest(
+        request, defined, values, targets, report, coding=coding, recipe=recipe, runs=runs
+    )
+
+
+def _configurations(space: SearchSpace, n: int, seed: int) -> FloatArray:
+    """Configurations to train, (n, d): a grid for one hyperparameter, else a Sobol sequence."""
+    if space.dimension == 1:
+        return space.decode(np.linspace(0.0, 1.0, n)[:, None])
+    return _design(space, n, np.random.default_rng(seed))
+
+
+def _runs_generator(generated: Generated, seed: int) -> Generator:
+    source = base.Source(
+        "Trains the models of every task's source run, and searches best values.",
+        frozenset({Option.SEED}),
+        partial(generate_runs, generated, seed),
+    )
+    home = runs_home if seed else base.here
+    return Generator(generated.name(seed), {"train": source}, home=home)
+
+
+def _forest_generator(real: Real) -> Generator:
+    source = base.Source(
+        "Trains on the published data; --from is a folder that holds them.",
+        frozenset({Option.LOCAL, Option.SEED, Option.WORKERS, Option.CONFIGURATIONS}),
+        partial(generate_forest, real),
+        fewest=FOLDS,
+    )
+    return Generator(real.kind.name, {"train": source})
+
+
+@dataclass(frozen=True, slots=True)
+class DistboGenerators:
+    """Generators of the source runs of further seeds."""
+
+    pattern: str
+
+    def generator(self, name: str) -> Generator | None:
+        """The generator of the benchmark of that name; None if it does not follow the pattern."""
+        found = seeded(name)
+        return None if found is None else _runs_generator(*found)
+
+
+GENERATORS = (
+    *(_runs_generator(generated, 0) for generated in GENERATED.values()),
+    *(_forest_generator(real) for real in REAL.values()),
+)
+FAMILIES = (DistboGenerators(f"NAME-seed-SEED, NAME one of {', '.join(GENERATED)}"),)
