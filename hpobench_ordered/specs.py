@@ -61,6 +61,7 @@ class SurrogateOption:
         stand_in: Whether it models something else than what the benchmark is defined by, such as
             another release of a network, for want of that.
         left_out: Why means over benchmarks leave it out, one or more sentences; "" if they do not.
+        trains: Whether a model is trained for every value, which takes milliseconds or longer.
 
     Examples:
         >>> from hpobench_ordered.registry import benchmark_spec
@@ -78,6 +79,7 @@ class SurrogateOption:
     interpolated: frozenset[str] = frozenset()
     stand_in: bool = False
     left_out: str = ""
+    trains: bool = False
 
     @property
     def content(self) -> str:

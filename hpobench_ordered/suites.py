@@ -1,5 +1,6 @@
 """Suites: named lists of benchmarks."""
 
+from hpobench_ordered.benchmarks.distbo import GENERATED, REAL
 from hpobench_ordered.benchmarks.retrain import RETRAINING
 from hpobench_ordered.benchmarks.yahpo import FURTHER_BENCHMARKS, GENERATED_BENCHMARKS, name_of
 from hpobench_ordered.errors import UnknownNameError
@@ -32,6 +33,7 @@ SUITES: dict[str, tuple[str, ...]] = {
     "retrain": RETRAIN,
     "adjustments": ("fcn-a", "fcn-b", "nas-a", "nas-b", "svm-a", "svm-b", "xgb-a", "xgb-b"),
     "openml": ("openml-svm", "openml-xgboost"),
+    "distbo": (*GENERATED, *REAL),
     "synthetic": ("forrester", "quadratic", "forrester-ordered", "quadratic-ordered"),
 }
 """`othpo`: the ten benchmarks of Hellan et al. (2023), section 4, in the paper's order.
@@ -40,6 +42,7 @@ on ten each where they are there (`IF_READY`).
 `retrain`: models trained again every period of a stream.
 `adjustments`: the eight of Stoll et al. (2020), appendix C.
 `openml`: the flows of Perrone et al. (2018), supplement B, that come with the package.
+`distbo`: the seven of Law et al. (2019), whose tasks carry their training data.
 `synthetic`: the function families of Horvath et al. (2021), section 5, and ordered versions.
 """
 

@@ -12,7 +12,7 @@ from markdown_text import code, facts, plain, table
 
 import hpobench_ordered as hbo
 from hpobench_ordered.benchmark import Definition
-from hpobench_ordered.bundle import read_card
+from hpobench_ordered.bundle import find_card
 from hpobench_ordered.cli.benchmarks import best_values, space_rows, task_rows
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.registry import benchmark_families, benchmark_spec
@@ -48,9 +48,10 @@ def page(name: str) -> Page:
     """Make the page of a benchmark."""
     spec = benchmark_spec(name)
     definition = spec.define()
-    space, card = definition.space, None if spec.artifact is None else read_card(spec.artifact)
+    space, card = definition.space, find_card(spec.artifact)
     previous = spec.previous and spec.previous.define().space
-    ready = next((o.name for o in spec.surrogates if o.is_ready), None)
+    # A landscape takes about 100 000 evaluations.
+    ready = next((o.name for o in spec.surrogates if o.is_ready and not o.trains), None)
     landscape = None if ready is None else Landscape.of(spec.load(ready))
     axes = () if landscape is None else landscape.axes
     shares = {} if landscape is None else dict(zip(space.names, landscape.effects, strict=True))
@@ -64,6 +65,7 @@ def page(name: str) -> Page:
         suites=[suite for suite, members in SUITES.items() if name in members],
         facts=facts,
         needs=[_needs(o, name) for o in spec.surrogates],
+        trains=spec.option().trains,
         example=_example(space),
         landscape=landscape,
         axes=axes,

@@ -122,8 +122,9 @@ class Generated:
             surrogates=(
                 SurrogateOption(
                     LIVE,
-                    "Computed, or a model trained, for every value.",
+                    "A model trained for every value." if self.highest is None else "The formula.",
                     partial(self.load, seed, artifact if is_there else None),
+                    trains=self.highest is None,
                 ),
             ),
             artifact=artifact if is_there else None,
@@ -202,6 +203,7 @@ class Real:
                     self.load,
                     self.files,
                     self.extra,
+                    trains=True,
                 ),
             ),
             has_runs=True,

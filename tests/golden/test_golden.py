@@ -49,7 +49,15 @@ def test_nothing_is_without_golden_values() -> None:
     assert set(METHODS) == set(hbo.list_methods())
 
 
-@pytest.mark.parametrize("identity", BENCHMARKS)
+def values_cases() -> list[object]:
+    """All benchmarks; those whose models are trained for every value are slow."""
+    return [
+        pytest.param(name, marks=pytest.mark.slow if benchmark_spec(name).option().trains else ())
+        for name in BENCHMARKS
+    ]
+
+
+@pytest.mark.parametrize("identity", values_cases())
 def test_values(identity: str) -> None:
     values = BENCHMARKS[identity]["values"]
     compared = check_golden(benchmark_spec(identity), BENCHMARKS)

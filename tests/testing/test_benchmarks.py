@@ -10,12 +10,22 @@ import hpobench_ordered as hbo
 from hpobench_ordered import SearchSpace
 from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.objective import Direction
+from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.testing import ConformanceError, check_benchmark
 from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark
 
 
-@pytest.mark.parametrize("name", hbo.list_benchmarks(ready=True))
+def trains(name: str) -> bool:
+    return benchmark_spec(name).option().trains
+
+
+READY = hbo.list_benchmarks(ready=True)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if trains(n) else ()) for n in READY]
+)
 def test_every_benchmark(name: str, executor: Executor) -> None:
     check_benchmark(name, executor=executor)
 
