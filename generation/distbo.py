@@ -6,7 +6,7 @@ C). Every task has one, on models that are really trained.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,8 +51,10 @@ CONFIGURATIONS = {
 RECIPES = {
     "distbo-parkinsons": ForestRecipe(trees=24),
     "distbo-protein-svm": ForestRecipe(trees=32),
-    "distbo-protein-forest": ForestRecipe(trees=32),
+    "distbo-protein-forest": ForestRecipe(trees=60),
 }
+SHARES = ("min_samples_split", "min_samples_leaf")
+"""Shares of the rows: where they are not small, a forest predicts the larger class."""
 DRAWS = 100
 """Configurations of a Sobol sequence that the search for a best value begins with."""
 ROUNDS, MOVES = 20, 10
@@ -117,7 +119,7 @@ def _best_value(
 ) -> float:
     space, sign = defined.space, defined.objective.direction.sign
     rng = np.random.default_rng([seed, task, _SEARCH_STREAM])
-    values = np.concatenate([run.values, _design(space, DRAWS, rng)])
+    values = np.concatenate([run.values, space.decode(_design(space, DRAWS, rng))])
     measured = np.concatenate([run.objective, model.predict(values[len(run) :], task)])
     best = int(np.argmin(sign * measured))
     incumbent, value = space.encode(values[best : best + 1]), float(measured[best])
@@ -132,11 +134,11 @@ def _best_value(
 
 
 def _design(space: SearchSpace, n: int, rng: np.random.Generator) -> FloatArray:
-    """First n configurations of a scrambled Sobol sequence, (n, d)."""
+    """First n points of a scrambled Sobol sequence in the unit cube, (n, d)."""
     from scipy.stats.qmc import Sobol
 
     points = Sobol(space.dimension, rng=rng).random_base2(int(np.ceil(np.log2(n))))[:n]
-    return space.decode(np.asarray(points, dtype=np.float64))
+    return np.asarray(points, dtype=np.float64)
 
 
 def generate_runs(generated: Generated, seed: int, request: Request) -> Path:
@@ -210,17 +212,29 @@ def generate_forest(real: Real, request: Request) -> Path:
         ),
         summaries={FOREST: "Random forest fitted to own trainings."},
     )
-    coding, recipe = space_coding(defined.space), RECIPES[name]
+    coding, recipe = space_coding(_log_scaled(defined.space)), RECIPES[name]
     return write_forest(
         request, defined, values, targets, report, coding=coding, recipe=recipe, runs=runs
     )
 
 
 def _configurations(space: SearchSpace, n: int, seed: int) -> FloatArray:
-    """Configurations to train, (n, d): a grid for one hyperparameter, else a Sobol sequence."""
+    """Configurations to train, (n, d): a grid for one hyperparameter, else a Sobol sequence.
+
+    Every second one has its shares of the rows on a log scale.
+    """
     if space.dimension == 1:
         return space.decode(np.linspace(0.0, 1.0, n)[:, None])
-    return _design(space, n, np.random.default_rng(seed))
+    unit = _design(space, n, np.random.default_rng(seed))
+    is_even = np.arange(n)[:, None] % 2 == 0
+    return np.where(is_even, space.decode(unit), _log_scaled(space).decode(unit))
+
+
+def _log_scaled(space: SearchSpace) -> SearchSpace:
+    """The space with shares of the rows on a log scale."""
+    return SearchSpace(
+        [replace(p, log=p.log or p.name in SHARES, default=None) for p in space.parameters]
+    )
 
 
 def _runs_generator(generated: Generated, seed: int) -> Generator:

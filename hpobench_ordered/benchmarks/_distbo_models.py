@@ -13,8 +13,9 @@ Notation:
     alpha, C    regularisation: alpha w'w of ridge regression, w'w / (2 C) of logistic regression
 
 The generated tasks have 5000 points: their models are trained on Nystroem features, which takes
-milliseconds instead of seconds. Such a model cannot fit noise as closely as the exact one, nor
-bandwidths so small that no inducing point is near. All other models are exact.
+milliseconds instead of seconds. Such a model cannot fit noise as closely as the exact one does with
+a small alpha, nor anything with bandwidths so small that no inducing point is near: there the
+values are others. All other models are exact.
 """
 
 import math
