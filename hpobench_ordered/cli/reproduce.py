@@ -26,6 +26,8 @@ Examples:
   hpobench-ordered reproduce abrac --workers 2 --output abrac
   hpobench-ordered reproduce hp-transfer --workers 2 --output hp-transfer
       other papers, each under an hour on two cores
+  hpobench-ordered reproduce distbo --figure 7 --seeds 3 --output distbo
+      methods told of training data; every seed is another draw of these
   hpobench-ordered reproduce abrac --figure 4 --output abrac
       what models believe of a function: nothing is run
   hpobench-ordered fetch xgboost-mnist
@@ -74,8 +76,8 @@ def reproduce(
     """Reproduce the results of a paper and check what it claims.
 
     Runs the experiments of PAPER (othpo: Hellan et al. 2023; ablr: Perrone et al. 2018; abrac:
-    Horvath et al. 2021; hp-transfer: Stoll et al. 2020), draws its figures, computes its tables,
-    and says which of its claims hold.
+    Horvath et al. 2021; hp-transfer: Stoll et al. 2020; distbo: Law et al. 2019), draws its
+    figures, computes its tables, and says which of its claims hold.
     Runs are stored in OUTPUT/results: what is finished is not run again, so stopping loses nothing.
     OUTPUT/summary.md has everything on one page, OUTPUT/figures.md every figure next to what the
     paper says about it; each figure is there as PNG, SVG and CSV.

@@ -7,7 +7,7 @@ Altair's own methods restyle it. No chart computes a statistic.
 from hpobench_ordered.plotting.comparisons import by_task, critical_differences, heatmap, strips
 from hpobench_ordered.plotting.curves import attainment, curves
 from hpobench_ordered.plotting.landscapes import Dimension, Panel, landscape
-from hpobench_ordered.plotting.panels import beside, posterior, times
+from hpobench_ordered.plotting.panels import beside, functions, posterior, times
 from hpobench_ordered.plotting.saving import javascript, save, specification
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "by_task",
     "critical_differences",
     "curves",
+    "functions",
     "heatmap",
     "javascript",
     "landscape",

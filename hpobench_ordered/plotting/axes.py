@@ -20,7 +20,7 @@ TITLES = {
 }
 """Titles of the axes of measures; default: the measure's name."""
 
-LINEAR = frozenset({"score", "rank"})
+LINEAR = frozenset({"score", "rank", "similarity"})
 """Measures that never get a logarithmic axis: their zero is arbitrary, or they have none."""
 
 STEPS = (1, 3, 10, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10000)

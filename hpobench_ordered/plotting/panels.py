@@ -21,12 +21,23 @@ if TYPE_CHECKING:
 
 SIZE = (250, 180)
 """Width and height of a panel, in pixels."""
+LOOKS = ("color", "strokeDash", "shape")
+"""Channels that tell methods apart."""
 TRUTH, BELIEF = STYLES["simple-ordered-shuffled"].colour, STYLES["cts"].colour
 EVALUATED = STYLES["zero-shot"].colour
 
 
-def beside(charts: Iterable[Any], *, columns: int, title: str) -> alt.TopLevelMixin:
-    """Put finished charts of the same methods beside and below each other, with one legend."""
+def beside(
+    charts: Iterable[Any], *, columns: int, title: str, shared: bool = True
+) -> alt.TopLevelMixin:
+    """Put finished charts beside and below each other.
+
+    Args:
+        charts: The charts, row by row.
+        columns: Charts in a row.
+        title: Title of the whole.
+        shared: Whether the methods are the same in all, and one legend is for all.
+    """
     panels = [chart.copy() for chart in charts]
     for panel in panels:
         panel.config = alt.Undefined
@@ -34,6 +45,8 @@ def beside(charts: Iterable[Any], *, columns: int, title: str) -> alt.TopLevelMi
         warnings.filterwarnings("ignore", "Automatically deduplicated", UserWarning)
         # Not rows in a column: Altair tells layers apart by their place in one concatenation.
         whole = alt.concat(*panels, columns=columns)
+    if not shared:
+        whole = whole.resolve_scale(**dict.fromkeys(LOOKS, "independent"))
     return configured(whole, title=title, description=title)
 
 
@@ -60,6 +73,26 @@ def times(frame: "pd.DataFrame", *, methods: Sequence[str] = (), title: str) -> 
         tooltip=["method:N", alt.Tooltip("milliseconds:Q", format=".3~r")],
     )
     return configured(chart.properties(width=SIZE[0]), title=title, description=title)
+
+
+def functions(frame: "pd.DataFrame", *, x: str, title: str) -> alt.TopLevelMixin:
+    """Draw functions of one variable.
+
+    Args:
+        frame: A row a function and point, with columns method (the function's name), x and value.
+        x: Name of the variable.
+        title: Title of the chart.
+    """
+    looks = by_method(frame["method"])
+    chart = alt.Chart(frame).mark_line(strokeWidth=1.6)
+    chart = chart.encode(
+        x=alt.X("x:Q", title=x),
+        y=alt.Y("value:Q", title="objective"),
+        color=looks["color"],
+        strokeDash=looks["strokeDash"],
+    )
+    chart = chart.properties(width=2 * SIZE[0], height=SIZE[1])
+    return configured(chart, title=title, description=title)
 
 
 def posterior(

@@ -57,6 +57,22 @@ def not_behind(first: str, second: str, *, trial: int, measure: Measure) -> Chec
     return _by_benchmark(check, measure)
 
 
+def on(comparison: Comparison, check: Check) -> Check:
+    """Check one comparison of the figure alone."""
+    return lambda evidence, _: check(evidence, [comparison])
+
+
+def near(methods: Sequence[str], *, trial: int, margin: float) -> Check:
+    """Each of some methods is so near to the best value known."""
+
+    def check(benchmark: str, scores: Scores) -> Finding:
+        means = _means(scores, trial)
+        measured = f"{_scored(means, methods, DIGITS[Measure.REGRET])} (asked: {margin})"
+        return Finding(benchmark, measured, all(means[one] <= margin for one in methods))
+
+    return _by_benchmark(check, Measure.REGRET)
+
+
 def cheaper(first: str, rivals: Sequence[str], *, factor: float) -> Check:
     """A suggestion of one method takes so many times less time than one of each of some others."""
 
@@ -273,7 +289,10 @@ def _scored(means: Mapping[str, float], methods: Sequence[str], digits: str = ".
 def _describe(gap: Difference, digits: str = ".1f") -> str:
     two = gap.two_standard_errors
     errors = "" if np.isnan(two) else f" ± {two:{digits}}"
-    return f"{gap.mean:+{digits}}{errors}, better on {gap.better} of {gap.tasks} tasks"
+    where = f"on {gap.better} of {gap.tasks} tasks"
+    if gap.tasks == 1:
+        where = f"in {(gap.values < 0).sum()} of {gap.values.size} runs"
+    return f"{gap.mean:+{digits}}{errors}, better {where}"
 
 
 def _difference(

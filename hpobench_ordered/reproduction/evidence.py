@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -45,11 +46,13 @@ class Measure(Enum):
     SCORE: Normalised among the methods of a comparison.
     REGRET: Distance of the best value so far from the best one known, in the objective's own units.
     RANK: Among the methods of a comparison, task by task and seed by seed.
+    VALUE: Best value so far in the objective's own units, for curves: higher may be better.
     """
 
     SCORE = "score"
     REGRET = "regret"
     RANK = "rank"
+    VALUE = "best value"
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,8 @@ class Evidence:
         surrogates: Surrogate by name of benchmark; default: the benchmark's default surrogate.
         evaluated: As `Paper.evaluated`.
         first_task: As `Paper.first_task`.
+        drawn: For benchmarks with a seed in their name, the name without; as `Paper.runs_on` gives.
+        pooled: As `Paper.pooled`.
     """
 
     def __init__(
@@ -114,15 +119,18 @@ class Evidence:
         surrogates: Mapping[str, str],
         evaluated: Mapping[tuple[str, str], Callable[[], FloatArray]] = MappingProxyType({}),
         first_task: int = 0,
+        drawn: Mapping[str, str] = MappingProxyType({}),
+        pooled: bool = False,
     ) -> None:
         self.first_task = first_task
+        self.pooled = pooled
         self._store = store
         self._surrogates = dict(surrogates)
         self._evaluated = dict(evaluated)
         self._cells: dict[tuple[str, str], list[Cell]] = {}
         for cell in cells:
             name = str(cell.source).partition("@")[0]
-            self._cells.setdefault((name, cell.method.name), []).append(cell)
+            self._cells.setdefault((drawn.get(name, name), cell.method.name), []).append(cell)
         self._losses: dict[Runs, FloatArray] = {}
         self._regrets: dict[Runs, FloatArray] = {}
         self._fallbacks: dict[Runs, int] = {}
@@ -130,11 +138,20 @@ class Evidence:
         self._benchmarks: dict[str, Benchmark] = {}
         self._landscapes: dict[str, Landscape] = {}
 
+    @property
+    def folder(self) -> Path:
+        """Where everything of the reproduction goes; the store is inside it."""
+        return self._store.folder.parent
+
     def benchmark(self, name: str) -> Benchmark:
         """The benchmark, on the surrogate it was run on."""
         if name not in self._benchmarks:
             self._benchmarks[name] = load(name, surrogate=self._surrogates.get(name))
         return self._benchmarks[name]
+
+    def cells(self, benchmark: str, method: str) -> tuple[Cell, ...]:
+        """The runs of a method on a benchmark."""
+        return tuple(self._cells[benchmark, method])
 
     def task_label(self, benchmark: str, task: int) -> str:
         """Number of a task, from 1 as in papers, and its name if that is another."""
@@ -165,6 +182,10 @@ class Evidence:
             return self.scores(comparison)
         if measure is Measure.RANK:
             return ranks_by_seed(self.losses(comparison), comparison.methods)
+        if measure is Measure.VALUE:
+            objective = self.benchmark(comparison.benchmark).objective
+            best = incumbents(self.losses(comparison))
+            return Scores(comparison.methods, objective.losses(best))
         regrets = incumbents(self._stacked(comparison, self._regrets))
         return Scores(comparison.methods, regrets)
 
@@ -176,8 +197,11 @@ class Evidence:
         return self._scores[comparison]
 
     def counted(self, scores: Scores) -> Scores:
-        """A measure on the tasks that count."""
-        return Scores(scores.methods, scores.values[:, :, self.first_task :])
+        """A measure on the tasks that count; if pooled, every run is a seed of one task."""
+        values = scores.values[:, :, self.first_task :]
+        if self.pooled:
+            values = values.reshape(len(values), -1, 1, values.shape[-1])
+        return Scores(scores.methods, values)
 
     def split(self, benchmark: str, scores: Scores) -> dict[str, Scores]:
         """A measure on the first tasks that count, each by itself, by name."""

@@ -162,11 +162,13 @@ def progress(
     by_task: bool = False,
     times: bool = False,
 ) -> Drawing:
-    """Means after every trial with two standard errors over seeds: a row of panels a benchmark.
+    """Means after every trial with two standard errors: a row of panels a comparison.
+
+    Errors are over seeds; where runs are pooled, over runs, and ranks have one standard deviation.
 
     Args:
         evidence: The results.
-        comparisons: One a row; the same methods in all.
+        comparisons: One a row.
         measures: One a column.
         by_task: Make a row of each task instead of their mean.
         times: Show the methods' own time, too.
@@ -175,30 +177,52 @@ def progress(
 
     rows: dict[str, list[alt.TopLevelMixin]] = {}
     frames = []
+    names = _names(comparisons)
     for comparison, measure in itertools.product(comparisons, measures):
         scores = evidence.counted(evidence.measured(comparison, measure))
         parts = {"mean": scores}
         if by_task:
             parts = evidence.split(comparison.benchmark, scores)
         for part, chosen in parts.items():
-            name = f"{comparison.benchmark}, {part}"
-            frame = _over_trials(chosen).assign(benchmark=name, measure=measure.value)
-            labelled = frame.assign(measure=f"mean {measure.value}")
-            label = f"mean {measure.value}"
-            chart = plotting.curves(labelled, measure=label, size=PANEL, title=name)
-            rows.setdefault(name, []).append(chart)
-            frames.append(frame)
+            name = f"{names[comparison]}, {part}"
+            deviations = evidence.pooled and measure is Measure.RANK
+            panel = mean_curves(chosen, measure, name=name, deviations=deviations)
+            rows.setdefault(name, []).append(panel.figure)
+            frames.append(panel.data)
     if times:
         for comparison in comparisons:
             frame = _times(evidence, comparison)
-            name = f"{comparison.benchmark}, mean"
+            name = f"{names[comparison]}, mean"
             rows[name].append(plotting.times(frame, title="time"))
             frames.append(frame.assign(benchmark=name, measure="time"))
-    title = "after every trial, mean over seeds"
+    title = f"after every trial, mean over {'runs' if evidence.pooled else 'seeds'}"
     data = pd.concat(frames, ignore_index=True).astype({"trial": "Int64"})  # times have none
     panels = [*itertools.chain(*rows.values())]
-    chart = plotting.beside(panels, columns=len(measures) + times, title=title)
+    shared = len({item.methods for item in comparisons}) == 1
+    chart = plotting.beside(panels, columns=len(measures) + times, title=title, shared=shared)
     return Drawing(chart, data)
+
+
+def mean_curves(
+    scores: Scores, measure: Measure, *, name: str, deviations: bool = False
+) -> Drawing:
+    """One panel of `progress`: means with two standard errors, or one standard deviation."""
+    frame = _over_trials(scores, deviations=deviations)
+    frame = frame.assign(benchmark=name, measure=measure.value)
+    label = f"mean {measure.value}"
+    labelled = frame.assign(measure=label)
+    return Drawing(plotting.curves(labelled, measure=label, size=PANEL, title=name), frame)
+
+
+def _names(comparisons: Sequence[Comparison]) -> dict[Comparison, str]:
+    """What tells comparisons apart: the benchmark, and the first method if that has several."""
+    benchmarks = [item.benchmark for item in comparisons]
+    return {
+        item: item.benchmark
+        if benchmarks.count(item.benchmark) == 1
+        else f"{item.benchmark}: {item.methods[0]} and others"
+        for item in comparisons
+    }
 
 
 def _times(evidence: Evidence, comparison: Comparison) -> "pd.DataFrame":
@@ -209,14 +233,21 @@ def _times(evidence: Evidence, comparison: Comparison) -> "pd.DataFrame":
     return pd.DataFrame({"method": methods, "milliseconds": taken})
 
 
-def _over_trials(scores: Scores) -> "pd.DataFrame":
-    """Mean of a measure over tasks and seeds with two standard errors: a row a method and trial."""
+def _over_trials(scores: Scores, *, deviations: bool = False) -> "pd.DataFrame":
+    """Mean of a measure over tasks and seeds: a row a method and trial.
+
+    With two standard errors over seeds, or with one standard deviation over seeds and tasks.
+    """
     trials = range(1, scores.values.shape[-1] + 1)
     means = [scores.over_tasks(trial=trial) for trial in trials]
     mean = np.stack([found.mean for found in means], axis=-1)
     errors = np.stack([found.two_standard_errors for found in means], axis=-1)
-    # What is below every mean is not seen where the axis is logarithmic.
-    low = np.maximum(mean - errors, mean[mean > 0].min(initial=np.inf) / 1.1)
+    if deviations:
+        runs = scores.values.reshape(len(mean), -1, mean.shape[-1])
+        errors = runs.std(axis=1, ddof=1) if runs.shape[1] > 1 else np.full(mean.shape, np.nan)
+    low = mean - errors
+    if (mean >= 0).all():  # what is below every mean is not seen where the axis is logarithmic
+        low = np.maximum(low, mean[mean > 0].min(initial=np.inf) / 1.1)
     levels = {"method": scores.methods, "trial": trials}
     return product(levels, mean=mean, low=np.minimum(low, mean), high=mean + errors)
 
@@ -303,6 +334,22 @@ def locations(
     table = pd.concat(frames, ignore_index=True).drop_duplicates()
     chart = plotting.landscape(rows, title=f"where methods evaluated: {item.benchmark}")
     return Drawing(chart, table.assign(task=table["task"] + 1))
+
+
+def illustration(evidence: Evidence, comparisons: Sequence[Comparison]) -> Drawing:
+    """The objective of every task of a benchmark with one hyperparameter."""
+    import pandas as pd
+
+    landscape = evidence.landscape(comparisons[0].benchmark)
+    (name,) = landscape.benchmark.space.names
+    x = landscape.column(name)
+    frames = [
+        pd.DataFrame({"method": task.name, "x": x, "value": values})
+        for task, values in zip(landscape.benchmark.tasks, landscape.objective, strict=True)
+    ]
+    data = pd.concat(frames, ignore_index=True).sort_values(["method", "x"], ignore_index=True)
+    chart = plotting.functions(data, x=name, title=f"{landscape.benchmark.name}: every task")
+    return Drawing(chart, data.rename(columns={"method": "task", "x": name}))
 
 
 def _on_surrogate(table: "pd.DataFrame") -> "pd.Series[str]":

@@ -210,6 +210,9 @@ class Paper:
         notes: What its scores are, for people.
         evaluated: The configurations that its authors evaluated, coded as values, by benchmark and
             surrogate: where a surrogate knows them, landscapes show these instead of random ones.
+        drawn: Benchmarks whose tasks are drawn anew for every seed, see `runs_on`.
+        pooled: Whether means are over runs, each a task and a seed, and errors between runs; else
+            errors are between seeds.
     """
 
     name: str
@@ -223,6 +226,17 @@ class Paper:
     evaluated: Mapping[tuple[str, str], Callable[[], FloatArray]] = field(
         default_factory=dict, hash=False
     )
+    drawn: frozenset[str] = frozenset()
+    pooled: bool = False
+
+    def runs_on(self, benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
+        """The benchmarks that runs with some seeds are on, each with its seeds.
+
+        Where tasks are drawn by the seed, seed 0 is on NAME itself and seed S on NAME-seed-S.
+        """
+        if benchmark not in self.drawn:
+            return {benchmark: tuple(seeds)}
+        return {f"{benchmark}-seed-{seed}" if seed else benchmark: (seed,) for seed in seeds}
 
     def setting_of(self, benchmark: str) -> Setting:
         """How methods are run on a benchmark."""

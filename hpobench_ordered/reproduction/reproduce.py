@@ -11,7 +11,7 @@ from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files import write_atomically
 from hpobench_ordered.plotting.saving import png_of, svg_of
 from hpobench_ordered.protocols import Ordered
-from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.registry import benchmark_spec, generator
 from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.paper import (
     Entry,
@@ -77,6 +77,7 @@ def reproduce(
     }
     setup = Setup(paper=paper, exhibits=exhibits, settings=settings, folder=folder)
     report = progress or (lambda step, done, total: None)
+    _generate_missing(setup, report)
     cells = _plan(setup)
     if cells:
         run_cells(
@@ -89,6 +90,17 @@ def reproduce(
     result = _make(setup, cells, report)
     _write(folder, {SUMMARY: summary(result), GALLERY: gallery(result), CLAIMS: claims_csv(result)})
     return result
+
+
+def _generate_missing(setup: Setup, report: Progress) -> None:
+    """Make the source runs of benchmarks that are drawn by a seed, where these are not there."""
+    run = [name for name, methods in experiments(setup.exhibits).items() if methods]
+    names = [one for name in run if name in setup.paper.drawn for one in setup.runs_on(name)]
+    missing = [name for name in names if benchmark_spec(name).recorded is None]
+    for done, name in enumerate(missing):
+        report("source runs", done, len(missing))
+        made = generator(name)
+        made.generate(made.home() / name)
 
 
 def _require_all(store: Store, cells: Sequence[Cell]) -> None:
@@ -137,12 +149,13 @@ def _plan(setup: Setup) -> list[Cell]:
         cell
         for item in combined(setup.exhibits)
         if item.methods
+        for name, seeds in setup.runs_on(item.benchmark).items()
         for cell in plan(
-            benchmarks=[item.benchmark],
+            benchmarks=[name],
             methods=[setup.paper.methods.get(method, method) for method in item.methods],
-            seeds=setup.settings[item.benchmark].seeds,
+            seeds=seeds,
             protocol=item.protocol or setup.settings[item.benchmark].protocol,
-            surrogates={item.benchmark: setup.surrogates[item.benchmark]},
+            surrogates={name: setup.surrogates[item.benchmark]},
         )
     ]
 
@@ -155,6 +168,8 @@ def _make(setup: Setup, cells: Sequence[Cell], report: Progress) -> Reproduction
         surrogates=setup.surrogates,
         evaluated=setup.paper.evaluated,
         first_task=setup.paper.first_task,
+        drawn={name: one for one in setup.settings for name in setup.runs_on(one)},
+        pooled=setup.paper.pooled,
     )
     claims: list[CheckedClaim] = []
     entries: dict[str, tuple[Entry, ...]] = {}

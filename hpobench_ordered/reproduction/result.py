@@ -43,6 +43,10 @@ class Setup:
         """Surrogate of each benchmark."""
         return {name: str(setting.surrogate) for name, setting in self.settings.items()}
 
+    def runs_on(self, benchmark: str) -> dict[str, tuple[int, ...]]:
+        """As `Paper.runs_on`, with the benchmark's seeds."""
+        return self.paper.runs_on(benchmark, self.settings[benchmark].seeds)
+
     @property
     def store(self) -> Store:
         """Where the runs are."""

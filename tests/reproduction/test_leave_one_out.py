@@ -22,7 +22,10 @@ BENCHMARK, METHODS = "forrester", ("random-search", "bo")
 NEEDS = (Comparison(BENCHMARK, METHODS),)
 
 
-@pytest.mark.parametrize(("name", "figures"), [("ablr", range(1, 11)), ("abrac", range(1, 10))])
+@pytest.mark.parametrize(
+    ("name", "figures"),
+    [("ablr", range(1, 11)), ("abrac", range(1, 10)), ("distbo", range(1, 16))],
+)
 def test_every_figure_is_there(name: str, figures: range) -> None:
     chosen = paper(name)
     assert [figure.number for figure in chosen.figures] == list(figures)

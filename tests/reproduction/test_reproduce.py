@@ -130,7 +130,7 @@ def test_bad_requests(small_paper: Paper, tmp_path: Path) -> None:
 
 
 def test_papers_are_found_by_name() -> None:
-    assert list_papers() == ["ablr", "abrac", "hp-transfer", "othpo"]
+    assert list_papers() == ["ablr", "abrac", "distbo", "hp-transfer", "othpo"]
     with pytest.raises(UnknownNameError, match="did you mean 'othpo'"):
         paper("othp")
 

@@ -1,0 +1,423 @@
+"""Law et al. (2019), "Hyperparameter Learning via Distributional Transfer": all its figures.
+
+Its generated benchmarks are drawn anew for every seed: data, and so the source runs, too. Which
+methods a figure shows beside those that its text names is our choice.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from hpobench_ordered.adapters.identity import FromElsewhere
+from hpobench_ordered.history import Evaluations
+from hpobench_ordered.methods._model_based import ModelBased
+from hpobench_ordered.methods.base import Method, MethodSpec
+from hpobench_ordered.methods.distbo import NoneBLR, NoneGP
+from hpobench_ordered.protocols import LeaveOneOut
+from hpobench_ordered.reproduction.checks import ahead, near, not_behind, on
+from hpobench_ordered.reproduction.evidence import Measure
+from hpobench_ordered.reproduction.figures import illustration, progress
+from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Paper, Setting
+from hpobench_ordered.reproduction.similarities import only_one_finds, similarity_curves
+from hpobench_ordered.space import SearchSpace
+
+TOY, COUNTEREXAMPLE = "distbo-toy", "distbo-counterexample"
+SIMILAR, OTHER = "distbo-classification-a", "distbo-classification-b"
+PARKINSONS = "distbo-parkinsons"
+PROTEINS = SVM, FOREST = "distbo-protein-svm", "distbo-protein-forest"
+TARGET = "target"
+"""The task of a generated benchmark that is optimised; all others are sources."""
+
+PATIENTS = 14
+"""Patients whose model is tuned, of the 42; the others are source tasks all the same."""
+
+SETTINGS = {
+    TOY: Setting(LeaveOneOut(trials=15, tasks=(TARGET,)), tuple(range(10))),
+    COUNTEREXAMPLE: Setting(LeaveOneOut(trials=50, tasks=(TARGET,)), tuple(range(3))),
+    SIMILAR: Setting(LeaveOneOut(trials=100, tasks=(TARGET,)), tuple(range(2))),
+    OTHER: Setting(LeaveOneOut(trials=100, tasks=(TARGET,)), tuple(range(2))),
+    PARKINSONS: Setting(LeaveOneOut(trials=17, tasks=PATIENTS), (0,)),
+    SVM: Setting(LeaveOneOut(trials=20), tuple(range(2))),
+    FOREST: Setting(LeaveOneOut(trials=20), tuple(range(2))),
+}
+"""Trials are those of the paper; it has 30 seeds, 20 on the proteins, 10 to 20 on all patients."""
+
+RANDOM_TRIALS = {TOY: 5, COUNTEREXAMPLE: 20, SIMILAR: 25, OTHER: 25, PARKINSONS: 9} | dict.fromkeys(
+    PROTEINS, 9
+)
+"""Random trials that noneGP and noneBLR start with (appendix C)."""
+
+FEW, EARLY, QUARTER = 3, 5, 25
+"""Trials after which methods are compared: on the toy example, on the others, in classification."""
+NEAR = 0.05
+"""Distance from the highest value of the toy example that is taken for its optimum."""
+COMPARED = 20
+"""Trials of the counterexample whose similarities are drawn, of the 50: they take a run each."""
+
+RANDOM = "random-search"
+MODELS = GP, BLR = "gp", "blr"
+GPS = ("dist-gp", "manual-gp", "multi-gp")
+"""The methods whose model has a similarity of tasks."""
+
+
+def _none(model: str, benchmark: str) -> str:
+    return f"none-{model}-{RANDOM_TRIALS[benchmark]}"
+
+
+def _rivals(model: str, benchmark: str) -> tuple[str, ...]:
+    """The methods with a model that distGP or distBLR is compared with."""
+    return (f"manual-{model}", f"multi-{model}", f"init-{model}", _none(model, benchmark))
+
+
+def _all(model: str, benchmark: str) -> Comparison:
+    return Comparison(benchmark, (f"dist-{model}", *_rivals(model, benchmark), RANDOM))
+
+
+def _joint(model: str, benchmark: str) -> Comparison:
+    return Comparison(benchmark, (f"dist-{model}", f"dist-{model}-joint"))
+
+
+@dataclass(frozen=True)
+class StartedAtRandom(FromElsewhere):
+    """Makes a method that starts with more or fewer random trials than it does by default.
+
+    Attributes:
+        method: The method.
+        trials: The number of random trials.
+    """
+
+    method: type[ModelBased]
+    trials: int
+
+    def __call__(
+        self,
+        *,
+        space: SearchSpace,
+        rng: np.random.Generator,
+        history: Sequence[Evaluations],
+        context: Mapping[str, float],
+        budget: int,
+    ) -> Method:
+        """Make it."""
+        made = self.method(space=space, rng=rng, history=history, context=context, budget=budget)
+        made.random_trials = self.trials
+        return made
+
+
+def _without_transfer(benchmark: str) -> dict[str, MethodSpec]:
+    """The noneGP and noneBLR of a benchmark, by name."""
+    trials = RANDOM_TRIALS[benchmark]
+    made: dict[str, type[ModelBased]] = {
+        _none(GP, benchmark): NoneGP,
+        _none(BLR, benchmark): NoneBLR,
+    }
+    return {
+        name: MethodSpec(
+            name=name,
+            method=StartedAtRandom(method, trials),
+            summary=f"{name.rpartition('-')[0]} that starts with {trials} random trials.",
+            source="Law et al. (2019), appendix C",
+        )
+        for name, method in made.items()
+    }
+
+
+VALUES = "Best value so far, mean over runs ± two standard errors"
+RANKS = "rank among the methods of a panel, mean ± one standard deviation over runs"
+_drawn = partial(progress, measures=(Measure.VALUE, Measure.RANK))
+_drawn_values = partial(progress, measures=(Measure.VALUE,))
+
+
+def _ahead(
+    section: str,
+    sentence: str,
+    comparison: Comparison,
+    firsts: Sequence[str],
+    rivals: Sequence[str],
+    *,
+    trial: int,
+) -> Claim:
+    check = ahead(firsts, rivals, trial=trial, measure=Measure.REGRET)
+    return Claim(section, f"After {trial} trials {sentence}", on(comparison, check))
+
+
+def _compared(
+    number: int,
+    *needs: Comparison,
+    says: str,
+    claims: Sequence[Claim] = (),
+    ranks: bool = True,
+) -> Figure:
+    return Figure(
+        number,
+        caption=f"{VALUES}{f'; {RANKS}' if ranks else ''}.",
+        says=says,
+        needs=needs,
+        draw=_drawn if ranks else _drawn_values,
+        claims=tuple(claims),
+    )
+
+
+def _similarities(
+    number: int,
+    comparison: Comparison,
+    *,
+    trials: int,
+    says: str,
+    claims: Sequence[Claim] = (),
+    values: bool = False,
+) -> Figure:
+    drawn = "Similarity of each source task to the target, mean over runs"
+    return Figure(
+        number,
+        caption=f"Left: {VALUES.lower()}. Right: {drawn.lower()}." if values else f"{drawn}.",
+        says=says,
+        needs=(comparison,),
+        draw=partial(
+            similarity_curves,
+            methods=GPS[:1] if values else GPS,
+            trials=trials,
+            values=values,
+        ),
+        claims=tuple(claims),
+    )
+
+
+def _joint_is_similar(*needs: Comparison, trials: Sequence[int]) -> tuple[Claim, ...]:
+    (benchmark,) = {item.benchmark for item in needs}
+    return tuple(
+        Claim(
+            "C.1",
+            f"After {trial} trials dist{model.upper()} is no worse with the joint embedding",
+            on(
+                _joint(model, benchmark),
+                not_behind(
+                    f"dist-{model}-joint", f"dist-{model}", trial=trial, measure=Measure.REGRET
+                ),
+            ),
+        )
+        for trial in trials
+        for model in MODELS
+        if _joint(model, benchmark) in needs
+    )
+
+
+def _near_optimum(kind: str, model: str) -> Claim:
+    return Claim(
+        "5.1",
+        f"After {FEW} trials {kind}{model.upper()} is within {NEAR} of the optimum",
+        on(_all(model, TOY), near((f"{kind}-{model}",), trial=FEW, margin=NEAR)),
+    )
+
+
+def _few_shot(model: str) -> tuple[Claim, ...]:
+    """What the text says of the toy example."""
+    upper = model.upper()
+    return (
+        _near_optimum("dist", model),
+        _ahead(
+            "5.1",
+            f"dist{upper} is ahead of multi{upper} and none{upper}",
+            _all(model, TOY),
+            (f"dist-{model}",),
+            (f"multi-{model}", _none(model, TOY)),
+            trial=FEW,
+        ),
+    )
+
+
+def _first_on_counterexample(model: str) -> Claim:
+    return _ahead(
+        "5.2",
+        f"dist{model.upper()} is ahead of all others",
+        _all(model, COUNTEREXAMPLE),
+        (f"dist-{model}",),
+        (*_rivals(model, COUNTEREXAMPLE), RANDOM),
+        trial=EARLY,
+    )
+
+
+def _first_on_proteins(benchmark: str) -> Claim:
+    return _ahead(
+        "5.3",
+        "distGP is ahead of multiGP, initGP and noneGP",
+        _all(GP, benchmark),
+        ("dist-gp",),
+        ("multi-gp", "init-gp", _none(GP, benchmark)),
+        trial=EARLY,
+    )
+
+
+FINDS_IT = Claim(
+    "5.2",
+    f"In its first {EARLY} trials distGP takes the second source task, the one of the target's "
+    "process, for the most similar; manualGP and multiGP do not",
+    only_one_finds("dist-gp", GPS[1:], source=1, trials=EARLY),
+)
+FEW_SHOT = "distBO few-shots the optimum, as it learns which source tasks are like the target."
+
+FIGURES = (
+    _similarities(
+        1,
+        _all(GP, TOY),
+        trials=15,
+        values=True,
+        says=FEW_SHOT,
+        claims=_few_shot(GP),
+    ),
+    _similarities(
+        2,
+        _all(GP, COUNTEREXAMPLE),
+        trials=COMPARED,
+        values=True,
+        says="distBO alone finds the source task that is like the target, and one-shots the "
+        "optimum.",
+        claims=(_first_on_counterexample(GP),),
+    ),
+    _compared(
+        3,
+        *(_all(GP, name) for name in PROTEINS),
+        ranks=False,
+        says="distGP outperforms the others and few-shots the optimum with both models.",
+        claims=[_first_on_proteins(name) for name in PROTEINS],
+    ),
+    _compared(
+        4,
+        _joint(BLR, COUNTEREXAMPLE),
+        _joint(GP, COUNTEREXAMPLE),
+        says="Embedding the joint distribution is similar to embedding the marginal and the "
+        "conditional one.",
+        claims=_joint_is_similar(
+            _joint(BLR, COUNTEREXAMPLE), _joint(GP, COUNTEREXAMPLE), trials=(EARLY, 50)
+        ),
+    ),
+    _compared(
+        5,
+        _joint(BLR, PARKINSONS),
+        says="So it is on Parkinson's data.",
+        claims=_joint_is_similar(_joint(BLR, PARKINSONS), trials=(EARLY, 17)),
+    ),
+    Figure(
+        6,
+        caption="The objective of every task, with the data of seed 0.",
+        says="An illustration of the toy example.",
+        needs=(Comparison(TOY),),
+        draw=illustration,
+    ),
+    _compared(
+        7,
+        _all(GP, TOY),
+        _all(BLR, TOY),
+        says=f"{FEW_SHOT} So does manualBO, which is told the mean; initBO starts well and "
+        "converges slowly; multiBO has to learn the similarities first.",
+        claims=(
+            *_few_shot(BLR),
+            *(_near_optimum("manual", model) for model in MODELS),
+        ),
+    ),
+    _similarities(
+        8,
+        Comparison(TOY, GPS),
+        trials=15,
+        says="multiGP's similarities are wrong in the first trials, those of distGP and manualGP "
+        "are not.",
+    ),
+    _compared(
+        9,
+        _all(GP, COUNTEREXAMPLE),
+        _all(BLR, COUNTEREXAMPLE),
+        says="BLR methods perform similarly to their GP counterparts.",
+        claims=(_first_on_counterexample(BLR),),
+    ),
+    _similarities(
+        10,
+        Comparison(COUNTEREXAMPLE, GPS),
+        trials=COMPARED,
+        says="Only distGP learns a high similarity of the second source task.",
+        claims=(FINDS_IT,),
+    ),
+    _compared(
+        11,
+        _all(BLR, SIMILAR),
+        says="Where a source task has the bandwidths of the target distBLR is the fastest.",
+        claims=(
+            _ahead(
+                "C.4",
+                "distBLR is ahead of all others",
+                _all(BLR, SIMILAR),
+                ("dist-blr",),
+                (*_rivals(BLR, SIMILAR), RANDOM),
+                trial=QUARTER,
+            ),
+        ),
+    ),
+    _compared(
+        12,
+        _all(BLR, OTHER),
+        says="Where none has them multiBLR is best; distBLR and manualBLR are faster than methods "
+        "without transfer and than initBLR.",
+        claims=(
+            _ahead(
+                "C.4",
+                "multiBLR is ahead of all others",
+                _all(BLR, OTHER),
+                ("multi-blr",),
+                ("dist-blr", "manual-blr", "init-blr", _none(BLR, OTHER), RANDOM),
+                trial=QUARTER,
+            ),
+            _ahead(
+                "C.4",
+                "distBLR is ahead of noneBLR and initBLR",
+                _all(BLR, OTHER),
+                ("dist-blr",),
+                (_none(BLR, OTHER), "init-blr"),
+                trial=QUARTER,
+            ),
+        ),
+    ),
+    _compared(
+        13,
+        _all(BLR, PARKINSONS),
+        says="Methods with transfer few-shot the optimum of many patients.",
+        claims=(
+            _ahead(
+                "C.5",
+                "distBLR and manualBLR are ahead of noneBLR",
+                _all(BLR, PARKINSONS),
+                ("dist-blr", "manual-blr"),
+                (_none(BLR, PARKINSONS),),
+                trial=EARLY,
+            ),
+        ),
+    ),
+    *(
+        _compared(
+            number,
+            _all(GP, name),
+            _all(BLR, name),
+            says="distBO is ahead in rank, too, and with BLR.",
+        )
+        for number, name in enumerate(PROTEINS, start=14)
+    ),
+)
+
+PAPERS = (
+    Paper(
+        name="distbo",
+        citation="Law et al. (2019), Hyperparameter Learning via Distributional Transfer",
+        setting=SETTINGS[TOY],
+        exceptions=SETTINGS,
+        exhibits=FIGURES,
+        notes="Regret is the distance of the best value so far from the best one known, in the "
+        "objective's own units, mean over runs, each a target and a seed; lower is better.",
+        methods={
+            name: spec
+            for benchmark in SETTINGS
+            for name, spec in _without_transfer(benchmark).items()
+        },
+        drawn=frozenset({TOY, COUNTEREXAMPLE, SIMILAR, OTHER}),
+        pooled=True,
+    ),
+)

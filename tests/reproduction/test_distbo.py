@@ -1,0 +1,259 @@
+"""The paper whose benchmarks are drawn by the seed, and whose methods compare tasks."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.random_search import RandomSearch
+from hpobench_ordered.protocols import LeaveOneOut
+from hpobench_ordered.registry import benchmark_spec, method_spec
+from hpobench_ordered.reproduction import Paper, checks, paper, reproduce
+from hpobench_ordered.reproduction.evidence import Evidence, Measure
+from hpobench_ordered.reproduction.figures import illustration, progress
+from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Setting
+from hpobench_ordered.reproduction.similarities import (
+    only_one_finds,
+    similarities,
+    similarity_curves,
+)
+
+TOY = "distbo-toy"
+OTHER_IS_BEST = "distbo-classification-b"
+KINDS = ("dist", "manual", "multi", "init", "none", "random")
+"""From best to worst, as the paper has them."""
+NEEDS = (Comparison("x", ("a", "b")),)
+
+
+def evidence_of(regrets: dict[tuple[str, str], FloatArray | float]) -> Evidence:
+    """Pooled runs with these regrets after every trial, by benchmark and method."""
+    evidence = Evidence(Store(Path("nowhere")), [], surrogates={}, pooled=True)
+    for runs, values in regrets.items():
+        evidence._regrets[(*runs, None)] = np.broadcast_to(values, (3, 2, 100))
+    return evidence
+
+
+def test_near() -> None:
+    evidence = evidence_of({("x", "a"): 0.04, ("x", "b"): 0.06})
+    assert checks.near(("a",), trial=3, margin=0.05)(evidence, NEEDS)[0].holds
+    (no,) = checks.near(("a", "b"), trial=3, margin=0.05)(evidence, NEEDS)
+    assert not no.holds and no.measured == "a 0.04, b 0.06 (asked: 0.05)"
+
+
+def test_a_check_of_one_comparison() -> None:
+    other = Comparison("y", ("a", "b"))
+    evidence = evidence_of({("x", "a"): 0.1, ("x", "b"): 0.2, ("y", "a"): 0.4, ("y", "b"): 0.3})
+    check = checks.ahead(("a",), ("b",), trial=1, measure=Measure.REGRET)
+    assert [f.holds for f in check(evidence, (*NEEDS, other))] == [True, False]
+    (found,) = checks.on(other, check)(evidence, (*NEEDS, other))
+    assert found.subject == "y" and not found.holds
+
+
+def test_errors_are_between_runs_and_not_between_seeds() -> None:
+    by_run = np.arange(6.0).reshape(3, 2, 1) / 10
+    evidence = evidence_of({("x", "a"): by_run, ("x", "b"): 0.25})
+    check = checks.ahead(("a",), ("b",), trial=1, measure=Measure.REGRET)
+    error = 2 * by_run.std(ddof=1) / np.sqrt(6)
+    assert f"± {error:.3g}, better in 3 of 6 runs" in check(evidence, NEEDS)[0].measured
+
+
+def regrets_of_paper(order: tuple[str, ...]) -> dict[tuple[str, str], FloatArray | float]:
+    """Of all methods of the paper, ten times larger from one kind to the next; joint is worse."""
+    found: dict[tuple[str, str], FloatArray | float] = {}
+    for figure in paper("distbo").figures:
+        for item in figure.needs:
+            for method in item.methods:
+                place = order.index(method.partition("-")[0])
+                if item.benchmark == OTHER_IS_BEST and method == "multi-blr":
+                    place = -1 if order == KINDS else 9
+                worse = 3.0 if "joint" in method and order != KINDS else 1.0
+                found[item.benchmark, method] = worse * 1e-3 * 10.0**place
+    return found
+
+
+def claims() -> Iterator[tuple[Figure, Claim]]:
+    """The claims that are about results."""
+    for figure in paper("distbo").figures:
+        yield from ((figure, one) for one in figure.claims if "most similar" not in one.sentence)
+
+
+@pytest.mark.parametrize(("order", "holds"), [(KINDS, True), (KINDS[::-1], False)])
+def test_claims_hold_where_they_are_true_and_only_there(
+    order: tuple[str, ...], holds: bool
+) -> None:
+    evidence = evidence_of(regrets_of_paper(order))
+    found = [
+        (figure.number, finding.holds)
+        for figure, claim in claims()
+        for finding in claim.check(evidence, figure.needs)
+    ]
+    assert {number for number, _ in found} >= {1, 2, 3, 4, 5, 7, 9, 11, 12, 13}
+    assert found == [(number, holds) for number, _ in found]
+
+
+def test_methods_see_the_data_that_they_ask_for() -> None:
+    chosen = paper("distbo")
+    for figure in chosen.figures:
+        for item in figure.needs:
+            protocol = chosen.setting_of(item.benchmark).protocol
+            for name in item.methods:
+                spec = chosen.methods.get(name) or method_spec(name)
+                assert benchmark_spec(item.benchmark).data is not None or not spec.uses_data
+                protocol.check(benchmark_spec(item.benchmark), spec)
+
+
+def test_random_trials_are_those_of_the_experiment() -> None:
+    chosen = paper("distbo").methods
+    assert {name for name in chosen if name.startswith("none-gp")} == {
+        "none-gp-5", "none-gp-20", "none-gp-25", "none-gp-9",
+    }  # fmt: skip
+    made = chosen["none-blr-20"].method(
+        space=benchmark_spec(TOY).define().space,
+        rng=np.random.default_rng(0),
+        history=(),
+        context={},
+        budget=50,
+    )
+    assert made.random_trials == 20
+
+
+def test_a_seed_is_another_benchmark() -> None:
+    chosen = paper("distbo")
+    expected = {TOY: (0,), f"{TOY}-seed-3": (3,)}
+    assert chosen.runs_on(TOY, (0, 3)) == expected
+    assert chosen.runs_on("distbo-parkinsons", (0, 3)) == {"distbo-parkinsons": (0, 3)}
+
+
+def figure(number: int, needs: tuple[Comparison, ...], draw, *claims: Claim) -> Figure:  # type: ignore[no-untyped-def]
+    return Figure(number, "caption.", "says.", needs, draw, claims)
+
+
+@dataclass
+class Generating:
+    """Stands for what makes source runs, and says for what."""
+
+    folder: Path
+    names: list[str] = field(default_factory=list)
+
+    def home(self) -> Path:
+        return self.folder
+
+    def generate(self, folder: Path) -> None:
+        self.names.append(folder.name)
+
+
+def test_every_seed_is_run_on_its_own_benchmark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HPOBENCH_ORDERED_BENCHMARKS", str(tmp_path / "none"))
+    generating = Generating(tmp_path)
+    monkeypatch.setitem(reproduce.__globals__, "generator", lambda name: generating)
+    toy = Comparison(TOY, ("random-search", "bo"))
+    small = Paper(
+        name="small",
+        citation="Someone (2019), Something",
+        setting=Setting(LeaveOneOut(trials=4, tasks=("target",)), (1, 2, 5)),
+        exhibits=(
+            figure(1, (toy,), partial(progress, measures=(Measure.VALUE, Measure.RANK))),
+            figure(2, (Comparison(TOY),), illustration),
+        ),
+        notes="Regret.",
+        drawn=frozenset({TOY}),
+        pooled=True,
+    )
+    result = reproduce(small, folder=tmp_path)
+    assert generating.names == [f"{TOY}-seed-{seed}" for seed in (1, 2, 5)]
+    assert {(cell.benchmark.partition("@")[0], cell.seed) for cell in result.cells} == {
+        (f"{TOY}-seed-{seed}", seed) for seed in (1, 2, 5)
+    }
+    runs = result.setup.store.read(cell.key for cell in result.cells)
+    best = runs.assign(best=runs.groupby(["method", "seed"])["value"].cummax())
+    table = pd.read_csv(tmp_path / "figure-1.csv").set_index(["measure", "method", "trial"])
+    table = table.sort_index()
+    for (method, trial), group in best.groupby(["method", "trial"], observed=True)["best"]:
+        row = table.loc["best value", method, trial]
+        assert row["mean"] == pytest.approx(group.mean())
+        assert row["high"] - row["mean"] == pytest.approx(2 * group.sem())
+    wide = best.pivot(index=["seed", "trial"], columns="method", values="best")
+    ranks = wide.rank(axis=1, ascending=False)["bo"].groupby("trial").std()
+    drawn = table.loc["rank", "bo"]
+    np.testing.assert_allclose(drawn["high"] - drawn["mean"], ranks.to_numpy())
+    functions = pd.read_csv(tmp_path / "figure-2.csv")
+    assert functions.groupby("task")["value"].max().between(0.99, 1).all()
+    assert functions["task"].nunique() == 16
+
+
+class Comparer(RandomSearch):
+    """Takes one source task for the most similar from the second trial on."""
+
+    favourite: ClassVar[int] = 1
+    asked: ClassVar[list[Config]] = []
+
+    def ask(self) -> Config:
+        config = super().ask()
+        self.asked.append(config)
+        return config
+
+    def similarities(self) -> FloatArray:
+        if len(self.asked) < 2:
+            return np.full(len(self.history), np.nan)
+        return np.where(np.arange(len(self.history)) == self.favourite, 0.9, 0.1)
+
+
+class Misled(Comparer):
+    """Takes another one for it."""
+
+    favourite = 2
+
+
+def comparing(*claims: Claim) -> Paper:
+    methods = {"finder": Comparer, "misled": Misled}
+    needs = (Comparison("forrester", tuple(methods)),)
+    draw = partial(similarity_curves, methods=tuple(methods), trials=3)
+    return Paper(
+        name="comparing",
+        citation="Someone (2019), Something",
+        setting=Setting(LeaveOneOut(trials=4, tasks=1), (0, 1)),
+        exhibits=(
+            figure(1, needs, partial(draw, values=True), *claims),
+            figure(2, needs, partial(draw, values=False)),
+        ),
+        notes="Regret.",
+        methods={n: MethodSpec(n, method, "Compares.", "tests") for n, method in methods.items()},
+        pooled=True,
+    )
+
+
+def test_similarities_are_those_of_the_runs(tmp_path: Path) -> None:
+    finds = partial(Claim, "1", "finds")
+    result = reproduce(
+        comparing(
+            finds(only_one_finds("finder", ("misled",), source=1, trials=3)),
+            finds(only_one_finds("misled", ("finder",), source=1, trials=3)),
+            finds(only_one_finds("finder", ("misled",), source=5, trials=3)),
+        ),
+        folder=tmp_path,
+    )
+    assert [one.verdict for one in result.claims] == ["yes", "no", "1 of 2"]
+    Comparer.asked.clear()
+    cell = result.cells[0]
+    found = similarities(cell, 3)
+    assert np.isnan(found[0]).all() and (found[1:, 1] == 0.9).all() and found.shape == (3, 9)
+    stored = result.setup.store.configurations([cell.key]).sort_values("trial")
+    assert stored["x"].tolist()[:3] == [config["x"] for config in Comparer.asked]
+    Comparer.asked.clear()
+    reproduce(comparing(), folder=tmp_path)
+    assert not Comparer.asked  # what runs gave is kept
+    table = pd.read_csv(tmp_path / "figure-2.csv")
+    last = table[(table["trial"] == 3) & (table["method"] == "finder")].set_index("source")["mean"]
+    names = [task.name for task in benchmark_spec("forrester").define().tasks]
+    assert last.loc[int(names[2])] == 0.9  # the first task is the target
+    assert last.drop(int(names[2])).eq(0.1).all()
