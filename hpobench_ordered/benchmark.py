@@ -68,7 +68,7 @@ class Task:
     space: SearchSpace = field(repr=False)
     objective: Objective
     _surrogate: Surrogate = field(repr=False)
-    _data: Callable[[int], TaskData] | None = field(default=None, repr=False, compare=False)
+    _data: Callable[[int], TaskData | None] | None = field(default=None, repr=False, compare=False)
 
     def _repr_html_(self) -> str:
         rows = [
@@ -207,7 +207,7 @@ class Benchmark:
         surrogate: str,
         model: Surrogate,
         best_values: Sequence[float | None],
-        data: Callable[[int], TaskData] | None = None,
+        data: Callable[[int], TaskData | None] | None = None,
     ) -> "Benchmark":
         """Join what defines a benchmark with one of its surrogates.
 

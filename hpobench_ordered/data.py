@@ -1,5 +1,6 @@
 """Training data of tasks, for methods that look at what a model is trained on."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -80,6 +81,13 @@ class TaskData:
     def __len__(self) -> int:
         return len(self.features)
 
+    @property
+    def digest(self) -> str:
+        """Hash of the kind and all numbers."""
+        labels = b"" if self.labels is None else self.labels.tobytes()
+        content = f"{self.kind.value} {self.features.shape}".encode()
+        return hashlib.sha256(content + self.features.tobytes() + labels).hexdigest()[:16]
+
     def __repr__(self) -> str:
         n, p = self.features.shape
         return f"TaskData({n} points, {p} features, {self.kind.value})"
@@ -90,11 +98,12 @@ class DataSource:
     """Where the training data of a benchmark's tasks are.
 
     Attributes:
-        load: Loads those of a task, by its index; called only for methods that ask for them.
+        load: Loads those of a task, by its index, None where it has none; called only for methods
+            that ask for them.
         files: What must be fetched first; nothing for data that are generated.
     """
 
-    load: Callable[[int], TaskData]
+    load: Callable[[int], TaskData | None]
     files: "tuple[RemoteFile, ...]" = ()
 
     @property

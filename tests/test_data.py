@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import hpobench_ordered as hbo
@@ -102,3 +103,66 @@ def test_bad_data_are_refused(
 ) -> None:
     with pytest.raises(EvaluationsError, match=message):
         hbo.TaskData(features, labels, hbo.DataKind(kind))
+
+
+def own_data(task: str) -> hbo.TaskData:
+    return toy_data(len(task))
+
+
+def own_benchmark(**changes: Any) -> hbo.Benchmark:
+    frame = pd.DataFrame(
+        {
+            "task": np.repeat(["a", "bb", "ccc"], 10),
+            "x": np.tile(np.linspace(0, 1, 10), 3),
+            "error": np.random.default_rng(0).random(30),
+        }
+    )
+    space = hbo.SearchSpace([hbo.Parameter.number("x", 0, 1)])
+    setting = {"data": {task: own_data(task) for task in ("a", "bb")}} | changes
+    return hbo.from_evaluations(
+        frame, space, name="mine", objective="error", direction="minimize", **setting
+    )
+
+
+def test_a_benchmark_of_ones_own_may_carry_data(tmp_path: Path) -> None:
+    bench = own_benchmark()
+    assert bench.task("ccc").data is None
+    given = bench.task("bb").data
+    assert given is not None
+    np.testing.assert_array_equal(given.features, own_data("bb").features)
+    protocol = hbo.LeaveOneOut(trials=2, tasks=["bb"])
+    setting = {"methods": [spec_of(True)], "seeds": [0], "protocol": protocol}
+    Looking.seen = []
+    first = hbo.run(benchmarks=[bench], folder=tmp_path / "a", **setting)
+    ((_, data),) = Looking.seen
+    assert [one is None for one in data] == [False, True, False]
+    other = own_benchmark(data={"a": own_data("bb"), "bb": own_data("bb")})
+    second = hbo.run(benchmarks=[other], folder=tmp_path / "b", **setting)
+    assert set(first.frame()["benchmark"]) != set(second.frame()["benchmark"])
+
+
+def test_data_of_unknown_tasks_are_refused() -> None:
+    with pytest.raises(EvaluationsError, match="data of an unknown task 'aa'"):
+        own_benchmark(data={"aa": own_data("a")})
+    with pytest.raises(EvaluationsError, match="are a TaskData, got list"):
+        own_benchmark(data={"a": [1.0]})
+
+
+def test_an_optimiser_takes_data() -> None:
+    history = own_benchmark().recorded
+    assert history is not None
+    setting = {
+        "space": hbo.SearchSpace([hbo.Parameter.number("x", 0, 1)]),
+        "direction": "minimize",
+        "history": history()[:1],
+    }
+    data = [own_data("a"), own_data("bb")]
+    tuner = hbo.optimiser("manual-gp", data=data, **setting)
+    asked = tuner.ask()
+    assert asked == hbo.optimiser("manual-gp", data=data, **setting).ask()
+    other = hbo.optimiser("manual-gp", data=data[::-1], **setting)
+    assert other.settings != tuner.settings
+    with pytest.raises(ExperimentError, match="training data of the task, and there are none"):
+        hbo.optimiser("manual-gp", **setting)
+    with pytest.raises(ExperimentError, match="bo does not look at training data"):
+        hbo.optimiser("bo", data=data, **setting)

@@ -15,6 +15,7 @@ from hpobench_ordered._typing import Config, ConfigLike
 from hpobench_ordered.adapters._journal import FORMAT, Journal, plain
 from hpobench_ordered.adapters.factory import as_method_spec
 from hpobench_ordered.adapters.identity import method_version
+from hpobench_ordered.data import TaskData
 from hpobench_ordered.errors import (
     EvaluationsError,
     ExperimentError,
@@ -57,6 +58,7 @@ def optimiser(
     direction: Direction | str,
     history: Sequence[Evaluations] = (),
     context: Mapping[str, float] | None = None,
+    data: Sequence[TaskData | None] = (),
     trials: int = BUDGET,
     seed: int = 0,
     file: str | os.PathLike[str] | None = None,
@@ -70,6 +72,8 @@ def optimiser(
         history: Evaluations of earlier tasks, oldest first, such as `history_from_frame` or
             `history_from_studies` give.
         context: What is known of the task beforehand, by the same names as in the history.
+        data: For a method that looks at them (`MethodSpec.uses_data`): what the models of the
+            history's tasks were trained on, None where that is not known, and last of this one.
         trials: Number of trials the method expects; it can be asked for more.
         seed: Seed of everything random: the same seed, history and values give the same
             suggestions.
@@ -98,6 +102,8 @@ def optimiser(
     given = aligned(history, described)
     check_history(given, described, wanted, changed_spaces=spec.changed_spaces)
     check_length(spec, given)
+    if data and not spec.uses_data:
+        raise ExperimentError(f"{spec.name} does not look at training data, and some are given")
     if trials < 1:
         raise ExperimentError(f"at least 1 trial is needed, got {trials}")
     return Optimiser(
@@ -106,6 +112,7 @@ def optimiser(
         direction=wanted,
         history=given,
         context=dict(context or {}),
+        data=tuple(data),
         trials=trials,
         seed=seed,
         journal=None if file is None else Journal(file),
@@ -150,6 +157,7 @@ class Optimiser:
         direction: Direction,
         history: tuple[Evaluations, ...],
         context: dict[str, float],
+        data: tuple[TaskData | None, ...],
         trials: int,
         seed: int,
         journal: Journal | None = None,
@@ -165,6 +173,7 @@ class Optimiser:
                 "context": context,
                 "history": [[e.task, _digest(e)] for e in history],
                 "space": space.to_json(),
+                **({"data": [None if d is None else d.digest for d in data]} if data else {}),
             }
         )
         self._lock = Lock()
@@ -180,6 +189,7 @@ class Optimiser:
                 history=history,
                 context=context,
                 budget=trials,
+                **({"data": data} if spec.uses_data else {}),
             )
         if journal is not None:
             self._replay(journal)

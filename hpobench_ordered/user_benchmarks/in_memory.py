@@ -6,6 +6,7 @@ import json
 import numpy as np
 
 from hpobench_ordered.benchmark import Benchmark, Definition, TaskDefinition
+from hpobench_ordered.data import DataSource
 from hpobench_ordered.specs import BenchmarkSpec
 
 CONTENT_SIZE = 256
@@ -31,6 +32,7 @@ def spec_in_memory(benchmark: Benchmark) -> BenchmarkSpec:
         define=lambda: definition,
         surrogates=(),
         previous=None if previous is None else spec_in_memory(previous),
+        data=DataSource(lambda task: benchmark.tasks[task].data) if _data(benchmark) else None,
     )
 
 
@@ -46,6 +48,13 @@ def content_hash(benchmark: Benchmark) -> str:
         content.update(task.evaluate_many(values).tobytes())
     for recorded in benchmark.recorded() if benchmark.recorded is not None else ():
         content.update(recorded.values.tobytes() + recorded.losses.tobytes())
+    content.update(" ".join(_data(benchmark)).encode())
     if benchmark.previous is not None:
         content.update(content_hash(benchmark.previous).encode())
     return content.hexdigest()[:12]
+
+
+def _data(benchmark: Benchmark) -> list[str]:
+    """Hashes of the tasks' training data; empty if they have none."""
+    known = [task.data for task in benchmark.tasks]
+    return ["-" if one is None else one.digest for one in known] if any(known) else []

@@ -1,13 +1,14 @@
 """From a table of evaluations to a benchmark."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hpobench_ordered.benchmark import Benchmark, Definition, Provenance, TaskDefinition
+from hpobench_ordered.data import TaskData
 from hpobench_ordered.errors import EvaluationsError, PoorSurrogateWarning, suggestion
 from hpobench_ordered.history import Evaluations
 from hpobench_ordered.objective import Direction, Objective
@@ -58,6 +59,7 @@ def from_evaluations(
     task: str = "task",
     context: Sequence[str] = (),
     ordered: str | None = None,
+    data: Mapping[str, TaskData] | None = None,
     surrogate: SurrogateType | str = SurrogateType.NEAREST,
     drop_invalid: bool = False,
     version: int = 1,
@@ -97,6 +99,8 @@ def from_evaluations(
         context: Columns of numbers that are known of a task beforehand, constant on each.
         ordered: The context that tasks are sorted by, ascending; default: tasks come in the order
             in which they first appear.
+        data: What the model of a task was trained on, by the task's name, for methods that look at
+            it (`MethodSpec.uses_data`); `save` does not write it.
         surrogate: "nearest" or "forest", which needs the extra `generate`; or a `SurrogateType`.
         drop_invalid: Leave out rows whose objective is not finite, or which are outside of the
             search space, instead of refusing them.
@@ -158,20 +162,24 @@ def from_evaluations(
         provenance=provenance or Provenance("not stated", "evaluations of the user", "not stated"),
     )
     averages = [averaged(one.values, one.objective) for one in read]
+    _check_data(definition, data or {})
     _check_enough(definition, averages, kind)
     fit = fit_benchmark(kind, definition, averages, seed=seed, workers=workers)
     if kind is SurrogateType.NEAREST and min(map(len, averages)) >= FEWEST_TO_JUDGE:
         _warn_if_poor(fit)
-    return _built(fit, read)
+    return _built(fit, read, data or {})
 
 
-def _built(fit: "BenchmarkFit", read: Sequence[TaskEvaluations]) -> Benchmark:
+def _built(
+    fit: "BenchmarkFit", read: Sequence[TaskEvaluations], data: Mapping[str, TaskData]
+) -> Benchmark:
     definition = fit.defined
     built = Benchmark.build(
         definition,
         surrogate=fit.model.kind.name.lower(),
         model=fit.model,
         best_values=fit.best_values,
+        data=(lambda task: data.get(definition.tasks[task].name)) if data else None,
     )
     history = (
         task.evaluated(of_task.values, of_task.objective)
@@ -215,6 +223,17 @@ def search_space(space: "SearchSpace | ConfigurationSpace") -> SearchSpace:
             f"{type(space).__name__}"
         )
     return SearchSpace.from_configspace(space)
+
+
+def _check_data(definition: Definition, data: Mapping[str, TaskData]) -> None:
+    names = [task.name for task in definition.tasks]
+    for name, one in data.items():
+        if name not in names:
+            raise EvaluationsError(f"data of an unknown task {name!r}{suggestion(name, names)}")
+        if not isinstance(one, TaskData):
+            raise EvaluationsError(
+                f"the data of task {name!r} are a TaskData, got {type(one).__name__}"
+            )
 
 
 def _check_enough(
