@@ -97,10 +97,11 @@ def _generate_missing(setup: Setup, report: Progress) -> None:
     run = [name for name, methods in experiments(setup.exhibits).items() if methods]
     names = [one for name in run if name in setup.paper.drawn for one in setup.runs_on(name)]
     missing = [name for name in names if benchmark_spec(name).recorded is None]
-    for done, name in enumerate(missing):
-        report("source runs", done, len(missing))
+    for done, name in enumerate(missing, start=1):
+        report("source runs", done - 1, len(missing))
         made = generator(name)
         made.generate(made.home() / name)
+        report("source runs", done, len(missing))
 
 
 def _require_all(store: Store, cells: Sequence[Cell]) -> None:
