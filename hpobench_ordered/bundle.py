@@ -117,6 +117,7 @@ def write_runs(
     with ArtifactWriter(folder) as writer:
         writer.write_arrays(RUNS, _raw_to_arrays(runs, definition))
         content = {**definition_to_json(definition), BEST_VALUES: list(best_values)}
+        content["surrogates"] = {}
         writer.write_json(BENCHMARK, content)
 
 

@@ -22,6 +22,7 @@ from hpobench_ordered.artifact import Artifact
 from hpobench_ordered.benchmarks import _distbo_data as data
 from hpobench_ordered.benchmarks import _distbo_models as models
 from hpobench_ordered.benchmarks import distbo
+from hpobench_ordered.bundle import find_card, read_definition
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError, UnknownNameError
 from hpobench_ordered.registry import LOCAL_VARIABLE, benchmark_spec, generator
 from hpobench_ordered.remote import CACHE_VARIABLE, RemoteFile
@@ -104,6 +105,16 @@ def test_the_numbers_are_those_of_the_paper() -> None:
     assert bounds == [(1e-8, 0.1, True), *[(2**-7, 2**5, True)] * 6]
     bounds = [(p.lower, p.upper) for p in hbo.load("distbo-classification-a").space.parameters]
     assert bounds == [(2**-7, 2**10), *[(2**-3, 2**5)] * 6]
+
+
+@pytest.mark.parametrize("name", distbo.GENERATED)
+def test_artifacts_are_those_of_the_code(name: str) -> None:
+    spec = benchmark_spec(name)
+    assert spec.artifact is not None
+    assert read_definition(spec.artifact) == spec.define()
+    assert find_card(spec.artifact) is None
+    with pytest.raises(ArtifactError, match="lists no surrogate"):
+        benchmark_spec(Path(str(spec.artifact.folder)))
 
 
 @pytest.mark.parametrize("name", distbo.GENERATED)
