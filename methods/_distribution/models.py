@@ -23,7 +23,7 @@ from typing import Protocol
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._blr.heads import LOG_ALPHA, LOG_BETA, Head, Precisions
+from hpobench_ordered.methods._blr.heads import LOG_ALPHA, Head, Precisions
 from hpobench_ordered.methods._blr.likelihood import likelihood as linear_likelihood
 from hpobench_ordered.methods._distribution.adam import descend
 from hpobench_ordered.methods._distribution.descriptions import Descriptions
@@ -41,6 +41,8 @@ FIRST, AGAIN = 1000, 50
 LOG_LENGTH = (-6.0, 8.0)
 LOG_SIGNAL = (-6.0, 6.0)
 LOG_NOISE = (-12.0, 0.0)
+LOG_BETA = (-LOG_NOISE[1], -LOG_NOISE[0])
+"""Of the precision of the noise in Bayesian linear regression."""
 NOISE_START = -11.5
 """log s2 before the fit: 1e-5. From a larger noise the descent takes hundreds of steps to there."""
 HIDDEN = (50, 50, 50)
@@ -128,10 +130,12 @@ class DescribedTasks:
 
     def __init__(self, descriptions: Descriptions) -> None:
         self._of = descriptions
+        self._last: tuple[FloatArray, FloatArray] | None = None
 
     def look(self, rng: np.random.Generator | None) -> None:
         """Look at another part of the training data; without a generator at all."""
         self._of.draw(rng)
+        self._last = None
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
         """Draw the descriptions' parameters; the length scales are such that tasks differ."""
@@ -154,9 +158,10 @@ class DescribedTasks:
         return np.concatenate([by_z, -(by_U * U).sum(axis=0)])
 
     def _scaled(self, x: FloatArray) -> FloatArray:
-        z, log_length = np.split(x, [len(x) - self._of.width])
-        scaled: FloatArray = self._of.table(z) / np.exp(log_length)
-        return scaled
+        if self._last is None or self._last[0] is not x:  # P and its derivatives need the same
+            z, log_length = np.split(x, [len(x) - self._of.width])
+            self._last = x, self._of.table(z) / np.exp(log_length)
+        return self._last[1]
 
 
 class FreeTasks:

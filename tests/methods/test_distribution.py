@@ -139,11 +139,13 @@ def test_gradients_of_the_regression_are_finite_differences(which: int) -> None:
     of = [Given(np.eye(T)), *(Learned(datasets(k, rng), joint=False) for k in (REGRESSION,) * 2)]
     model = LinearModel(of[which], 3, rng)
     data = observations(rng, 80)
-    direction = rng.standard_normal(len(model.x)) / np.sqrt(len(model.x))
+    x = model.x.copy()
+    x[-1] = 2.0  # with the little noise of the start differences lose most of their digits
+    direction = rng.standard_normal(len(x)) / np.sqrt(len(x))
     model.look(None)
     h = 1e-6
-    above, below = (model.value_and_gradient(data, model.x + s * h * direction)[0] for s in (1, -1))
-    _, gradient = model.value_and_gradient(data, model.x)
+    above, below = (model.value_and_gradient(data, x + s * h * direction)[0] for s in (1, -1))
+    _, gradient = model.value_and_gradient(data, x)
     assert gradient @ direction == pytest.approx((above - below) / (2 * h), rel=1e-4, abs=1e-4)
 
 
@@ -239,7 +241,7 @@ def test_adam_finds_the_least_squares_solution() -> None:
     A, b = rng.standard_normal((8, 4)), rng.standard_normal(8)
 
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
-        return float(np.sum((A @ x - b) ** 2)), 2 * A.T @ (A @ x - b)
+        return 1e4 * float(np.sum((A @ x - b) ** 2)), 2e4 * A.T @ (A @ x - b)
 
     free = np.full(4, np.inf)
     first = descend(objective, np.zeros(4), (-free, free), steps=1)
