@@ -31,9 +31,17 @@ def overview() -> str:
     """The table of all methods."""
     specs = [method_spec(name) for name in hbo.list_methods()]
     rows = [
-        (f"[{s.name}]({s.name}.md)", plain(s.summary), str(s.min_history), _yes(s)) for s in specs
+        (
+            f"[{s.name}]({s.name}.md)",
+            plain(s.summary),
+            str(s.min_history),
+            _yes(s.changed_spaces),
+            _yes(s.uses_data),
+        )
+        for s in specs
     ]
-    return table(("method", "summary", ">earlier tasks", "changed spaces"), rows)
+    columns = ("method", "summary", ">earlier tasks", "changed spaces", "training data")
+    return table(columns, rows)
 
 
 def draft(spec: MethodSpec) -> str:
@@ -61,7 +69,8 @@ def described(spec: MethodSpec) -> str:
             ("Name", code(spec.name)),
             ("Source", plain(spec.source)),
             ("Earlier tasks it needs", str(spec.min_history)),
-            ("Copes with changed search spaces", _yes(spec)),
+            ("Copes with changed search spaces", _yes(spec.changed_spaces)),
+            ("Looks at training data", _yes(spec.uses_data)),
             ("Module", code(spec.method.__module__)),
         ]
     )
@@ -72,5 +81,5 @@ def described(spec: MethodSpec) -> str:
     return f"{listed}\n\n## Settings\n\n{table(('constant', 'value', 'meaning'), rows)}"
 
 
-def _yes(spec: MethodSpec) -> str:
-    return "yes" if spec.changed_spaces else "no"
+def _yes(answer: bool) -> str:
+    return "yes" if answer else "no"

@@ -77,7 +77,7 @@ def methods(as_json: bool) -> None:
     """List the methods, where each comes from, and how many earlier tasks it needs."""
     specs = [method_spec(name) for name in list_methods()]
     if as_json:
-        shown = ("name", "min_history", "changed_spaces", "summary", "source")
+        shown = ("name", "min_history", "changed_spaces", "uses_data", "summary", "source")
         print_json([{name: getattr(spec, name) for name in shown} for spec in specs])
         return
     rows = [(spec.name, str(spec.min_history), spec.summary, spec.source) for spec in specs]
