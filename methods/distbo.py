@@ -167,7 +167,7 @@ class OneModel(ModelBased):
 
 
 class LooksAtData(OneModel):
-    """What needs training data: earlier tasks without any, or with others, are left out."""
+    """What needs training data: earlier tasks without any, or of another kind, are left out."""
 
     def prepare(self) -> None:
         """Check that there are the current task's training data."""
@@ -178,19 +178,25 @@ class LooksAtData(OneModel):
         super().prepare()
 
     def with_data(self, task: TaskData | None) -> bool:
-        """Whether there are data, with features and labels like the current task's."""
+        """Whether there are data, of the kind of the current task's."""
         here = self.data[-1]
-        return (
-            task is not None
-            and here is not None
-            and task.kind is here.kind
-            and task.features.shape[1] == here.features.shape[1]
-        )
+        return task is not None and here is not None and task.kind is here.kind
 
     @property
     def known(self) -> list[TaskData]:
         """Training data of the earlier tasks and, last, the current one."""
         return [one for one in self._data if one is not None]
+
+
+class Embeds(LooksAtData):
+    """What looks at the features themselves: tasks with more or fewer are left out, too."""
+
+    def with_data(self, task: TaskData | None) -> bool:
+        """Whether there are data, of the kind of the current task's and as many features."""
+        here = self.data[-1]
+        if task is None or here is None or task.features.shape[1] != here.features.shape[1]:
+            return False
+        return super().with_data(task)
 
 
 class Process(OneModel):
@@ -235,7 +241,7 @@ class Linear(OneModel):
         """What describes the earlier tasks and, last, the current one."""
 
 
-class DistGP(LooksAtData, Process):
+class DistGP(Embeds, Process):
     """distGP: a Gaussian process told an embedding of the tasks' training data.
 
     Attributes:
@@ -258,7 +264,7 @@ class DistGPJoint(DistGP):
     joint = True
 
 
-class DistBLR(LooksAtData, Linear):
+class DistBLR(Embeds, Linear):
     """distBLR: Bayesian linear regression told an embedding of the tasks' training data.
 
     Attributes:
@@ -390,7 +396,9 @@ def described(data: Sequence[TaskData]) -> FloatArray:
     from hpobench_ordered.methods._distribution.descriptions import relative_sizes
     from hpobench_ordered.methods._meta_features import meta_features, normalised
 
-    table = normalised(np.stack([meta_features(one) for one in data]))
+    labels = [one.labels for one in data if one.labels is not None]
+    classes = 1 + max((int(each.max()) for each in labels), default=0)
+    table = normalised(np.stack([meta_features(one, classes=classes) for one in data]))
     return np.hstack([table, relative_sizes(data)[:, None]])
 
 

@@ -114,9 +114,21 @@ def test_a_task_without_data_or_with_others_is_left_out(name: str) -> None:
     expected = toy.method(name, history=history, data=data).ask()
     more_features = hbo.TaskData(np.zeros((5, 2)), None, UNSUPERVISED)
     labelled = hbo.TaskData(toy.data[2].features, np.zeros(60), hbo.DataKind.REGRESSION)
-    for other in (None, more_features, labelled):
+    others = [None, labelled, *([more_features] if name.startswith("dist") else [])]
+    for other in others:
         data = [*toy.data[:2], other, *toy.data[3:]]
         assert toy.method(name, data=data).ask() == expected
+
+
+def test_meta_features_compare_data_with_other_features_and_classes() -> None:
+    rng, toy = np.random.default_rng(0), Toy(5)
+    data = [
+        hbo.TaskData(rng.standard_normal((40, p)), rng.integers(classes, size=40), kind)
+        for p, classes in ((3, 2), (5, 3), (4, 2))
+        for kind in (hbo.DataKind.CLASSIFICATION,)
+    ]
+    for name in ("manual-gp", "init-blr"):
+        toy.best(toy.method(name, history=toy.history[:2], data=data), 2)
 
 
 @pytest.mark.parametrize("name", ["dist-gp", "manual-blr", "init-blr"])
