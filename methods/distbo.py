@@ -9,7 +9,8 @@ current task alone, started at random (`none-`) or with the best configurations 
 the closest meta-features (`init-`).
 
 Losses are standardised over all tasks together: they are taken to be on one scale, as accuracies
-are.
+are. Unlike in the paper, outliers among the bad ones are cut off first: an R2 of -30 tells no more
+than one of -2, and one Gaussian process for both is sure of neither.
 """
 
 import math
@@ -43,6 +44,8 @@ VANISHED = -20.0
 MOST_OF_PROCESS, MOST_OF_LINEAR = 500, 1500
 """Evaluations of earlier tasks that a model sees: as many as in the paper's experiments. The time
 of a process's step grows with their cube."""
+OUTLYING = 2.0
+"""Losses are cut off so many times as far above their median as the best is below it."""
 WARM_TASKS, WARM_EACH = 3, 3
 """Closest tasks, and best configurations of each, that `init-` starts with (section 5)."""
 BEST, AROUND = 10, 20
@@ -99,7 +102,7 @@ class OneModel(ModelBased):
         if not len(units):
             self._score: Scorer = lambda unit: self.rng.random(len(unit))
             return self._score
-        y = standardise(np.concatenate([self._source_losses, self.losses()]))
+        y = standardise(without_outliers(np.concatenate([self._source_losses, self.losses()])))
         current = np.full(self.results, len(self._earlier))
         groups, tasks = feature_groups(self.space), np.concatenate([self._task, current])
         data = Observations(self.features(units), groups, tasks, y)
@@ -400,6 +403,13 @@ def described(data: Sequence[TaskData]) -> FloatArray:
     classes = 1 + max((int(each.max()) for each in labels), default=0)
     table = normalised(np.stack([meta_features(one, classes=classes) for one in data]))
     return np.hstack([table, relative_sizes(data)[:, None]])
+
+
+def without_outliers(losses: FloatArray) -> FloatArray:
+    """Cut off losses (n,) that are far above the median, measured by how far the best is below."""
+    median = float(np.median(losses))
+    below = median - float(losses.min())
+    return np.minimum(losses, median + OUTLYING * below) if below > 0.0 else losses
 
 
 def _part(task: Evaluations, count: int, rng: np.random.Generator) -> Evaluations:

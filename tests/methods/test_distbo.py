@@ -170,3 +170,11 @@ def test_of_many_evaluations_a_part_is_used(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(distbo, "MOST_OF_PROCESS", 50)
     toy = Toy(0)
     assert toy.best(toy.method("multi-gp"), 4) > 0
+
+
+def test_only_losses_far_above_the_median_are_cut_off() -> None:
+    losses = np.array([-1.0, -0.5, 0.0, 0.5, 1.9, 2.1, 30.0])
+    cut = distbo.without_outliers(losses)
+    np.testing.assert_array_equal(cut, [-1.0, -0.5, 0.0, 0.5, 1.9, 2.1, 3.5])
+    for same in (np.zeros(5), np.array([0.0, 0.0, 0.0, 9.0]), np.array([3.0])):
+        np.testing.assert_array_equal(distbo.without_outliers(same), same)
