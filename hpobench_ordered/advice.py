@@ -150,6 +150,8 @@ class Advice:
         )
         if not others:
             return f"{text} All other methods leave more."
+        if len(others) == len(self.methods) - 1:
+            return f"{text} These tasks cannot tell the methods apart: all are within error of it."
         verb = "is" if len(others) == 1 else "are"
         return f"{text} {listed(others, most=len(others))} {verb} within error of it."
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.errors import EvaluationsError
+from hpobench_ordered.errors import EvaluationsError, UnknownNameError
 
 if TYPE_CHECKING:
     from hpobench_ordered.remote import RemoteFile
@@ -31,11 +31,13 @@ class TaskData:
         features: Features of the points, shape (n, p).
         labels: Their labels, shape (n,): numbers, or the index of the class; None where there are
             none.
-        kind: What is learned from it.
+        kind: What is learned from it: "regression", "classification", "unsupervised", or a
+            `DataKind`.
 
     All arrays are read-only copies.
 
     Raises:
+        UnknownNameError: No such kind.
         EvaluationsError: No points, arrays of another shape or not finite, labels that are missing
             or too many, or classes that are no whole numbers from 0 on.
 
@@ -51,10 +53,16 @@ class TaskData:
     kind: DataKind
 
     def __post_init__(self) -> None:
+        if not isinstance(self.kind, DataKind):
+            kinds = [kind.value for kind in DataKind]
+            if self.kind not in kinds:
+                raise UnknownNameError("kind of data", self.kind, kinds)
+            object.__setattr__(self, "kind", DataKind(self.kind))
         features = np.array(self.features, dtype=np.float64)
         if features.ndim != 2 or not features.size or not np.isfinite(features).all():
+            what = "some that are not" if features.ndim == 2 and features.size else "an array"
             raise EvaluationsError(
-                f"features are finite numbers (n, p), got an array {features.shape}"
+                f"features are finite numbers (n, p), got {what}, shape {features.shape}"
             )
         features.flags.writeable = False
         object.__setattr__(self, "features", features)

@@ -279,8 +279,8 @@ def _check_columns(frame: "DataFrame", space: SearchSpace, *, task: str, objecti
     needed |= dict.fromkeys(space.names, "of a hyperparameter")
     if len(needed) < 2 + space.dimension or task in space.constants or objective in space.constants:
         raise EvaluationsError(
-            f"the columns of the task, {task!r}, and of the objective, {objective!r}, are not one, "
-            "and no hyperparameter's"
+            f"{task!r} is to be the task and {objective!r} the objective: these must be two "
+            f"columns, and none of a hyperparameter ({', '.join(map(repr, space.names))})"
         )
     known = [*needed, *space.constants]
     extra = [name for name in dict.fromkeys(present) if name not in known]

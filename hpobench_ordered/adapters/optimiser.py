@@ -102,6 +102,9 @@ def optimiser(
     given = aligned(history, described)
     check_history(given, described, wanted, changed_spaces=spec.changed_spaces)
     check_length(spec, given)
+    for one in data:
+        if one is not None and not isinstance(one, TaskData):
+            raise EvaluationsError(f"data are a list of TaskData, got {type(one).__name__} in it")
     if data and not spec.uses_data:
         raise ExperimentError(f"{spec.name} does not look at training data, and some are given")
     if trials < 1:

@@ -13,7 +13,9 @@ FLAGS = {"workers_simulated": "--simulated-workers"}
 """Options that are not called as the setting is."""
 
 
-def make_protocol(name: str, settings: Mapping[str, int | str | None]) -> Protocol:
+def make_protocol(
+    name: str, settings: Mapping[str, int | str | tuple[str, ...] | None]
+) -> Protocol:
     """Make a protocol.
 
     Args:

@@ -92,7 +92,11 @@ Examples:
     "--seeds", default="5", show_default=True, help="How many (5), a range (10-19), a list (3,7)."
 )
 @click.option("--trials", type=int, help=f"Evaluations per task.  [default: {default_trials()}]")
-@click.option("--tasks", type=int, help="Only the first so many tasks.")
+@click.option(
+    "--tasks",
+    help="Only the first so many tasks; leave-one-out and adjustment: or these, by name, with "
+    "commas between them.",
+)
 @click.option(
     "--simulated-workers",
     "workers_simulated",
@@ -157,7 +161,7 @@ def run(
     methods: tuple[str, ...],
     seeds: str,
     trials: int | None,
-    tasks: int | None,
+    tasks: str | None,
     workers_simulated: int | None,
     history: int | None,
     first_trials: int | None,
@@ -187,9 +191,9 @@ def run(
         check_own(names, time_limit=time_limit)
     listed = () if benchmarks and suite_name is None else _listed(suite_name or "othpo")
     chosen = tuple(dict.fromkeys([*listed, *benchmarks]))
-    settings = {
+    settings: dict[str, int | str | tuple[str, ...] | None] = {
         "trials": trials,
-        "tasks": tasks,
+        "tasks": None if tasks is None else parse_tasks(tasks),
         "workers_simulated": workers_simulated,
         "history": history,
         "first_trials": first_trials,
@@ -239,6 +243,11 @@ def report(results: Path, output: Path | None, measured_only: bool) -> None:
     """Show scores of finished runs, and write them as a page with tables and figures."""
     target = output or results / "report"
     _report(results, target, folder=results, measured_only=measured_only)
+
+
+def parse_tasks(text: str) -> int | tuple[str, ...]:
+    """Read a number of tasks, or names of tasks between commas."""
+    return int(text) if text.isdecimal() else tuple(part.strip() for part in text.split(","))
 
 
 def parse_seeds(text: str) -> list[int]:

@@ -357,7 +357,7 @@ def test_other_things_than_tables_and_spaces_are_refused() -> None:
         hbo.history_from_frame([], SPACE, **columns)  # type: ignore[arg-type]
     with pytest.raises(EvaluationsError, match="the search space is a SearchSpace or"):
         hbo.history_from_frame(table(), {}, **columns)  # type: ignore[arg-type]
-    with pytest.raises(EvaluationsError, match="are not one"):
+    with pytest.raises(EvaluationsError, match="these must be two columns"):
         hbo.history_from_frame(
             table(), SPACE, objective="month", direction="minimize", task="month"
         )

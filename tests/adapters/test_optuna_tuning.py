@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import optuna
@@ -393,6 +394,30 @@ def test_settings_of_a_sampler_from_studies_reach_it() -> None:
         OptunaSampler.from_studies("bo", before, drop_invalid=True)
     with pytest.raises(ExperimentError, match="needs a history of 1"):
         OptunaSampler("simple-ordered")
+
+
+@pytest.mark.filterwarnings("always")
+def test_another_range_than_in_the_earlier_studies_is_warned_of_once() -> None:
+    def wider(trial: optuna.Trial) -> float:
+        return monthly(3)(trial) + 0.0 * trial.suggest_float("rate", 1e-4, 1, log=True)
+
+    def other(trial: optuna.Trial) -> float:
+        trial.suggest_int("depth", 1, 99, step=2)
+        return monthly(3)(trial)
+
+    study = optuna.create_study(sampler=OptunaSampler.from_studies("simple-ordered", studies()))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        study.optimize(wider, n_trials=2)
+    assert not [w for w in caught if w.category is HistoryWarning]
+    study = optuna.create_study(sampler=OptunaSampler.from_studies("simple-ordered", studies()))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        study.optimize(other, n_trials=2)
+    (warning,) = [str(w.message) for w in caught if w.category is HistoryWarning]
+    assert "'depth'" in warning
+    assert "high=99" in warning
+    assert "space=" in warning
 
 
 # -- what does not fit -----------------------------------------------------------------------------

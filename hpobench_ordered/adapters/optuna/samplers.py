@@ -25,7 +25,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from hpobench_ordered._threads import Lock
 from hpobench_ordered._typing import Config
-from hpobench_ordered.adapters._optuna_space import space_of
+from hpobench_ordered.adapters._optuna_space import distribution, space_of
 from hpobench_ordered.adapters.factory import as_method_spec
 from hpobench_ordered.adapters.optimiser import (
     BUDGET,
@@ -33,7 +33,7 @@ from hpobench_ordered.adapters.optimiser import (
     check_length,
     optimiser,
 )
-from hpobench_ordered.adapters.optuna.studies import history_from_studies
+from hpobench_ordered.adapters.optuna.studies import history_from_studies, is_same
 from hpobench_ordered.errors import (
     ExperimentError,
     HistoryWarning,
@@ -110,6 +110,8 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         self._configs: dict[int, Config] = {}  # asked for, by event
         self._asked: dict[int, int] = {}  # which event, by number of the trial
         self._told: set[int] = set()  # numbers of trials
+        self._is_of_studies = False  # whether the space is that of the earlier studies
+        self._compared: set[str] = set()  # hyperparameters whose ranges were
         self._to_note: list[int] = []  # those that no trial says when they were told
         self._interrupted: dict[int, Config] = {}  # by event
 
@@ -165,7 +167,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         history = history_from_studies(
             studies, space=space, drop_invalid=drop_invalid, clip=clip, contexts=contexts
         )
-        return cls(
+        sampler = cls(
             method,
             space=history[-1].space if space is None else space,
             history=history,
@@ -174,6 +176,8 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             seed=seed,
             shared=shared,
         )
+        sampler._is_of_studies = space is None
+        return sampler
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Make the method, once its space is known: here, where a study catches no error of that.
@@ -217,6 +221,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
                 if param_name in config:
                     value, is_held = _within(param_distribution, config[param_name])
                     if is_held:
+                        self._warn_of_other_range(param_name, param_distribution)
                         return value
                     if self._is_given:
                         self._take_back(study, trial)
@@ -227,11 +232,29 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
                         )
             elif self._is_given and self._space is not None:
                 self._take_back(study, trial)
-                raise UnknownNameError("hyperparameter", param_name, _names(self._space))
+                hint = (
+                    " (the search space is that of the earlier studies, unless `space=` is given)"
+                )
+                raise UnknownNameError("hyperparameter", param_name, _names(self._space), hint=hint)
         draw = f"{self._seed} {trial.number} {param_name}".encode()
         seed = int.from_bytes(hashlib.sha256(draw).digest()[:4])
         sampler = RandomSampler(seed=seed)  # the same again when the study goes on
         return sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def _warn_of_other_range(self, name: str, suggested: BaseDistribution) -> None:
+        """Warn once where the objective's range is not that of the earlier studies."""
+        if not self._is_of_studies or self._space is None or name in self._compared:
+            return
+        self._compared.add(name)
+        if not is_same(self._space, name, suggested):
+            constants = self._space.constants
+            searched = constants[name] if name in constants else distribution(self._space[name])
+            warnings.warn(
+                f"the objective suggests {name!r} from {suggested}, but what is searched is that "
+                f"of the earlier studies, {searched}; give what is tuned now as `space=`",
+                HistoryWarning,
+                stacklevel=2,
+            )
 
     def after_trial(
         self,

@@ -238,13 +238,13 @@ def _spaces(
 def _fits(trials: Iterable[FrozenTrial], space: SearchSpace) -> bool:
     """Whether all trials suggested from the space, and have all that is active in it."""
     return all(
-        all(_is_same(space, n, d) for n, d in trial.distributions.items())
+        all(is_same(space, n, d) for n, d in trial.distributions.items())
         and not _lacks(trial.params, space)
         for trial in trials
     )
 
 
-def _is_same(space: SearchSpace, name: str, distribution: BaseDistribution) -> bool:
+def is_same(space: SearchSpace, name: str, distribution: BaseDistribution) -> bool:
     """Whether a distribution has the range, or the choices, that the space says."""
     suggested = parameter_of(name, distribution)
     if name in space.constants:
