@@ -101,7 +101,7 @@ class Embedding:
             return _flat(joint)
         within = jnp.einsum("tb,tba,tbd->tad", w, phi_x, phi_x)
         ridge = within + jnp.exp(z[-1]) * jnp.eye(OUTPUTS)
-        conditional = jnp.linalg.solve(ridge, joint.transpose(0, 2, 1)).transpose(0, 2, 1)
+        conditional = _solved(ridge, joint.transpose(0, 2, 1)).transpose(0, 2, 1)
         return jnp.concatenate([mean, _flat(conditional)], axis=1)
 
     def _on_features(self) -> Network:
@@ -121,6 +121,18 @@ def pull_back(
 ) -> FloatArray:
     """Derivatives of a function of the embeddings by z (size,), from those by them (T, q)."""
     return np.asarray(runtime.call(_pulled_back, z, X, Y, w, slopes, static=(of,)))
+
+
+def _solved(A: Any, B: Any) -> Any:
+    """A^-1 B (T, a, c) of positive definite A (T, a, a), by Gauss and Jordan's elimination.
+
+    JAX's own goes through LAPACK, whose last bits depend on the processor.
+    """
+    both = jax.numpy.concatenate([A, B], axis=2)
+    for i in range(A.shape[1]):
+        row = both[:, i : i + 1] / both[:, i : i + 1, i : i + 1]
+        both = (both - both[:, :, i : i + 1] * row).at[:, i : i + 1].set(row)
+    return both[:, :, A.shape[1] :]
 
 
 def _flat(matrices: Any) -> Any:

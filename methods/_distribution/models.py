@@ -15,6 +15,7 @@ x                          all parameters, one after the other
 ========  ===============  ========================================================================
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,17 +25,18 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._blr.heads import LOG_ALPHA, Head, Precisions
+from hpobench_ordered.methods._blr.likelihood import exponentials, product
 from hpobench_ordered.methods._blr.likelihood import likelihood as linear_likelihood
 from hpobench_ordered.methods._distribution.adam import descend
 from hpobench_ordered.methods._distribution.descriptions import Descriptions
+from hpobench_ordered.methods._distribution.kernels import matern32, matern32_gradient
 from hpobench_ordered.methods._distribution.product_gp import (
     Hyperparameters,
     Observations,
     ProductGP,
     likelihood,
-    matern32,
-    matern32_gradient,
 )
+from hpobench_ordered.methods._gp.compiled import cholesky
 
 FIRST, AGAIN = 1000, 50
 """Steps at most of the first fit, and of each one after another evaluation."""
@@ -142,7 +144,7 @@ class DescribedTasks:
         z = self._of.initial(rng)
         table = self._of.table(z)
         typical = np.sqrt(np.square(table - table.mean(axis=0)).sum(axis=1).mean())
-        return np.concatenate([z, np.full(self._of.width, np.log(typical or 1.0))])
+        return np.concatenate([z, np.full(self._of.width, math.log(typical or 1.0))])
 
     def matrix(self, x: FloatArray) -> FloatArray:
         """P, (T, T)."""
@@ -154,13 +156,13 @@ class DescribedTasks:
         _, decay = matern32(U, U)
         by_U = matern32_gradient(U, decay, slopes)
         z, log_length = np.split(x, [len(x) - self._of.width])
-        by_z = self._of.pull_back(z, by_U / np.exp(log_length))
+        by_z = self._of.pull_back(z, by_U / exponentials(log_length))
         return np.concatenate([by_z, -(by_U * U).sum(axis=0)])
 
     def _scaled(self, x: FloatArray) -> FloatArray:
         if self._last is None or self._last[0] is not x:  # P and its derivatives need the same
             z, log_length = np.split(x, [len(x) - self._of.width])
-            self._last = x, self._of.table(z) / np.exp(log_length)
+            self._last = x, self._of.table(z) / exponentials(log_length)
         return self._last[1]
 
 
@@ -177,9 +179,8 @@ class FreeTasks:
     def initial(self, rng: np.random.Generator) -> FloatArray:
         """Logarithms of the triangle's entries."""
         half = np.full((self._tasks, self._tasks), 0.5) + 0.5 * np.eye(self._tasks)
-        lower = np.linalg.cholesky(half)
-        entries: FloatArray = np.log(lower[self._rows, self._columns])
-        return entries
+        _, upper = cholesky(half)
+        return np.array([math.log(x) for x in upper.T[self._rows, self._columns].tolist()])
 
     def look(self, rng: np.random.Generator | None) -> None:
         """Nothing to look at."""
@@ -187,17 +188,17 @@ class FreeTasks:
     def matrix(self, x: FloatArray) -> FloatArray:
         """P, (T, T)."""
         lower = self._lower(x)
-        return lower @ lower.T
+        return product(lower, lower.T.copy())
 
     def pull_back(self, x: FloatArray, slopes: FloatArray) -> FloatArray:
         """Derivatives of a function of P by x, (size,), from those by P, symmetric, (T, T)."""
         lower = self._lower(x)
-        by_x: FloatArray = (2.0 * (slopes @ lower) * lower)[self._rows, self._columns]
+        by_x: FloatArray = (2.0 * product(slopes, lower) * lower)[self._rows, self._columns]
         return by_x
 
     def _lower(self, x: FloatArray) -> FloatArray:
         lower = np.zeros((self._tasks, self._tasks))
-        lower[self._rows, self._columns] = np.exp(x)
+        lower[self._rows, self._columns] = exponentials(x)
         return lower
 
 

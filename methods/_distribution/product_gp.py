@@ -30,12 +30,18 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dtrtrs
+from scipy.linalg.lapack import dpotri, dtrtrs
 
 from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered.methods._blr.likelihood import exponentials, log_diagonal, product
+from hpobench_ordered.methods._distribution.kernels import (
+    forward,
+    matern32,
+    matern32_gradient,
+)
+from hpobench_ordered.methods._gp import compiled, lapack
+from hpobench_ordered.methods._gp.model import COMPILED_LIMIT
 from hpobench_ordered.methods._model_based import ModelError
-
-SQRT3 = math.sqrt(3.0)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -89,23 +95,6 @@ class Likelihood:
     by_tasks: FloatArray
 
 
-def matern32(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Matern-3/2 of rows of U (n, p) and V (m, p), and exp(-sqrt(3) r), each (n, m)."""
-    squares = np.square(U).sum(axis=1)[:, None] + np.square(V).sum(axis=1) - 2.0 * U @ V.T
-    if U is V:
-        squares.flat[:: len(U) + 1] = 0.0
-    scaled = SQRT3 * np.sqrt(np.maximum(squares, 0.0))
-    decay = np.exp(-scaled)
-    return (1.0 + scaled) * decay, decay
-
-
-def matern32_gradient(U: FloatArray, decay: FloatArray, G: FloatArray) -> FloatArray:
-    """Derivatives (n, p) of the sum of G k over all pairs by U (n, p), for symmetric G (n, n)."""
-    M = G * decay
-    gradient: FloatArray = -6.0 * (M.sum(axis=1)[:, None] * U - M @ U)
-    return gradient
-
-
 def likelihood(data: Observations, theta: Hyperparameters, P: FloatArray) -> Likelihood:
     """Compute nll and its gradient.
 
@@ -118,8 +107,8 @@ def likelihood(data: Observations, theta: Hyperparameters, P: FloatArray) -> Lik
         ModelError: K has no Cholesky factor.
     """
     of = _Factored(data, theta, P)
-    inverse = dpotri(of.lower, lower=1)[0]
-    inverse += np.tril(inverse, -1).T
+    inverse = np.triu(of.inverse())
+    inverse += np.triu(inverse, 1).T
     W = inverse - np.outer(of.weights, of.weights)
     noise, residuals = math.exp(theta.log_noise), data.y - of.mean
     by_kernel = 0.5 * math.exp(theta.log_signal) * W  # by k times P
@@ -135,7 +124,7 @@ def likelihood(data: Observations, theta: Hyperparameters, P: FloatArray) -> Lik
     by_length = np.zeros(len(theta.log_length))
     np.subtract.at(by_length, data.groups, (by_U * of.U).sum(axis=0))
     return Likelihood(
-        nll=0.5 * float(residuals @ of.weights) + float(np.log(np.diag(of.lower)).sum()),
+        nll=0.5 * float(np.sum(residuals * of.weights)) + log_diagonal(of.R),
         by_length=by_length,
         by_signal=float((by_P * of.between).sum()),
         by_noise=0.5 * noise * float(np.trace(W)),
@@ -167,9 +156,9 @@ class ProductGP:
         signal = math.exp(self._theta.log_signal)
         k, _ = matern32(self._of.U, X / self._of.scales)
         cross = signal * k * self._P[self._data.task, self._target][:, None]
-        solved = dtrtrs(self._of.lower, cross, lower=1)[0]
+        solved = self._of.solved(cross)
         variance = signal * self._P[self._target, self._target] - np.square(solved).sum(axis=0)
-        mean = self._of.mean + cross.T @ self._of.weights
+        mean = self._of.mean + product(self._of.weights[None], cross)[0]
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def fantasised(self, X: FloatArray) -> tuple["ProductGP", FloatArray]:
@@ -196,7 +185,7 @@ class _Factored:
     """K and what follows from it: its factor, mu and K^-1 (y - mu)."""
 
     def __init__(self, data: Observations, theta: Hyperparameters, P: FloatArray) -> None:
-        self.scales = np.exp(theta.log_length)[data.groups]
+        self.scales = exponentials(theta.log_length)[data.groups]
         self.U = data.X / self.scales
         self.k, self.decay = matern32(self.U, self.U)
         self.between = P[np.ix_(data.task, data.task)]
@@ -204,9 +193,24 @@ class _Factored:
         K.flat[:: len(K) + 1] += math.exp(theta.log_noise)
         if not np.isfinite(K).all():
             raise ModelError("the covariance matrix is not finite")
-        self.lower, info = dpotrf(K, lower=1, clean=1)
-        if info:
+        self._is_small = len(K) <= COMPILED_LIMIT
+        positive, self.R = (compiled if self._is_small else lapack).cholesky(K)
+        if not positive:
             raise ModelError("the covariance matrix is not numerically positive definite")
-        both = dpotrs(self.lower, np.stack([data.y, np.ones(len(K))], axis=1), lower=1)[0]
-        self.mean = float(both[:, 0].sum() / both[:, 1].sum())
-        self.weights = both[:, 0] - self.mean * both[:, 1]
+        of_losses, of_ones = compiled.solve(self.R, data.y), compiled.solve(self.R, np.ones(len(K)))
+        self.mean = float(of_losses.sum() / of_ones.sum())
+        self.weights = of_losses - self.mean * of_ones
+
+    def inverse(self) -> FloatArray:
+        """K^-1 (N, N), of which the upper triangle counts."""
+        if self._is_small:
+            return compiled.inverse_from_factor(self.R)
+        upper: FloatArray = dpotri(self.R.T, lower=1)[0].T
+        return upper
+
+    def solved(self, B: FloatArray) -> FloatArray:
+        """R^-T B, (N, m)."""
+        if self._is_small:
+            return forward(self.R, B)
+        solution: FloatArray = dtrtrs(self.R, B, trans=1)[0]
+        return solution

@@ -1,0 +1,58 @@
+"""Compiled parts of `product_gp`, whose sums have one order on every processor; in its notation."""
+
+import numpy as np
+
+from hpobench_ordered._compile import compiled
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._gp.compiled import exp_in_place
+
+
+@compiled
+def matern32(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Matern-3/2 of rows of U (n, p) and V (m, p), and exp(-sqrt(3) r), each (n, m)."""
+    (n, p), m = U.shape, V.shape[0]
+    columns = V.T.copy()
+    k, decay, scratch = np.zeros((n, m)), np.empty((n, m)), np.empty(m)
+    for i in range(n):
+        row, fading = k[i], decay[i]
+        for c in range(p):
+            u, column = U[i, c], columns[c]
+            for j in range(m):
+                row[j] += (u - column[j]) * (u - column[j])
+        for j in range(m):
+            row[j] = np.sqrt(3.0 * row[j])
+            fading[j] = -row[j]
+        exp_in_place(fading, scratch)
+        for j in range(m):
+            row[j] = (1.0 + row[j]) * fading[j]
+    return k, decay
+
+
+@compiled
+def matern32_gradient(U: FloatArray, decay: FloatArray, G: FloatArray) -> FloatArray:
+    """Derivatives (n, p) of the sum of G k over all pairs by U (n, p), for symmetric G (n, n)."""
+    n, p = U.shape
+    gradient = np.zeros((n, p))
+    for i in range(n):
+        for j in range(n):
+            weight = -6.0 * G[i, j] * decay[i, j]
+            for c in range(p):
+                gradient[i, c] += weight * (U[i, c] - U[j, c])
+    return gradient
+
+
+@compiled
+def forward(R: FloatArray, B: FloatArray) -> FloatArray:
+    """R^-T B (n, m) of upper R (n, n)."""
+    n, m = B.shape
+    X = B.copy()
+    for i in range(n):
+        row = X[i]
+        for k in range(i):
+            factor, above = R[k, i], X[k]
+            for j in range(m):
+                row[j] -= factor * above[j]
+        scale = 1.0 / R[i, i]
+        for j in range(m):
+            row[j] *= scale
+    return X
