@@ -109,6 +109,12 @@ class DataSource:
         load: Loads those of a task, by its index, None where it has none; called only for methods
             that ask for them.
         files: What must be fetched first; nothing for data that are generated.
+
+    Examples:
+        >>> from hpobench_ordered.registry import benchmark_spec
+        >>> source = benchmark_spec("distbo-toy").data
+        >>> source.missing, len(source.load(0))
+        ((), 500)
     """
 
     load: Callable[[int], TaskData | None]

@@ -1,6 +1,8 @@
-"""Draws retrain.png: `python docs/images/retrain.py FOLDER`, half an hour.
+"""Draws retrain.png: `python docs/images/retrain.py FOLDER`, about two hours.
 
-The folder keeps the results: given again, it is drawn from them.
+Every method that needs neither networks nor training data runs on the suite `wide`, which holds the
+ten benchmarks of the paper and the retraining benchmarks. The folder keeps the results: given
+again, it is drawn from them.
 """
 
 import sys
@@ -11,7 +13,7 @@ import altair as alt
 import hpobench_ordered as hbo
 from hpobench_ordered import plotting
 
-METHODS = (
+DRAWN = (
     "random-search",
     "bo",
     "tpe",
@@ -23,6 +25,24 @@ METHODS = (
     "transfer-tpe-best-first",
     "transfer-bo",
 )
+METHODS = (
+    *DRAWN,
+    "best-first",
+    "dre-ordered",
+    "drop-unimportant",
+    "gp-best-first",
+    "gp-drop-unimportant",
+    "gp-only-optimize-new",
+    "gp-transfer-closest",
+    "gp-transfer-subsample",
+    "only-optimize-new",
+    "simple-ordered-shuffled",
+    "simple-previous-no-bo",
+    "transfer-gp",
+    "transfer-gp-best-first",
+    "transfer-tpe",
+)
+SEEDS = range(5)
 TITLES = {"othpo": "The ten benchmarks of the paper", "retrain": "Retraining on real streams"}
 
 if __name__ == "__main__":

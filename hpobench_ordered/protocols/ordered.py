@@ -33,7 +33,7 @@ class Ordered:
             are taken to last equally long, so results are told in the order of asking.
 
     Raises:
-        ExperimentError: A number below 1.
+        ExperimentError: A number below 1, or tasks that are no number.
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -49,6 +49,10 @@ class Ordered:
     def __post_init__(self) -> None:
         if self.trials < 1:
             raise ExperimentError(f"a task needs at least 1 trial, got {self.trials}")
+        if not isinstance(self.tasks, int | None):
+            raise ExperimentError(
+                f"tasks in order are the first so many, a number; got {self.tasks!r}"
+            )
         if self.tasks is not None and self.tasks < 1:
             raise ExperimentError(f"a run needs at least 1 task, got {self.tasks}")
         if self.workers_simulated < 1:
