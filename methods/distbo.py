@@ -44,8 +44,6 @@ VANISHED = -20.0
 MOST_OF_PROCESS, MOST_OF_LINEAR = 500, 1500
 """Evaluations of earlier tasks that a model sees: as many as in the paper's experiments. The time
 of a process's step grows with their cube."""
-OUTLYING = 2.0
-"""Losses are cut off so many times as far above their median as the best is below it."""
 WARM_TASKS, WARM_EACH = 3, 3
 """Closest tasks, and best configurations of each, that `init-` starts with (section 5)."""
 BEST, AROUND = 10, 20
@@ -407,10 +405,13 @@ def described(data: Sequence[TaskData]) -> FloatArray:
 
 
 def without_outliers(losses: FloatArray) -> FloatArray:
-    """Cut off losses (n,) that are far above the median, measured by how far the best is below."""
-    median = float(np.median(losses))
-    below = median - float(losses.min())
-    return np.minimum(losses, median + OUTLYING * below) if below > 0.0 else losses
+    """Cut off losses (n,) twice as far above their upper quartile as the best is below it.
+
+    Not above the median: of a history of good optimisation most losses are near the best.
+    """
+    quartile = float(np.sort(losses)[3 * (len(losses) - 1) // 4])
+    below = quartile - float(losses.min())
+    return np.minimum(losses, quartile + 2.0 * below) if below > 0.0 else losses
 
 
 def _part(task: Evaluations, count: int, rng: np.random.Generator) -> Evaluations:

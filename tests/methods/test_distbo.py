@@ -172,9 +172,10 @@ def test_of_many_evaluations_a_part_is_used(monkeypatch: pytest.MonkeyPatch) -> 
     assert toy.best(toy.method("multi-gp"), 4) > 0
 
 
-def test_only_losses_far_above_the_median_are_cut_off() -> None:
-    losses = np.array([-1.0, -0.5, 0.0, 0.5, 1.9, 2.1, 30.0])
+def test_only_losses_far_above_the_others_are_cut_off() -> None:
+    losses = np.array([-1.0, -0.5, 0.0, 0.5, 1.5, 1.0, 30.0, 2.5, 3.9])
     cut = distbo.without_outliers(losses)
-    np.testing.assert_array_equal(cut, [-1.0, -0.5, 0.0, 0.5, 1.9, 2.1, 3.5])
-    for same in (np.zeros(5), np.array([0.0, 0.0, 0.0, 9.0]), np.array([3.0])):
+    np.testing.assert_array_equal(cut, [-1.0, -0.5, 0.0, 0.5, 1.5, 1.0, 9.5, 2.5, 3.9])
+    optimised = np.concatenate([np.full(20, -1.0), np.linspace(-0.9, 0.0, 12)])
+    for same in (optimised, np.zeros(5), np.array([0.0, 0.0, 0.0, 9.0]), np.array([3.0])):
         np.testing.assert_array_equal(distbo.without_outliers(same), same)
