@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 
 import altair as alt
+import pandas as pd
 
 import hpobench_ordered as hbo
 from hpobench_ordered import plotting
+from hpobench_ordered.registry import benchmark_spec
 
 DRAWN = (
     "random-search",
@@ -42,23 +44,28 @@ METHODS = (
     "transfer-gp-best-first",
     "transfer-tpe",
 )
-SEEDS = range(5)
+SEEDS = range(3)
+TRIALS = (1, 5, 10, 25)
 TITLES = {"othpo": "The ten benchmarks of the paper", "retrain": "Retraining on real streams"}
 
+
+def runs(suite: str, methods: tuple[str, ...]) -> hbo.Results:
+    """Runs of methods on what is there of a suite."""
+    benchmarks = [name for name in hbo.suite(suite) if benchmark_spec(name).option().is_ready]
+    folder = Path(sys.argv[1])
+    return hbo.run(benchmarks=benchmarks, methods=methods, seeds=SEEDS, workers=2, folder=folder)
+
+
 if __name__ == "__main__":
+    for name in ("othpo", "retrain", "wide"):
+        result, ranks = runs(name, METHODS), {}
+        for trial in TRIALS:
+            table = result.leaderboard(trial).query("benchmark == 'all'")
+            ranks[trial] = table.set_index("method")["rank"]
+        print(name, pd.DataFrame(ranks).sort_values(25).round(2).to_string(), sep="\n")
     charts = []
     for name, title in TITLES.items():
-        result = hbo.run(
-            benchmarks=hbo.suite(name),
-            methods=METHODS,
-            seeds=range(5),
-            workers=2,
-            folder=Path(sys.argv[1], name),
-        )
-        for trial in (1, 5, 10, 25):
-            table = result.leaderboard(trial).query("benchmark == 'all'")
-            print(name, trial, table[["method", "rank", "score"]].to_string(index=False), sep="\n")
-        chart = result.plot.curves("rank", benchmark="all", size=(360, 300))
+        chart = runs(name, DRAWN).plot.curves("rank", benchmark="all", size=(360, 300))
         charts.append(chart.properties(title=title))
     config = charts[0].config  # that of the two of them together
     for chart in charts:
