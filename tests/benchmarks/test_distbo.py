@@ -252,6 +252,7 @@ def exact_ridge(split: data.Split, row: np.ndarray) -> float:
     return float(r2_score(split.test.labels, model.predict(x_test)))
 
 
+@pytest.mark.slow
 def test_ridge_regression_is_that_of_scikit_learn() -> None:
     benchmark = hbo.load("distbo-counterexample")
     whole = data.counterexample_data(0, 2)
@@ -480,6 +481,7 @@ def test_other_names_are_unknown(name: str) -> None:
         generator(name)
 
 
+@pytest.mark.slow
 def test_source_runs_of_a_seed_are_found_once_they_are_generated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

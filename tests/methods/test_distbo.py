@@ -65,7 +65,9 @@ class Toy:
         return best
 
 
-@pytest.mark.parametrize("name", ["dist-gp", "dist-blr", "manual-gp"])
+@pytest.mark.parametrize(
+    "name", ["dist-gp", pytest.param("dist-blr", marks=pytest.mark.slow), "manual-gp"]
+)
 def test_what_the_data_say_is_enough_for_a_good_start(name: str) -> None:
     toys = [Toy(seed) for seed in range(2)]
     assert np.mean([toy.best(toy.method(name), 3) for toy in toys]) > 0.9

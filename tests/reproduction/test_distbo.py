@@ -150,6 +150,7 @@ class Generating:
         self.names.append(folder.name)
 
 
+@pytest.mark.slow
 def test_every_seed_is_run_on_its_own_benchmark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
