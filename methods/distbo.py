@@ -57,10 +57,9 @@ SPREAD = math.sqrt(12.0)
 class OneModel(ModelBased):
     """Bayesian optimisation with one model of the current and the earlier tasks.
 
-    The first configuration is the one of the best pessimistic prediction (lower confidence bound of
-    an accuracy), the others have the highest expected improvement; where that vanishes, the best
-    optimistic prediction. Candidates are about 1000 random ones and, in three rounds, random ones
-    ever closer around the best.
+    The first configuration minimises an upper confidence bound of the loss, the others maximise
+    expected improvement or, where that vanishes, minimise a lower confidence bound. Candidates are
+    about 1000 random ones and, in three rounds, random ones ever closer around the best.
     """
 
     random_trials = 0
@@ -109,8 +108,8 @@ class OneModel(ModelBased):
         posterior = self._model.fit(data, self.rng)
         best = float(y[len(self._task) :].min(initial=math.inf))
         if self._pending:
-            pending, losses = posterior.fantasised(self.features(self.pending()))
-            posterior, best = pending, min(best, float(losses.min()))
+            posterior, losses = posterior.fantasised(self.features(self.pending()))
+            best = min(best, float(losses.min()))
 
         def score(unit: FloatArray) -> FloatArray:
             mean, sd = posterior.predict(self.features(unit))
