@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered.benchmark import Definition, TaskDefinition
+from hpobench_ordered.benchmarks._openml_data import ClassificationData
 from hpobench_ordered.benchmarks.openml_flows import (
     CONTEXT,
     LANDMARK,
@@ -23,7 +24,6 @@ from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameE
 from hpobench_ordered.generation._fitting import write_per_task
 from hpobench_ordered.generation._flows.datasets import FOLDS as TRAINING_FOLDS
 from hpobench_ordered.generation._flows.datasets import (
-    ClassificationData,
     naive_bayes_auc,
     offline_datasets,
     openml_dataset,

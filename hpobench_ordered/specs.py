@@ -195,6 +195,14 @@ class BenchmarkSpec:
         """Names of the tasks whose values are interpolated on the default surrogate."""
         return self.surrogates[0].interpolated
 
+    @property
+    def files(self) -> "tuple[RemoteFile, ...]":
+        """Every published file that it can use, for surrogates and as training data."""
+        data = () if self.data is None else self.data.files
+        return tuple(
+            dict.fromkeys(f for files in (*(o.files for o in self.surrogates), data) for f in files)
+        )
+
     def identity(self, surrogate: str | None = None) -> str:
         """What the benchmark is, wherever it was loaded from: the same text, the same values.
 

@@ -4,12 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpobench_ordered.benchmarks._openml_data import MONKS_TASKS, ClassificationData
 from hpobench_ordered.benchmarks.openml_flows import RANGER, Flow
-from hpobench_ordered.generation._flows.datasets import (
-    BREAST_CANCER_TASK,
-    MONKS_TASKS,
-    ClassificationData,
-)
+from hpobench_ordered.generation._flows.datasets import BREAST_CANCER_TASK
 from hpobench_ordered.generation._flows.datasets import FOLDS as TRAINING_FOLDS
 from hpobench_ordered.surrogates.pipeline import FOLDS
 

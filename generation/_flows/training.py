@@ -32,14 +32,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.benchmarks._openml_data import ClassificationData
 from hpobench_ordered.errors import needed
-from hpobench_ordered.generation._flows.datasets import (
-    FOLD_SEED,
-    FOLDS,
-    ClassificationData,
-    Fold,
-    folds,
-)
+from hpobench_ordered.generation._flows.datasets import FOLD_SEED, FOLDS, Fold, folds
 from hpobench_ordered.generation._flows.designs import ROUNDS, svm_design, xgboost_design
 from hpobench_ordered.generation._raw import configured, raw_frame
 from hpobench_ordered.generation._training import Job, Trainer, run_trainings

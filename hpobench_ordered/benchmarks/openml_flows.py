@@ -8,10 +8,12 @@ does not: its evaluations are OpenML's public records, which every user download
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.benchmarks._openml_data import FILES, task_data
 from hpobench_ordered.bundle import bundled_spec, generated_spec
+from hpobench_ordered.data import DataSource, TaskData
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.registry import local_folder
 from hpobench_ordered.space import SearchSpace
@@ -177,13 +179,18 @@ SURROGATES = {
 
 
 def _bundled(flow: Flow) -> BenchmarkSpec:
-    return bundled_spec(
+    spec = bundled_spec(
         flow.name,
         version=VERSION,
         summary=flow.summary,
         surrogates=SURROGATES,
         is_recorded=True,
     )
+
+    def data(task: int) -> TaskData | None:
+        return task_data(spec.define().tasks[task].name)
+
+    return replace(spec, data=DataSource(data, tuple(FILES.values())))
 
 
 SPECS = (

@@ -33,7 +33,7 @@ Outcome = tuple[list[str], list[str]]
     epilog="Example:  hpobench-ordered fetch xgboost-mnist --from aggregated_experiments.json"
 )
 @click.argument("name", shell_complete=complete_benchmark)
-@click.option("--surrogate", help="Fetch what this surrogate needs.  [default: what any needs]")
+@click.option("--surrogate", help="Fetch what this surrogate needs.  [default: all files]")
 @click.option(
     "--from",
     "source",
@@ -41,7 +41,7 @@ Outcome = tuple[list[str], list[str]]
     help="A local copy instead of a download: the file, or a folder that holds the files.",
 )
 def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
-    """Download the published files a benchmark's further surrogates need.
+    """Download the published files of a benchmark: for further surrogates, and the tasks' data.
 
     Files are checked against their SHA-256 and stored in the cache folder, which the environment
     variable HPOBENCH_ORDERED_CACHE may name. What is interrupted is continued the next time. With
@@ -49,7 +49,7 @@ def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
     """
     spec = benchmark_spec(name)
     options = spec.surrogates if surrogate is None else (spec.option(surrogate),)
-    files = dict.fromkeys(file for option in options for file in option.files)
+    files = spec.files if surrogate is None else options[0].files
     for option in options:
         if option.files and option.extra is not None and not option.extra.is_installed:
             purpose = f"surrogate {option.name!r} of {spec.name}"
@@ -135,7 +135,7 @@ def _checking(spec: BenchmarkSpec, golden: Mapping[str, Any]) -> Callable[[], Ou
     def check() -> Outcome:
         return _outcome(
             [
-                lambda: _files(spec, list({f: None for o in spec.surrogates for f in o.files})),
+                lambda: _files(spec, spec.files),
                 lambda: _golden(spec, golden),
                 lambda: _card(spec),
             ]

@@ -5,9 +5,13 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from click.testing import CliRunner
+from sklearn.datasets import load_breast_cancer
 
 import hpobench_ordered as hbo
+from hpobench_ordered.benchmarks._openml_data import FILES, monks, task_data
 from hpobench_ordered.benchmarks.openml_flows import (
     CONTEXT,
     LANDMARK,
@@ -20,10 +24,12 @@ from hpobench_ordered.benchmarks.openml_flows import (
     Flow,
 )
 from hpobench_ordered.bundle import read_card, read_evaluations
-from hpobench_ordered.errors import NotFetchedError
-from hpobench_ordered.generation._flows.datasets import breast_cancer, monks
+from hpobench_ordered.cli.trust import fetch
+from hpobench_ordered.errors import DownloadError, NotFetchedError
+from hpobench_ordered.generation._flows.datasets import breast_cancer, offline_datasets
 from hpobench_ordered.generation._flows.training import BoostingTrainer, SVMTrainer
 from hpobench_ordered.registry import LOCAL_VARIABLE, benchmark_spec
+from hpobench_ordered.remote import CACHE_VARIABLE
 from hpobench_ordered.specs import BenchmarkSpec
 
 BUNDLED = (SVM, XGBOOST)
@@ -138,6 +144,55 @@ def test_bundled_benchmarks(flow: Flow) -> None:
         assert task.best_value is not None and 0.5 < task.best_value <= 1
         assert evaluations.task == task.name
         assert len(evaluations) >= 100
+
+
+# -- training data ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fetched(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache with the tasks' data, written as OpenML publishes them."""
+    folder = shared / "data" / "openml_datasets"
+    frames = {path.name.partition("_")[0]: pd.read_csv(path) for path in folder.glob("*.csv")}
+    inputs, labels = load_breast_cancer(return_X_y=True, as_frame=True)
+    frames["9946"] = inputs.assign(Class=labels)
+    published = tmp_path / "published"
+    published.mkdir()
+    for task, file in FILES.items():
+        frames[task].to_parquet(published / Path(file.name).name, index=False)
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    task_data.cache_clear()
+    return published
+
+
+def test_training_data_are_those_that_were_trained_on(shared: Path, fetched: Path) -> None:
+    """Once fetched; before, a method that looks at them is refused."""
+    with pytest.raises(NotFetchedError, match=f"fetch {SVM.name}"):
+        hbo.run(benchmarks=[SVM.name], methods=["manual-gp"], seeds=range(1))
+    result = CliRunner().invoke(fetch, [SVM.name, "--from", str(fetched)], catch_exceptions=False)
+    assert result.output.count("copied") == len(FILES)
+    trained_on = offline_datasets(shared / "data" / "openml_datasets")
+    source = spec_of(SVM).data
+    assert source is not None and not source.missing
+    for index, task in enumerate(hbo.load(SVM.name).tasks):
+        data, expected = source.load(index), trained_on[task.name]
+        assert data is not None and data.labels is not None
+        assert np.array_equal(data.features, expected.x)
+        assert np.array_equal(data.labels, expected.y)
+    assert task_data("1") is None
+
+
+def test_other_data_are_refused(fetched: Path) -> None:
+    path = fetched / "37_diabetes.pq"
+    pd.read_parquet(path).iloc[1:].to_parquet(path)
+    with pytest.raises(DownloadError, match=r"\(768, 8, 500\), these data \(767, 8"):
+        FILES["37"].store(path)
+    path.write_text("no table")
+    with pytest.raises(DownloadError, match="not the published"):
+        FILES["37"].store(path)
+
+
+# -- evaluations -----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

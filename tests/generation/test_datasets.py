@@ -14,6 +14,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 
+from hpobench_ordered.benchmarks import _openml_data
 from hpobench_ordered.errors import (
     ArtifactError,
     DownloadError,
@@ -133,7 +134,7 @@ class TestMade:
 
     @pytest.mark.parametrize(("problem", "positives"), [(1, 216), (2, 142), (3, 228)])
     def test_monks_classes_are_as_frequent_as_published(self, problem: int, positives: int) -> None:
-        data = datasets.monks(problem)
+        data = _openml_data.monks(problem)
         assert data.x.shape == (MONKS_SIZES[problem - 1], 15)
         assert data.y[:432].sum() == positives
         assert len(np.unique(data.x[:432], axis=0)) == 432
@@ -142,7 +143,7 @@ class TestMade:
     def test_monks_training_examples_are_drawn_without_replacement(
         self, problem: int, noise: int
     ) -> None:
-        data = datasets.monks(problem)
+        data = _openml_data.monks(problem)
         rule = {tuple(x): y for x, y in zip(data.x[:432], data.y[:432], strict=True)}
         drawn = [tuple(x) for x in data.x[432:]]
         assert len(set(drawn)) == len(drawn)
@@ -153,17 +154,17 @@ class TestMade:
 
     def test_monks_rules_by_hand(self) -> None:
         attributes = np.array([[1, 2, 1, 1, 3, 2], [2, 2, 2, 3, 4, 2], [3, 3, 1, 2, 1, 2]])
-        rules = [datasets._monks_rule(k, attributes).tolist() for k in (1, 2, 3)]
+        rules = [_openml_data._monks_rule(k, attributes).tolist() for k in (1, 2, 3)]
         assert rules[0] == [False, True, True]
         assert rules[1] == [False, False, True]  # 3, 0 and 2 attributes have their first value
         assert rules[2] == [True, False, False]
 
     def test_monks_are_the_same_every_time(self) -> None:
-        assert datasets.monks(3).digest == datasets.monks(3).digest
+        assert _openml_data.monks(3).digest == _openml_data.monks(3).digest
 
     def test_another_problem_is_refused(self) -> None:
         with pytest.raises(ValueError, match="1, 2 and 3"):
-            datasets.monks(4)
+            _openml_data.monks(4)
 
 
 class FakeError(Exception):
@@ -213,7 +214,7 @@ class TestOpenML:
 
 class TestFolds:
     def test_are_stratified_and_the_same_every_time(self) -> None:
-        data = datasets.monks(2)
+        data = _openml_data.monks(2)
         splitter = StratifiedKFold(5, shuffle=True, random_state=0)
         splits = list(splitter.split(data.x, data.y))
         for fold, (train, test) in zip(datasets.folds(data), splits, strict=True):
@@ -230,12 +231,12 @@ class TestFolds:
         assert scaled.x_test.tolist() == [[0.0, 8.0]]
 
     def test_too_few_examples_are_refused(self) -> None:
-        data = replace(datasets.monks(1), y=np.array([1] * 4 + [0] * 552))
+        data = replace(_openml_data.monks(1), y=np.array([1] * 4 + [0] * 552))
         with pytest.raises(ExperimentError, match=r"monks-problems-1 .*\[552, 4\]"):
             list(datasets.folds(data))
 
     def test_a_rare_third_class_is_fine(self) -> None:
-        data = replace(datasets.monks(1), y=np.array([2] * 2 + [1] * 54 + [0] * 500))
+        data = replace(_openml_data.monks(1), y=np.array([2] * 2 + [1] * 54 + [0] * 500))
         assert [fold.classes for fold in datasets.folds(data)] == [3] * 5
 
 

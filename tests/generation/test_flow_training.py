@@ -16,11 +16,12 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
+from hpobench_ordered.benchmarks._openml_data import ClassificationData, monks
 from hpobench_ordered.benchmarks.openml_flows import svm_space, xgboost_space
 from hpobench_ordered.errors import MissingExtraError, StoreError
 from hpobench_ordered.generation._flows import designs
 from hpobench_ordered.generation._flows import training as flow
-from hpobench_ordered.generation._flows.datasets import ClassificationData, folds, monks
+from hpobench_ordered.generation._flows.datasets import folds
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 

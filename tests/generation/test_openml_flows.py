@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import IntArray
 from hpobench_ordered.artifact import Artifact
+from hpobench_ordered.benchmarks._openml_data import ClassificationData
 from hpobench_ordered.benchmarks.openml_flows import RANGER, SVM, XGBOOST, Flow
 from hpobench_ordered.bundle import read_card, read_definition, read_evaluations
 from hpobench_ordered.errors import (
@@ -25,7 +26,6 @@ from hpobench_ordered.errors import (
     UnknownNameError,
 )
 from hpobench_ordered.generation import openml_flows
-from hpobench_ordered.generation._flows.datasets import ClassificationData
 from hpobench_ordered.generation._openml import tasks as openml_tasks
 from hpobench_ordered.generation._openml.client import Connection
 from hpobench_ordered.generation._openml.records import Records

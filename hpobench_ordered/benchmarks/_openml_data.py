@@ -1,0 +1,229 @@
+"""Classification data sets of OpenML tasks as numbers, and those that the flows come with.
+
+A nominal column is one-hot coded, a two-valued one as a single column of 0 and 1; choices and
+classes are in ascending order. A missing number is replaced by its column's median, a missing
+choice is a choice of its own. The Monk's problems are made from their rules.
+"""
+
+import hashlib
+import io
+import itertools
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
+from hpobench_ordered.data import DataKind, TaskData
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.remote import RemoteFile
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MONKS_SEED = 0
+MONKS_VALUES = (3, 3, 2, 3, 4, 2)
+"""Number of values of each attribute of the Monk's problems."""
+MONKS_TRAINING = (124, 169, 122)
+"""Number of training examples of each Monk's problem."""
+MONKS_NOISE = 0.05
+"""Part of the third problem's training examples with the wrong class."""
+MONKS_TASKS = ("3492", "3493", "3494")
+
+FOLDER = "openml"
+"""Folder of the published data sets in the cache."""
+
+_MISSING_CHOICE = "missing value"
+
+
+@dataclass(frozen=True)
+class ClassificationData:
+    """A data set to classify.
+
+    Attributes:
+        name: OpenML's name.
+        x: Inputs, shape (n, p).
+        y: Codes 0, 1, ... of the classes, shape (n,).
+        digest: Hash of inputs and classes.
+        description: Where the data are from, and what was done to them.
+    """
+
+    name: str
+    x: FloatArray
+    y: IntArray
+    digest: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A data set that OpenML publishes.
+
+    Attributes:
+        name: OpenML's name.
+        number: OpenML's number of the data set.
+        examples: Number of examples, n.
+        columns: Number of columns after coding, p.
+        largest: Number of examples of the largest class.
+    """
+
+    name: str
+    number: int
+    examples: int
+    columns: int
+    largest: int
+
+    def read(self, content: bytes) -> ClassificationData:
+        """Code the published file.
+
+        Raises:
+            ArtifactError: It is another data set.
+            ValueError: It is not a parquet file.
+        """
+        import pandas as pd
+
+        frame = pd.read_parquet(io.BytesIO(content))
+        source = f"OpenML data set {self.number}"
+        data = coded_data(self.name, frame.iloc[:, :-1], frame.iloc[:, -1], source)
+        found = (*data.x.shape, int(np.bincount(data.y).max()))
+        if found != (expected := (self.examples, self.columns, self.largest)):
+            raise ArtifactError(
+                f"{self.name} has (examples, columns when coded, examples of the largest class) "
+                f"{expected}, these data {found}"
+            )
+        return data
+
+    def check(self, content: bytes) -> None:
+        """Raise `ArtifactError` or `ValueError` if this is not the published file."""
+        self.read(content)
+
+    def file(self, task: str) -> RemoteFile:
+        """Where it is published, a parquet file whose last column is the class."""
+        folder = f"{self.number // 10_000:04d}/{self.number:04d}"
+        return RemoteFile(
+            name=f"{FOLDER}/{task}_{self.name}.pq",
+            url=f"https://data.openml.org/datasets/{folder}/dataset_{self.number}.pq",
+            sha256=None,
+            check=self.check,
+        )
+
+
+PUBLISHED = {
+    "3": Published("kr-vs-kp", 3, 3_196, 38, 1_669),
+    "31": Published("credit-g", 31, 1_000, 59, 700),
+    "37": Published("diabetes", 37, 768, 8, 500),
+    "49": Published("tic-tac-toe", 50, 958, 27, 626),
+    "3913": Published("kc2", 1_063, 522, 21, 415),
+    "3917": Published("kc1", 1_067, 2_109, 21, 1_783),
+    "3918": Published("pc1", 1_068, 1_109, 21, 1_032),
+    "9946": Published("wdbc", 1_510, 569, 30, 357),
+    "9952": Published("phoneme", 1_489, 5_404, 5, 3_818),
+    "10093": Published("banknote-authentication", 1_462, 1_372, 4, 762),
+    "10101": Published("blood-transfusion-service-center", 1_464, 748, 4, 570),
+}
+"""Data sets by OpenML task, those of the bundled flows that are not made here."""
+FILES = {task: published.file(task) for task, published in PUBLISHED.items()}
+
+
+@lru_cache(maxsize=len(PUBLISHED) + len(MONKS_TASKS))
+def task_data(task: str) -> TaskData | None:
+    """All examples of an OpenML task, as a flow is cross-validated on; None for tasks not known.
+
+    Raises:
+        NotFetchedError: The file must be fetched first.
+        ArtifactError: It is damaged.
+    """
+    if task in MONKS_TASKS:
+        data = monks(MONKS_TASKS.index(task) + 1)
+    elif task in PUBLISHED:
+        data = PUBLISHED[task].read(FILES[task].open_path().read_bytes())
+    else:
+        return None
+    return TaskData(data.x, data.y.astype(np.float64), DataKind.CLASSIFICATION)
+
+
+def monks(problem: int) -> ClassificationData:
+    """Monk's problem 1, 2 or 3, made from its rule (Thrun et al. 1991, section 1.1).
+
+    As OpenML's version it holds every combination of the attributes once, free of noise, followed
+    by as many training examples as the original. Which examples these are the rule does not tell:
+    they are drawn here, so this part differs from OpenML's.
+
+    Raises:
+        ValueError: There is no such problem.
+    """
+    import pandas as pd
+
+    if problem not in {1, 2, 3}:
+        raise ValueError(f"the Monk's problems are 1, 2 and 3, got {problem}")
+    attributes = np.array(list(itertools.product(*(range(1, k + 1) for k in MONKS_VALUES))))
+    positive = _monks_rule(problem, attributes)
+    rng = np.random.default_rng([MONKS_SEED, problem])
+    size = MONKS_TRAINING[problem - 1]
+    drawn = rng.choice(len(attributes), size, replace=False)
+    labels = positive[drawn]
+    if problem == 3:
+        labels[rng.choice(size, int(MONKS_NOISE * size), replace=False)] ^= True
+    names = [f"attr{j}" for j in range(1, len(MONKS_VALUES) + 1)]
+    inputs = pd.DataFrame(np.concatenate([attributes, attributes[drawn]]), columns=names)
+    classes = pd.Series(np.concatenate([positive, labels]))
+    source = (
+        f"made from the rule of Monk's problem {problem} (Thrun et al. 1991): all "
+        f"{len(attributes)} combinations and {size} training examples; the original ones cannot be "
+        "made from the rule, so these are drawn at random without replacement"
+    )
+    noise = f", and {MONKS_NOISE:.0%} of them given the wrong class" if problem == 3 else ""
+    return coded_data(
+        f"monks-problems-{problem}", inputs.astype("category"), classes, source + noise
+    )
+
+
+def _monks_rule(problem: int, attributes: IntArray) -> BoolArray:
+    """Class of every combination of the six attributes, shape (n, 6) to (n,)."""
+    a1, a2, _, a4, a5, _ = attributes.T
+    rules: dict[int, BoolArray] = {
+        1: (a1 == a2) | (a5 == 1),
+        2: (attributes == 1).sum(axis=1) == 2,
+        3: ((a5 == 3) & (a4 == 1)) | ((a5 != 4) & (a2 != 3)),
+    }
+    return rules[problem]
+
+
+def coded_data(
+    name: str, inputs: "pd.DataFrame", classes: "pd.Series[Any]", source: str
+) -> ClassificationData:
+    """Code inputs and classes as numbers; the description also gives the sizes."""
+    import pandas as pd
+
+    if classes.isna().any():
+        raise ArtifactError(f"{name} ({source}) has examples without a class")
+    codes, kinds = pd.factorize(classes, sort=True)
+    if len(kinds) < 2 or not inputs.shape[1]:
+        raise ArtifactError(
+            f"{name} ({source}) has {len(kinds)} classes and {inputs.shape[1]} inputs; needed are "
+            "two classes and one input"
+        )
+    x = np.concatenate([_coded(inputs.iloc[:, j]) for j in range(inputs.shape[1])], axis=1)
+    if not np.isfinite(x).all():
+        raise ArtifactError(f"{name} ({source}) has infinite numbers")
+    y = codes.astype(np.int64)
+    content = x.astype("<f8").tobytes() + y.astype("<i8").tobytes()
+    data = ClassificationData(name, x, y, hashlib.sha256(content).hexdigest(), source)
+    summary = f"{len(y)} examples, {x.shape[1]} columns, {len(kinds)} classes"
+    return replace(data, description=f"{name}: {source}; {summary}")
+
+
+def _coded(column: "pd.Series[Any]") -> FloatArray:
+    """Columns of numbers that stand for one column of the data, shape (n, 1 or more)."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column):
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        known = numbers[~np.isnan(numbers)]
+        filled = np.where(np.isnan(numbers), np.median(known) if len(known) else 0.0, numbers)
+        return filled[:, None]
+    texts = column.astype(object).where(column.notna(), _MISSING_CHOICE).astype(str)
+    codes, choices = pd.factorize(texts, sort=True)
+    coded = range(len(choices)) if len(choices) > 2 else [1]
+    return np.stack([(codes == k).astype(np.float64) for k in coded], axis=1)
