@@ -4,6 +4,7 @@ import difflib
 import random
 from collections.abc import Iterable
 from importlib import import_module
+from numbers import Integral
 from typing import Any
 
 MAX_LISTED = 12
@@ -91,6 +92,20 @@ def needed(module: str, *, package: str, extra: str, purpose: str) -> Any:
         raise MissingExtraError(package, extra=extra, purpose=purpose) from error
     finally:
         random.setstate(state)  # scikit-learn draws when it is imported
+
+
+def check_count(what: str, number: object) -> None:
+    """Check that a number of something is a whole one from 1 on.
+
+    Args:
+        what: What is counted, such as "worker".
+        number: How many.
+
+    Raises:
+        ExperimentError: It is not.
+    """
+    if not isinstance(number, Integral) or number < 1:
+        raise ExperimentError(f"at least 1 {what} is needed, a whole number; got {number!r}")
 
 
 class EvaluationsError(HPOBenchOrderedError, ValueError):

@@ -112,8 +112,10 @@ def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
         UnknownNameError: No such benchmark, or not in that version.
         ArtifactError: The artifact at that path is missing or damaged.
     """
-    if not isinstance(name, str):
+    if isinstance(name, os.PathLike):
         return _folder_spec(name)
+    if not isinstance(name, str):
+        raise UnknownNameError("benchmark", name, list_benchmarks())
     stem, at, version = name.rpartition("@")
     if not (at and version.isdecimal()):
         stem, at, version = name, "", ""

@@ -177,7 +177,7 @@ def test_failures_are_left_out_and_names_do_not_clash() -> None:
         (stream(settled), {"direction": "maximize"}, EvaluationsError, "does not fit the task"),
         (stream(settled), {"methods": ["bow"]}, UnknownNameError, "did you mean 'bo'"),
         (stream(settled), {"methods": "bo"}, ExperimentError, r"methods are given as a list"),
-        (stream(settled), {"trials": 0}, ExperimentError, "at least 1 trial, got 0"),
+        (stream(settled), {"trials": 0}, ExperimentError, "at least 1 trial a task"),
         (stream(settled), {"surrogate": "trees"}, EvaluationsError, "unknown surrogate 'trees'"),
         (
             stream(lambda u, _: np.zeros(len(u))),

@@ -22,6 +22,7 @@ from hpobench_ordered.errors import (
     InvalidConfigError,
     InvalidSuggestionError,
     StoreError,
+    check_count,
 )
 from hpobench_ordered.history import Evaluations, aligned, check_history, differences
 from hpobench_ordered.methods.base import MethodSpec
@@ -107,8 +108,7 @@ def optimiser(
             raise EvaluationsError(f"data are a list of TaskData, got {type(one).__name__} in it")
     if data and not spec.uses_data:
         raise ExperimentError(f"{spec.name} does not look at training data, and some are given")
-    if trials < 1:
-        raise ExperimentError(f"at least 1 trial is needed, got {trials}")
+    check_count("trial", trials)
     return Optimiser(
         spec,
         space=described,

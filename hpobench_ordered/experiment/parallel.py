@@ -16,6 +16,7 @@ from hpobench_ordered.errors import (
     MethodError,
     ProcessDiedError,
     SuggestionTimeoutError,
+    check_count,
 )
 from hpobench_ordered.experiment._dask import connected, on_workers
 from hpobench_ordered.experiment.plan import Cell
@@ -57,8 +58,7 @@ def run_cells(
         StoreError: The store cannot be written.
         ExperimentError: There is no worker or no time, or the Dask cluster is not there or lost.
     """
-    if workers < 1:
-        raise ExperimentError(f"at least 1 worker is needed, got {workers}")
+    check_count("worker", workers)
     if time_limit is not None and not time_limit > 0:
         raise ExperimentError(f"a time limit is longer than 0 s, got {time_limit}")
     # A relative path means something else in a worker of another machine or folder.

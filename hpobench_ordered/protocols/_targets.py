@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hpobench_ordered.errors import ExperimentError, UnknownNameError
+from hpobench_ordered.errors import ExperimentError, UnknownNameError, check_count
 
 Targets = int | tuple[str | int, ...] | None
 """The first so many tasks; or these, by name or index; or all of them."""
@@ -17,8 +17,8 @@ def checked_targets(tasks: int | Sequence[str | int] | None) -> Targets:
     if isinstance(tasks, str):
         raise ExperimentError(f"tasks are given as a number or a list, such as [{tasks!r}]")
     targets = tasks if tasks is None or isinstance(tasks, int) else tuple(tasks)
-    if targets is not None and (targets < 1 if isinstance(targets, int) else not targets):
-        raise ExperimentError(f"a run needs at least 1 task, got {tasks!r}")
+    if targets is not None:
+        check_count("task", len(targets) if isinstance(targets, tuple) else targets)
     return targets
 
 

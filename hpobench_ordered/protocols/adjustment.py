@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered.benchmark import Benchmark
-from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.errors import ExperimentError, check_count
 from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols._targets import Targets, checked_targets, target_indices
@@ -49,8 +49,7 @@ class Adjustment:
 
     def __post_init__(self) -> None:
         for number in (self.first_trials, self.trials):
-            if number < 1:
-                raise ExperimentError(f"a task needs at least 1 trial, got {number}")
+            check_count("trial a task", number)
         object.__setattr__(self, "tasks", checked_targets(self.tasks))
 
     @property

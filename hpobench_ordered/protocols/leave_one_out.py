@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered.benchmark import Benchmark
-from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.errors import ExperimentError, check_count
 from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols._targets import Targets, checked_targets, target_indices
@@ -48,12 +48,8 @@ class LeaveOneOut:
     tasks: Targets = None
 
     def __post_init__(self) -> None:
-        if self.trials < 1:
-            raise ExperimentError(f"a task needs at least 1 trial, got {self.trials}")
-        if self.history is not None and self.history < 1:
-            raise ExperimentError(
-                f"a history needs at least 1 evaluation a task, got {self.history}"
-            )
+        check_count("trial a task", self.trials)
+        check_count("evaluation a source task", 1 if self.history is None else self.history)
         object.__setattr__(self, "tasks", checked_targets(self.tasks))
 
     @property

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered.benchmark import Benchmark
-from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.errors import ExperimentError, check_count
 from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols.base import Assignment
@@ -47,18 +47,13 @@ class Ordered:
     workers_simulated: int = 1
 
     def __post_init__(self) -> None:
-        if self.trials < 1:
-            raise ExperimentError(f"a task needs at least 1 trial, got {self.trials}")
+        check_count("trial a task", self.trials)
         if not isinstance(self.tasks, int | None):
             raise ExperimentError(
                 f"tasks in order are the first so many, a number; got {self.tasks!r}"
             )
-        if self.tasks is not None and self.tasks < 1:
-            raise ExperimentError(f"a run needs at least 1 task, got {self.tasks}")
-        if self.workers_simulated < 1:
-            raise ExperimentError(
-                f"at least 1 simulated worker is needed, got {self.workers_simulated}"
-            )
+        check_count("task", 1 if self.tasks is None else self.tasks)
+        check_count("simulated worker", self.workers_simulated)
 
     @property
     def name(self) -> str:
