@@ -4,14 +4,12 @@ Its generated benchmarks are drawn anew for every seed: data, and so the source 
 methods a figure shows beside those that its text names is our choice.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-
-import numpy as np
+from typing import Any
 
 from hpobench_ordered.adapters.identity import FromElsewhere
-from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods._model_based import ModelBased
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.methods.distbo import NoneBLR, NoneGP
@@ -21,7 +19,6 @@ from hpobench_ordered.reproduction.evidence import Measure
 from hpobench_ordered.reproduction.figures import illustration, progress
 from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Paper, Setting
 from hpobench_ordered.reproduction.similarities import only_one_finds, similarity_curves
-from hpobench_ordered.space import SearchSpace
 
 TOY, COUNTEREXAMPLE = "distbo-toy", "distbo-counterexample"
 SIMILAR, OTHER = "distbo-classification-a", "distbo-classification-b"
@@ -91,17 +88,9 @@ class StartedAtRandom(FromElsewhere):
     method: type[ModelBased]
     trials: int
 
-    def __call__(
-        self,
-        *,
-        space: SearchSpace,
-        rng: np.random.Generator,
-        history: Sequence[Evaluations],
-        context: Mapping[str, float],
-        budget: int,
-    ) -> Method:
+    def __call__(self, **setting: Any) -> Method:
         """Make it."""
-        made = self.method(space=space, rng=rng, history=history, context=context, budget=budget)
+        made = self.method(**setting)
         made.random_trials = self.trials
         return made
 
