@@ -46,6 +46,8 @@ def table_of(path: Path) -> "DataFrame":
     if not rows:
         raise EvaluationsError(f"{path} is empty: its first line holds the names of the columns")
     header = rows.pop(min(rows))
+    if len(header) == 1 and (other := [mark for mark in ";\t|" if mark in header[0]]):
+        raise EvaluationsError(f"{path} has {other[0]!r} between its columns, not a comma")
     if twice := {name for name in header if header.count(name) > 1}:
         raise EvaluationsError(f"{path} has several columns {', '.join(map(repr, sorted(twice)))}")
     for number, row in rows.items():

@@ -244,6 +244,6 @@ def _check_enough(
     if few:
         count, name = min(few)
         raise EvaluationsError(
-            f"{kind.name} needs evaluations of at least {needed} different configurations on every "
-            f"task; {len(few)} of {len(tasks)} tasks have fewer, such as {name!r} with {count}"
+            f"surrogate {kind.name.lower()!r} needs evaluations of at least {needed} different "
+            f"configurations on every task; {len(few)} of {len(tasks)} tasks have fewer, such as {name!r} with {count}"
         )

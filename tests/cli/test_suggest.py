@@ -215,6 +215,7 @@ OLD = "month,x,y,loss\nMay,1,0.5,3\nMay,2,0.1,\nJune,3,0.2,1\n"
         ({}, OLD.replace(",1\n", ",one\n"), None, 1, "must be a finite number"),
         ({}, OLD.replace("0.2,", ""), None, 1, "line 4 of old.csv has 3 values, its header 4"),
         ({}, OLD.replace(",y,", ",x,"), None, 1, "several columns 'x'"),
+        ({}, OLD.replace(",", ";"), None, 1, "';' between its columns"),
         ({}, "", None, 1, "old.csv is empty"),
         ({}, OLD, "x,loss\n1,2\n", 2, "line 2 of --results: hyperparameter 'y' is missing"),
         ({}, OLD, "x,y,los\n1,0.5,2\n", 2, "column 'loss' of --results; did you mean 'los'"),
