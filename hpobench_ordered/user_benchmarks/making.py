@@ -245,5 +245,6 @@ def _check_enough(
         count, name = min(few)
         raise EvaluationsError(
             f"surrogate {kind.name.lower()!r} needs evaluations of at least {needed} different "
-            f"configurations on every task; {len(few)} of {len(tasks)} tasks have fewer, such as {name!r} with {count}"
+            f"configurations on every task; {len(few)} of {len(tasks)} tasks have fewer, such as "
+            f"{name!r} with {count}"
         )
