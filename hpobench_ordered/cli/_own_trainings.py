@@ -141,24 +141,7 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
     show_default=True,
     help="Share of the rows that is held out to validate.",
 )
-def custom(
-    name: str,
-    model: str,
-    data: str,
-    sizes: str,
-    configs: int,
-    space: Path | None,
-    settings: tuple[str, ...],
-    target: str | None,
-    kind: str | None,
-    metric: str | None,
-    validation: float,
-    failures: str,
-    seed: int,
-    workers: int,
-    output: Path | None,
-    replace: bool,
-) -> None:
+def custom(sizes: str, **options: Any) -> None:
     """Make a benchmark of your own: any model on any data over growing training sets.
 
     The rows are shuffled once; some are held out to validate, and a training set of size s is the
@@ -169,26 +152,7 @@ def custom(
     Each finished training is stored at once: stop it whenever you like, even by `kill -9`, and the
     same command continues. More --configs or other --sizes (with --replace) train only what is new.
     """
-    asked = Custom(
-        name=name,
-        model=model,
-        data=data,
-        sizes=sizes_of(sizes) or [],
-        target=target,
-        kind=None if kind is None else Kind(kind),
-        metric=metric,
-        validation=validation,
-        fixed=_settings(settings),
-        space=space,
-        configurations=configs,
-        failures=Failures(failures),
-        seed=seed,
-    )
-    with _trainings() as move:
-        written = generate_custom(
-            asked, output=output, replace=replace, workers=workers, progress=move
-        )
-    _say_written(name, written)
+    _generate(generate_custom, Custom, sizes=sizes_of(sizes) or [], **options)
 
 
 @click.command(retraining.COMMAND, epilog=RETRAIN_EXAMPLES)
@@ -209,25 +173,7 @@ def custom(
     show_default=True,
     help="Periods that a model is trained on; a range such as 1-6 makes it a hyperparameter.",
 )
-def retrain(
-    name: str,
-    model: str,
-    data: str,
-    time: str,
-    every: str,
-    window: str,
-    configs: int,
-    space: Path | None,
-    settings: tuple[str, ...],
-    target: str | None,
-    kind: str | None,
-    metric: str | None,
-    failures: str,
-    seed: int,
-    workers: int,
-    output: Path | None,
-    replace: bool,
-) -> None:
+def retrain(window: str, **options: Any) -> None:
     """Make a benchmark of your own: any model trained again every period of your data.
 
     Rows are sorted by the column of times and cut into periods. For every period the model is
@@ -239,30 +185,38 @@ def retrain(
     Each finished configuration is stored at once: stop it whenever you like, even by `kill -9`, and
     the same command continues.
     """
-    asked = Retrain(
-        name=name,
-        model=model,
-        data=data,
-        time=time,
-        every=every,
-        window=_window(window),
-        target=target,
-        kind=None if kind is None else Kind(kind),
-        metric=metric,
-        fixed=_settings(settings),
-        space=space,
-        configurations=configs,
-        failures=Failures(failures),
-        seed=seed,
-    )
-    with _trainings() as move:
-        written = generate_retrain(
-            asked, output=output, replace=replace, workers=workers, progress=move
-        )
-    _say_written(name, written)
+    _generate(generate_retrain, Retrain, window=_window(window), **options)
 
 
 COMMANDS = (custom, retrain)
+
+
+def _generate(
+    generate: Callable[..., Path],
+    described: Callable[..., Any],
+    *,
+    configs: int,
+    settings: tuple[str, ...],
+    kind: str | None,
+    failures: str,
+    workers: int,
+    output: Path | None,
+    replace: bool,
+    **options: Any,
+) -> None:
+    """Generate what the options describe, and say where it is."""
+    asked = described(
+        configurations=configs,
+        fixed=_settings(settings),
+        kind=None if kind is None else Kind(kind),
+        failures=Failures(failures),
+        **options,
+    )
+    with _trainings() as move:
+        written = generate(asked, output=output, replace=replace, workers=workers, progress=move)
+    click.echo(str(written))
+    known_as = asked.name if written.parent == local_folder() else written
+    say(f"try:  hpobench-ordered run --benchmark {known_as}")
 
 
 @contextmanager
@@ -274,12 +228,6 @@ def _trainings() -> Iterator[Progress]:
     ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
     with progress_bar() as move, parallel_config("loky", initializer=ignore):
         yield move
-
-
-def _say_written(name: str, written: Path) -> None:
-    click.echo(str(written))
-    known_as = name if written.parent == local_folder() else written
-    say(f"try:  hpobench-ordered run --benchmark {known_as}")
 
 
 def _window(text: str) -> tuple[int, int]:
