@@ -9,6 +9,7 @@ does not: its evaluations are OpenML's public records, which every user download
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.benchmarks._openml_data import FILES, task_data
@@ -186,11 +187,11 @@ def _bundled(flow: Flow) -> BenchmarkSpec:
         surrogates=SURROGATES,
         is_recorded=True,
     )
+    return replace(spec, data=DataSource(partial(_data, spec.define), tuple(FILES.values())))
 
-    def data(task: int) -> TaskData | None:
-        return task_data(spec.define().tasks[task].name)
 
-    return replace(spec, data=DataSource(data, tuple(FILES.values())))
+def _data(define: Callable[[], Definition], task: int) -> TaskData | None:
+    return task_data(define().tasks[task].name)
 
 
 SPECS = (

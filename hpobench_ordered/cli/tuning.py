@@ -202,7 +202,7 @@ def suggestions(
     matching = _taken_back(tuner, results, trials, len(results))
     if matching == len(results):
         return [tuner.ask() for _ in range(trials)]
-    tuner = make()  # what the other one asked for in vain would be in flight for ever
+    tuner = make()  # what the other one asked for in vain would stay in flight
     _taken_back(tuner, results, trials, matching)
     known = [config for config, _ in results]
     drawn = [tuner.ask() for _ in range(trials + len(results))]

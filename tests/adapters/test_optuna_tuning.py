@@ -150,6 +150,7 @@ def test_a_pickled_study_goes_on() -> None:
 STEPS = ["ask", "ask", "tell", "tell", "fail", "prune", "enqueue", "partly", "add"]
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(steps=st.lists(st.sampled_from(STEPS), max_size=15), data=st.data())
 def test_whatever_happened_is_repeated(steps, data) -> None:

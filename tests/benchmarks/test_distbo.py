@@ -348,6 +348,7 @@ def test_protein_svm_is_scikit_learns_with_scipys_distances() -> None:
         assert task.evaluate_many(row[None])[0] == pytest.approx(expected, abs=1.1 / len(outer))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fetched")
 def test_protein_forest_is_scikit_learns() -> None:
     benchmark = hbo.load("distbo-protein-forest", surrogate="trained")

@@ -106,7 +106,13 @@ def test_only_recorded_assignments_are_results(monkeypatch, folder) -> None:  # 
     assert store.records.timings()["suggestions"].to_list() == [2 * (7 + 4)]
 
 
-@pytest.mark.parametrize("protocol", [Ordered(4, tasks=3), LeaveOneOut(4, history=10, tasks=3)])
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        Ordered(4, tasks=3),
+        pytest.param(LeaveOneOut(4, history=10, tasks=3), marks=pytest.mark.slow),
+    ],
+)
 def test_same_bytes_with_one_and_two_workers_and_when_resumed(  # type: ignore[no-untyped-def]
     protocol: Protocol, small_plan, tmp_path
 ) -> None:

@@ -370,6 +370,7 @@ class TestFlow:
         two = svm_frame(tmp_path / "two", workers=2).drop(columns="seconds")
         pd.testing.assert_frame_equal(one, two)
 
+    @pytest.mark.slow
     def test_workers_do_not_matter_to_xgboost(self, xgboost: Any, tmp_path: Path) -> None:
         one = xgboost_frame(tmp_path / "one").drop(columns="seconds")
         two = xgboost_frame(tmp_path / "two", workers=2).drop(columns="seconds")

@@ -14,6 +14,7 @@ def rosenbrock(x: FloatArray) -> tuple[float, FloatArray]:
     return float(rosen(x)), rosen_der(x)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(2, 30))
 def test_a_quadratic_in_a_box_is_solved_as_by_scipy(seed, size):
     rng = np.random.default_rng(seed)

@@ -84,6 +84,7 @@ def test_embeddings_tell_the_similar_tasks() -> None:
     assert similar[:SIMILAR].min() > similar[SIMILAR:].max()
 
 
+@pytest.mark.slow
 def test_first_suggestion_of_the_regression_is_the_best_of_an_earlier_task() -> None:
     toy = Toy(1)
     bests = {float(task.values[task.losses.argmin(), 0]) for task in toy.history}
@@ -109,7 +110,9 @@ def without(items: Sequence[Any], left_out: int) -> list[Any]:
     return [item for index, item in enumerate(items) if index != left_out]
 
 
-@pytest.mark.parametrize("name", ["dist-gp", "dist-blr", "manual-gp", "init-gp"])
+@pytest.mark.parametrize(
+    "name", ["dist-gp", pytest.param("dist-blr", marks=pytest.mark.slow), "manual-gp", "init-gp"]
+)
 def test_a_task_without_data_or_with_others_is_left_out(name: str) -> None:
     toy = Toy(3)
     history, data = without(toy.history, 2), without(toy.data, 2)
