@@ -60,7 +60,7 @@ def optimiser(
     history: Sequence[Evaluations] = (),
     context: Mapping[str, float] | None = None,
     data: Sequence[TaskData | None] = (),
-    trials: int = BUDGET,
+    budget: int = BUDGET,
     seed: int = 0,
     file: str | os.PathLike[str] | None = None,
 ) -> "Optimiser":
@@ -75,7 +75,7 @@ def optimiser(
         context: What is known of the task beforehand, by the same names as in the history.
         data: For a method that looks at them (`MethodSpec.uses_data`): what the models of the
             history's tasks were trained on, None where that is not known, and last of this one.
-        trials: Number of trials the method expects; it can be asked for more.
+        budget: Number of trials the method expects; it can be asked for more.
         seed: Seed of everything random: the same seed, history and values give the same
             suggestions.
         file: Journal of every configuration asked for and every value told, each written at once.
@@ -108,7 +108,7 @@ def optimiser(
             raise EvaluationsError(f"data are a list of TaskData, got {type(one).__name__} in it")
     if data and not spec.uses_data:
         raise ExperimentError(f"{spec.name} does not look at training data, and some are given")
-    check_count("trial", trials)
+    check_count("trial", budget)
     return Optimiser(
         spec,
         space=described,
@@ -116,7 +116,7 @@ def optimiser(
         history=given,
         context=dict(context or {}),
         data=tuple(data),
-        trials=trials,
+        budget=budget,
         seed=seed,
         journal=None if file is None else Journal(file),
     )
@@ -161,7 +161,7 @@ class Optimiser:
         history: tuple[Evaluations, ...],
         context: dict[str, float],
         data: tuple[TaskData | None, ...],
-        trials: int,
+        budget: int,
         seed: int,
         journal: Journal | None = None,
     ) -> None:
@@ -172,7 +172,7 @@ class Optimiser:
                 "version": _version(spec),
                 "direction": direction.value,
                 "seed": seed,
-                "trials": trials,
+                "budget": budget,
                 "context": context,
                 "history": [[e.task, _digest(e)] for e in history],
                 "space": space.to_json(),
@@ -191,7 +191,7 @@ class Optimiser:
                 rng=np.random.default_rng(seed),
                 history=history,
                 context=context,
-                budget=trials,
+                budget=budget,
                 **({"data": data} if spec.uses_data else {}),
             )
         if journal is not None:

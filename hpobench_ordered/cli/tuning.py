@@ -173,7 +173,7 @@ def suggest(
                 direction=direction,
                 history=earlier,
                 context=context,
-                trials=budget,
+                budget=budget,
                 seed=seed,
             )
 

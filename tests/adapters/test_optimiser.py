@@ -183,7 +183,7 @@ def test_what_does_not_fit_is_refused() -> None:
     refused(EvaluationsError, "objective is to minimize", direction="maximize")
     refused(EvaluationsError, "more than one history", history=history * 2)
     refused(ExperimentError, "needs a history of 1 earlier tasks, got 0", history=())
-    refused(ExperimentError, "at least 1 trial", trials=0)
+    refused(ExperimentError, "at least 1 trial", budget=0)
     refused(EvaluationsError, "got int", space=3)
     old = setting(numeric_space_before())[1]
     refused(EvaluationsError, "another search space", method="cts", history=old)
@@ -209,7 +209,7 @@ def test_configspaces_are_taken() -> None:
         space=numeric_space().to_configspace(),
         direction="minimize",
         context=task.context,
-        trials=12,
+        budget=12,
     )
     assert tune(ours, task) == tune(theirs, task)
 
@@ -314,7 +314,7 @@ def test_a_journal_of_another_optimiser_is_refused(tmp_path: Path) -> None:
         assert file.read_bytes() == content
 
     refused("method was 'bo', now 'tpe'", method="tpe")
-    refused("seed was 0, now 1; trials was 100, now 9", seed=1, trials=9)
+    refused("seed was 0, now 1; budget was 100, now 9", seed=1, budget=9)
     refused("context was {}, now {'size': 2}", context={"size": 2})
     refused(r"history was of \['0', '1'\], now of \['0'\]", history=history[:1])
     refused(r"history was of \['0', '1'\], now of \['1', '0'\]", history=history[::-1])

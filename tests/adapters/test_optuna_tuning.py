@@ -386,7 +386,7 @@ def test_settings_of_a_sampler_from_studies_reach_it() -> None:
     study = optuna.create_study(sampler=sampler)
     study.optimize(lambda t: t.suggest_float("rate", 1e-6, 1) + t.suggest_float("more", 0, 1), 1)
     settings = sampler._optimiser.settings
-    assert (settings["context"], settings["trials"]) == ({"size": 3.0}, 7)
+    assert (settings["context"], settings["budget"]) == ({"size": 3.0}, 7)
     assert set(study.trials[0].params) == {"rate", "more"}
     before[0].tell(before[0].ask(before[0].trials[0].distributions), math.inf)
     with pytest.raises(EvaluationsError, match="must be a finite number"):

@@ -165,7 +165,7 @@ def test_without_a_history(cli, files) -> None:
     options = {"history": None, "task": None, "objective": None, "context": None}
     result = cli(*words("random-search", **options, trials=2, seed=4))
     tuner = hbo.optimiser(
-        "random-search", space=conditional_space(), direction="minimize", seed=4, trials=12
+        "random-search", space=conditional_space(), direction="minimize", seed=4, budget=12
     )
     found = [native(row, tuner.space) for row in rows_of(result.stdout)]
     assert found == [tuner.ask() for _ in range(2)]

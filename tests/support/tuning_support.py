@@ -27,7 +27,7 @@ def _without_repeats(evaluations: hbo.Evaluations) -> hbo.Evaluations:
 
 def made(method="bo", *, space=None, direction=hbo.Direction.MINIMIZE, **options):
     task, history = setting(space, direction)
-    options = {"history": history, "context": task.context, "trials": 12} | options
+    options = {"history": history, "context": task.context, "budget": 12} | options
     return hbo.optimiser(method, space=task.space, direction=direction, **options), task
 
 

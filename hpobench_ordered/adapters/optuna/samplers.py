@@ -291,7 +291,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             direction=study.direction.name.lower(),
             history=self._history,
             context=self._context,
-            trials=self._budget,
+            budget=self._budget,
             seed=self._seed,
         )
         described = json.dumps(made.settings, sort_keys=True)
