@@ -137,18 +137,22 @@ def similarity_curves(
 def only_one_finds(finder: str, others: Iterable[str], *, source: int, trials: int) -> Check:
     """One method takes a source task for the most similar one in its first trials, others do not.
 
-    Similarities are means over runs and over those of the first trials that have them.
+    Similarities are means over runs and over those of the first trials that have them; said is also
+    in how many runs it is the most similar one.
     """
 
     def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
         name, sources = comparisons[0].benchmark, _sources(evidence, comparisons[0])
         findings = []
         for method in (finder, *others):
-            by_trial = over_seeds(evidence, name, method, trials).mean(axis=0)
-            mean = by_trial[np.isfinite(by_trial).all(axis=1)].mean(axis=0)
+            by_trial = over_seeds(evidence, name, method, trials)
+            runs = by_trial[:, np.isfinite(by_trial).all(axis=(0, 2))].mean(axis=1)
+            mean = runs.mean(axis=0)
             numbers = ", ".join(
                 f"{task} {value:.2f}" for task, value in zip(sources, mean, strict=True)
             )
+            count = np.count_nonzero(runs.argmax(axis=1) == source)
+            numbers += f" (the right one first in {count} of {len(runs)} runs)"
             is_found = int(np.argmax(mean)) == source
             findings.append(Finding(method, numbers, is_found == (method == finder)))
         return findings

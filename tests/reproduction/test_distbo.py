@@ -244,6 +244,8 @@ def test_similarities_are_those_of_the_runs(tmp_path: Path) -> None:
         folder=tmp_path,
     )
     assert [one.verdict for one in result.claims] == ["yes", "no", "1 of 2"]
+    summary = (tmp_path / "summary.md").read_text()
+    assert summary.count("first in 2 of 2 runs") == 2 and summary.count("in 0 of 2 runs") == 4
     Comparer.asked.clear()
     cell = result.cells[0]
     found = similarities(cell, 3)
