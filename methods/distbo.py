@@ -140,6 +140,8 @@ class OneModel(ModelBased):
         scores = self._score(block)
         for radius in RADII:
             top = np.repeat(block[np.argsort(-scores, kind="stable")[:BEST]], AROUND, axis=0)
+            inactive = np.isnan(top)  # until another choice makes it active
+            top[inactive] = self.rng.random(np.count_nonzero(inactive))
             moved = np.clip(top + radius * self.rng.standard_normal(top.shape), 0.0, 1.0)
             around = self.space.canonical(moved)
             block = np.concatenate([block, around])

@@ -184,3 +184,21 @@ def test_only_losses_far_above_the_others_are_cut_off() -> None:
     optimised = np.concatenate([np.full(20, -1.0), np.linspace(-0.9, 0.0, 12)])
     for same in (optimised, np.zeros(5), np.array([0.0, 0.0, 0.0, 9.0]), np.array([3.0])):
         np.testing.assert_array_equal(distbo.without_outliers(same), same)
+
+
+def test_what_another_choice_makes_active_has_a_value() -> None:
+    """Candidates around a configuration without x may have the choice that asks for one."""
+    space = hbo.SearchSpace(
+        [hbo.Parameter.choice("kind", [*"abcdefgh"]), hbo.Parameter.number("x", 0, 1)],
+        conditions={"x": hbo.Compare(0, hbo.Comparison.EQUAL, (3.0,))},
+    )
+    method = method_spec("none-gp").method(
+        space=space, rng=np.random.default_rng(0), history=[], context={}, budget=20
+    )
+    for index in range(6):
+        method.tell(method.ask(), float(index))
+    method.scorer()
+    refined = method._refined(space.canonical(np.random.default_rng(1).random((50, 2))))
+    values = space.decode(refined)
+    assert (values[:, 0] == 3).any()
+    assert np.array_equal(np.isnan(values[:, 1]), values[:, 0] != 3)
