@@ -33,8 +33,8 @@ PATIENTS = 14
 SETTINGS = {
     TOY: Setting(LeaveOneOut(trials=15, tasks=(TARGET,)), tuple(range(10))),
     COUNTEREXAMPLE: Setting(LeaveOneOut(trials=50, tasks=(TARGET,)), tuple(range(6))),
-    SIMILAR: Setting(LeaveOneOut(trials=100, tasks=(TARGET,)), tuple(range(4))),
-    OTHER: Setting(LeaveOneOut(trials=100, tasks=(TARGET,)), tuple(range(4))),
+    SIMILAR: Setting(LeaveOneOut(trials=100, tasks=(TARGET,)), tuple(range(2))),
+    OTHER: Setting(LeaveOneOut(trials=100, tasks=(TARGET,)), tuple(range(2))),
     PARKINSONS: Setting(LeaveOneOut(trials=17, tasks=PATIENTS), (0,)),
     SVM: Setting(LeaveOneOut(trials=20), tuple(range(2))),
     FOREST: Setting(LeaveOneOut(trials=20), tuple(range(2))),
