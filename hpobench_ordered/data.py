@@ -58,7 +58,7 @@ class TaskData:
             if self.kind not in kinds:
                 raise UnknownNameError("kind of data", self.kind, kinds)
             object.__setattr__(self, "kind", DataKind(self.kind))
-        features = np.array(self.features, dtype=np.float64)
+        features = _numbers("features", self.features)
         if features.ndim != 2 or not features.size or not np.isfinite(features).all():
             what = "some that are not" if features.ndim == 2 and features.size else "an array"
             raise EvaluationsError(
@@ -73,11 +73,11 @@ class TaskData:
             )
         if self.labels is None:
             return
-        labels = np.array(self.labels, dtype=np.float64)
+        labels = _numbers("labels", self.labels)
         if labels.shape != (len(features),) or not np.isfinite(labels).all():
-            raise EvaluationsError(
-                f"labels are {len(features)} finite numbers, got an array {labels.shape}"
-            )
+            is_long = labels.shape == (len(features),)
+            what = "some that are not finite" if is_long else f"an array {labels.shape}"
+            raise EvaluationsError(f"labels are {len(features)} finite numbers, got {what}")
         is_class = (labels >= 0) & (labels == np.floor(labels))
         if self.kind is DataKind.CLASSIFICATION and not is_class.all():
             raise EvaluationsError(
@@ -99,6 +99,21 @@ class TaskData:
     def __repr__(self) -> str:
         n, p = self.features.shape
         return f"TaskData({n} points, {p} features, {self.kind.value})"
+
+
+def _numbers(what: str, given: object) -> FloatArray:
+    """An array of numbers, a copy.
+
+    Raises:
+        EvaluationsError: It is none.
+    """
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        hint = "; np.unique(labels, return_inverse=True)[1] numbers classes"
+        raise EvaluationsError(
+            f"{what} are an array of numbers: {error}{hint if what == 'labels' else ''}"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,11 +109,12 @@ def _general(X: FloatArray, Z: FloatArray) -> FloatArray:
 
     Which way a principal component points is arbitrary, so its skewness is taken without the sign.
     """
-    C = np.atleast_2d(np.cov(X, rowvar=False, ddof=0))
+    centred = X - X.mean(axis=0)
+    C = (centred.T @ centred) * (1.0 / len(X))
     pairs = np.triu_indices(len(C), k=1)
     correlation = (Z.T @ Z / len(Z))[pairs]
     variances, directions = np.linalg.eigh(C)
-    first = (X - X.mean(axis=0)) @ directions[:, -1:]
+    first = centred @ directions[:, -1:]
     skewness, kurtosis = _moments(_standardised(first))
     explained = np.cumsum(np.maximum(variances[::-1], 0.0))
     needed_components = np.searchsorted(explained, EXPLAINED * explained[-1], side="right") + 1

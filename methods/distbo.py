@@ -175,8 +175,8 @@ class LooksAtData(OneModel):
         """Check that there are the current task's training data."""
         if not self.data or self.data[-1] is None:
             raise ExperimentError(
-                f"{type(self).__name__} looks at the training data of the task, and there are "
-                "none: give `data`, a TaskData for each earlier task and last one for this task"
+                "the method looks at the training data of the task, and there are none: every "
+                "task that is optimised needs some"
             )
         super().prepare()
 

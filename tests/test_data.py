@@ -13,6 +13,7 @@ from hpobench_ordered.errors import EvaluationsError, ExperimentError
 from hpobench_ordered.experiment.runner import follow
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.methods.random_search import RandomSearch
+from hpobench_ordered.testing import check_benchmark
 from hpobench_ordered.testing.toy import numeric_space, toy_benchmark, toy_data
 
 REGRESSION = hbo.DataKind.REGRESSION
@@ -91,7 +92,10 @@ def test_a_benchmark_without_data_is_refused_before_anything_runs(tmp_path: Path
         (np.zeros(3), np.zeros(3), "regression", "finite numbers"),
         (np.zeros((0, 2)), np.zeros(0), "regression", "finite numbers"),
         (np.full((3, 1), np.nan), np.zeros(3), "regression", "finite numbers"),
-        (np.zeros((3, 1)), np.zeros(2), "regression", "labels are 3"),
+        (np.zeros((3, 1)), np.zeros(2), "regression", r"labels are 3 .* an array \(2,\)"),
+        (np.zeros((2, 1)), np.array([0, np.nan]), "regression", "labels are 2 .* not finite"),
+        (np.zeros((2, 1)), np.array(["a", "b"]), "classification", "np.unique"),
+        (np.array([["a"]]), np.zeros(1), "regression", "features are an array of numbers"),
         (np.zeros((3, 1)), None, "regression", "have labels, got None"),
         (np.zeros((3, 1)), np.zeros(3), "unsupervised", "data for unsupervised"),
         (np.zeros((2, 1)), np.array([0.0, 0.5]), "classification", "whole numbers"),
@@ -141,11 +145,17 @@ def test_a_benchmark_of_ones_own_may_carry_data(tmp_path: Path) -> None:
     assert set(first.frame()["benchmark"]) != set(second.frame()["benchmark"])
 
 
+def test_a_benchmark_of_ones_own_with_data_conforms() -> None:
+    check_benchmark(own_benchmark())
+
+
 def test_data_of_unknown_tasks_are_refused() -> None:
     with pytest.raises(EvaluationsError, match="data of an unknown task 'aa'"):
         own_benchmark(data={"aa": own_data("a")})
     with pytest.raises(EvaluationsError, match="are a TaskData, got list"):
         own_benchmark(data={"a": [1.0]})
+    with pytest.raises(EvaluationsError, match="by task, got a list"):
+        own_benchmark(data=[own_data("a")])
 
 
 def test_an_optimiser_takes_data() -> None:
@@ -162,7 +172,10 @@ def test_an_optimiser_takes_data() -> None:
     assert asked == hbo.optimiser("manual-gp", data=data, **setting).ask()
     other = hbo.optimiser("manual-gp", data=data[::-1], **setting)
     assert other.settings != tuner.settings
-    with pytest.raises(ExperimentError, match="training data of the task, and there are none"):
-        hbo.optimiser("manual-gp", **setting)
+    for few in ([], data[1:], [*data, data[0]], [data[0], None]):
+        with pytest.raises(EvaluationsError, match="1 earlier tasks .*, 2 in all"):
+            hbo.optimiser("manual-gp", data=few, **setting)
+    with pytest.raises(EvaluationsError, match="a list of TaskData, got TaskData"):
+        hbo.optimiser("manual-gp", data=data[0], **setting)
     with pytest.raises(ExperimentError, match="bo does not look at training data"):
         hbo.optimiser("bo", data=data, **setting)

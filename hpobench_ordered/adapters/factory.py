@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SETTING = ("space", "rng", "history", "context", "budget")
 """What every method is made with."""
+FOR_DATA = "; training data go to a subclass of hbo.Method, in a MethodSpec with uses_data"
+"""What is said to a method that asks for them otherwise."""
 IMPORT_MARK = ":"
 """Stands between a module and what is imported from it."""
 SEED = "seed"
@@ -290,6 +292,7 @@ def _keywords(method: object) -> tuple[str, ...]:
             raise ExperimentError(
                 f"{called} needs {parameter.name!r}, but is called by keyword with those of "
                 f"{', '.join(known)} that it names{_near(parameter.name)}"
+                f"{FOR_DATA if parameter.name == 'data' else ''}"
             )
     return tuple(dict.fromkeys([*SETTING, *named])) if takes_all else tuple(named)
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -103,11 +103,7 @@ def optimiser(
     given = aligned(history, described)
     check_history(given, described, wanted, changed_spaces=spec.changed_spaces)
     check_length(spec, given)
-    for one in data:
-        if one is not None and not isinstance(one, TaskData):
-            raise EvaluationsError(f"data are a list of TaskData, got {type(one).__name__} in it")
-    if data and not spec.uses_data:
-        raise ExperimentError(f"{spec.name} does not look at training data, and some are given")
+    data = _checked_data(spec, data, len(given))
     check_count("trial", budget)
     return Optimiser(
         spec,
@@ -115,11 +111,40 @@ def optimiser(
         direction=wanted,
         history=given,
         context=dict(context or {}),
-        data=tuple(data),
+        data=data,
         budget=budget,
         seed=seed,
         journal=None if file is None else Journal(file),
     )
+
+
+def _checked_data(spec: MethodSpec, data: object, earlier: int) -> tuple[TaskData | None, ...]:
+    """The training data of the earlier tasks and, last, of this one.
+
+    Raises:
+        EvaluationsError: They are something else.
+        ExperimentError: The method does not look at any.
+    """
+    if not isinstance(data, Iterable):
+        raise EvaluationsError(f"data are a list of TaskData, got {type(data).__name__}")
+    listed = tuple(data)
+    for one in listed:
+        if one is not None and not isinstance(one, TaskData):
+            raise EvaluationsError(f"data are a list of TaskData, got {type(one).__name__} in it")
+    if not spec.uses_data:
+        if listed:
+            raise ExperimentError(
+                f"{spec.name} does not look at training data, and some are given (a method of "
+                "your own says so by its MethodSpec's uses_data)"
+            )
+    elif len(listed) != earlier + 1 or listed[-1] is None:
+        last = ", none for this one" if listed and listed[-1] is None else ""
+        raise EvaluationsError(
+            f"{spec.name} looks at training data: give `data`, a TaskData (or None) for each of "
+            f"the {earlier} earlier tasks and last this task's, {earlier + 1} in all; got "
+            f"{len(listed)}{last}"
+        )
+    return listed
 
 
 class Optimiser:

@@ -170,6 +170,20 @@ def from_evaluations(
     return _built(fit, read, data or {})
 
 
+@dataclass(frozen=True, slots=True)
+class _InOrder:
+    """Training data of tasks, by their index.
+
+    Attributes:
+        given: Those of each task, None where there are none.
+    """
+
+    given: tuple[TaskData | None, ...]
+
+    def __call__(self, task: int) -> TaskData | None:
+        return self.given[task]
+
+
 def _built(
     fit: "BenchmarkFit", read: Sequence[TaskEvaluations], data: Mapping[str, TaskData]
 ) -> Benchmark:
@@ -179,7 +193,7 @@ def _built(
         surrogate=fit.model.kind.name.lower(),
         model=fit.model,
         best_values=fit.best_values,
-        data=(lambda task: data.get(definition.tasks[task].name)) if data else None,
+        data=_InOrder(tuple(data.get(task.name) for task in definition.tasks)) if data else None,
     )
     history = (
         task.evaluated(of_task.values, of_task.objective)
@@ -227,6 +241,8 @@ def search_space(space: "SearchSpace | ConfigurationSpace") -> SearchSpace:
 
 def _check_data(definition: Definition, data: Mapping[str, TaskData]) -> None:
     names = [task.name for task in definition.tasks]
+    if not isinstance(data, Mapping):
+        raise EvaluationsError(f"data are a TaskData by task, got a {type(data).__name__}")
     for name, one in data.items():
         if name not in names:
             raise EvaluationsError(f"data of an unknown task {name!r}{suggestion(name, names)}")

@@ -53,10 +53,8 @@ def tuning(seed: int = 0, rows: int = 6) -> list[Evaluations]:
 
 
 def table(seed: int = 0, rows: int = 6) -> pd.DataFrame:
-    return pd.concat(
-        [e.frame(task="month", objective="accuracy") for e in tuning(seed, rows)],
-        ignore_index=True,
-    )
+    frames = [e.frame(task="month", objective="accuracy") for e in tuning(seed, rows)]
+    return pd.DataFrame([row for frame in frames for row in frame.to_dict("records")])
 
 
 @pytest.fixture(params=["frame", "CSV"])
