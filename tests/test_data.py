@@ -173,7 +173,7 @@ def test_an_optimiser_takes_data() -> None:
     other = hbo.optimiser("manual-gp", data=data[::-1], **setting)
     assert other.settings != tuner.settings
     for few in ([], data[1:], [*data, data[0]], [data[0], None]):
-        with pytest.raises(EvaluationsError, match="1 earlier tasks .*, 2 in all"):
+        with pytest.raises(EvaluationsError, match=r"1 earlier tasks .*, 2 in all"):
             hbo.optimiser("manual-gp", data=few, **setting)
     with pytest.raises(EvaluationsError, match="a list of TaskData, got TaskData"):
         hbo.optimiser("manual-gp", data=data[0], **setting)
