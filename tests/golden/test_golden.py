@@ -3,11 +3,13 @@
 import copy
 import importlib.util
 import json
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from by_speed import LINEAR, SAMPLED
 
 import hpobench_ordered as hbo
 from hpobench_ordered.errors import ArtifactError
@@ -93,6 +95,9 @@ SLOW = {"bohamiann", "bohamiann-ctx"}
 )
 def test_suggestions(method: str, write: ModuleType) -> None:
     golden = METHODS[method]
+    of_networks = method_spec(method).method.__module__ in LINEAR | SAMPLED
+    if of_networks and int(metadata.version("jax").split(".")[1]) < 10:
+        pytest.skip("the last bits of networks were others before JAX 0.10, and so suggestions")
     assert method_spec(method).version == golden["version"], REMEDY
     runs = write.trajectories(method)
     assert runs.keys() == golden["runs"].keys()
