@@ -70,7 +70,11 @@ def test_it_says_that_copying_wins(cli, files) -> None:
     assert "Copying wins: 4 trials of random-search, without any history," in text
     assert "poor" not in result.stdout + result.stderr
     earlier = hbo.history_from_frame(
-        pd.read_csv("old.csv"), SPACE, objective="auc", direction="maximize", task="month"
+        pd.read_csv("old.csv", float_precision="round_trip"),
+        SPACE,
+        objective="auc",
+        direction="maximize",
+        task="month",
     )
     advice = hbo.advise(
         earlier,
