@@ -65,7 +65,7 @@ def read(request: pytest.FixtureRequest, tmp_path: Path) -> Read:
         if request.param == "CSV":
             path = tmp_path / "tuning.csv"
             frame.to_csv(path, index=False)
-            frame = pd.read_csv(path, engine="python")  # exact floats
+            frame = pd.read_csv(path, float_precision="round_trip")
         settings = {"objective": "accuracy", "direction": "maximize", "task": "month"}
         return hbo.history_from_frame(frame, space, **(settings | options))
 
