@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from ConfigSpace import ConfigurationSpace
+from exact_csv import read_exactly
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,7 +66,7 @@ def read(request: pytest.FixtureRequest, tmp_path: Path) -> Read:
         if request.param == "CSV":
             path = tmp_path / "tuning.csv"
             frame.to_csv(path, index=False)
-            frame = pd.read_csv(path, float_precision="round_trip")
+            frame = read_exactly(path)
         settings = {"objective": "accuracy", "direction": "maximize", "task": "month"}
         return hbo.history_from_frame(frame, space, **(settings | options))
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from exact_csv import read_exactly
 
 import hpobench_ordered as hbo
 
@@ -70,7 +71,7 @@ def test_it_says_that_copying_wins(cli, files) -> None:
     assert "Copying wins: 4 trials of random-search, without any history," in text
     assert "poor" not in result.stdout + result.stderr
     earlier = hbo.history_from_frame(
-        pd.read_csv("old.csv", float_precision="round_trip"),
+        read_exactly("old.csv"),
         SPACE,
         objective="auc",
         direction="maximize",
