@@ -1,4 +1,4 @@
-"""Draws retrain.png: `python docs/images/retrain.py FOLDER`, about two hours.
+"""Draws retrain.png: `python docs/images/retrain.py FOLDER`, about an hour on two cores.
 
 Every method that needs neither networks nor training data runs on the suite `wide`, which holds the
 ten benchmarks of the paper and the retraining benchmarks. The folder keeps the results: given
@@ -44,7 +44,7 @@ METHODS = (
     "transfer-gp-best-first",
     "transfer-tpe",
 )
-SEEDS = range(3)
+SEEDS = range(10)
 TRIALS = (1, 5, 10, 25)
 TITLES = {"othpo": "The ten benchmarks of the paper", "retrain": "Retraining on real streams"}
 
