@@ -65,15 +65,19 @@ class RemoteFile:
         """Whether the file is in the cache."""
         return self.path.is_file()
 
-    def open_path(self) -> Path:
+    def open_path(self, benchmark: str | None = None) -> Path:
         """Path of the fetched file, its hash checked.
+
+        Args:
+            benchmark: What it is fetched with, for the message where it is missing.
 
         Raises:
             NotFetchedError: It is not in the cache.
             ArtifactError: It is, but is damaged.
         """
         if not self.is_fetched:
-            raise NotFetchedError(f"{self.name} is not in the cache {cache_folder()}")
+            way_out = f"; get it with: hpobench-ordered fetch {benchmark}" if benchmark else ""
+            raise NotFetchedError(f"{self.name} is not in the cache {cache_folder()}{way_out}")
         expected = self.sha256 or self._recorded_hash()
         if expected is None:
             raise ArtifactError(f"{self.path} has no recorded hash; delete it and fetch it again")

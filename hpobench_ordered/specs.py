@@ -198,10 +198,11 @@ class BenchmarkSpec:
     @property
     def files(self) -> "tuple[RemoteFile, ...]":
         """Every published file that it can use, for surrogates and as training data."""
-        data = () if self.data is None else self.data.files
-        return tuple(
-            dict.fromkeys(f for files in (*(o.files for o in self.surrogates), data) for f in files)
-        )
+        users: list[SurrogateOption | DataSource] = [
+            *self.surrogates,
+            *([] if self.data is None else [self.data]),
+        ]
+        return tuple(dict.fromkeys(file for user in users for file in user.files))
 
     def identity(self, surrogate: str | None = None) -> str:
         """What the benchmark is, wherever it was loaded from: the same text, the same values.

@@ -22,8 +22,8 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.data import DataKind, TaskData
-from hpobench_ordered.errors import ArtifactError, NotFetchedError
-from hpobench_ordered.remote import RemoteFile, cache_folder
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.remote import RemoteFile
 
 TOY_STREAM, COUNTEREXAMPLE_STREAM, CLASSIFICATION_STREAM, SPLIT_STREAM = range(4)
 """First number of every seed: tells the random numbers of one family from those of another."""
@@ -283,12 +283,7 @@ def _read(file: RemoteFile, rows: Callable[[bytes], FloatArray], benchmark: str)
         NotFetchedError: It must be fetched first.
         ArtifactError: It is damaged.
     """
-    if not file.is_fetched:
-        raise NotFetchedError(
-            f"{file.name} is not in the cache {cache_folder()}; get it with: hpobench-ordered "
-            f"fetch {benchmark} --surrogate trained"
-        )
     try:
-        return rows(file.open_path().read_bytes())
+        return rows(file.open_path(benchmark).read_bytes())
     except ValueError as error:
         raise ArtifactError(f"{file.path} is not what was published: {error}") from None

@@ -16,8 +16,8 @@ import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
 from hpobench_ordered.data import DataKind, TaskData
-from hpobench_ordered.errors import ArtifactError, NotFetchedError
-from hpobench_ordered.remote import RemoteFile, cache_folder
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.remote import RemoteFile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,13 +137,7 @@ def task_data(task: str) -> TaskData | None:
     if task in MONKS_TASKS:
         data = monks(MONKS_TASKS.index(task) + 1)
     elif task in PUBLISHED:
-        file = FILES[task]
-        if not file.is_fetched:
-            raise NotFetchedError(
-                f"{file.name} is not in the cache {cache_folder()}; get it with: hpobench-ordered "
-                "fetch openml-svm"
-            )
-        data = PUBLISHED[task].read(file.open_path().read_bytes())
+        data = PUBLISHED[task].read(FILES[task].open_path("openml-svm").read_bytes())
     else:
         return None
     return TaskData(data.x, data.y.astype(np.float64), DataKind.CLASSIFICATION)

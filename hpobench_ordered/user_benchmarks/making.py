@@ -170,20 +170,6 @@ def from_evaluations(
     return _built(fit, read, data or {})
 
 
-@dataclass(frozen=True, slots=True)
-class _InOrder:
-    """Training data of tasks, by their index.
-
-    Attributes:
-        given: Those of each task, None where there are none.
-    """
-
-    given: tuple[TaskData | None, ...]
-
-    def __call__(self, task: int) -> TaskData | None:
-        return self.given[task]
-
-
 def _built(
     fit: "BenchmarkFit", read: Sequence[TaskEvaluations], data: Mapping[str, TaskData]
 ) -> Benchmark:
@@ -193,7 +179,7 @@ def _built(
         surrogate=fit.model.kind.name.lower(),
         model=fit.model,
         best_values=fit.best_values,
-        data=_InOrder(tuple(data.get(task.name) for task in definition.tasks)) if data else None,
+        data=tuple(data.get(t.name) for t in definition.tasks).__getitem__ if data else None,
     )
     history = (
         task.evaluated(of_task.values, of_task.objective)
