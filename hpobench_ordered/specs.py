@@ -18,6 +18,7 @@ from hpobench_ordered.errors import (
     UnknownNameError,
 )
 from hpobench_ordered.history import Evaluations
+from hpobench_ordered.marks import Marks, stored_marks
 from hpobench_ordered.remote import RemoteFile, cache_folder
 from hpobench_ordered.surrogates.base import Surrogate
 
@@ -158,6 +159,8 @@ class BenchmarkSpec:
             recorded.
         recorded: Loads the raw evaluations of every task; None where they are not at hand.
         data: Where the training data of its tasks are; None where they are not part of it.
+        family: Benchmarks of one family resemble each other, and count once together in means over
+            benchmarks; "" for one that is a family by itself.
 
     Examples:
         >>> from hpobench_ordered.registry import benchmark_spec
@@ -179,6 +182,16 @@ class BenchmarkSpec:
     history_size: int = HISTORY_SIZE
     recorded: Callable[[], Sequence[Evaluations]] | None = None
     data: DataSource | None = None
+    family: str = ""
+
+    @property
+    def marks(self) -> Marks | None:
+        """Whether it is a plateau, or solved by copying; None where that was not computed.
+
+        Raises:
+            ArtifactError: A file of marks is damaged.
+        """
+        return stored_marks(self)
 
     @property
     def id(self) -> str:

@@ -52,7 +52,9 @@ def list_(
 
     With TEXT only those whose name, objective or source contains it. The first surrogate is the
     default; "offline" says whether it can be used at once, or what must be done first. A surrogate
-    in brackets has to be fetched, installed or generated.
+    in brackets has to be fetched, installed or generated. Marks: on a "plateau" many random
+    configurations are near the best; "copying" the best of the task before is enough. `info` has
+    the figures.
     """
     names = list_benchmarks() if suite_name is None else suite(suite_name)
     if surrogate is not None and surrogate not in (known := surrogate_names(list_benchmarks())):
@@ -62,7 +64,7 @@ def list_(
     if as_json:
         print_json(entries)
         return
-    headers = ("benchmark", "tasks", "d", "objective", "surrogates", "offline", "source")
+    headers = ("benchmark", "tasks", "d", "objective", "surrogates", "offline", "marks", "source")
     print_table(headers, map(_list_row, entries))
     if not entries:
         say("no benchmark matches")
@@ -104,7 +106,9 @@ def info(name: str, as_json: bool) -> None:
     click.echo(f"paper:     {provenance.paper}")
     click.echo(f"source:    {provenance.source}")
     click.echo(f"licence:   {provenance.licence}")
-    click.echo(f"data:      {_data(spec)}\n")
+    click.echo(f"data:      {_data(spec)}")
+    click.echo(f"family:    {spec.family or 'itself'}")
+    click.echo(f"marks:     {_marks(spec)}\n")
     print_table(("hyperparameter", "range", "active"), space_rows(definition.space))
     click.echo()
     if spec.previous is not None:
@@ -194,6 +198,8 @@ def _entry(spec: BenchmarkSpec) -> dict[str, Any]:
         "direction": None,
         "objective": None,
         "source": spec.summary,
+        "family": spec.family,
+        "marks": None,
         "surrogates": [{"name": o.name, "ready": o.is_ready} for o in spec.surrogates],
         "lacks": spec.option().lacks,
     }
@@ -205,6 +211,7 @@ def _entry(spec: BenchmarkSpec) -> dict[str, Any]:
             "direction": definition.objective.direction.value,
             "objective": definition.objective.name,
             "source": definition.provenance.source,
+            "marks": spec.marks and list(spec.marks.names),
         }
     return entry
 
@@ -216,7 +223,8 @@ def _searched(entry: Mapping[str, Any]) -> str:
 def _list_row(entry: Mapping[str, Any]) -> tuple[str, ...]:
     options = [o["name"] if o["ready"] else f"[{o['name']}]" for o in entry["surrogates"]]
     offline = f"no: {entry['lacks']}" if entry["lacks"] else "yes"
-    first, last = f"{entry['name']}@{entry['version']}", (" ".join(options), offline)
+    marks = "-" if entry["marks"] is None else " ".join(entry["marks"])
+    first, last = f"{entry['name']}@{entry['version']}", (" ".join(options), offline, marks)
     if entry["tasks"] is None:
         return first, "-", "-", "damaged", *last, entry["source"]
     objective = f"{entry['direction']} {entry['objective']}"
@@ -229,6 +237,12 @@ def _data(spec: BenchmarkSpec) -> str:
     if spec.data is None:
         return "none; methods that look at the training data of tasks cannot run on it"
     return "every task's training data" + (", once fetched" if spec.data.missing else "")
+
+
+def _marks(spec: BenchmarkSpec) -> str:
+    """Whether it is a plateau, or solved by copying."""
+    command = f"hpobench-ordered generate marks {spec.name}"
+    return spec.marks.describe() if spec.marks else f"not computed; get them with: {command}"
 
 
 def _described(
@@ -255,6 +269,8 @@ def _described(
         },
         "provenance": asdict(definition.provenance),
         "has_data": spec.data is not None,
+        "family": spec.family,
+        "marks": spec.marks and {**asdict(spec.marks), "names": spec.marks.names},
         "space": definition.space.to_json(),
         "previous": spec.previous and _previous(spec.previous, definition),
         "surrogates": [

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from hpobench_ordered.cli._completion import complete_suite
+from hpobench_ordered.cli._marks import marks
 from hpobench_ordered.cli._own_trainings import COMMANDS, sizes_of
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.errors import UnknownNameError
@@ -72,7 +73,7 @@ class _Generate(click.Group):
             formatter.write_usage(ctx.command_path, f"{name} [OPTIONS]", prefix=prefix)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("A benchmark of your own"):
+        with formatter.section("A benchmark of your own, and marks"):
             formatter.write_dl(
                 [
                     (f"{name} --help", command.get_short_help_str(limit=100))
@@ -90,7 +91,8 @@ def generate() -> None:
     evaluations. `generate custom` and `generate retrain` make a benchmark of your own, whose
     evaluations they make, too: any model is trained on any data, over growing training sets, as
     xgboost-mnist was made, or again in every period, as the retrain benchmarks were. What they make
-    is an artifact of the same kind.
+    is an artifact of the same kind. `generate marks` says on which benchmarks methods can hardly be
+    told apart.
     """
 
 
@@ -174,5 +176,5 @@ def _to_generate(name: str | None, suite_name: str | None) -> list[str]:
     return [str(name)]
 
 
-for command in COMMANDS:
+for command in (*COMMANDS, marks):
     generate.add_command(command)

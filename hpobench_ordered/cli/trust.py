@@ -19,6 +19,7 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.generation.base import silent
 from hpobench_ordered.golden import check_golden, golden_options, read_golden
+from hpobench_ordered.marks import Marks
 from hpobench_ordered.registry import benchmark_families, benchmark_spec, list_benchmarks
 from hpobench_ordered.remote import RemoteFile, cache_folder
 from hpobench_ordered.specs import BenchmarkSpec
@@ -80,7 +81,8 @@ def verify(names: tuple[str, ...]) -> None:
 
     Every file, packaged or fetched, must have its recorded hash. Every surrogate that comes with a
     package must give the golden values recorded when it was released. Definition, best known
-    values, sizes, numbers and figures of a card are compared with what is there. A NAME may be the
+    values, sizes, numbers and figures of a card are compared with what is there, and marks with
+    what random configurations give. A NAME may be the
     path of an artifact, which has no golden values.
 
     Exits with 1 if anything is wrong, after everything was checked.
@@ -138,6 +140,7 @@ def _checking(spec: BenchmarkSpec, golden: Mapping[str, Any]) -> Callable[[], Ou
                 lambda: _files(spec, spec.files),
                 lambda: _golden(spec, golden),
                 lambda: _card(spec),
+                lambda: _marks(spec),
             ]
         )
 
@@ -180,6 +183,14 @@ def _card(spec: BenchmarkSpec) -> str:
         return ""
     check_card(spec, spec.artifact)
     return "card"
+
+
+def _marks(spec: BenchmarkSpec) -> str:
+    stored = spec.marks
+    if stored is None or not spec.option().is_ready:
+        return ""
+    stored.check(Marks.of(spec.load()))
+    return "marks"
 
 
 def _local_copy(source: Path, file: RemoteFile) -> Path:

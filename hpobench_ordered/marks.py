@@ -1,0 +1,180 @@
+"""Marks of benchmarks on which methods can hardly be told apart: plateaus, and copying suffices.
+
+Both are computed from random configurations on the default surrogate, by the command
+`hpobench-ordered generate marks`, which stores them in `marks.json`: those of this package's
+benchmarks among the artifacts, others in the folder of the user's own benchmarks. They are stored
+with the content that they were computed of, and shown for that alone.
+
+Notation:
+    n   configurations
+    T   tasks
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.errors import ArtifactError
+
+if TYPE_CHECKING:
+    from hpobench_ordered.benchmark import Benchmark
+    from hpobench_ordered.specs import BenchmarkSpec
+
+FILE = "marks.json"
+DRAWS = 4000
+"""Random configurations, the same for all tasks; n."""
+SEED = 0
+MOST = Fraction(2, 3)
+"""Share of the tasks of which a mark has to be true."""
+PLATEAU = 0.1
+"""More random configurations than this share near the best are a plateau."""
+COPYING = 0.05
+"""Copying suffices where it leaves less than this share."""
+DIGITS = 4
+ROUNDING = 10 * 10.0**-DIGITS
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What random configurations say of a benchmark.
+
+    Attributes:
+        near_best: Share of random configurations that are within 5 % of the distance from the
+            median to the best known value, on two thirds of the tasks at least so many.
+        copying: What the best of the random configurations on the task before leaves of that
+            distance, on two thirds of the tasks at most so much; None where there is no task
+            before.
+    """
+
+    near_best: float
+    copying: float | None
+
+    @classmethod
+    def of(cls, benchmark: "Benchmark") -> "Marks":
+        """Draw random configurations and evaluate them on every task."""
+        from hpobench_ordered.analysis.copying import copying
+        from hpobench_ordered.analysis.plateau import near_best
+
+        objective = benchmark.objective
+        unit = benchmark.space.sample_unit(np.random.default_rng(SEED), DRAWS)
+        values = benchmark.space.decode(unit)
+        losses = np.stack(
+            [objective.losses(task.evaluate_many(values)) for task in benchmark.tasks], axis=1
+        )
+        known = [np.nan if task.best_value is None else task.best_value for task in benchmark.tasks]
+        best = np.fmin(objective.losses(np.array(known)), losses.min(axis=0))
+        shares = copying(losses, best=best)
+        shares = shares[~np.isnan(shares)]
+        return cls(
+            near_best=-_at_most(-near_best(losses, best=best)),
+            copying=_at_most(shares) if len(shares) else None,
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The marks that it bears: "plateau", "copying", or both."""
+        holds = {
+            "plateau": self.near_best > PLATEAU,
+            "copying": self.copying is not None and self.copying < COPYING,
+        }
+        return tuple(name for name, held in holds.items() if held)
+
+    def check(self, computed: "Marks") -> None:
+        """Check that these are what was computed again, up to last bits of values.
+
+        Raises:
+            ArtifactError: They are not.
+        """
+        mine, its = (
+            [np.nan if figure is None else figure for figure in (one.near_best, one.copying)]
+            for one in (self, computed)
+        )
+        if not np.allclose(mine, its, rtol=0, atol=ROUNDING, equal_nan=True):
+            raise ArtifactError(f"marks are {self}, computed again {computed}")
+
+    def describe(self) -> str:
+        """The marks and the figures that they come from, in plain text."""
+        figures = f"{self.near_best:.1%} of random configurations are near the best"
+        if self.copying is not None:
+            figures += f", copying from the task before leaves {self.copying:.1%}"
+        return f"{', '.join(self.names) or 'none'} ({figures})"
+
+
+def stored_marks(spec: "BenchmarkSpec") -> Marks | None:
+    """The marks that are stored of a benchmark as it is; None if there are none.
+
+    Raises:
+        ArtifactError: A file of marks is damaged.
+    """
+    from hpobench_ordered.registry import local_folder
+
+    for path in (resources.files("hpobench_ordered") / "artifacts" / FILE, local_folder() / FILE):
+        entry = _entries(path.read_bytes(), str(path)).get(spec.id) if path.is_file() else None
+        if entry is not None and all(entry[key] == value for key, value in _made_of(spec).items()):
+            return Marks(near_best=entry["near_best"], copying=entry["copying"])
+    return None
+
+
+def write_marks(
+    path: Path, marks: "Sequence[tuple[BenchmarkSpec, Marks]]", *, command: str
+) -> None:
+    """Write marks to a file, and keep those of other benchmarks that are there.
+
+    Args:
+        path: The file.
+        marks: Benchmarks with their marks.
+        command: What computed them.
+
+    Raises:
+        ArtifactError: The file that is there is damaged.
+    """
+    from hpobench_ordered.files import write_atomically
+    from hpobench_ordered.surrogates.card import versions_of
+
+    versions = versions_of("hpobench-ordered", "numpy")
+    entries = dict(_entries(path.read_bytes(), str(path))) if path.is_file() else {}
+    names = {spec.name for spec, _ in marks}
+    entries = {key: entry for key, entry in entries.items() if key.rpartition("@")[0] not in names}
+    for spec, one in marks:
+        figures = {"near_best": one.near_best, "copying": one.copying}
+        entries[spec.id] = {**_made_of(spec), **figures}
+    content = {
+        "command": command,
+        "versions": versions,
+        "configurations": DRAWS,
+        "seed": SEED,
+        "benchmarks": dict(sorted(entries.items())),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
+
+
+def _made_of(spec: "BenchmarkSpec") -> dict[str, str]:
+    """What marks were computed of: they are of nothing else."""
+    option = spec.option()
+    return {"surrogate": option.name, "content": spec.content or option.content}
+
+
+def _entries(content: bytes, path: str) -> Mapping[str, Any]:
+    """Entries of a file of marks by name and version of the benchmark."""
+    try:
+        entries: Mapping[str, Any] = json.loads(content)["benchmarks"]
+        for entry in entries.values():
+            _ = entry["surrogate"], entry["content"]
+            _ = float(entry["near_best"]), float(entry["copying"] or 0.0)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"{path} holds no marks: {error!r}") from None
+    return entries
+
+
+def _at_most(figures: FloatArray) -> float:
+    """The number that the figures of `MOST` of the tasks do not exceed."""
+    return round(float(np.sort(figures)[math.ceil(MOST * len(figures)) - 1]), DIGITS)
