@@ -38,7 +38,7 @@ SUITES: dict[str, tuple[str, ...]] = {
 }
 """`othpo`: the ten benchmarks of Hellan et al. (2023), section 4, in the paper's order.
 `wide`: these, `retrain`, and YAHPO's svm, aknn and glmnet on ten data sets each; xgboost and rpart
-on ten each where they are there (`IF_READY`).
+on five and ten where they are there (`IF_READY`).
 `retrain`: models trained again every period of a stream.
 `adjustments`: the eight of Stoll et al. (2020), appendix C.
 `openml`: the flows of Perrone et al. (2018), supplement B, that come with the package.

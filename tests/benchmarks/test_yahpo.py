@@ -14,6 +14,7 @@ from hpobench_ordered.benchmarks.yahpo import (
     GENERATED_BENCHMARKS,
     PAPER_BENCHMARKS,
     PUBLISHED_INSTANCES,
+    SATURATED,
     SCENARIOS,
     SPECS,
     definition,
@@ -26,6 +27,7 @@ from hpobench_ordered.objective import Direction
 from hpobench_ordered.registry import benchmark_spec, load
 from hpobench_ordered.remote import CACHE_VARIABLE
 from hpobench_ordered.specs import BenchmarkSpec
+from hpobench_ordered.suites import SUITES
 
 COMPLETE = ("rpart", "xgboost")
 """Scenarios whose three files are in the shared data."""
@@ -120,9 +122,21 @@ def test_data_sets_to_generate_are_those_of_the_others() -> None:
     repeated = {instance for instance in bundled if bundled.count(instance) > 1}
     paper = {instance for _, instance in PAPER_BENCHMARKS}
     for scenario in ("xgboost", "rpart"):
-        chosen = {instance for name, instance in GENERATED_BENCHMARKS if name == scenario}
+        chosen = {i for name, i in (*GENERATED_BENCHMARKS, *SATURATED) if name == scenario}
         assert len(chosen) == 10
         assert chosen == repeated | paper
+
+
+def test_networks_whose_best_auc_is_one_are_left_out(fetched: Path) -> None:
+    for scenario, instance in (*GENERATED_BENCHMARKS, *SATURATED):
+        name = f"yahpo-{scenario}-{instance}"
+        bench = load(name, surrogate="onnx")
+        unit = bench.space.sample_unit(np.random.default_rng(0), 1000)
+        auc = bench.tasks[-1].evaluate_many(bench.space.decode(unit))
+        is_left_out = (scenario, instance) in SATURATED
+        assert (auc.max() >= 0.9999) == is_left_out, name
+        assert (name in SUITES["wide"]) != is_left_out
+        assert bool(benchmark_spec(name).option("onnx").left_out) == is_left_out
 
 
 def test_what_is_measured_and_what_stands_in_is_marked() -> None:

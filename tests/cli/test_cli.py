@@ -284,13 +284,13 @@ def test_help_of_generation_lists_sources(cli) -> None:  # type: ignore[no-untyp
 def test_generate_what_a_suite_lacks(  # type: ignore[no-untyped-def]
     cli, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lacking = ["yahpo-xgboost-1220", "yahpo-rpart-1220"]
+    lacking = ["yahpo-xgboost-458", "yahpo-rpart-1220"]
     monkeypatch.setitem(SUITES, "wide", ("newsvendor", *lacking, "yahpo-svm-40966"))
     monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=200))
     data = ("--from", str(shared / "data" / "yahpo"))
     words = ["run", "--suite", "wide", "--method", "random-search", "--workers", "1"]
     result = cli(*words, "--seeds", "1", "--trials", "2", "--tasks", "1", "--no-report")
-    assert "2 more benchmarks of suite wide, such as yahpo-xgboost-1220" in result.stderr
+    assert "2 more benchmarks of suite wide, such as yahpo-xgboost-458" in result.stderr
     assert "generate --suite wide" in result.stderr
     result = cli("generate", "--suite", "wide", *data, "--configs", "30")
     assert result.stdout.split() == [str(tmp_path / "own" / name) for name in lacking]
