@@ -144,7 +144,12 @@ def _named_spec(name: str) -> BenchmarkSpec | None:
         local = _folder_spec(local_folder() / name)
         # What is generated is evaluated on published files, too, as before.
         published = () if spec is None else tuple(one for one in spec.surrogates if one.files)
-        return replace(local, name=name, surrogates=(*local.surrogates, *published))
+        return replace(
+            local,
+            name=name,
+            surrogates=(*local.surrogates, *published),
+            family="" if spec is None else spec.family,
+        )
     return spec
 
 

@@ -67,7 +67,7 @@ def curves(
         tasks: Whether to have the curves of every task as well, which have no intervals.
 
     Returns:
-        Columns `protocol`, `benchmark` ("all" for all benchmarks together, each counting once),
+        Columns `protocol`, `benchmark` ("all" for all benchmarks together, as in `leaderboard`),
         `surrogate`, `task` ("" for the mean over the tasks that count), `method`, `measure`,
         `trial`, `mean`, and the ends of the 95 % interval, `low` and `high`, NaN where there are
         none: of single tasks, and in the objective's own units. All but numbers are categories.

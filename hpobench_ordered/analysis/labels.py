@@ -34,6 +34,14 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def scope(benchmarks: int, families: int) -> str:
+    """What means are over: "5 benchmarks", "9 benchmarks, each of 6 families counting once"."""
+    text = counted(benchmarks, "benchmark")
+    if families == benchmarks:
+        return text
+    return f"{text}, each of {families} families counting once" if families > 1 else text
+
+
 def listed(names: Iterable[str], *, most: int = 4) -> str:
     """Names in a sentence: "a, b and c", or "a, b and 7 more"."""
     names = list(names)

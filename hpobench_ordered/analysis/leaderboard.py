@@ -1,17 +1,18 @@
 """The leaderboard: one table of all benchmarks together and of each, computed here and only here.
 
 `leaderboard` gives a row per protocol, benchmark, surrogate and method. Rows of all benchmarks
-together come first, with the benchmark "all" and no surrogate: the plain mean of the benchmarks'
-means, so that each benchmark counts once, however many tasks it has and on however many surrogates
-it was run. Within a benchmark a figure is the mean over the tasks that count and the seeds that the
-method has; see `BenchmarkScores.first_task`.
+together come first, with the benchmark "all" and no surrogate: the mean over families of the means
+of their benchmarks, so that each family counts once, however many benchmarks of it there are, and
+each benchmark of it alike, however many tasks it has and on however many surrogates it was run
+(`Together`). Within a benchmark a figure is the mean over the tasks that count and the seeds that
+the method has; see `BenchmarkScores.first_task`.
 
 Columns: `protocol`, `benchmark`, `surrogate`, `method`, `trial`; of every measure m in `MEASURES`
 the mean `m`, the ends of its 95 % interval over seeds, `m_low` and `m_high`, and over tasks,
-`m_low_tasks` and `m_high_tasks`, which in rows of all benchmarks is the one between benchmarks;
+`m_low_tasks` and `m_high_tasks`, which in rows of all benchmarks is the one between families;
 `wins`, `ties` and `losses` against all other methods, of runs with the same seed on the same task;
-`benchmarks` and `seeds`, the numbers behind the row; `runs`, `failed`, the planned and the failed
-ones; `seconds`, inside the method for one suggestion.
+`benchmarks`, `families` and `seeds`, the numbers behind the row; `runs`, `failed`, the planned and
+the failed ones; `seconds`, inside the method for one suggestion.
 
 Rows are sorted by mean rank. A method that is not compared on all benchmarks has no figures in the
 rows of all benchmarks, only its runs and its time; a measure is averaged over the benchmarks on
@@ -20,7 +21,6 @@ which it is defined. Missing is NaN, or <NA> in columns of whole numbers.
 Notation:
     A   number of methods
     S   number of seeds
-    B   number of benchmarks
     M   number of trials
 """
 
@@ -34,7 +34,7 @@ from hpobench_ordered.analysis.bootstrap import Intervals, draw_weights, mean_in
 from hpobench_ordered.analysis.samples import Resampling, mean_over_seeds, samples_of
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.analysis.scoring import BenchmarkScores, MethodRuns, by_protocol
-from hpobench_ordered.analysis.together import Together
+from hpobench_ordered.analysis.together import Together, family_means
 from hpobench_ordered.analysis.wins import count_wins
 from hpobench_ordered.errors import ExperimentError
 
@@ -53,7 +53,7 @@ RESAMPLING_SEED = 0
 RESAMPLES = 999
 """Of the bootstrap, for each of thousands of numbers."""
 
-COUNTS = ("wins", "ties", "losses", "benchmarks", "seeds", "runs", "failed")
+COUNTS = ("wins", "ties", "losses", "benchmarks", "families", "seeds", "runs", "failed")
 """Columns of whole numbers."""
 
 Row = dict[str, Any]
@@ -126,38 +126,31 @@ def overall_intervals(
         together: The benchmarks; those without the measure are left out.
         measure: Name of the measure.
         over: Whether seeds are the samples, of which there is an interval only if all benchmarks
-            have the same; or benchmarks, for `Resampling.TASKS`.
+            have the same; or families, for `Resampling.TASKS`.
         trials: The trials, from 0.
 
     Returns:
         Intervals of shape (A, M), with the number of samples; 0 if no benchmark has the measure.
     """
     last = together.last_trial
-    by_name: dict[str, list[FloatArray]] = {}
+    sampled: list[tuple[BenchmarkScores, FloatArray]] = []
     items = [item for item in together.items if item.is_defined(measure)]
     for item in items:
         values = item.measures[measure].values[together.rows(item), :, :, :last][..., trials]
-        samples = samples_of(values, Resampling.SEEDS, first_task=item.first_task)
-        by_name.setdefault(item.benchmark, []).append(samples)
+        sampled.append((item, samples_of(values, Resampling.SEEDS, first_task=item.first_task)))
     if not items:
         nothing = np.full((len(together.methods), len(range(last)[trials])), np.nan)
         return Intervals(nothing, nothing, nothing, 0)
-    means = np.stack([_mean_of(parts) for parts in by_name.values()])
+    means = family_means((item, mean_over_seeds(part, axis=0)) for item, part in sampled)
     if over is Resampling.TASKS:
         return mean_intervals(means, rng=_rng(), resamples=RESAMPLES)
     mean = means.mean(axis=0)
     if len({item.seed_numbers for item in items}) > 1:
         # Of different seeds there is no sample of all benchmarks, and so no interval.
         return mean_intervals(mean[None], rng=_rng(), resamples=RESAMPLES)
-    by_seed = np.mean([np.mean(parts, axis=0) for parts in by_name.values()], axis=0)
-    paired = mean_intervals(by_seed, rng=_rng(), resamples=RESAMPLES)
+    paired = mean_intervals(family_means(sampled).mean(axis=0), rng=_rng(), resamples=RESAMPLES)
     shift = mean - paired.mean  # of methods that lack a seed somewhere
     return Intervals(mean, paired.lower + shift, paired.upper + shift, paired.samples)
-
-
-def _mean_of(parts: Sequence[FloatArray]) -> FloatArray:
-    """Mean over surrogates of the means over seeds, shape (A, M), of samples (S, A, M)."""
-    return np.asarray(np.mean([mean_over_seeds(part, axis=0) for part in parts], axis=0))
 
 
 def _rng() -> np.random.Generator:
@@ -219,6 +212,7 @@ def _overall_rows(together: Together, trial: int) -> Iterator[Row]:
     names = dict.fromkeys(method for item in together.items for method in item.runs)
     for method in names:
         runs = [item.runs[method] for item in together.items if method in item.runs]
+        compared = [item for item in together.items if method in item.methods]
         row = {
             "protocol": together.protocol,
             "benchmark": ALL,
@@ -226,9 +220,8 @@ def _overall_rows(together: Together, trial: int) -> Iterator[Row]:
             "method": method,
             "trial": trial,
             **_run_columns(runs),
-            "benchmarks": len(
-                {item.benchmark for item in together.items if method in item.methods}
-            ),
+            "benchmarks": len({item.benchmark for item in compared}),
+            "families": len({item.family or item.benchmark for item in compared}),
         }
         if method in together.methods:
             row |= _measured(intervals, together.methods.index(method))
@@ -249,6 +242,7 @@ def _run_columns(runs: Sequence[MethodRuns]) -> Row:
     suggestions = sum(one.suggestions for one in runs)
     return {
         "benchmarks": 1,
+        "families": 1,
         "seeds": len({seed for one in runs for seed in one.seeds}),
         "runs": sum(one.planned for one in runs),
         "failed": sum(one.failed for one in runs),

@@ -104,6 +104,8 @@ class BenchmarkScores:
         fallbacks: Suggestions each method made at random because its model failed.
         runs: What became of the runs of every planned method, compared or not.
         left_out: Why means over benchmarks leave it out; "" if they do not.
+        family: Benchmarks of one family count once together in means over benchmarks; "" for one
+            that is a family by itself.
     """
 
     benchmark: str
@@ -120,6 +122,7 @@ class BenchmarkScores:
     fallbacks: Mapping[str, int]
     runs: Mapping[str, MethodRuns]
     left_out: str = ""
+    family: str = ""
 
     @property
     def label(self) -> str:
@@ -206,6 +209,7 @@ def score_benchmarks(
     runs: "pd.DataFrame | None" = None,
     timings: "pd.DataFrame | None" = None,
     left_out: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    families: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[list[BenchmarkScores], list[str]]:
     """Score every benchmark in some results.
 
@@ -214,6 +218,7 @@ def score_benchmarks(
         runs: One row a planned run, as `Overview.runs`; default: those in the results.
         timings: One row a run, as `Results.timings` gives; default: times are not known.
         left_out: Why means over benchmarks leave a benchmark out, by its name and surrogate.
+        families: Families of benchmarks, by name; others are families by themselves.
 
     Returns:
         Scores by benchmark, surrogate and protocol; and why others could not be scored.
@@ -230,7 +235,8 @@ def score_benchmarks(
                 raise ExperimentError("no run is finished")  # noqa: TRY301
             item = _score(names, by_group[keys], group, timed.get(keys))
             reason = left_out.get((item.benchmark, item.surrogate), "")
-            scored.append(replace(item, left_out=reason))
+            family = families.get(item.benchmark, "")
+            scored.append(replace(item, left_out=reason, family=family))
         except ExperimentError as error:
             label = f"{names['benchmark']} ({names['surrogate']})"
             unscored.append(f"{label}, {protocol_label(names['protocol'])}: {error}.")

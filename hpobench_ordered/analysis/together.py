@@ -1,22 +1,25 @@
 """Several benchmarks under one protocol: means over them, tests over them, who beats whom.
 
-Every benchmark counts once, however many tasks it has and on however many surrogates it was run:
-what was measured on several surrogates is averaged over these first.
+Every benchmark counts once, however many tasks it has and on however many surrogates it was run,
+and every family of benchmarks counts once, however many of it there are: what was measured is
+averaged over the surrogates of a benchmark, then over the benchmarks of a family, then over
+families.
 
 Notation:
     A   number of methods that are compared on all of the benchmarks
-    B   number of benchmarks
-    n   number of samples: benchmarks, or tasks of all benchmarks
+    F   number of families of benchmarks
+    n   number of samples: families, or tasks of all benchmarks
     G   number of budgets
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.labels import scope
 from hpobench_ordered.analysis.samples import (
     Resampling,
     defined_tasks,
@@ -42,8 +45,9 @@ MEASURE = "regret"
 class Unit(Enum):
     """What is one sample of a test.
 
-    BENCHMARKS: A benchmark, by its mean over tasks and seeds. The headline: tasks of one benchmark
-        resemble each other, benchmarks hardly.
+    BENCHMARKS: A benchmark, by its mean over tasks and seeds; several of one family by their mean.
+        The headline: tasks of one benchmark resemble each other, and so do benchmarks of one
+        family.
     TASKS: A task, by its mean over seeds. A second view, whose p values are too small rather than
         too large.
     """
@@ -87,6 +91,16 @@ class Together:
         return tuple(dict.fromkeys(item.benchmark for item in self.items))
 
     @property
+    def families(self) -> tuple[str, ...]:
+        """Families of the benchmarks, each once."""
+        return tuple(dict.fromkeys(item.family or item.benchmark for item in self.items))
+
+    @property
+    def scope(self) -> str:
+        """What means are over, in words."""
+        return scope(len(self.benchmarks), len(self.families))
+
+    @property
     def last_trial(self) -> int:
         """The last trial that was made on every benchmark."""
         return min(item.last_trial for item in self.items)
@@ -99,23 +113,32 @@ class Together:
         """A measure of every run on the tasks that count, shape (A, S, T)."""
         return item.measures[measure].values[self.rows(item), :, item.first_task :, trial - 1]
 
-    def by_benchmark(self, measure: str, trial: int) -> FloatArray:
-        """Means over tasks and seeds, shape (B, A), of benchmarks with the measure."""
-        means: dict[str, list[FloatArray]] = {}
-        for item in self.items:
-            mean = item.over_tasks(measure, trial)
-            if mean.defined:
-                means.setdefault(item.benchmark, []).append(mean.mean[self.rows(item)])
-        if not means:
-            return np.empty((0, len(self.methods)))
-        return np.stack([np.mean(parts, axis=0) for parts in means.values()])
+    def by_family(self, measure: str, trial: int) -> FloatArray:
+        """Means over tasks, seeds and benchmarks, shape (F, A), of families with the measure."""
+        means = [(item, item.over_tasks(measure, trial)) for item in self.items]
+        parts = [(item, mean.mean[self.rows(item)]) for item, mean in means if mean.defined]
+        return family_means(parts) if parts else np.empty((0, len(self.methods)))
 
     def samples(self, unit: Unit, trial: int) -> FloatArray:
         """Samples of the normalised regret, shape (n, A), of benchmarks or tasks that have one."""
         if unit is Unit.BENCHMARKS:
-            return self.by_benchmark(MEASURE, trial)
+            return self.by_family(MEASURE, trial)
         values = [self.values(item, MEASURE, trial) for item in self.items]
         return np.concatenate([samples_of(value, Resampling.TASKS) for value in values])
+
+
+def family_means(parts: Iterable[tuple[BenchmarkScores, FloatArray]]) -> FloatArray:
+    """Means of arrays (...) over surrogates, then benchmarks: one of every family, (F, ...)."""
+    means: dict[str, dict[str, list[FloatArray]]] = {}
+    for item, part in parts:
+        family = means.setdefault(item.family or item.benchmark, {})
+        family.setdefault(item.benchmark, []).append(part)
+    return np.stack(
+        [
+            np.mean([np.mean(surrogates, axis=0) for surrogates in family.values()], axis=0)
+            for family in means.values()
+        ]
+    )
 
 
 def significance_of(
@@ -147,7 +170,7 @@ def differences_of(
     return critical_difference(
         together.samples(unit, trial),
         together.methods,
-        mean_ranks=together.by_benchmark("rank", trial).mean(axis=0),
+        mean_ranks=together.by_family("rank", trial).mean(axis=0),
         tests=tests,
     )
 
@@ -211,14 +234,15 @@ def _differences(together: Together, samples: FloatArray, unit: Unit, trial: int
     for a, b in zip(*np.triu_indices(len(together.methods), k=1), strict=True):
         if all((runs[a] == runs[b]).all() for runs in finished):
             continue  # means over all of their seeds are those over the common ones
-        paired: dict[str, list[FloatArray]] = {}
+        paired: list[tuple[BenchmarkScores, FloatArray]] = []
         for item, value, runs in zip(together.items, values, finished, strict=True):
             counted = value[[a, b]][:, :, defined_tasks(value)]
             tasks = mean_over_seeds(counted[:, runs[a] & runs[b]])
-            if tasks.shape[1] and unit is Unit.BENCHMARKS:
-                paired.setdefault(item.benchmark, []).append(tasks.mean(axis=1, keepdims=True))
-            elif tasks.shape[1]:
-                paired[item.label] = [tasks]
-        one, other = np.concatenate([np.mean(parts, axis=0) for parts in paired.values()], axis=1)
+            if tasks.shape[1]:
+                paired.append((item, tasks))
+        if unit is Unit.BENCHMARKS:
+            one, other = family_means((item, tasks.mean(axis=1)) for item, tasks in paired).T
+        else:
+            one, other = np.concatenate([tasks for _, tasks in paired], axis=1)
         differences[:, a, b], differences[:, b, a] = one - other, other - one
     return differences

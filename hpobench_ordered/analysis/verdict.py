@@ -2,7 +2,7 @@
 
 The leader is the method of the lowest mean rank over all benchmarks. Whether another differs from
 it is tested over benchmarks (`Unit.BENCHMARKS`), by the test that `usual_test` chooses; of fewer
-than `FEWEST` benchmarks nothing is claimed.
+than `FEWEST` families of benchmarks nothing is claimed.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered.analysis.labels import counted, listed
+from hpobench_ordered.analysis.labels import counted, listed, scope
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.significance import ALPHA, PostHoc
 from hpobench_ordered.analysis.together import Together, differences_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FEWEST = 5
-"""Benchmarks that a claim about all benchmarks needs."""
+"""Families of benchmarks that a claim about all benchmarks needs."""
 
 TRIALS = (1, 10)
 """Trials of which a verdict is given, beside the last."""
@@ -47,8 +47,9 @@ class Verdict:
         leaders: The method of the lowest mean rank; several that share it.
         mean_rank: Their mean rank.
         methods: Number of methods compared on all benchmarks.
-        first_on: Number of benchmarks on which a leader has the lowest mean rank, shared or not.
+        first_on: Number of families on which a leader has the lowest mean rank, shared or not.
         benchmarks: Number of benchmarks.
+        families: Number of their families.
         better_than: Methods that differ from the leader over benchmarks, at a level of 5 %; none
             where several lead.
         not_told_apart: The other methods.
@@ -62,6 +63,7 @@ class Verdict:
     methods: int
     first_on: int
     benchmarks: int
+    families: int
     better_than: tuple[str, ...]
     not_told_apart: tuple[str, ...]
     test: PostHoc | None
@@ -75,16 +77,28 @@ class Verdict:
         verb = "leads" if len(self.leaders) == 1 else "lead together"
         text = f"After {trials} {listed(self.leaders)} {verb}, with a mean rank of "
         text += f"{self.mean_rank:.2f} among {self.methods} methods"
-        if self.benchmarks == 1:
-            return f"{text}, on a single benchmark: this says nothing of others."
-        text += f", and first on {self.first_on} of {self.benchmarks} benchmarks."
+        if self.families < self.benchmarks:
+            text += f" over {scope(self.benchmarks, self.families)}"
+        if self.families == 1:
+            single = self.benchmarks == 1
+            what = "a single benchmark" if single else f"{self.benchmarks} benchmarks of one family"
+            return f"{text}, on {what}: this says nothing of others."
+        text += f", and first on {self.first_on} of {self._units}."
         if self.test is None:
-            return f"{text} So few benchmarks are too few to test."
+            return f"{text} So few {self._noun} are too few to test."
         return f"{text} {self._significance}"
 
     @property
+    def _noun(self) -> str:
+        return "benchmarks" if self.families == self.benchmarks else "families"
+
+    @property
+    def _units(self) -> str:
+        return f"{self.families} {self._noun}"
+
+    @property
     def _significance(self) -> str:
-        over = f"over {self.benchmarks} benchmarks"
+        over = f"over {self._units}"
         by = "" if self.test is None else TESTS[self.test]
         if len(self.leaders) > 1:
             return ""
@@ -120,7 +134,7 @@ def verdicts(scores: Sequence[BenchmarkScores], *, trials: Sequence[int] = TRIAL
 
 
 def _verdict(together: Together, trial: int) -> Verdict:
-    ranks = together.by_benchmark("rank", trial)
+    ranks = together.by_family("rank", trial)
     means = ranks.mean(axis=0)
     places = np.flatnonzero(means <= means.min() + EQUAL)
     firsts = ranks <= ranks.min(axis=1, keepdims=True) + EQUAL
@@ -140,7 +154,8 @@ def _verdict(together: Together, trial: int) -> Verdict:
         mean_rank=float(means.min()),
         methods=len(together.methods),
         first_on=int(firsts[:, places].any(axis=1).sum()),
-        benchmarks=len(ranks),
+        benchmarks=len(together.benchmarks),
+        families=len(ranks),
         better_than=tuple(better),
         not_told_apart=tuple(method for method in others if method not in better),
         test=None if tested is None else tested.post_hoc,

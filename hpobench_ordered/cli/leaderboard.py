@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpobench_ordered.analysis.labels import counted, protocol_label
+from hpobench_ordered.analysis.labels import counted, protocol_label, scope
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.leaderboard import leaderboard as make_leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores
@@ -31,8 +31,9 @@ LEGEND = (
     "Of the best trial so far; lower is better. rank: among the methods, each seed on each task, 1 "
     "is best. score: 0 is the best method after the last trial, 100 random search. regret: 0 is "
     "the best known value, 1 the worst that any method met. Means over tasks and seeds, then over "
-    "benchmarks, each counting once; [95 % interval over seeds]. Of ordered runs the first task "
-    "does not count, which has no history. time: inside the method, for one suggestion."
+    "the benchmarks of a family, then over families; [95 % interval over seeds]. Of ordered runs "
+    "the first task does not count, which has no history. time: inside the method, for one "
+    "suggestion."
 )
 
 
@@ -121,7 +122,7 @@ def _print(table: "pd.DataFrame", *, most: int | None = None) -> None:
         seeds = counted(int(group["seeds"].max()), "seed")
         name = f"{benchmark} ({surrogate})"
         if benchmark == ALL:
-            name = f"all {counted(int(group['benchmarks'].max()), 'benchmark')}"
+            name = f"all {scope(int(group['benchmarks'].max()), int(group['families'].max()))}"
         rows = list(_rows(group))
         left_out = len(rows) - len(rows[:most])
         header = ("method", *DECIMALS, "won/tied/lost", "runs", "time")

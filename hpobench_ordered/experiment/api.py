@@ -17,7 +17,7 @@ from hpobench_ordered.experiment.overview import Overview, State, overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT, run_cells
 from hpobench_ordered.experiment.plan import Cell, grid, part_of, plan
 from hpobench_ordered.experiment.records import Failure
-from hpobench_ordered.experiment.scored import known_limits, left_out, measured, scored
+from hpobench_ordered.experiment.scored import families, known_limits, left_out, measured, scored
 from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.protocols import Ordered, Protocol
 
@@ -232,6 +232,7 @@ def report(
         configurations=store.configurations,
         limits=known_limits(seen.runs),
         left_out=left_out(seen.runs),
+        families=families(seen.runs),
         measured_only=measured_only,
     )
     return write_report(page, Path(folder or store.folder / "report"))

@@ -28,7 +28,7 @@ def scored(
     trials, timings = store.read(done), store.records.timings(done)
     if measured_only:
         trials, runs = measured(trials), measured(runs)
-    return score_benchmarks(trials, runs, timings, left_out(runs))
+    return score_benchmarks(trials, runs, timings, left_out(runs), families(runs))
 
 
 def measured(frame: "pd.DataFrame") -> "pd.DataFrame":
@@ -50,6 +50,15 @@ def left_out(runs: "pd.DataFrame") -> dict[tuple[str, str], str]:
     kinds = runs[["benchmark", "surrogate"]].drop_duplicates().itertuples(index=False, name=None)
     options = {(str(name), str(surrogate)): _option(name, surrogate) for name, surrogate in kinds}
     return {kind: option.left_out for kind, option in options.items() if option and option.left_out}
+
+
+def families(runs: "pd.DataFrame") -> dict[str, str]:
+    """Families of the runs' benchmarks, by name; without those that the registry does not know."""
+    found = {}
+    for name in map(str, runs["benchmark"].unique()):
+        with suppress(HPOBenchOrderedError):
+            found[name] = benchmark_spec(name).family
+    return found
 
 
 def _option(benchmark: str, surrogate: str) -> SurrogateOption | None:

@@ -7,7 +7,6 @@ import altair as alt
 
 from hpobench_ordered import plotting
 from hpobench_ordered.analysis.curves import attained, curves
-from hpobench_ordered.analysis.labels import counted
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.together import Together, differences_of
@@ -81,10 +80,11 @@ class Plots:
 
     def critical_differences(self, *, trial: int | None = None) -> alt.TopLevelMixin:
         """Mean ranks over benchmarks, and which methods cannot be told apart."""
-        ranking = differences_of(Together.of(self._scores), trial=trial)
+        together = Together.of(self._scores)
+        ranking = differences_of(together, trial=trial)
         if ranking is None:
             raise ExperimentError("critical differences need two methods on a benchmark")
-        title = f"mean ranks over {counted(ranking.samples, 'benchmark')}"
+        title = f"mean ranks over {together.scope}"
         return plotting.critical_differences(ranking, title=title)
 
     def heatmap(self, measure: str = "rank", *, trial: int | None = None) -> alt.TopLevelMixin:

@@ -137,7 +137,8 @@ def _differences(material: Material) -> Iterator[Figure]:
         )
         if unit is Unit.TASKS:
             caption += " A second view: tasks of one benchmark resemble each other."
-        what = f"Mean ranks, tested over {ranking.samples} {unit.value}"
+        over = f"{ranking.samples} tasks" if unit is Unit.TASKS else group.scope
+        what = f"Mean ranks, tested over {over}"
         stem, title = material.name(f"differences {unit.value}", what)
         chart = critical_differences(ranking, methods=group.methods, title=title)
         yield Figure(stem, title, caption, chart)

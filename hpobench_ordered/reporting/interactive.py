@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered._typing import IntArray
-from hpobench_ordered.analysis.labels import counted, protocol_label
+from hpobench_ordered.analysis.labels import protocol_label
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
@@ -110,7 +110,7 @@ def _entries(
         last = group.last_trial
         counting = [wins[item.label] for item in group.items]
         total = {m: np.sum([one[m][:last] for one in counting], axis=0) for m in group.methods}
-        label = f"all {counted(len(group.benchmarks), 'benchmark')}"
+        label = f"all {group.scope}"
         parts.insert(0, ((ALL, ""), label, last, total, [], None))
     entries = []
     for key, label, trials, counts, notes, item in parts:

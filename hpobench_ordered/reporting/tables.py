@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered.analysis.labels import protocol_label, ranges
+from hpobench_ordered.analysis.labels import protocol_label, ranges, scope
 from hpobench_ordered.analysis.scoring import GROUP, BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.speedup import geometric_mean
 from hpobench_ordered.analysis.together import (
@@ -41,7 +41,8 @@ def leaderboard_tables(board: "pd.DataFrame") -> Iterator[Table]:
     """
     for labels, rows in board.groupby(["protocol", "benchmark", "surrogate"], sort=False):
         protocol, benchmark, surrogate = map(str, labels)
-        what = f"{benchmark} ({surrogate})" if surrogate else "All benchmarks"
+        counts = int(rows["benchmarks"].max()), int(rows["families"].max())
+        what = f"{benchmark} ({surrogate})" if surrogate else f"All {scope(*counts)}"
         yield Table(
             f"{what}, {protocol_label(protocol)}, after trial {rows['trial'].iloc[0]}; in brackets "
             "95 % intervals over seeds.",

@@ -75,6 +75,7 @@ class ReportInput:
             `Store.configurations`; default: no landscapes are drawn.
         limits: Known limits of the surrogates, by benchmark.
         left_out: Why means over benchmarks leave a benchmark out, by its name and surrogate.
+        families: Families of benchmarks, by name.
         measured_only: Whether the trials are without interpolated tasks and stand-in surrogates.
     """
 
@@ -84,6 +85,7 @@ class ReportInput:
     configurations: Configurations | None = None
     limits: Mapping[str, Sequence[str]] = field(default_factory=dict)
     left_out: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    families: Mapping[str, str] = field(default_factory=dict)
     measured_only: bool = False
 
 
@@ -122,7 +124,9 @@ def write_report(content: ReportInput, folder: Path) -> Report:
     runs = runs_of(content.trials) if content.overview is None else content.overview.runs
     if not len(runs):
         raise ExperimentError("there are no runs to report")
-    scored, unscored = score_benchmarks(content.trials, runs, content.timings, content.left_out)
+    scored, unscored = score_benchmarks(
+        content.trials, runs, content.timings, content.left_out, content.families
+    )
     files = _files(content, runs, scored, unscored)
     try:
         for name, data in files.items():

@@ -76,6 +76,33 @@ def test_surrogates_of_one_benchmark_count_once_together() -> None:
     np.testing.assert_allclose(means[ALL, ""], expected)
 
 
+def test_a_family_counts_once_in_means_and_tests() -> None:
+    frames = [frame(f"b{place}@1", tasks=1 + place) for place in range(7)]
+    families = {"b0@1": "f", "b1@1": "f", "b2@1": "f", "b3@1": ""}
+    scores, _ = score_benchmarks(pd.concat(frames), families=families)
+    table = leaderboard(scores)
+    means = table.pivot_table(index="method", columns="benchmark", values=list(MEASURES))
+    for measure in MEASURES:
+        of_family = means[measure][["b0@1", "b1@1", "b2@1"]].mean(axis=1)
+        others = means[measure][[f"b{place}@1" for place in (3, 4, 5, 6)]].sum(axis=1)
+        np.testing.assert_allclose(means[measure][ALL], (of_family + others) / 5)
+    overall = table[table["benchmark"] == ALL].set_index("method")
+    assert (overall["benchmarks"] == 7).all() and (overall["families"] == 5).all()
+    together = Together.of(scores)
+    found = differences_of(together)
+    assert found is not None and found.samples == 5
+    np.testing.assert_allclose(found.mean_ranks, overall["rank"].loc[list(found.methods)])
+    assert len(together.samples(Unit.TASKS, 6)) == sum(range(1, 8))
+    assert "over 7 benchmarks, each of 5 families counting once" in verdicts(scores)[-1].sentence
+
+
+def test_benchmarks_of_one_family_say_nothing_of_others() -> None:
+    frames = [frame(f"b{place}@1") for place in range(6)]
+    families = {f"b{place}@1": "f" for place in range(6)}
+    scores, _ = score_benchmarks(pd.concat(frames), families=families)
+    assert "on 6 benchmarks of one family: this says nothing" in verdicts(scores)[-1].sentence
+
+
 def test_what_is_left_out_of_means_is_shown_alone() -> None:
     frames = [frame(f"b{place}@1", tasks=1 + place) for place in range(3)]
     scores, _ = score_benchmarks(pd.concat(frames), left_out={("b1@1", "forest"): "It is odd."})
