@@ -108,10 +108,6 @@ OWN_NETWORK = Report(
     summaries={FOREST: "Random forest fitted to evaluations sampled from YAHPO's own network."},
     limits=(NOT_TRAINED,),
 )
-TOO_GOOD = (
-    "The network of rbv2_xgboost gives some configurations an area of 1 on data sets where the "
-    "other scenarios stay far below, such as 1220 and 4538: best values are too good to be true."
-)
 V2_NETWORK = Report(
     source=(
         f"evaluations of the YAHPO Gym v2 network of rbv2_ranger, {YAHPO_DATA}, commit {V2_COMMIT}"
@@ -197,8 +193,7 @@ def generate_from_own_network(scenario: str, instance: str, request: Request) ->
         instance=instance,
         encoding=_json(files["encoding.json"], request.local),
     )
-    limits = (*OWN_NETWORK.limits, *([TOO_GOOD] if scenario == "xgboost" else []))
-    return _generate_from(model, defined, request, replace(OWN_NETWORK, limits=limits))
+    return _generate_from(model, defined, request, OWN_NETWORK)
 
 
 def _generate_from(

@@ -93,8 +93,17 @@ def overview() -> str:
         counts = str(len(definition.tasks)), str(definition.space.dimension)
         objective = f"{_aim(definition)} {plain(definition.objective.name)}"
         needs = _needs(spec.surrogates[0], name)
-        rows.append((f"[{name}]({name}.md)", *counts, objective, _names(spec), needs))
-    header = ("benchmark", ">tasks", ">dimension", "objective", "surrogates", "needs")
+        marks = ", ".join(spec.marks.names) if spec.marks else "not computed"
+        rows.append((f"[{name}]({name}.md)", *counts, objective, _names(spec), marks, needs))
+    header = (
+        "benchmark",
+        ">tasks",
+        ">dimension",
+        "objective",
+        "surrogates",
+        "[marks](#marks)",
+        "needs",
+    )
     families = "\n".join(f"- {code(family.pattern)}" for family in benchmark_families())
     return f"{table(header, rows)}\n\nFurther names follow a pattern:\n\n{families}\n"
 

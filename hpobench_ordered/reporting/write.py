@@ -51,12 +51,14 @@ MEASURED_ONLY = (
 
 READING = (
     "Everything is of the best trial so far. A number is a mean over seeds and tasks, but for the "
-    "first task of ordered runs, which has no history; over several benchmarks the mean of theirs.",
+    "first task of ordered runs, which has no history; over several benchmarks the mean of theirs, "
+    "in which benchmarks of one family count once together.",
     "Scores, normalised regrets and ranks are better the lower they are, and relative to the "
     "methods compared here: compare them within one report only.",
     "Bands and intervals are 95 % intervals over seeds: what other seeds might have given on the "
-    "same tasks. Verdicts and critical differences are over benchmarks: tasks of one benchmark "
-    "resemble each other, so that tests over tasks find differences too easily.",
+    "same tasks. Verdicts and critical differences are over benchmarks, those of one family taken "
+    "together: these resemble each other. So do tasks of one benchmark, and tests over tasks find "
+    "differences too easily.",
     "A mean is over all seeds that a method has finished, a comparison of two methods over those "
     "that both have. A method that finished fewer than half of its planned seeds on a benchmark is "
     "not compared there.",
