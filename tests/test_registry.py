@@ -66,6 +66,17 @@ def test_the_wide_suite_is_all_there() -> None:
     assert bundled <= set(wide)
 
 
+def test_families_of_the_suites() -> None:
+    families = {
+        suite: {benchmark_spec(name).family or name for name in hbo.suite(suite)}
+        for suite in ("othpo", "retrain")
+    }
+    learners = {f"rbv2_{learner}" for learner in ("svm", "aknn", "ranger", "glmnet")}
+    assert families["othpo"] == {"newsvendor", "xgboost-mnist", *learners}
+    streams = ("electricity", "weather", "bike-sharing", "metro-traffic", "flights")
+    assert families["retrain"] == {f"retrain-{stream}" for stream in streams}
+
+
 def test_contexts_are_those_of_the_paper() -> None:
     sizes = [task.context["train_size"] for task in hbo.load("xgboost-mnist").tasks]
     assert (sizes[0], sizes[-1], len(sizes)) == (56, 56000, 28)

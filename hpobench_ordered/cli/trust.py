@@ -187,8 +187,10 @@ def _card(spec: BenchmarkSpec) -> str:
 
 def _marks(spec: BenchmarkSpec) -> str:
     stored = spec.marks
-    if stored is None or not spec.option().is_ready:
+    if not spec.option().is_ready:
         return ""
+    if stored is None:
+        return "" if spec.is_local or spec.option().trains else "without marks"
     stored.check(Marks.of(spec.load()))
     return "marks"
 

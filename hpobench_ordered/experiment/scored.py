@@ -11,7 +11,7 @@ from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.overview import Overview, State
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.registry import benchmark_spec
-from hpobench_ordered.specs import SurrogateOption
+from hpobench_ordered.specs import CONTENT_MARK, SurrogateOption
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,8 +56,8 @@ def families(runs: "pd.DataFrame") -> dict[str, str]:
     """Families of the runs' benchmarks, by name; without those that the registry does not know."""
     found = {}
     for name in map(str, runs["benchmark"].unique()):
-        with suppress(HPOBenchOrderedError):
-            found[name] = benchmark_spec(name).family
+        with suppress(HPOBenchOrderedError):  # whatever content was generated under a name
+            found[name] = benchmark_spec(name.partition(CONTENT_MARK)[0]).family
     return found
 
 

@@ -1,5 +1,6 @@
 """The command `generate`."""
 
+import json
 import os
 import signal
 import subprocess
@@ -170,3 +171,19 @@ def test_help_tells_the_two_ways_apart(cli) -> None:  # type: ignore[no-untyped-
     named = cli("generate", "newsvendor", "--help").stdout
     assert named.startswith("Usage: hpobench-ordered generate NAME [OPTIONS]")
     assert "--source" in named and "--model MODULE" not in named.partition("Examples")[0]
+
+
+def test_marks_of_ones_own_file(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    result = cli("generate", "marks", "quadratic", "forrester")
+    path = tmp_path / "own" / "marks.json"
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == str(path)
+    entries = json.loads(path.read_text())["benchmarks"]
+    assert set(entries) == {"forrester@1", "quadratic@1"}
+    assert "marks:     copying (" in cli("info", "quadratic").stdout
+    (listed,) = json.loads(cli("list", "yahpo-svm-458", "--json").stdout)
+    assert (listed["marks"], listed["family"]) == (["plateau", "copying"], "rbv2_svm")
+    assert json.loads(cli("info", "yahpo-svm-458", "--json").stdout)["marks"]["near_best"] > 0.1
+    assert "not computed" in cli("info", "openml-ranger").stdout
+    path.write_text("{}")
+    assert "holds no marks" in cli("info", "openml-ranger").stderr

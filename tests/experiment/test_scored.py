@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import hpobench_ordered as hbo
@@ -7,7 +8,7 @@ from hpobench_ordered import reporting
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.overview import overview
-from hpobench_ordered.experiment.scored import scored
+from hpobench_ordered.experiment.scored import families, scored
 from hpobench_ordered.reporting import ReportInput
 
 
@@ -59,6 +60,28 @@ def test_an_implausible_stand_in_is_left_out_of_means(tmp_path: Path) -> None:
     means = table[~table["benchmark"].isin(["all", "yahpo-ranger-4154@1"])]
     expected = means.groupby("method")["rank"].mean()
     assert overall.set_index("method")["rank"].to_dict() == pytest.approx(expected.to_dict())
+
+
+def test_a_family_counts_once(tmp_path: Path) -> None:
+    for name in ("yahpo-svm-1220", "yahpo-svm-458", "newsvendor"):
+        result = results(tmp_path, name)
+    table = hbo.Results(result.store, ()).leaderboard()
+    overall = table[table["benchmark"] == "all"].set_index("method")
+    assert set(overall["benchmarks"]) == {3} and set(overall["families"]) == {2}
+    ranks = table.pivot_table(index="method", columns="benchmark", values="rank")
+    svm = (ranks["yahpo-svm-1220@1"] + ranks["yahpo-svm-458@1"]) / 2
+    expected = (svm + ranks["newsvendor@1"]) / 2
+    assert overall["rank"].to_dict() == pytest.approx(expected.to_dict())
+    report = hbo.report(result.store.folder, tmp_path / "report")
+    said = (tmp_path / "report" / "summary.md").read_text(encoding="utf-8")
+    assert "3 benchmarks, each of 2 families counting once" in said
+    assert {item.family for item in report.benchmarks} == {"rbv2_svm", ""}
+
+
+def test_families_of_what_was_generated_and_of_what_is_unknown() -> None:
+    names = ["yahpo-xgboost-458@1+0123456789ab", "gone@1", "newsvendor@1"]
+    found = families(pd.DataFrame({"benchmark": names}))
+    assert found == {names[0]: "rbv2_xgboost", names[2]: ""}
 
 
 @pytest.mark.slow
