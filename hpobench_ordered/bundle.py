@@ -158,6 +158,7 @@ def bundled_spec(
     more: Sequence[SurrogateOption] = (),
     is_recorded: bool = False,
     has_runs: bool = False,
+    family: str = "",
 ) -> BenchmarkSpec:
     """Describe a benchmark whose artifact comes with the package.
 
@@ -169,6 +170,7 @@ def bundled_spec(
         more: Surrogates beside those in the artifact.
         is_recorded: Whether the artifact holds the raw evaluations.
         has_runs: Whether it holds runs that serve as history in their place.
+        family: As of `BenchmarkSpec`.
     """
     artifact = Artifact.packaged(name)
     define = partial(_define, artifact, version, name)
@@ -180,6 +182,7 @@ def bundled_spec(
         surrogates=(*_options(artifact, surrogates), *more),
         artifact=artifact,
         recorded=_recorded(artifact, is_recorded=is_recorded, has_runs=has_runs),
+        family=family,
     )
 
 

@@ -5,7 +5,7 @@ as somebody does who trains a model anew every month. Benchmarks are called
 retrain-STREAM-LEARNER.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hpobench_ordered.bundle import bundled_spec
 from hpobench_ordered.objective import Direction, Objective
@@ -131,15 +131,13 @@ RETRAINING = (
 which methods do well, depends on the stream and hardly on the learner."""
 
 SPECS = tuple(
-    replace(
-        bundled_spec(
-            benchmark.name,
-            version=VERSION,
-            summary=benchmark.summary,
-            surrogates={FOREST: "Random forest fitted to own trainings."},
-            is_recorded=True,
-        ),
-        family=f"retrain-{benchmark.stream.name.replace('_', '-')}",
+    bundled_spec(
+        benchmark.name,
+        version=VERSION,
+        summary=benchmark.summary,
+        surrogates={FOREST: "Random forest fitted to own trainings."},
+        is_recorded=True,
+        family=benchmark.name.removesuffix(f"-{benchmark.learner}"),
     )
     for benchmark in RETRAINING
 )

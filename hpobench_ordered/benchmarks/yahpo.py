@@ -365,6 +365,7 @@ def _bundled(scenario: str, instance: str) -> BenchmarkSpec:
         version=VERSION,
         summary=_summary(scenario, instance),
         surrogates={"forest": f"Random forest fitted to {origin}."},
+        family=family_of(scenario),
     )
     is_sampled = scenario == "ranger"
     between = frozenset(task_name(f) for f in FRACTIONS if f not in MEASURED_FRACTIONS)
@@ -374,8 +375,7 @@ def _bundled(scenario: str, instance: str) -> BenchmarkSpec:
         stand_in=is_sampled,
         left_out=IMPLAUSIBLE.get((scenario, instance), ""),
     )
-    surrogates = (forest, _onnx_option(scenario, instance))
-    return replace(spec, surrogates=surrogates, family=family_of(scenario))
+    return replace(spec, surrogates=(forest, _onnx_option(scenario, instance)))
 
 
 SPECS = tuple(_bundled(*benchmark) for benchmark in (*PAPER_BENCHMARKS, *FURTHER_BENCHMARKS))
