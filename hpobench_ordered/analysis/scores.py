@@ -145,14 +145,10 @@ def normalised_scores(
     Raises:
         ExperimentError: The reference is not among the methods.
     """
-    if reference not in methods:
-        raise ExperimentError(
-            f"the normalised score compares with {reference!r}, which is not among {list(methods)}"
-        )
-    best = incumbents(losses)
+    place, best = _place(reference, methods), incumbents(losses)
     final = mean_over_seeds(best[..., -1])
     lowest = final.min(axis=0)
-    span = final[list(methods).index(reference)] - lowest
+    span = final[place] - lowest
     span = np.where(span > 0, span, np.nan)
     with np.errstate(over="ignore"):
         values = 100 * (best - lowest[:, None]) / span[:, None]
@@ -178,15 +174,19 @@ def robust_scores(
     Raises:
         ExperimentError: The reference is not among the methods.
     """
-    if reference not in methods:
-        raise ExperimentError(
-            f"the score compares with {reference!r}, which is not among {list(methods)}"
-        )
-    median = np.nanmedian(losses[list(methods).index(reference)], axis=(0, 2))
+    median = np.nanmedian(losses[_place(reference, methods)], axis=(0, 2))
     median = np.where(np.isfinite(median), median, np.nan)
     with np.errstate(over="ignore"):
         left = normalised_regrets(losses, best, median)
     return Scores(tuple(methods), 100 * np.minimum(left, 1), possible=(0, 100))
+
+
+def _place(reference: str, methods: Sequence[str]) -> int:
+    if reference not in methods:
+        raise ExperimentError(
+            f"scores compare with {reference!r}, which is not among {list(methods)}"
+        )
+    return list(methods).index(reference)
 
 
 def best_known(losses: FloatArray, regrets: FloatArray) -> FloatArray:

@@ -53,6 +53,17 @@ def test_intervals_of_skewed_samples_cover_what_they_say(count: int) -> None:
     assert 93 < _covered(samples, 2) < 97
 
 
+def test_five_is_the_least_number_of_samples_whose_intervals_cover_ranks_on_a_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ranks = _coverage_script().mean_rank(1)
+    monkeypatch.setattr("hpobench_ordered.analysis.bootstrap.FEWEST", 3)
+    drawn = {n: ranks.draw(np.random.default_rng(n), (n, 5000)) for n in (3, 4, 5, 20)}
+    covered = {n: _covered(samples, ranks.mean) for n, samples in drawn.items()}
+    assert covered[3] < 78 and covered[4] < 88
+    assert covered[5] > 89 and covered[20] > 94
+
+
 def test_skewed_samples_are_why_it_is_not_students_interval() -> None:
     samples = np.random.default_rng(0).exponential(size=(10, 5000))
     error = stats.sem(samples, axis=0) * stats.t.isf(0.025, 9)

@@ -156,7 +156,7 @@ def test_what_is_not_defined_is_said() -> None:
     frame = results()
     item = scored(frame[frame["method"] != "random-search"])
     (note,) = item.notes()
-    assert note.startswith("The score is not available: the score compares with")
+    assert note.startswith("The score is not available: scores compare with")
     assert not item.is_defined("score")
     assert item.is_defined("regret")
     item = scored(results(regret=np.nan))
