@@ -159,11 +159,11 @@ class Advice:
         )
         if len(self.methods) == 1:
             return text
+        if len(others) == len(self.methods) - 1:
+            return f"{text} These tasks cannot tell the methods apart: all are within error of it."
         text += f" Up to {self.margin:.2f} more may be chance:"
         if not others:
             return f"{text} all other methods leave more."
-        if len(others) == len(self.methods) - 1:
-            return f"{text} these tasks cannot tell the methods apart, all are within error of it."
         verb = "is" if len(others) == 1 else "are"
         return f"{text} {listed(others, most=len(others))} {verb} within error of it."
 
