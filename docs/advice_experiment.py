@@ -20,7 +20,7 @@ from rich.progress import track
 
 import hpobench_ordered as hbo
 from hpobench_ordered.advice import METHODS, TRIALS, compared, scale
-from hpobench_ordered.analysis.scores import normalised_regrets
+from hpobench_ordered.analysis.scores import best_met, normalised_regrets
 from hpobench_ordered.errors import PoorSurrogateWarning
 from hpobench_ordered.experiment.scored import scored
 
@@ -73,8 +73,9 @@ def row(name: str, asked: argparse.Namespace) -> tuple[list[str], bool, float]:
     )
     (scores,), _ = scored(results.store, results.overview())
     best, losses = scale(bench)
+    best = np.fmin(best, best_met(scores.losses))
     left = normalised_regrets(scores.losses, best, np.median(losses, axis=0))
-    table = compared(left, scores.methods, first_task=half).set_index("method")
+    table = compared(left, scores.methods, first_task=half)[0].set_index("method")
     is_right = bool(table["is_within_error"][advice.best])
     within = int(table["is_within_error"].sum())
     cells = [

@@ -6,9 +6,13 @@ Notation:
     A, S, T, M  methods, seeds, tasks, trials per task
     n           random configurations, the same on all tasks
     l           lowest loss that a method found with a seed on a task in its first trials
-    b, m        of a task: the best loss known, and the median of the random configurations
+    b, m        of a task: the best loss known or found, and the median of the random configurations
 
-    share left  (l - b) / (m - b): 0 is the best known, 1 no better than half of all configurations
+    share left  (l - b) / (m - b): 0 is the best, 1 no better than half of all configurations
+
+Within error of the best method is what leaves at most the least significant difference more, over
+the tasks: Fisher's, one-sided at 5 %, with the error of all methods together, so that a method is
+within error wherever one that leaves more is.
 """
 
 import os
@@ -26,7 +30,8 @@ from hpobench_ordered.analysis.bootstrap import mean_intervals
 from hpobench_ordered.analysis.copying import copying
 from hpobench_ordered.analysis.labels import counted, listed
 from hpobench_ordered.analysis.samples import Resampling, samples_of
-from hpobench_ordered.analysis.scores import normalised_regrets
+from hpobench_ordered.analysis.scores import best_met, normalised_regrets
+from hpobench_ordered.analysis.significance import least_significant_difference
 from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.errors import EvaluationsError, ExperimentError, PoorSurrogateWarning
 from hpobench_ordered.experiment.api import Results, run
@@ -76,9 +81,11 @@ class Advice:
         quality: Its cross-validated quality on each task.
         methods: A row a method, the best first: `method`; whether it `needs_history`; the share
             left after the `first` trial and after all of them (`left`, from `lower` to `upper`);
-            how much more than the best it leaves (`behind`), and whether that may be nothing
-            (`is_within_error`). Means over seeds and over the tasks from the second on; intervals
-            of 95 % over these tasks, which are taken as independent.
+            how much more than the best it leaves (`behind`), and whether that is at most the
+            `margin` (`is_within_error`). Means over seeds and over the tasks from the second on;
+            intervals of 95 % over these tasks, which are taken as independent, NaN of fewer than
+            five.
+        margin: How much more than the best a method may leave by chance; NaN of one method.
         trials: Trials per task, M.
         copied: Share that the best configuration of the task before leaves in one trial, of each
             task from the second on, shape (T - 1,).
@@ -103,6 +110,7 @@ class Advice:
     benchmark: Benchmark
     quality: tuple[Figures, ...]
     methods: "pd.DataFrame"
+    margin: float
     trials: int
     copied: FloatArray
     results: Results
@@ -143,15 +151,19 @@ class Advice:
     @property
     def _of_methods(self) -> str:
         best, others = self.methods.iloc[0], self.within_error[1:]
+        ends = f" ({best['lower']:.2f} to {best['upper']:.2f})" if best["lower"] >= 0 else ""
         text = (
-            f"After {counted(self.trials, 'trial')} {self.best} leaves least: {best['left']:.2f} "
-            f"({best['lower']:.2f} to {best['upper']:.2f}) of the distance from the median to the "
-            f"best, over {counted(len(self.copied), 'task')} with a history."
+            f"After {counted(self.trials, 'trial')} {self.best} leaves least: {best['left']:.2f}"
+            f"{ends} of the distance from the median to the best, over "
+            f"{counted(len(self.copied), 'task')} with a history."
         )
-        if not others:
-            return f"{text} All other methods leave more."
+        if len(self.methods) == 1:
+            return text
         if len(others) == len(self.methods) - 1:
             return f"{text} These tasks cannot tell the methods apart: all are within error of it."
+        text += f" Up to {self.margin:.2f} more may be chance:"
+        if not others:
+            return f"{text} all other methods leave more."
         verb = "is" if len(others) == 1 else "are"
         return f"{text} {listed(others, most=len(others))} {verb} within error of it."
 
@@ -240,8 +252,7 @@ def advise(
     made_from = benchmark.recorded
     assert isinstance(made_from, MadeFrom)
     best, losses = scale(benchmark)
-    copied = copying(losses, best=best)
-    if np.isnan(copied).all():
+    if np.isnan(copying(losses, best=best)).all():
         raise EvaluationsError("no configuration is better than another on any task but the first")
     results = run(
         benchmarks=[benchmark],
@@ -255,14 +266,17 @@ def advise(
     scores, unscored = scored(results.store, results.overview())
     if not scores:
         raise ExperimentError(f"no method could be replayed: {unscored[0]}")
+    best = np.fmin(best, best_met(scores[0].losses))
     left = normalised_regrets(scores[0].losses, best, np.median(losses, axis=0))
     needs = {spec.name: spec.min_history > 0 for spec in specs}
+    table, margin = compared(left, scores[0].methods)
     advice = Advice(
         benchmark,
         made_from.fit.figures,
-        compared(left, scores[0].methods).assign(needs_history=lambda t: t["method"].map(needs)),
+        table.assign(needs_history=table["method"].map(needs)),
+        margin,
         trials,
-        copied,
+        copying(losses, best=best),
         results,
     )
     if advice.warning:
@@ -325,8 +339,10 @@ def scale(benchmark: Benchmark) -> tuple[FloatArray, FloatArray]:
     return np.fmin(objective.losses(np.array(known)), losses.min(axis=0)), losses
 
 
-def compared(left: FloatArray, methods: Sequence[str], *, first_task: int = 1) -> "pd.DataFrame":
-    """The table `Advice.methods`, but for `needs_history`, of shares left.
+def compared(
+    left: FloatArray, methods: Sequence[str], *, first_task: int = 1
+) -> "tuple[pd.DataFrame, float]":
+    """The table `Advice.methods`, but for `needs_history`, of shares left, and the margin.
 
     Args:
         left: The shares, shape (A, S, T, M).
@@ -336,10 +352,9 @@ def compared(left: FloatArray, methods: Sequence[str], *, first_task: int = 1) -
     import pandas as pd
 
     samples = samples_of(left, Resampling.TASKS, first_task=first_task)  # (tasks, A, M)
-    rng = np.random.default_rng(0)
-    of_trials, last = mean_intervals(samples, rng=rng), samples[..., -1]
-    best = int(of_trials.mean[:, -1].argmin())
-    behind = mean_intervals(last - last[:, [best]], rng=rng)
+    of_trials = mean_intervals(samples, rng=np.random.default_rng(0), possible=(0, np.inf))
+    margin = least_significant_difference(samples[..., -1])
+    behind = of_trials.mean[:, -1] - of_trials.mean[:, -1].min()
     table = pd.DataFrame(
         {
             "method": methods,
@@ -347,8 +362,8 @@ def compared(left: FloatArray, methods: Sequence[str], *, first_task: int = 1) -
             "left": of_trials.mean[:, -1],
             "lower": of_trials.lower[:, -1],
             "upper": of_trials.upper[:, -1],
-            "behind": behind.mean,
-            "is_within_error": ~(behind.lower > 0),
+            "behind": behind,
+            "is_within_error": ~(behind > margin),
         }
     )
-    return table.sort_values("left", kind="stable", ignore_index=True)
+    return table.sort_values("left", kind="stable", ignore_index=True), margin

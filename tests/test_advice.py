@@ -2,13 +2,17 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import t as student
+from hypothesis import given
+from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
-from hpobench_ordered.advice import POOR, SAMPLE
+from hpobench_ordered.advice import POOR, SAMPLE, compared
+from hpobench_ordered.analysis.samples import Resampling, samples_of
+from hpobench_ordered.analysis.significance import least_significant_difference
 from hpobench_ordered.errors import (
     EvaluationsError,
     ExperimentError,
@@ -119,26 +123,55 @@ def test_the_table_is_that_of_the_runs(of_jumping) -> None:
     }  # fmt: skip
 
 
-def test_intervals_are_over_tasks() -> None:
-    """Of two tasks Student's, which hardly tells anything apart."""
-    advice = advised(stream(jumping, tasks=3), trials=6, surrogate="nearest")
-    table = advice.methods
-    width = (table["upper"] - table["lower"]) / 2
-    assert ((table["lower"] + table["upper"]) / 2).tolist() == pytest.approx(table["left"].tolist())
-    frame = advice.results.frame()
-    final = frame[frame["task"] > 0].groupby(["method", "task", "seed"])["loss"].min()
-    means = final.groupby(["method", "task"]).mean().unstack("task")
-    best = np.array([t.best_value for t in advice.benchmark.tasks])[1:]
-    u = SPACE.sample_unit(np.random.default_rng(0), SAMPLE)
-    median = [np.median(t.evaluate_many(SPACE.decode(u))) for t in advice.benchmark.tasks][1:]
-    left = (means - best) / (np.array(median) - best)
-    errors = student.ppf(0.975, 1) * left.std(axis=1, ddof=1) / np.sqrt(2)
-    found = dict(zip(table["method"], width, strict=True))
-    assert found == pytest.approx(errors.to_dict())
-    behind = (left - left.loc[advice.best])[left.index != advice.best]
-    lower = behind.mean(axis=1) - student.ppf(0.975, 1) * behind.std(axis=1, ddof=1) / np.sqrt(2)
-    for method, end in lower.items():
-        assert (method in advice.within_error) == (end <= 0)
+def test_few_tasks_have_a_margin_and_no_interval() -> None:
+    advice = advised(stream(settled, tasks=4, n=20), surrogate="nearest", seeds=[0])
+    assert advice.methods[["lower", "upper"]].isna().all(axis=None)
+    assert advice.margin > 0
+    assert "nan" not in " ".join(advice.sentences)
+
+
+@given(st.integers(0, 2**32), st.integers(2, 9), st.integers(1, 6))
+def test_within_error_is_all_that_leaves_at_most_the_margin_more(
+    entropy: int, tasks: int, methods: int
+) -> None:
+    """Also where methods' own differences from the best vary more or less than the others'."""
+    rng = np.random.default_rng(entropy)
+    spread = np.exp(rng.normal(size=(methods, 1, 1, 1)))
+    left = np.abs(rng.normal(size=(methods, 2, tasks, 3))) * spread
+    table, margin = compared(left, [f"m{a}" for a in range(methods)], first_task=1)
+    within = table["is_within_error"].tolist()
+    assert table["left"].is_monotonic_increasing and within == sorted(within, reverse=True)
+    last = samples_of(left, Resampling.TASKS, first_task=1)[..., -1]
+    assert np.array_equal(margin, least_significant_difference(last), equal_nan=True)
+    assert within[0] and (table["lower"].dropna() >= 0).all()
+    assert table["behind"].tolist() == pytest.approx((table["left"] - table["left"][0]).tolist())
+
+
+def test_the_margin_is_said(of_settled) -> None:
+    """By hand: residuals of +-.01 and 0, f = 4, s^2 = .0004 / 4, t = 2.132 and n = 3."""
+    wave = 0.01 * np.array([1.0, -1.0, 0.0])
+    left = np.array([[0.1, 0.2, 0.3] + wave, [0.1, 0.2, 0.3] - wave, np.array([0.9, 1.0, 1.1])])
+    table, margin = compared(left[:, None, :, None], ["a", "b", "c"], first_task=0)
+    assert margin == pytest.approx(2.1318 * np.sqrt(2 * 1e-4 / 3), rel=1e-4)
+    (said, _) = replace(
+        of_settled, methods=table.assign(needs_history=True), margin=margin
+    ).sentences
+    assert said.endswith("Up to 0.02 more may be chance: b is within error of it.")
+    (said, _) = replace(of_settled, methods=table.iloc[[0, 2]].assign(needs_history=True)).sentences
+    assert said.endswith("more may be chance: all other methods leave more.")
+
+
+def test_no_share_is_below_that_of_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method may find better than the best known: then that is the best."""
+
+    def poor_scale(benchmark: hbo.Benchmark) -> tuple[np.ndarray, np.ndarray]:
+        u = SPACE.sample_unit(np.random.default_rng(0), SAMPLE)
+        losses = np.stack([t.evaluate_many(SPACE.decode(u)) for t in benchmark.tasks], axis=1)
+        return np.median(losses, axis=0) - 1e-3, losses
+
+    monkeypatch.setattr("hpobench_ordered.advice.scale", poor_scale)
+    advice = advised(stream(jumping, tasks=4, n=20), surrogate="nearest", seeds=[0])
+    assert (advice.methods[["left", "first"]] >= 0).all(axis=None)
 
 
 def test_the_sign_of_the_objective_does_not_matter() -> None:

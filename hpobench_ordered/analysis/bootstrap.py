@@ -27,18 +27,27 @@ samples (`tests/performance/interval_coverage.py` measures it):
     exponential, 2         92.6   94.1   94.6   94.7
     lognormal, 6.2         87.9   90.7   91.8   93.6
     uniform                95.4   97.1   96.9   95.9
+    rank on one task       90.7   98.9   95.6   96.6
+    mean rank, 3 tasks     94.2   95.5   95.5   95.1
 
 No interval covers well where nearly all samples are alike and a few far off, such as the seeds on a
 single task that runs either solve or do not; means over several tasks are near to normal.
 
+Fewer than 5 samples have no interval. Of 4 it covers 85 % for the rank of a method of three on one
+task, as 14 % of such samples are all alike, and of 3 samples 74 %; Student's is no better. Where it
+does cover, it says little: of 3 and 4 samples it reaches 4.3 and 2.0 standard deviations of the
+samples to either side, of 5, 10 and 20 it is 1.5, 0.7 and 0.5. Ends outside of the possible values
+(a mean rank below 1) are moved to the nearest of them, which costs no coverage.
+
 What is added to the source: resamples that hardly vary (samples with ties, or with one outlier)
 have any t*, even an infinite one, and so q is limited to twice Student's quantile, which costs next
-to no coverage. Student's interval itself is used where n < 4, as there are hardly any different
-resamples, and where n > 500, as it then covers what it says of skewed data, too. All means are
-resampled at once, a hundred times as fast as one by one with `scipy.stats.bootstrap`.
+to no coverage. Student's interval itself is used where n > 500, as it then covers what it says of
+skewed data, too. All means are resampled at once, a hundred times as fast as one by one with
+`scipy.stats.bootstrap`.
 """
 
 import copy
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +55,8 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 
 TAIL = 0.025  # on either side of an interval of 95 %
-FEWEST, MOST = 4, 500  # samples that are resampled
+FEWEST = 5  # samples that have an interval
+MOST = 500  # samples that are resampled
 LIMIT = 2.0  # of quantiles, in units of Student's
 CHUNK = 4_000_000  # numbers held at a time
 CONSTANT = 1e-12  # relative variance below which a resample counts as constant
@@ -58,8 +68,8 @@ class Intervals:
 
     Attributes:
         mean: The means, of any shape.
-        lower: Lower ends, same shape; NaN with a single sample.
-        upper: Upper ends, same shape; NaN with a single sample.
+        lower: Lower ends, same shape; NaN with fewer than `FEWEST` samples.
+        upper: Upper ends, same shape; NaN with fewer than `FEWEST` samples.
         samples: Number of samples n behind each mean.
     """
 
@@ -70,7 +80,11 @@ class Intervals:
 
 
 def mean_intervals(
-    samples: FloatArray, *, rng: np.random.Generator, resamples: int = 1999
+    samples: FloatArray,
+    *,
+    rng: np.random.Generator,
+    resamples: int = 1999,
+    possible: tuple[float, float] = (-math.inf, math.inf),
 ) -> Intervals:
     """Means over samples, each with its interval.
 
@@ -80,9 +94,10 @@ def mean_intervals(
             that are not NaN, and its interval does not depend on those that others lack.
         rng: Source of randomness; the same one gives the same intervals.
         resamples: Number of resamples B, at least 39.
+        possible: The lowest and the highest value that there can be, which ends do not leave.
 
     Returns:
-        Intervals of shape (...). A mean of NaN, or of a single sample, has ends of NaN.
+        Intervals of shape (...). A mean of NaN, or of fewer than `FEWEST` samples, has ends of NaN.
     """
     count = len(samples)
     if not count:
@@ -100,7 +115,7 @@ def mean_intervals(
             part = flat[pattern][:, columns]
             ends[:, columns] = _ends(part, copy.deepcopy(before), resamples)
     mean, lower, upper = ends.reshape(3, *samples.shape[1:])
-    return Intervals(mean, lower, upper, count)
+    return Intervals(mean, np.clip(lower, *possible), np.clip(upper, *possible), count)
 
 
 def draw_weights(count: int, *, rng: np.random.Generator, resamples: int) -> FloatArray:
@@ -117,9 +132,9 @@ def _ends(
     from scipy.special import stdtrit
 
     count = len(flat)
-    if count < 2:
+    if count < FEWEST:
         nothing = np.full(flat.shape[1], np.nan)
-        return flat[0], nothing, nothing
+        return flat.mean(axis=0), nothing, nothing
     above = np.full(flat.shape[1], float(stdtrit(count - 1, 1 - TAIL)))
     below = -above
     with np.errstate(invalid="ignore"):  # infinite samples, which have no interval

@@ -9,10 +9,11 @@ the method has; see `BenchmarkScores.first_task`.
 
 Columns: `protocol`, `benchmark`, `surrogate`, `method`, `trial`; of every measure m in `MEASURES`
 the mean `m`, the ends of its 95 % interval over seeds, `m_low` and `m_high`, and over tasks,
-`m_low_tasks` and `m_high_tasks`, which in rows of all benchmarks is the one between families;
-`wins`, `ties` and `losses` against all other methods, of runs with the same seed on the same task;
-`benchmarks`, `families` and `seeds`, the numbers behind the row; `runs`, `failed`, the planned and
-the failed ones; `seconds`, inside the method for one suggestion.
+`m_low_tasks` and `m_high_tasks`, which in rows of all benchmarks is the one between families, all
+NaN of fewer than `bootstrap.FEWEST`; `wins`, `ties` and `losses` against all other methods, of runs
+with the same seed on the same task; `benchmarks`, `families` and `seeds`, the numbers behind the
+row; `runs`, `failed`, the planned and the failed ones; `seconds`, inside the method for one
+suggestion.
 
 Rows are sorted by mean rank. A method that is not compared on all benchmarks has no figures in the
 rows of all benchmarks, only its runs and its time; a measure is averaged over the benchmarks on
@@ -111,7 +112,9 @@ def benchmark_intervals(
         for over in Resampling:
             samples = samples_of(values, over, first_task=item.first_task)
             if over in overs:
-                found[measure, over] = mean_intervals(samples, rng=rng, resamples=RESAMPLES)
+                found[measure, over] = mean_intervals(
+                    samples, rng=rng, resamples=RESAMPLES, possible=item.measures[measure].possible
+                )
             elif len(samples):  # so that an interval does not depend on which others are asked for
                 draw_weights(len(samples), rng=rng, resamples=RESAMPLES)
     return found
@@ -142,15 +145,18 @@ def overall_intervals(
         nothing = np.full((len(together.methods), len(range(last)[trials])), np.nan)
         return Intervals(nothing, nothing, nothing, 0)
     means = family_means((item, mean_over_seeds(part, axis=0)) for item, part in sampled)
+    ends = np.array([item.measures[measure].possible for item in items])
+    possible = ends[:, 0].min(), ends[:, 1].max()
     if over is Resampling.TASKS:
-        return mean_intervals(means, rng=_rng(), resamples=RESAMPLES)
+        return mean_intervals(means, rng=_rng(), resamples=RESAMPLES, possible=possible)
     mean = means.mean(axis=0)
     if len({item.seed_numbers for item in items}) > 1:
         # Of different seeds there is no sample of all benchmarks, and so no interval.
         return mean_intervals(mean[None], rng=_rng(), resamples=RESAMPLES)
     paired = mean_intervals(family_means(sampled).mean(axis=0), rng=_rng(), resamples=RESAMPLES)
     shift = mean - paired.mean  # of methods that lack a seed somewhere
-    return Intervals(mean, paired.lower + shift, paired.upper + shift, paired.samples)
+    lower, upper = (np.clip(end + shift, *possible) for end in (paired.lower, paired.upper))
+    return Intervals(mean, lower, upper, paired.samples)
 
 
 def _rng() -> np.random.Generator:

@@ -10,9 +10,10 @@ Notation:
     L[a, t, m]     mean of l over seeds
     b[t], w[t]     best and worst loss known of task t
 
-Normalised score (Hellan et al. 2023, section 5.3):
+Normalised score (Hellan et al. 2023, section 5.3), for the reproduction of that paper alone: on a
+task on which random search ends near the best it divides by almost nothing.
 
-    score   100 (L[a, t, m] - L_best[t, M]) / (L_RS[t, M] - L_best[t, M])
+    normalised score   100 (L[a, t, m] - L_best[t, M]) / (L_RS[t, M] - L_best[t, M])
 
     where L_best is the best mean among the compared methods and L_RS random search's, both after
     all M trials: 0 is the best method's final performance, 100 random search's; lower is better.
@@ -22,6 +23,15 @@ et al. 2022); its mean over tasks is the average distance to the minimum of Wist
 Other papers put the loss of random search in the place of w: pass that, and 1 is random search.
 
     regret  (l[a, s, t, m] - b[t]) / (w[t] - b[t])
+
+Score, the leaderboard's:
+
+    score   100 min(1, (l[a, s, t, m] - b[t]) / (u[t] - b[t]))
+
+    where u is the median loss of all of random search's trials on the task: 0 is the best, 100 no
+    better than half of all random configurations. It lies in that range by construction, so that
+    no task and no benchmark outweighs the others; u - b is small only where half of all
+    configurations are near the best.
 
 Ranks: 1 is best, ties share their mean rank.
 
@@ -37,6 +47,7 @@ Ranks: 1 is best, ties share their mean rank.
     pair.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -66,10 +77,12 @@ class Scores:
         methods: Names of the methods, length A.
         values: Score of every seed, shape (A, S, T, M); NaN on tasks where there is none, and in
             runs that were not finished.
+        possible: The lowest and the highest value that there can be.
     """
 
     methods: tuple[str, ...]
     values: FloatArray
+    possible: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def mean(self) -> FloatArray:
@@ -132,20 +145,48 @@ def normalised_scores(
     Raises:
         ExperimentError: The reference is not among the methods.
     """
-    if reference not in methods:
-        raise ExperimentError(
-            f"the normalised score compares with {reference!r}, which is not among {list(methods)}"
-        )
-    best = incumbents(losses)
+    place, best = _place(reference, methods), incumbents(losses)
     final = mean_over_seeds(best[..., -1])
     lowest = final.min(axis=0)
-    span = final[list(methods).index(reference)] - lowest
+    span = final[place] - lowest
     span = np.where(span > 0, span, np.nan)
     with np.errstate(over="ignore"):
         values = 100 * (best - lowest[:, None]) / span[:, None]
     lacks = ~np.isfinite(values).all(axis=3) & finished_runs(losses)[:, :, None]
     values[:, :, lacks.any(axis=(0, 1))] = np.nan
     return Scores(methods=tuple(methods), values=values)
+
+
+def robust_scores(
+    losses: FloatArray, methods: Sequence[str], best: FloatArray, *, reference: str = RANDOM_SEARCH
+) -> Scores:
+    """What is left of the distance from the median random configuration to the best, in per cent.
+
+    Args:
+        losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
+        methods: Names of the methods, length A.
+        best: Best losses b, shape (T,), none above a loss.
+        reference: The method whose trials are the random configurations.
+
+    Returns:
+        Scores, from 0 to 100; NaN on tasks on which the median is the best.
+
+    Raises:
+        ExperimentError: The reference is not among the methods.
+    """
+    median = np.nanmedian(losses[_place(reference, methods)], axis=(0, 2))
+    median = np.where(np.isfinite(median), median, np.nan)
+    with np.errstate(over="ignore"):
+        left = normalised_regrets(losses, best, median)
+    return Scores(tuple(methods), 100 * np.minimum(left, 1), possible=(0, 100))
+
+
+def _place(reference: str, methods: Sequence[str]) -> int:
+    if reference not in methods:
+        raise ExperimentError(
+            f"scores compare with {reference!r}, which is not among {list(methods)}"
+        )
+    return list(methods).index(reference)
 
 
 def best_known(losses: FloatArray, regrets: FloatArray) -> FloatArray:
@@ -158,6 +199,11 @@ def best_known(losses: FloatArray, regrets: FloatArray) -> FloatArray:
     run = tuple(np.argwhere(finished_runs(losses))[0])  # the same in every run
     final = incumbents(losses[run])[:, -1]
     return np.asarray(final - of_incumbents(regrets[run], losses[run])[:, -1])
+
+
+def best_met(losses: FloatArray) -> FloatArray:
+    """Lowest loss that any method met, shape (T,); arguments as of `worst_met`."""
+    return -worst_met(-losses)
 
 
 def worst_met(losses: FloatArray) -> FloatArray:
@@ -244,7 +290,7 @@ def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:
             if alone.any():
                 ranks[a, alone] += _share_better(best, finished, int(b), a)
     ranks[~finished] = np.nan
-    return Scores(tuple(methods), ranks)
+    return Scores(tuple(methods), ranks, possible=(1, len(methods)))
 
 
 def _share_better(best: FloatArray, finished: BoolArray, b: int, a: int) -> FloatArray | float:

@@ -27,9 +27,10 @@ from hpobench_ordered.analysis.scores import (
     Scores,
     TaskMean,
     best_known,
+    best_met,
     normalised_regrets,
-    normalised_scores,
     ranks_by_seed,
+    robust_scores,
     worst_met,
 )
 from hpobench_ordered.errors import ExperimentError
@@ -49,7 +50,7 @@ NEEDED = (*NAMES, "seed", "task", "trial", "loss", "value", "regret", "fallbacks
 """Columns of trials that scores are made from; names as categories, which are fast."""
 
 UNDEFINED = {
-    "score": "no method ends better than random search",
+    "score": "half of random search's trials are as good as the best",
     "regret": "no best value is known",
 }
 """Why a measure is not defined on a task."""
@@ -95,7 +96,7 @@ class BenchmarkScores:
         task_names: Their names.
         seed_numbers: The seeds that any compared method has finished, length S.
         losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
-        measures: Of the best trial so far, by name: the normalised "score"; the "regret", which is
+        measures: Of the best trial so far, by name: the "score"; the "regret", which is
             normalised; the "rank" among the methods; the "regret_over_trials", the mean of the
             regret up to a trial; and in the objective's own units the "simple_regret" and the
             "value". NaN in runs that were not finished, and on tasks without the measure.
@@ -325,19 +326,21 @@ def _measures(
 ) -> tuple[Mapping[str, Scores], Mapping[str, str]]:
     """Every measure, and why some of them are NaN everywhere."""
     losses, regrets = arrays["loss"], arrays["regret"]
-    regret = normalised_regrets(losses, best_known(losses, regrets), worst_met(losses))
-    trials = np.arange(1, losses.shape[-1] + 1)
+    # A method may find better than what is known.
+    known, met = best_known(losses, regrets), best_met(losses)
+    regret = normalised_regrets(losses, np.minimum(known, met), worst_met(losses))
+    running = np.cumsum(regret, axis=-1) / np.arange(1, losses.shape[-1] + 1)
     unavailable = {}
     try:
-        score = normalised_scores(losses, methods)
+        score = robust_scores(losses, methods, np.fmin(known, met))
     except ExperimentError as error:
         score = Scores(methods, np.full(losses.shape, np.nan))
         unavailable["score"] = str(error)
     measures = {
         "score": score,
-        "regret": Scores(methods, regret),
+        "regret": Scores(methods, regret, possible=(0, 1)),
         "rank": ranks_by_seed(losses, methods),
-        "regret_over_trials": Scores(methods, np.cumsum(regret, axis=-1) / trials),
+        "regret_over_trials": Scores(methods, running, possible=(0, 1)),
         "simple_regret": Scores(methods, of_incumbents(regrets, losses)),
         "value": Scores(methods, of_incumbents(arrays["value"], losses)),
     }

@@ -1,4 +1,4 @@
-"""Whether methods differ: Wilcoxon's test with Holm's correction, Friedman's, critical differences.
+"""Whether methods differ: tests over benchmarks or tasks, critical and significant differences.
 
 Notation:
     A      number of methods
@@ -17,6 +17,9 @@ Notation:
                which corrects for ties; without any it is Demsar's formula
     Holm       adjusted p[k] = max over j <= k of min(1, (P - j + 1) p[j])
     Nemenyi    CD = q sqrt(A (A + 1) / (6 n)), the critical difference
+    Fisher     LSD = t sqrt(2 s^2 / n), the least significant difference of means, with s^2 the
+               variance of the residuals after the means of methods and of samples, of
+               f = (A - 1)(n - 1) degrees of freedom, and t Student's quantile 1 - alpha of f
 
 Two methods differ by Nemenyi's test where |R[a] - R[b]| >= CD, and by Wilcoxon's where the p value
 that Holm's procedure adjusts is at most alpha. The leaderboard's mean rank is itself a mean within
@@ -26,7 +29,8 @@ difference.
 
 Sources: Demsar (2006), Statistical comparisons of classifiers over multiple data sets, JMLR 7,
 sections 3.1.3 and 3.2.2; Holm (1979), A simple sequentially rejective multiple test procedure;
-Benavoli et al. (2016), Should we really use post-hoc tests based on mean-ranks?, JMLR 17.
+Benavoli et al. (2016), Should we really use post-hoc tests based on mean-ranks?, JMLR 17; Fisher
+(1935), The design of experiments, section 24.
 """
 
 from collections.abc import Sequence
@@ -296,3 +300,25 @@ def nemenyi_difference(methods: int, samples: int, *, alpha: float = ALPHA) -> f
 
     quantile = studentized_range.isf(alpha, methods, np.inf) / np.sqrt(2)
     return float(quantile * np.sqrt(methods * (methods + 1) / (6 * samples)))
+
+
+def least_significant_difference(samples: FloatArray) -> float:
+    """How far a mean may be above the lowest by chance: LSD, one-sided; NaN without error.
+
+    The error is that of all methods together, so that what is told apart depends on the means
+    alone: a method is never told apart from the best while a worse one is not. It is not corrected
+    for the number of methods.
+
+    Args:
+        samples: Anything of which lower is better, shape (n, A).
+    """
+    from scipy.special import stdtrit
+
+    count, methods = samples.shape
+    freedom = (count - 1) * (methods - 1)
+    if freedom < 1:
+        return float("nan")
+    centred = samples - samples.mean(axis=0)
+    residuals = centred - centred.mean(axis=1, keepdims=True)
+    variance = (residuals**2).sum() / freedom
+    return float(stdtrit(freedom, 1 - ALPHA) * np.sqrt(2 * variance / count))

@@ -1,5 +1,6 @@
 """The command that says which method to tune with, from the user's own earlier tasks."""
 
+import math
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,7 +144,10 @@ def _show(advice: "Advice", evaluations: dict[str, int]) -> None:
     rows = zip(*(advice.methods[name] for name in COLUMNS), strict=True)
     print_table(
         ("method", "1 trial", trials, "from", "to", "within error"),
-        [(m, *(f"{x:.2f}" for x in numbers), "yes" if w else "no") for m, *numbers, w in rows],
+        [
+            (m, *("-" if math.isnan(x) else f"{x:.2f}" for x in numbers), "yes" if w else "no")
+            for m, *numbers, w in rows
+        ],
         title="\nShare of the distance from the median to the best that methods leave:",
     )
     click.echo("\n" + "\n".join(advice.sentences))

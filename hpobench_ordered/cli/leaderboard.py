@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpobench_ordered.analysis.bootstrap import FEWEST
 from hpobench_ordered.analysis.labels import counted, protocol_label, scope
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.leaderboard import leaderboard as make_leaderboard
@@ -29,11 +30,11 @@ MOST_ROWS = 12
 
 LEGEND = (
     "Of the best trial so far; lower is better. rank: among the methods, each seed on each task, 1 "
-    "is best. score: 0 is the best method after the last trial, 100 random search. regret: 0 is "
-    "the best known value, 1 the worst that any method met. Means over tasks and seeds, then over "
-    "the benchmarks of a family, then over families; [95 % interval over seeds]. Of ordered runs "
-    "the first task does not count, which has no history. time: inside the method, for one "
-    "suggestion."
+    "is best. score: 0 is the best value known or met, 100 no better than half of all random "
+    "configurations. regret: 0 is the best value known or met, 1 the worst that any method met. "
+    "Means over tasks and seeds, then over the benchmarks of a family, then over families; "
+    f"[95 % interval over seeds, - of fewer than {FEWEST}]. Of ordered runs the first task does "
+    "not count, which has no history. time: inside the method, for one suggestion."
 )
 
 
@@ -150,8 +151,7 @@ def _measured(row: Mapping[Any, Any], measure: str, decimals: int) -> str:
     mean, low, high = (f"{round(number, decimals) + 0.0:.{decimals}f}" for number in numbers)
     if mean == "nan":
         return "-"
-    # Scores vary so much that their intervals would take most of the width.
-    return mean if low == "nan" or measure == "score" else f"{mean} [{low}, {high}]"
+    return f"{mean} [-]" if low == "nan" else f"{mean} [{low}, {high}]"
 
 
 def _duration(seconds: float) -> str:

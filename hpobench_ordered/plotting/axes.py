@@ -9,18 +9,17 @@ import numpy as np
 DECADES = 30.0
 """Positive numbers of which the largest is so many times the smallest get a logarithmic axis."""
 
-HIGHEST_SCORE = 300.0
-"""Scores above are cut off; random search ends at 100."""
+PAPER_SCORE = "normalised score"
+"""The measure of Hellan et al. (2023), which only the reproduction of that paper draws."""
 
 TITLES = {
-    "score": "normalised score",
     "regret": "normalised regret",
     "rank": "mean rank",
     "value": "objective",
 }
 """Titles of the axes of measures; default: the measure's name."""
 
-LINEAR = frozenset({"score", "rank", "similarity"})
+LINEAR = frozenset({"score", PAPER_SCORE, "rank", "similarity"})
 """Measures that never get a logarithmic axis: their zero is arbitrary, or they have none."""
 
 STEPS = (1, 3, 10, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
@@ -52,12 +51,12 @@ def measure_axis(measure: str, numbers: Iterable[float], *, top: float | None = 
     Args:
         measure: Name of the measure.
         numbers: What must be seen, such as the means of all curves; NaN is ignored.
-        top: Upper end of the plotted range; default: 300 for scores, else the largest number.
+        top: Upper end of the plotted range; default: the largest number.
     """
     known = np.array([number for number in numbers if math.isfinite(number)])
     low, high = float(known.min()), float(known.max())
-    if measure == "score":
-        low, top = min(low, 0.0), HIGHEST_SCORE if top is None else top
+    if measure in ("score", PAPER_SCORE):
+        low = min(low, 0.0)
     high = high if top is None else min(high, top)
     positive = float(known[known > 0].min(initial=math.inf))
     if measure in LINEAR or low < 0 or high <= DECADES * positive:

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING
 import altair as alt
 
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
-from hpobench_ordered.plotting.axes import measure_axis, spaced_trials, title_of, trial_axis
+from hpobench_ordered.plotting.axes import (
+    PAPER_SCORE,
+    measure_axis,
+    spaced_trials,
+    title_of,
+    trial_axis,
+)
 from hpobench_ordered.plotting.theme import (
     by_method,
     configured,
@@ -26,7 +32,7 @@ POINTS, MARKERS = 60, 6
 SIZE = (210, 150)
 """Width and height of a panel, in pixels; a panel alone is twice as large."""
 
-SAME_SCALE = frozenset({"score", "regret", "rank"})
+SAME_SCALE = frozenset({"score", PAPER_SCORE, "regret", "rank"})
 """Measures that mean the same in all panels, which then have the same vertical axis."""
 
 
@@ -69,7 +75,7 @@ def curves(
         >>> names = ["benchmark", "method", "measure", "trial", "mean", "low", "high"]
         >>> chart = curves(pd.DataFrame(rows, columns=names))
         >>> chart.to_dict()["description"]
-        'Curves of the normalised score of bo over 3 trials on forrester.'
+        'Curves of the score of bo over 3 trials on forrester.'
     """
     chosen = _of_measure(frame, measure, facet)
     panels = [str(name) for name in dict.fromkeys(chosen[facet])]
@@ -83,7 +89,8 @@ def curves(
     if measure not in SAME_SCALE and not is_one:
         y = alt.Y("mean:Q", title=title_of(measure), scale=alt.Scale(zero=False))
     width, height = size or ((2 * SIZE[0], 2 * SIZE[1]) if is_one else SIZE)
-    chart = _layers(shown, y, methods, bands=bands).properties(width=width, height=height)
+    chart = _layers(shown, y, methods, bands=bands, is_cut=top is not None)
+    chart = chart.properties(width=width, height=height)
     if not is_one:
         chart = facetted(chart, facet, panels, columns)
         chart = chart if measure in SAME_SCALE else chart.resolve_scale(y="independent")
@@ -135,12 +142,11 @@ def attainment(
 
 
 def _layers(
-    frame: "pd.DataFrame", y: alt.Y, methods: Sequence[str], *, bands: bool
+    frame: "pd.DataFrame", y: alt.Y, methods: Sequence[str], *, bands: bool, is_cut: bool
 ) -> alt.LayerChart:
     looks = by_method(frame["method"], methods)
     chosen = alt.selection_point(name="chosen", fields=["method"], bind="legend")
     last = int(frame["trial"].max())
-    is_cut = bool((frame["measure"] == "score").any())
     base = alt.Chart().encode(x=trial_axis(last), color=looks["color"])
     opacity = alt.condition(chosen, alt.value(1.0), alt.value(DIMMED))
     line = base.mark_line(strokeWidth=1.6, clip=True).encode(

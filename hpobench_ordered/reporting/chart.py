@@ -22,8 +22,7 @@ def interactive_specification() -> dict[str, Any]:
 
     Its data set `curves` has one row a method and trial: method, trial, mean, low, high, colour,
     dash, and whether the method is `chosen`, which gives it its colour and its band. Its data set
-    `at` is the trial to mark. Its signals are `hovered`, a method, `title`, and `most`, where the
-    vertical axis ends at the latest.
+    `at` is the trial to mark. Its signals are `hovered`, a method, and `title`.
     """
     import vl_convert
 
@@ -36,11 +35,10 @@ def interactive_specification() -> dict[str, Any]:
 
 
 def _layers() -> Any:
-    names = ("hovered", "title", "most")
-    hovered, title, most = (alt.param(name=n, value=None) for n in names)
+    hovered, title = (alt.param(name=name, value=None) for name in ("hovered", "title"))
     scale = alt.Scale(nice=False, zero=False)
     x = alt.X("trial:Q", title="trial", scale=scale, axis=alt.Axis(tickMinStep=1, format="~g"))
-    y = alt.Y("mean:Q", title=None, scale=alt.Scale(zero=False, domainMax=alt.ExprRef("most")))
+    y = alt.Y("mean:Q", title=None, scale=alt.Scale(zero=False))
     base = alt.Chart(alt.NamedData("curves")).encode(x=x, detail="method:N")
 
     def when_hovered(hovered: float, otherwise: float) -> Any:
@@ -61,4 +59,4 @@ def _layers() -> Any:
         others.transform_filter("!datum.chosen"),
         band.transform_filter("datum.chosen && datum.low !== null"),
         chosen.transform_filter("datum.chosen"),
-    ).add_params(hovered, title, most)
+    ).add_params(hovered, title)

@@ -17,7 +17,6 @@ from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.analysis.wins import count_wins
-from hpobench_ordered.plotting.axes import HIGHEST_SCORE
 from hpobench_ordered.plotting.theme import drawing_order, styles
 from hpobench_ordered.reporting.chart import interactive_specification
 from hpobench_ordered.reporting.formats import duration
@@ -33,8 +32,8 @@ DIGITS = 5
 """Significant digits of the numbers on the page; `means.csv` has all."""
 
 MEASURES = (
-    ("score", "Normalised score", "0 is the best method after the last trial, 100 random search."),
-    ("regret", "Normalised regret", "0 is the best known value, 1 the worst that any method met."),
+    ("score", "Score", "0 is the best, 100 no better than half of all random configurations."),
+    ("regret", "Normalised regret", "0 is the best, 1 the worst that any method met."),
     ("rank", "Mean rank", "Among the methods compared, by seed and task; 1 is best."),
     ("value", "Value", "In the objective's own units."),
 )
@@ -89,7 +88,6 @@ def interactive(
         "protocols": protocols,
         "columns": columns,
         "measures": [key for key, _, _ in MEASURES],
-        "most": {"score": HIGHEST_SCORE},
         "spec": interactive_specification(),
         "reference": RANDOM_SEARCH,
         "few": FEW,

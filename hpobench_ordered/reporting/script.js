@@ -52,7 +52,9 @@
     if (key === "method") return [protocol().methods[m].toLowerCase(), protocol().methods[m]];
     if (isMeasure(key)) {
       const [mean, low, high] = at(key, m);
-      return mean === null ? [null, NOTHING] : [order(key, m), number(mean, key), interval(key, low, high)];
+      if (mean === null) return [null, NOTHING];
+      const lacks = low === null && state.task < 0 && key !== "value"; // of too few seeds
+      return [order(key, m), number(mean, key), lacks ? NOTHING : interval(key, low, high)];
     }
     if (key !== "wins") return entry()[key][m] ?? [null, NOTHING];
     const counts = state.task < 0 && entry().wins[m]?.[state.trial - 1];
@@ -129,9 +131,7 @@
     if (drawnLog !== isLog()) { await embed(); return; }
     points = rowsOfChart();
     const { title } = column(state.measure);
-    const most = data.most[state.measure];
-    const isCut = most && points.some(({ mean, high }) => Math.max(mean, high) > most);
-    view.signal("title", title).signal("most", isCut ? most : null).signal("hovered", state.hovered);
+    view.signal("title", title).signal("hovered", state.hovered);
     view.data("curves", points).data("at", [{ trial: state.trial }]);
     await view.resize().runAsync();
     const said = `${title} by trial of ${new Set(points.map(({ method }) => method)).size} methods; ${about()}. The table below has the numbers.`;

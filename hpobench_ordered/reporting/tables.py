@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hpobench_ordered.analysis.bootstrap import FEWEST
 from hpobench_ordered.analysis.labels import protocol_label, ranges, scope
 from hpobench_ordered.analysis.scoring import GROUP, BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.speedup import geometric_mean
@@ -45,7 +46,7 @@ def leaderboard_tables(board: "pd.DataFrame") -> Iterator[Table]:
         what = f"{benchmark} ({surrogate})" if surrogate else f"All {scope(*counts)}"
         yield Table(
             f"{what}, {protocol_label(protocol)}, after trial {rows['trial'].iloc[0]}; in brackets "
-            "95 % intervals over seeds.",
+            f"95 % intervals over seeds, {NOTHING} of fewer than {FEWEST}.",
             ("method", *DECIMALS, "won/tied/lost", "failed", "per suggestion"),
             [leaderboard_row(row) for row in rows.to_dict("records")],
         )
@@ -56,7 +57,8 @@ def leaderboard_row(row: Mapping[Any, Any]) -> list[str]:
     cells = []
     for measure, decimals in DECIMALS.items():
         mean, *ends = (number(row[measure + end], decimals) for end in ("", "_low", "_high"))
-        cells.append(mean if NOTHING in ends else f"{mean} ({' to '.join(ends)})")
+        interval = NOTHING if NOTHING in ends else " to ".join(ends)
+        cells.append(mean if mean == NOTHING else f"{mean} ({interval})")
     contests = [row[name] for name in CONTESTS]
     known = all(isinstance(count, int) for count in contests)
     cells += ["/".join(map(str, contests)) if known else NOTHING]

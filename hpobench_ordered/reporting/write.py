@@ -6,6 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hpobench_ordered.analysis.bootstrap import FEWEST
 from hpobench_ordered.analysis.curves import curves
 from hpobench_ordered.analysis.labels import counted, protocol_label
 from hpobench_ordered.analysis.leaderboard import leaderboard
@@ -56,8 +57,9 @@ READING = (
     "Scores, normalised regrets and ranks are better the lower they are, and relative to the "
     "methods compared here: compare them within one report only.",
     "Bands and intervals are 95 % intervals over seeds: what other seeds might have given on the "
-    "same tasks. Verdicts and critical differences are over benchmarks, those of one family taken "
-    "together: these resemble each other. So do tasks of one benchmark, and tests over tasks find "
+    f"same tasks; fewer than {FEWEST} seeds have none. Verdicts and critical differences are over "
+    "benchmarks, those of one family taken together: these resemble each other. So do tasks of one "
+    "benchmark, and tests over tasks find "
     "differences too easily.",
     "A mean is over all seeds that a method has finished, a comparison of two methods over those "
     "that both have. A method that finished fewer than half of its planned seeds on a benchmark is "

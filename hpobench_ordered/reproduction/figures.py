@@ -17,6 +17,7 @@ from hpobench_ordered.analysis.curves import product
 from hpobench_ordered.analysis.landscape import best_indices, colour_ends, visible_indices
 from hpobench_ordered.analysis.scores import Scores
 from hpobench_ordered.objective import Direction
+from hpobench_ordered.plotting.axes import PAPER_SCORE
 from hpobench_ordered.plotting.landscapes import Dimension, Panel, cells
 from hpobench_ordered.plotting.theme import STYLES
 from hpobench_ordered.reproduction.evidence import Evidence, Landscape, Measure
@@ -119,10 +120,11 @@ def curves(
     trials = range(1, evidence.scores(comparisons[0]).values.shape[-1] + 1)
     table = score_table(evidence, comparisons, trials)
     shown = _means(_on_tasks(evidence, table, tasks), "score")
-    shown = shown.assign(measure="score", panel=shown["benchmark"] + ": task " + shown["label"])
+    shown = shown.assign(measure=PAPER_SCORE, panel=shown["benchmark"] + ": task " + shown["label"])
     shown["row"] = shown["benchmark"].map(list(tasks).index)
     chart = plotting.curves(
         shown.sort_values(["row", "task"], kind="stable"),
+        measure=PAPER_SCORE,
         facet="panel",
         columns=max(map(len, tasks.values())),
         bands=False,

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from hpobench_ordered.analysis.bootstrap import mean_intervals
+from hpobench_ordered.analysis.bootstrap import FEWEST, mean_intervals
 from hpobench_ordered.analysis.samples import Resampling, samples_of
 
-TIED = st.tuples(st.integers(2, 12), st.integers(1, 5), st.integers(0, 2**32)).map(
+TIED = st.tuples(st.integers(FEWEST, 12), st.integers(1, 5), st.integers(0, 2**32)).map(
     lambda drawn: np.random.default_rng(drawn[2]).integers(-4, 5, drawn[:2]).astype(float)
 )
 
@@ -53,6 +53,17 @@ def test_intervals_of_skewed_samples_cover_what_they_say(count: int) -> None:
     assert 93 < _covered(samples, 2) < 97
 
 
+def test_five_is_the_least_number_of_samples_whose_intervals_cover_ranks_on_a_task(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ranks = _coverage_script().mean_rank(1)
+    monkeypatch.setattr("hpobench_ordered.analysis.bootstrap.FEWEST", 3)
+    drawn = {n: ranks.draw(np.random.default_rng(n), (n, 5000)) for n in (3, 4, 5, 20)}
+    covered = {n: _covered(samples, ranks.mean) for n, samples in drawn.items()}
+    assert covered[3] < 78 and covered[4] < 88
+    assert covered[5] > 89 and covered[20] > 94
+
+
 def test_skewed_samples_are_why_it_is_not_students_interval() -> None:
     samples = np.random.default_rng(0).exponential(size=(10, 5000))
     error = stats.sem(samples, axis=0) * stats.t.isf(0.025, 9)
@@ -71,7 +82,7 @@ def test_the_interval_agrees_with_the_definition_of_bootstrap_t() -> None:
     np.testing.assert_allclose([computed.lower, computed.upper], expected, rtol=0.01)
 
 
-@pytest.mark.parametrize("count", [2, 3, 501, 1000])
+@pytest.mark.parametrize("count", [501, 1000])
 def test_students_interval_where_resampling_gains_nothing(count: int) -> None:
     samples = np.random.default_rng(0).normal(size=(count, 4))
     computed = mean_intervals(samples, rng=_rng(), resamples=999)
@@ -156,10 +167,26 @@ def test_what_does_not_vary_has_no_width_and_what_is_undefined_no_interval() -> 
     computed = mean_intervals(samples.T, rng=_rng())
     np.testing.assert_allclose([computed.lower[0], computed.upper[0]], 0.1)
     assert np.isnan([computed.lower[1:], computed.upper[1:]]).all()
-    single = mean_intervals(np.ones((1, 2)), rng=_rng())
-    np.testing.assert_array_equal(single.mean, 1)
-    assert np.isnan([single.lower, single.upper]).all()
     assert np.isnan(mean_intervals(np.ones((0, 2)), rng=_rng()).mean).all()
+
+
+@pytest.mark.parametrize("count", range(1, FEWEST))
+def test_few_samples_have_a_mean_and_no_interval(count: int) -> None:
+    samples = _rng().random((count, 3))
+    few = mean_intervals(samples, rng=_rng())
+    np.testing.assert_allclose(few.mean, samples.mean(axis=0))
+    assert np.isnan([few.lower, few.upper]).all()
+    lacking = np.concatenate([samples, np.full((9, 3), np.nan)])
+    assert np.isnan(mean_intervals(lacking, rng=_rng()).lower).all()
+
+
+def test_ends_do_not_leave_the_possible_values() -> None:
+    samples = np.array([[1, 1, 1, 1, 3], [3, 3, 3, 3, 1], [2, 2, 2.2, 2, 2.1]]).T
+    free = mean_intervals(samples, rng=_rng())
+    bounded = mean_intervals(samples, rng=_rng(), possible=(1, 3))
+    assert free.lower[0] < 1 and free.upper[1] > 3
+    np.testing.assert_array_equal(bounded.lower, np.maximum(free.lower, 1))
+    np.testing.assert_array_equal(bounded.upper, np.minimum(free.upper, 3))
 
 
 def test_an_outlier_does_not_make_an_interval_endless() -> None:

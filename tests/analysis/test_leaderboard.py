@@ -21,7 +21,7 @@ BETTER = {"random-search": 0.0, "bo": 0.2, "cts": 0.3}
 
 
 def frame(
-    name: str, *, tasks: int = 3, seeds: int = 4, surrogate: str = "forest", entropy: int = 0
+    name: str, *, tasks: int = 3, seeds: int = 5, surrogate: str = "forest", entropy: int = 0
 ) -> pd.DataFrame:
     index = pd.MultiIndex.from_product(
         [BETTER, range(seeds), range(tasks), range(1, 7)], names=["method", "seed", "task", "trial"]
@@ -205,7 +205,7 @@ def test_methods_that_are_not_compared_everywhere_have_runs_but_no_figures() -> 
     last = table.loc[ALL].iloc[-1]
     assert last.name == "bo"
     assert np.isnan(last["rank"]) and last["wins"] is pd.NA
-    assert (last["runs"], last["failed"], last["benchmarks"]) == (8, 3, 1)
+    assert (last["runs"], last["failed"], last["benchmarks"]) == (10, 4, 1)
     assert last["seconds"] == pytest.approx(0.1)
     assert table.loc[("a@1", "bo"), "rank"] > 0
 

@@ -46,8 +46,8 @@ def test_random_search_comes_first() -> None:
 
 def test_benchmarks_and_protocols_are_scored_apart() -> None:
     frame = results()
-    both = [frame, results(benchmark="y@1", loss=5 * frame["loss"]), results(protocol="other()")]
-    items, _ = score_benchmarks(pd.concat(both))
+    scaled = results(benchmark="y@1", loss=5 * frame["loss"], regret=5 * frame["regret"])
+    items, _ = score_benchmarks(pd.concat([frame, scaled, results(protocol="other()")]))
     assert [(item.label, item.protocol.partition("(")[0]) for item in items] == [
         ("x@1 (forest)", "ordered"),
         ("x@1 (forest)", "other"),
@@ -156,7 +156,7 @@ def test_what_is_not_defined_is_said() -> None:
     frame = results()
     item = scored(frame[frame["method"] != "random-search"])
     (note,) = item.notes()
-    assert note.startswith("The score is not available: the normalised score compares with")
+    assert note.startswith("The score is not available: scores compare with")
     assert not item.is_defined("score")
     assert item.is_defined("regret")
     item = scored(results(regret=np.nan))

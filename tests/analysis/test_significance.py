@@ -5,7 +5,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from hpobench_ordered.analysis.significance import friedman, holm, pairwise_wilcoxon
+from hpobench_ordered.analysis.significance import (
+    friedman,
+    holm,
+    least_significant_difference,
+    pairwise_wilcoxon,
+)
 from hpobench_ordered.errors import ExperimentError
 
 P_VALUES = hnp.arrays(float, st.integers(1, 12), elements=st.floats(0, 1))
@@ -148,3 +153,27 @@ def test_what_cannot_be_tested_is_refused(samples: np.ndarray, message: str) -> 
     for test in (friedman, pairwise_wilcoxon):
         with pytest.raises(ExperimentError, match=message):
             test(samples, methods)
+
+
+def test_the_least_significant_difference_of_two_methods_is_the_paired_t_tests() -> None:
+    samples = np.random.default_rng(0).normal(size=(9, 2))
+    paired = stats.ttest_rel(samples[:, 0], samples[:, 1])
+    error = np.diff(samples.mean(axis=0))[0] / -paired.statistic
+    assert least_significant_difference(samples) == pytest.approx(stats.t.ppf(0.95, 8) * error)
+
+
+def test_the_least_significant_difference_of_several_methods_by_regression() -> None:
+    """The error is that of a linear model of methods and samples, fitted by least squares."""
+    samples = np.random.default_rng(1).normal(size=(6, 4)) + np.arange(6)[:, None]
+    i, a = np.indices(samples.shape).reshape(2, -1)
+    design = np.hstack([np.eye(6)[i], np.eye(4)[a][:, 1:]])
+    ((squares,), rank) = np.linalg.lstsq(design, samples.ravel())[1:3]
+    error = np.sqrt(2 / 6 * squares / (24 - rank))
+    expected = stats.t.ppf(0.95, 24 - rank) * error
+    assert least_significant_difference(samples) == pytest.approx(expected)
+
+
+def test_without_an_error_there_is_no_least_significant_difference() -> None:
+    assert np.isnan(least_significant_difference(np.ones((1, 4))))
+    assert np.isnan(least_significant_difference(np.ones((4, 1))))
+    assert least_significant_difference(np.ones((3, 4))) == 0

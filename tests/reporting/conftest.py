@@ -19,7 +19,7 @@ def page_input() -> ReportInput:
             made_up_trials("newsvendor@1", entropy=1),
             made_up_trials("xgboost-mnist@1", entropy=2),
             made_up_trials("own@1", entropy=3),
-            made_up_trials("newsvendor@1", protocol=OTHER, trials=4, entropy=4),
+            made_up_trials("newsvendor@1", protocol=OTHER, trials=4, entropy=4, seeds=4),
         ],
         ignore_index=True,
     )

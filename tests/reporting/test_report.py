@@ -22,7 +22,7 @@ from hpobench_ordered.analysis.verdict import verdicts
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.overview import Overview
 from hpobench_ordered.reporting import Report, ReportInput, write_report
-from hpobench_ordered.reporting.formats import Table, duration, latex, markdown
+from hpobench_ordered.reporting.formats import NOTHING, Table, duration, latex, markdown
 
 
 def page_of(report: Report) -> str:
@@ -80,12 +80,26 @@ def test_the_page_shows_what_analysis_computes(page_report: Report) -> None:
                     if ends[0] is None:
                         assert np.isnan(expected[0])
                     else:
-                        found = [end[trial - 1] for end in ends]
-                        assert found == pytest.approx(expected, rel=1e-4)
+                        found = np.array([end[trial - 1] for end in ends], dtype=float)
+                        np.testing.assert_allclose(found, expected, rtol=1e-4)
                 wins = shown["wins"][place]
                 if wins is not None:
                     assert wins[trial - 1] == [row["wins"], row["ties"], row["losses"]]
                 assert shown["failed"][place][1] == f"{row['failed']} of {row['runs']}"
+
+
+def test_few_seeds_have_a_dash_for_an_interval(page_report: Report) -> None:
+    """The second protocol has four."""
+    shown = unpacked(page_of(page_report), "data")["protocols"][1]["entries"][0]["measures"]
+    assert {measure: len(ends) for measure, ends in shown.items()} == dict.fromkeys(shown, 1)
+    folder = page_report.page.parent
+    for name, end in (("summary.md", "|"), ("leaderboard.tex", "&")):
+        assert f" ({NOTHING}) {end}" in (folder / name).read_text(encoding="utf-8")
+    board = pd.read_csv(folder / "leaderboard.csv")
+    ends = [c for c in board.columns if c.endswith(("_low", "_high"))]
+    assert len(ends) == 8
+    few = board["seeds"] < 5
+    assert few.any() and board.loc[few, ends].isna().all(axis=None)
 
 
 def test_curves_of_tasks(page_report: Report) -> None:
@@ -119,7 +133,7 @@ def test_text_from_results_stays_text(page_report: Report) -> None:
 
 def test_failures_and_provenance_are_told(page_report: Report) -> None:
     page = page_of(page_report)
-    assert "Not finished, of 64 runs: 1 failed, 3 missing." in page
+    assert "Not finished, of 76 runs: 1 failed, 4 missing." in page
     assert "2 runs of other versions of a method are there and count nowhere." in page
     assert html.escape("<b onclick=alert(2)>bad</b>") in page
     assert "Linux-6.18.44" in page
