@@ -74,9 +74,9 @@ class ABLR(LinearHead):
         if not sources:
             self._parameters = self._start
         self._fit(X, y, ONLINE if sources else ALONE)
-        if not sources:
-            return Head(self.features(X), y, self._parameters.of_task(-1))
-        head = Head.fitted(self.features(X), y, self._parameters.typical(sources))
+        fitted = self._parameters
+        start = fitted.typical(sources) if sources else fitted.of_task(-1)
+        head = Head.fitted(self.features(X), y, start)
         self._parameters = self._parameters.with_task(-1, head.precisions)
         return head
 
