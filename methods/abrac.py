@@ -158,6 +158,7 @@ SPECS = (
         summary="Ordered features of a network trained beforehand; the evidence says how many.",
         source=f"{PAPER}, section 4: {NETWORK}, nested dropout, automatic relevance determination",
         min_history=1,
+        version=2,
     ),
     MethodSpec(
         name="abrac-prior",
@@ -172,6 +173,7 @@ SPECS = (
         summary="abrac with all features at every step.",
         source=f"{PAPER}, section 5, ABRAC fixed: one precision for all weights",
         min_history=1,
+        version=2,
     ),
     MethodSpec(
         name="ablr-sgd-adapt",
@@ -179,6 +181,7 @@ SPECS = (
         summary="abrac without an order of the features.",
         source=f"{PAPER}, section 5, ABLR SGD adapt: no nested dropout",
         min_history=1,
+        version=2,
     ),
     MethodSpec(
         name="ablr-sgd-fixed",
@@ -186,6 +189,7 @@ SPECS = (
         summary="Bayesian linear regression on a network trained beforehand.",
         source=f"{PAPER}, section 5, ABLR SGD fixed: squared error, no nested dropout",
         min_history=1,
+        version=2,
     ),
     MethodSpec(
         name="ablr-lbfgs-fixed",
@@ -193,6 +197,7 @@ SPECS = (
         summary="Bayesian linear regression on a network fitted beforehand by marginal likelihood.",
         source=f"{PAPER}, section 5, ABLR L-BFGS fixed",
         min_history=1,
+        version=2,
     ),
     MethodSpec(
         name="ablr-rks",
@@ -203,5 +208,6 @@ SPECS = (
             f"{KITCHEN_SINKS} of a Gaussian kernel"
         ),
         min_history=1,
+        version=2,
     ),
 )
