@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._blr.heads import Head
 
 HIDDEN = (50, 50, 50)
-"""Tanh units of each layer; the last one's are the features."""
+"""Tanh units of each layer; the last one's are the features. The supplement names no network."""
 EMBEDDING = 4
 """Size of a learned embedding."""
 EMBEDDING_SD = 0.1
@@ -74,9 +74,9 @@ class ABLR(LinearHead):
         if not sources:
             self._parameters = self._start
         self._fit(X, y, ONLINE if sources else ALONE)
-        if not sources:
-            return Head(self.features(X), y, self._parameters.of_task(-1))
-        head = Head.fitted(self.features(X), y, self._parameters.typical(sources))
+        fitted = self._parameters
+        start = fitted.typical(sources) if sources else fitted.of_task(-1)
+        head = Head.fitted(self.features(X), y, start)
         self._parameters = self._parameters.with_task(-1, head.precisions)
         return head
 
@@ -134,8 +134,9 @@ SPECS = (
         name="ablr",
         method=ABLR,
         summary="Bayesian linear regression on a network, fitted to the current task alone.",
-        source=f"{PAPER}, supplement, section A: 3 layers of 50 tanh units; expected improvement",
+        source=f"{PAPER}, supplement, section A; its network of 3 layers of 50 tanh units is ours",
         changed_spaces=True,
+        version=2,
     ),
     MethodSpec(
         name="ablr-transfer",
@@ -143,6 +144,7 @@ SPECS = (
         summary="ablr on one network for all tasks, with a head for each.",
         source=f"{PAPER}, supplement, section A: network and heads fitted together by L-BFGS",
         min_history=1,
+        version=2,
     ),
     MethodSpec(
         name="ablr-ctx",
@@ -150,6 +152,7 @@ SPECS = (
         summary="ablr-transfer whose network is told what is known of the tasks.",
         source=f"{PAPER}, supplement, section B.4: network of configuration and context",
         min_history=1,
+        version=2,
     ),
     MethodSpec(
         name="ablr-embeddings",
@@ -157,5 +160,6 @@ SPECS = (
         summary=f"ablr-transfer with {EMBEDDING} learned numbers that describe each task.",
         source=f"{PAPER}, supplement, section B.4: task embeddings, k = {EMBEDDING}",
         min_history=1,
+        version=2,
     ),
 )

@@ -1,5 +1,6 @@
 """ABRAC and its variants: a network trained beforehand, and a head for the current task alone."""
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,8 @@ EVALUATIONS = 200
 """Of the joint marginal likelihood, where the network is fitted by it."""
 KITCHEN_SINKS = 100
 """Number of random features."""
+SPREAD = 1.0
+"""Standard deviation of log alpha around the mean of all weights', in `abrac-prior`."""
 LENGTH_SCALE_EVALUATIONS = 50
 """Of the joint marginal likelihood, where the length scale of random features is fitted by it."""
 
@@ -33,10 +36,12 @@ class FixedNetwork(LinearHead):
         nested: Whether the network is trained with nested dropout, which puts features in an order.
         ard: Whether each weight of the head has a precision of its own, so that features can be
             switched off.
+        spread: Standard deviation of the prior of these precisions' logarithms.
     """
 
     nested = False
     ard = False
+    spread = math.inf
 
     def prepare(self) -> None:
         """Train the network."""
@@ -80,7 +85,7 @@ class FixedNetwork(LinearHead):
         """Fit the head to inputs (n, p) and standardised losses (n,)."""
         from hpobench_ordered.methods._blr.heads import Head
 
-        return Head.fitted(self.features(X), y, self._start)
+        return Head.fitted(self.features(X), y, self._start, spread=self.spread)
 
 
 class ABRAC(FixedNetwork):
@@ -88,6 +93,12 @@ class ABRAC(FixedNetwork):
 
     nested = True
     ard = True
+
+
+class ABRACPrior(ABRAC):
+    """ABRAC whose precisions have a common prior, so that few evaluations do not overfit them."""
+
+    spread = SPREAD
 
 
 class ABRACFixed(FixedNetwork):
@@ -147,6 +158,14 @@ SPECS = (
         summary="Ordered features of a network trained beforehand; the evidence says how many.",
         source=f"{PAPER}, section 4: {NETWORK}, nested dropout, automatic relevance determination",
         min_history=1,
+        version=2,
+    ),
+    MethodSpec(
+        name="abrac-prior",
+        method=ABRACPrior,
+        summary="abrac with a prior that keeps the precisions of features near each other.",
+        source=f"{PAPER}, section 4, and log alpha ~ N(their mean, {SPREAD:g}), which is ours",
+        min_history=1,
     ),
     MethodSpec(
         name="abrac-fixed",
@@ -154,6 +173,7 @@ SPECS = (
         summary="abrac with all features at every step.",
         source=f"{PAPER}, section 5, ABRAC fixed: one precision for all weights",
         min_history=1,
+        version=2,
     ),
     MethodSpec(
         name="ablr-sgd-adapt",
@@ -161,6 +181,7 @@ SPECS = (
         summary="abrac without an order of the features.",
         source=f"{PAPER}, section 5, ABLR SGD adapt: no nested dropout",
         min_history=1,
+        version=2,
     ),
     MethodSpec(
         name="ablr-sgd-fixed",
@@ -168,6 +189,7 @@ SPECS = (
         summary="Bayesian linear regression on a network trained beforehand.",
         source=f"{PAPER}, section 5, ABLR SGD fixed: squared error, no nested dropout",
         min_history=1,
+        version=2,
     ),
     MethodSpec(
         name="ablr-lbfgs-fixed",
@@ -175,6 +197,7 @@ SPECS = (
         summary="Bayesian linear regression on a network fitted beforehand by marginal likelihood.",
         source=f"{PAPER}, section 5, ABLR L-BFGS fixed",
         min_history=1,
+        version=2,
     ),
     MethodSpec(
         name="ablr-rks",
@@ -185,5 +208,6 @@ SPECS = (
             f"{KITCHEN_SINKS} of a Gaussian kernel"
         ),
         min_history=1,
+        version=2,
     ),
 )

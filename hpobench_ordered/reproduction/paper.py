@@ -67,11 +67,19 @@ class Claim:
         section: Where it says so, such as "5.4".
         sentence: What it says, in our own words.
         check: Says whether it holds.
+        afterwards: Whether it is asked at a trial that was chosen when the results were known; such
+            claims are marked, and counted by themselves.
     """
 
     section: str
     sentence: str
     check: Check
+    afterwards: bool = False
+
+    @property
+    def text(self) -> str:
+        """The sentence, with its mark."""
+        return self.sentence + (" (chosen afterwards)" if self.afterwards else "")
 
 
 @dataclass(frozen=True, slots=True)

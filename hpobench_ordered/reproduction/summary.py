@@ -26,14 +26,13 @@ Rows = list[tuple[str, ...]]
 def summary(result: Reproduction) -> bytes:
     """The one-page summary, as Markdown."""
     setup = result.setup
-    held = [claim.verdict for claim in result.claims].count("yes")
     lines = [f"# {setup.paper.citation}", "", *_how(result), ""]
     if result.claims:
         lines += [
             "## Claims",
             "",
-            f"{held} of {len(result.claims)} hold everywhere. {setup.paper.notes} A claim holds on "
-            "the means; ± is two standard errors of the difference, seed by seed.",
+            f"{_held(result.claims)} {setup.paper.notes} A claim holds on the means; ± is two "
+            "standard errors of the difference, seed by seed.",
             "",
             *_table(CLAIM_HEADER, (_claim_row(claim, "<br>") for claim in result.claims)),
             "",
@@ -77,7 +76,7 @@ def claims_csv(result: Reproduction) -> bytes:
         (
             item.exhibit.title,
             item.claim.section,
-            item.claim.sentence,
+            item.claim.text,
             f.subject,
             f.holds,
             f.measured,
@@ -180,6 +179,16 @@ def _benchmarks(setup: Setup) -> str:
     return "; ".join(f"{', '.join(names[which])} on {which}" for which in sorted(names))
 
 
+def _held(claims: Sequence[CheckedClaim]) -> str:
+    """How many claims hold; those chosen afterwards by themselves."""
+    verdicts: dict[bool, list[str]] = {}
+    for item in claims:
+        verdicts.setdefault(item.claim.afterwards, []).append(item.verdict)
+    counts = {key: f"{own.count('yes')} of {len(own)}" for key, own in verdicts.items()}
+    text = f"{counts[False]} hold everywhere." if False in counts else ""
+    return text + (f" Of those chosen afterwards {counts[True]} do." if True in counts else "")
+
+
 def _claim_row(item: CheckedClaim, line_break: str) -> tuple[str, ...]:
     findings = item.findings
     several = len({finding.holds for finding in findings}) > 1
@@ -188,7 +197,7 @@ def _claim_row(item: CheckedClaim, line_break: str) -> tuple[str, ...]:
         for finding in findings
     )
     claim = item.claim
-    return (item.exhibit.title, claim.section, claim.sentence, item.verdict, measured)
+    return (item.exhibit.title, claim.section, claim.text, item.verdict, measured)
 
 
 def _time_row(method: str, timings: "pd.DataFrame") -> tuple[str, ...]:

@@ -59,9 +59,9 @@ ADJUSTMENTS = (
 TASKS = 4
 """Tasks of such a run that count: those with as much history as the method needs, and some."""
 RANDOM_SEARCH_SEEDS = 30
-RANDOM_SEARCH_TRIALS = 2 * BUDGET
-"""A method that learns is worth twice the budget. Random search with the same budget reaches that
-by chance less than once in a hundred comparisons of 40 tasks."""
+WORTH = 2
+"""A method that learns is worth so many times its trials. Random search with as many as the method
+reaches that by chance less than once in a hundred comparisons of 40 tasks."""
 MAXIMISED_SEEDS = 2
 """Runs that are repeated with the objective maximised."""
 
@@ -112,7 +112,7 @@ def check_method(
     require(first == there, f"{spec.name} gives other suggestions in another process")
 
 
-def check_beats_random_search(method: object) -> None:
+def check_beats_random_search(method: object, *, trials: int = BUDGET, seeds: int = SEEDS) -> None:
     """Check that a method learns: it must be better than random search with twice the trials.
 
     On toy benchmarks, with and without conditions, whose optimum moves slowly from task to task,
@@ -123,6 +123,8 @@ def check_beats_random_search(method: object) -> None:
 
     Args:
         method: A method as `hpobench_ordered.run` takes it.
+        trials: Its trials on a task; some methods learn little from a few.
+        seeds: Number of its runs on each benchmark.
 
     Raises:
         ConformanceError: It is not better, or depends on the objective's direction.
@@ -130,16 +132,18 @@ def check_beats_random_search(method: object) -> None:
     spec = as_method_spec(method)
     first = max(1, spec.min_history)
     for space in (numeric_space(), conditional_space()):
-        runs = [_ordered(spec, space, first + TASKS, seed) for seed in range(SEEDS)]
+        runs = [_ordered(spec, space, first + TASKS, seed, budget=trials) for seed in range(seeds)]
         median = float(np.median([task.losses.min() for run in runs for task in run[first:]]))
-        random_search = _random_search_median(space, first + TASKS)
+        random_search = _random_search_median(space, first + TASKS, WORTH * trials)
         require(
             median < random_search,
             f"{spec.name} is not better than random search with twice the trials on toy tasks: its "
             f"median best loss is {median:.3g}, random search's {random_search:.3g}",
         )
         for seed, minimised in enumerate(runs[:MAXIMISED_SEEDS]):
-            maximised = _ordered(spec, space, first + TASKS, seed, Direction.MAXIMIZE)
+            maximised = _ordered(
+                spec, space, first + TASKS, seed, Direction.MAXIMIZE, budget=trials
+            )
             same = all(map(_same_configurations, minimised, maximised))
             require(same, f"{spec.name} gives other suggestions where the objective is maximised")
 
@@ -266,12 +270,11 @@ def _ordered(
 
 
 @cache
-def _random_search_median(space: SearchSpace, tasks: int) -> float:
-    """Median best loss of random search with twice the trials."""
+def _random_search_median(space: SearchSpace, tasks: int, trials: int) -> float:
+    """Median best loss of random search with so many trials."""
     spec = method_spec("random-search")
     runs = [
-        _ordered(spec, space, tasks, seed, budget=RANDOM_SEARCH_TRIALS)
-        for seed in range(RANDOM_SEARCH_SEEDS)
+        _ordered(spec, space, tasks, seed, budget=trials) for seed in range(RANDOM_SEARCH_SEEDS)
     ]
     return float(np.median([task.losses.min() for run in runs for task in run]))
 

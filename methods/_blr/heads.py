@@ -95,7 +95,9 @@ class Head:
         self.weights: FloatArray = self._beta * solved
 
     @classmethod
-    def fitted(cls, Phi: FloatArray, y: FloatArray, start: Precisions) -> Self:
+    def fitted(
+        cls, Phi: FloatArray, y: FloatArray, start: Precisions, *, spread: float = math.inf
+    ) -> Self:
         """Fit the precisions by L-BFGS on the marginal likelihood, and condition on evaluations.
 
         Every weight keeps a standard deviation of 1 / n: a few evaluations do not show that a
@@ -105,6 +107,8 @@ class Head:
             Phi: Features, shape (n, d).
             y: Standardised losses, shape (n,).
             start: Where to start: as many precisions of weights are fitted as it has.
+            spread: Standard deviation of a normal prior of each log alpha, whose mean is the mean
+                of all log alpha.
 
         Raises:
             ModelError: The fit leads nowhere.
@@ -113,7 +117,12 @@ class Head:
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
             of = likelihood(Phi, y, x[:-1], float(x[-1]))
             by_alpha = of.by_alpha if len(x) > 2 else of.by_alpha.sum(keepdims=True)
-            return of.rho, np.append(by_alpha, of.by_beta)
+            apart = (x[:-1] - x[:-1].mean()) / spread
+            # The mean's own derivative is the sum of all `apart`, 0.
+            return (
+                of.rho + 0.5 * float(np.sum(apart**2)),
+                np.append(by_alpha + apart / spread, of.by_beta),
+            )
 
         count, unseen = len(start.log_alpha), 2.0 * math.log(max(len(y), 2))
         lower = np.append(np.full(count, LOG_ALPHA[0]), LOG_BETA[0])

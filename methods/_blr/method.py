@@ -8,10 +8,20 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._model_based import ModelBased, Scorer, finite_history
+from hpobench_ordered.methods.bo import feature_groups
+from hpobench_ordered.space.parameters import Kind
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._blr.heads import Head
     from hpobench_ordered.methods._networks.features import FeatureMap
+
+
+CHOICE = 0.25
+"""A choice's own column is this, the others minus this, and numbers lie in [-1, 1]: two choices are
+0.71 apart, as two random values of a number are on average (2/3). With 1 they would be 1.4 times as
+far apart as the ends of its range, and hardly tell anything of each other."""
+CONTEXT = 0.25
+"""Factor of standardised contexts, so that tasks are nearer to each other than configurations."""
 
 
 class LinearHead(ModelBased):
@@ -95,9 +105,11 @@ class LinearHead(ModelBased):
         return compute_features(self.phi, self.z, X)
 
     def _with_context(self, unit: FloatArray, known: FloatArray) -> FloatArray:
-        columns = np.broadcast_to(known, (len(unit), len(known)))
+        columns = np.broadcast_to(CONTEXT * known, (len(unit), len(known)))
+        is_choice = [p.kind is Kind.CATEGORICAL for p in self.space.parameters]
+        scales = np.where(is_choice, CHOICE, 1.0)[feature_groups(self.space)]
         centred = 2.0 * self.region.features(unit) - 1.0  # networks learn faster so
-        return np.concatenate([centred, columns], axis=1)
+        return np.concatenate([scales * centred, columns], axis=1)
 
 
 def standardised_contexts(contexts: Sequence[Mapping[str, float]]) -> FloatArray:

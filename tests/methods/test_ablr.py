@@ -12,6 +12,7 @@ from hpobench_ordered import Evaluations, SearchSpace
 from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._blr.heads import Head
+from hpobench_ordered.methods._blr.likelihood import likelihood
 from hpobench_ordered.methods._blr.method import LinearHead, standardised_contexts
 from hpobench_ordered.methods.ablr import (
     ABLR,
@@ -20,7 +21,13 @@ from hpobench_ordered.methods.ablr import (
     ABLREmbeddings,
     ABLRTransfer,
 )
-from hpobench_ordered.methods.abrac import ABRAC, ABLRKitchenSinks, ABLRLikelihood, FixedNetwork
+from hpobench_ordered.methods.abrac import (
+    ABRAC,
+    ABLRKitchenSinks,
+    ABLRLikelihood,
+    ABRACPrior,
+    FixedNetwork,
+)
 from hpobench_ordered.space.parameters import Parameter
 
 M = TypeVar("M", bound=LinearHead)
@@ -114,6 +121,39 @@ def test_context_is_an_input_of_variance_one_over_the_tasks():
     assert len({X[0, 2] for X in inputs}) == 3
 
 
+def test_a_change_of_choice_is_no_farther_than_the_range_of_a_number():
+    space = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b", "c"))])
+    method = ABLR(space=space, rng=np.random.default_rng(0), history=[], context={}, budget=5)
+    configs = [{"x": 0, "c": "a"}, {"x": 1, "c": "a"}, {"x": 0, "c": "b"}]
+    X = method.inputs(space.encode(space.values(configs)))
+    a_range, a_choice = np.linalg.norm(X[1:] - X[0], axis=1)
+    typical = a_range / 3  # mean distance of two numbers drawn uniformly
+    assert 0.8 * typical < a_choice < 1.2 * typical
+
+
+def test_contexts_are_scaled_as_hyperparameters_are():
+    past = [finished(optimum, seed=k) for k, optimum in enumerate(np.linspace(0, 1, 30))]
+    method = make(ABLRContext, past, optimum=0.5)
+    inputs, _ = method.sources()
+    known = np.array([X[0, 2] for X in inputs])
+    assert known.std() > 0.2 and np.abs(known).max() < 1
+
+
+def test_a_head_alone_is_fitted_as_the_others_are():
+    method = make(ABLR, [])
+    X = np.random.default_rng(0).uniform(-1, 1, (6, 2))
+    y = np.array([-1.5, -0.5, 0.0, 0.0, 0.5, 1.5])
+    head = method.fitted_head(X, y)
+    Phi = method.features(X)
+    least = min(
+        likelihood(Phi, y, np.array([log_alpha]), log_beta).rho
+        for log_alpha in np.linspace(-8, 2 * np.log(6), 25)
+        for log_beta in np.linspace(0, 10, 25)
+    )
+    fitted = likelihood(Phi, y, head.precisions.log_alpha, head.precisions.log_beta)
+    assert fitted.rho < least + 0.02
+
+
 def test_first_suggestions_follow_the_context():
     past = [finished(optimum, seed=k, n=30) for k, optimum in enumerate(np.linspace(0, 1, 8))]
     for optimum in (0.1, 0.9):
@@ -143,6 +183,16 @@ def test_adaptive_heads_switch_features_off_and_others_do_not():
     assert adaptive.shape == (20,)
     assert 1 <= np.sum(adaptive < 2.0 * np.log(15) - 1.0) < 15
     assert heads[FixedNetwork].precisions.log_alpha.shape == (1,)
+
+
+def test_a_prior_keeps_the_precisions_near_each_other():
+    method, other = make(ABRACPrior, history()), make(ABRAC, history())
+    np.testing.assert_array_equal(method.z, other.z)
+    X = np.random.default_rng(9).uniform(-1, 1, (15, 2))
+    y = np.sin(3 * X[:, 0])
+    y = (y - y.mean()) / y.std()
+    apart = [m.fitted_head(X, y).precisions.log_alpha.std() for m in (method, other)]
+    assert 0 < apart[0] < 0.7 * apart[1]
 
 
 def test_the_length_scale_of_random_features_is_that_of_the_previous_tasks():

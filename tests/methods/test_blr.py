@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import approx_fprime
+from scipy.optimize import approx_fprime, minimize
+from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 
@@ -132,6 +133,25 @@ def test_relevance_determination_finds_three_of_twenty_features():
     truth = fresh[:, [2, 7, 11]] @ [1.0, -0.7, 0.5]
     errors = [np.mean((head.predict(fresh)[0] - truth) ** 2) for head in (ard, plain)]
     assert errors[0] < 0.8 * errors[1]
+
+
+@pytest.mark.parametrize("n", [6, 30])
+def test_a_prior_is_part_of_what_is_minimised(n):
+    rng = np.random.default_rng(n)
+    Phi = rng.standard_normal((n, 4))
+    y = Phi @ [1.0, 0.5, 0.0, 0.0] + 0.3 * rng.standard_normal(n)
+    spread = 0.7
+
+    def posterior(x: FloatArray) -> float:
+        own = Precisions(x[:-1], float(x[-1]))
+        normal = norm.logpdf(x[:-1], x[:-1].mean(), spread) - norm.logpdf(0, 0, spread)
+        return direct_rho(Phi, y, own) - float(normal.sum())
+
+    found = Head.fitted(Phi, y, Precisions.initial(4), spread=spread).precisions
+    start = np.append(np.zeros(4), 2.0)
+    bounds = [(-12.0, 2.0 * np.log(n))] * 4 + [(0.0, 10.0)]
+    best = minimize(posterior, start, bounds=bounds)
+    assert posterior(np.append(found.log_alpha, found.log_beta)) < best.fun + 0.02
 
 
 @pytest.mark.parametrize("n", [10, 50])

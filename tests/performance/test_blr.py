@@ -26,6 +26,7 @@ TASKS, EVALUATIONS = 29, 100
 TRAINING_LIMIT = 2.0  # seconds, after compiling
 SUGGESTION_LIMITS = {  # seconds, median, with 25 evaluations
     "abrac": 5e-3,
+    "abrac-prior": 5e-3,
     "abrac-fixed": 5e-3,
     "ablr-sgd-adapt": 5e-3,
     "ablr-sgd-fixed": 5e-3,

@@ -11,8 +11,9 @@ import pytest
 
 from hpobench_ordered import list_methods, load
 from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import LeaveOneOut
-from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.reproduction import Paper, checks, paper, reproduce
 from hpobench_ordered.reproduction.evidence import Evidence, Measure
 from hpobench_ordered.reproduction.figures import progress
@@ -54,7 +55,12 @@ def test_figures_are_of_all_targets(tmp_path: Path) -> None:
     faster = Claim("1", "cheaper", checks.cheaper("random-search", ("bo",), factor=1))
     slower = Claim("1", "dearer", checks.cheaper("bo", ("random-search",), factor=1))
     rank = partial(checks.ahead, ("bo",), ("random-search",), trial=5, measure=Measure.RANK)
-    claims = (faster, slower, Claim("2", "by task", rank(by_task=True)), Claim("2", "all", rank()))
+    claims = (
+        faster,
+        slower,
+        Claim("2", "by task", rank(by_task=True)),
+        Claim("2", "all", rank(), afterwards=True),
+    )
     result = reproduce(small(*claims), folder=tmp_path)
     # Which one it is takes more than four short runs to tell on a busy machine.
     assert {claim.verdict for claim in result.claims[:2]} == {"yes", "no"}
@@ -71,12 +77,43 @@ def test_figures_are_of_all_targets(tmp_path: Path) -> None:
     chosen = whole[whole["measure"] != "time"].set_index(["measure", "method", "trial"])
     np.testing.assert_allclose(chosen["mean"].sort_index(), mean)
     summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
+    held = [claim.verdict for claim in result.claims].count("yes")
+    last = int(result.claims[-1].verdict == "yes")
+    counts = f"{held - last} of 3 hold everywhere. Of those chosen afterwards {last} of 1 do."
+    assert counts in summary and "| all (chosen afterwards) |" in summary
     assert "forrester: seeds 0 to 1; protocol leave-one-out: trials 5, tasks 2." in summary
 
 
 def test_trials_in_flight_are_for_ordered_tasks(tmp_path: Path) -> None:
     with pytest.raises(ExperimentError, match="not leave-one-out"):
         reproduce(small(), folder=tmp_path, workers_simulated=2)
+
+
+def test_methods_of_several_tasks_begin_with_the_random_trials_of_the_paper() -> None:
+    here = load(BENCHMARK)
+    spec = paper("abrac").methods["mt-gp-bo"]
+    work = LeaveOneOut(trials=4).assignment(
+        here, spec, position=2, evaluated=(), rng=np.random.default_rng(0)
+    )
+
+    def asked(method: MethodSpec, losses: list[float]) -> list[object]:
+        made = method.method(
+            space=here.space,
+            rng=np.random.default_rng(1),
+            history=work.history,
+            context=work.task.context,
+            budget=4,
+        )
+        configs = []
+        for loss in losses:
+            configs.append(made.ask())
+            made.tell(configs[-1], loss)
+        return configs
+
+    # The second trial does not depend on the loss of the first, which, standardised, is 0.
+    for method, random in ((spec, 3), (method_spec("gp-transfer-subsample"), 2)):
+        some, others = asked(method, [0, 1, 2, 3]), asked(method, [9, 1, 0, 3])
+        assert [a == b for a, b in zip(some, others, strict=True)].index(False) == random
 
 
 @pytest.mark.parametrize(("excess", "holds"), [(-1.0, True), (0.5, True), (20.0, False)])
