@@ -104,14 +104,26 @@ def read_stream(path: Path, *, target: str | None, time: str, every: str) -> Str
     return stream
 
 
+DAY = 48
+"""Half-hours."""
+MARKET = ["nswprice", "nswdemand", "vicprice", "vicdemand", "transfer"]
+"""What is measured in a half-hour, and known when it is over."""
+
+
 def _electricity(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
-    """Half-hours from 7 May 1996 on; the last five days are no month."""
+    """Half-hours from 8 May 1996 to November 1998, by what is known before each.
+
+    The target is whether the price is above its mean of the last 48 half-hours; the price itself
+    would give it away.
+    """
     import pandas as pd
 
     hours = pd.date_range("1996-05-07", periods=len(frame), freq="30min")
-    is_whole = hours < pd.Timestamp("1998-12-01")
+    known = frame[["day", "period"]].join(frame[MARKET].shift(1))
+    known["mean_of_a_day"] = known["nswprice"].rolling(DAY).mean()
+    chosen = (hours < pd.Timestamp("1998-12-01")) & (np.arange(len(frame)) >= DAY)
     months = hours.to_period("M").astype(str).to_numpy()
-    return frame.drop(columns="date")[is_whole], months[is_whole]
+    return known.assign(target=frame["target"])[chosen], months[chosen]
 
 
 def _weather(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
@@ -125,10 +137,16 @@ def _bike_sharing(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"
 
 LAGS = (1, 2, 3, 24, 168)
 """Rows, about hours, by which traffic is known when it is to be predicted."""
+HOUR = ["attr_1", "attr_2", "attr_3", "attr_4", "target"]
+"""What rows of the same hour share: they differ in the weather's description alone."""
 
 
 def _metro_traffic(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
-    """Traffic from what it was; the file has no column of times, so that hours are not known."""
+    """Traffic from what it was, a row an hour; the file has no times, so missing hours are unknown.
+
+    An hour with several descriptions of the weather has as many rows; the first is taken.
+    """
+    frame = frame[(frame[HOUR] != frame[HOUR].shift()).any(axis=1)]
     lagged = {f"lag_{lag}": frame["target"].shift(lag) for lag in LAGS}
     frame = frame.drop(columns="attr_6").rename(columns={"attr_5": "weather"})
     frame = frame.assign(**lagged, weather=frame["weather"].astype(int).astype(str))
