@@ -8,6 +8,7 @@ them.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from hpobench_ordered.generation._fitting import write_forest
 from hpobench_ordered.generation._raw import About, write_raw
 from hpobench_ordered.generation._retrain.figures import comparisons
 from hpobench_ordered.generation._retrain.learners import LEARNERS, window
-from hpobench_ordered.generation._retrain.plan import REPETITIONS, RetrainPlan, retrain_plan
+from hpobench_ordered.generation._retrain.plan import RetrainPlan, retrain_plan
 from hpobench_ordered.generation._retrain.streams import public_stream, read_stream
 from hpobench_ordered.generation._retrain.training import OF_THE_DATA, WINDOW
 from hpobench_ordered.generation._training import run_trainings
@@ -44,15 +45,23 @@ from hpobench_ordered.objective import Objective
 from hpobench_ordered.raw_evaluations import RawEvaluations
 from hpobench_ordered.registry import local_folder
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind as ParameterKind
 from hpobench_ordered.surrogates.artifacts import Report
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.coding import Coding, space_coding
-from hpobench_ordered.surrogates.fitting import ForestRecipe
+from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.surrogates.pipeline import FOLDS
 
 COMMAND = "retrain"
 """What follows `hpobench-ordered generate` for a stream of the user's own."""
 CONFIGURATIONS = 320
+AVERAGED = {
+    "retrain-electricity-linear": 2,
+    "retrain-electricity-mlp": 2,
+    "retrain-bike-sharing-linear": 2,
+    "retrain-metro-traffic-linear": 2,
+}
+"""Seeds of which a value is the mean, where one tells too little which configuration is better."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +127,7 @@ def plan_of(benchmark: Retraining, folder: Path, *, configurations: int, seed: i
         longest=longest,
         configurations=configurations,
         seed=seed,
+        averaged=AVERAGED.get(benchmark.name, 1),
     )
 
 
@@ -142,8 +152,9 @@ def generate(benchmark: Retraining, request: Request) -> Path:
         "Apache-2.0",
         (benchmark.name, f"{Option.LOCAL.value} STREAMS"),
     )
-    learner = LEARNERS[benchmark.learner]
-    coding = space_coding(plan.space, products=learner.products, ratios=learner.ratios)
+    numbers = [p.name for p in plan.space.parameters if p.kind is not ParameterKind.CATEGORICAL]
+    pairs = list(combinations(numbers, 2))  # what matters is often a product or a ratio
+    coding = space_coding(plan.space, products=pairs, ratios=pairs)
     return _generate(plan, described_as, request, coding)
 
 
@@ -210,44 +221,30 @@ def _generate(plan: RetrainPlan, benchmark: _Benchmark, request: Request, coding
     outcomes = run_trainings(
         plan.trainer, plan.jobs(), trainings, workers=request.workers, progress=request.progress
     )
-    results = _results(plan, outcomes)
-    n, tasks = len(plan.values), [plan.trainer.stream.names[task] for task in plan.trainer.tasks]
-    once = Results(
-        results.values[:n],
-        results.seconds[:n],
-        {cell: reason for cell, reason in results.failures.items() if cell[0] < n},
+    results, recipe = _results(plan, outcomes), ForestRecipe()
+    defined, averaged = _definition(plan, benchmark), _averaged(plan, results)
+    limits = _limits(plan, averaged)
+    _write_raw(trainings.with_name(f"{trainings.name}.parquet"), plan, defined, averaged, limits)
+    objective = defined.objective
+    values, repeated = averaged.filled(objective), _repeated(plan, results, objective)
+    forest = fit_forest(
+        plan.values,
+        values,
+        coding=coding,
+        recipe=recipe,
+        seed=request.seed,
+        workers=request.workers,
     )
-    limits = _limits(plan, once)
-    contexts = {
-        name: {"period": float(task)} for name, task in zip(tasks, plan.trainer.tasks, strict=True)
-    }
-    about = About(
-        benchmark=benchmark.name,
-        source=benchmark.source,
-        licence=benchmark.licence,
-        limits=limits,
-        contexts=contexts,
-        versions=versions_of("hpobench-ordered", "scikit-learn", "xgboost"),
-    )
-    objective, configs = benchmark.objective, plan.space.configs(plan.values)
-    frame = once.frame(objective, plan.space, configs, tasks)
-    write_raw(trainings.with_name(f"{trainings.name}.parquet"), frame, about)
-    values, repeated = once.filled(objective), _repeated(plan, results, objective)
-    defined = Definition(
-        name=benchmark.name,
-        version=VERSION,
-        summary=benchmark.summary,
-        space=plan.space,
-        objective=objective,
-        tasks=tuple(TaskDefinition(name, context) for name, context in contexts.items()),
-        provenance=Provenance(paper="none", source=benchmark.source, licence=benchmark.licence),
+    smooth = np.stack([forest.predict(plan.values, k) for k in range(forest.n_tasks)], axis=1)
+    compared = comparisons(
+        objective.losses(values), objective.losses(smooth), repeated, averaged=plan.averaged
     )
     report = Report(
         source=benchmark.source,
         command=request.command(*benchmark.words),
         limits=limits,
         summaries={FOREST: "Random forest fitted to own trainings."},
-        comparisons=comparisons(objective.losses(values), repeated),
+        comparisons=compared,
     )
     return write_forest(
         request,
@@ -256,9 +253,40 @@ def _generate(plan: RetrainPlan, benchmark: _Benchmark, request: Request, coding
         values,
         report,
         coding=coding,
-        recipe=ForestRecipe(),
+        recipe=recipe,
         evaluations=_recorded(plan.values, values, repeated),
     )
+
+
+def _definition(plan: RetrainPlan, benchmark: _Benchmark) -> Definition:
+    trainer = plan.trainer
+    return Definition(
+        name=benchmark.name,
+        version=VERSION,
+        summary=benchmark.summary,
+        space=plan.space,
+        objective=benchmark.objective,
+        tasks=tuple(
+            TaskDefinition(trainer.stream.names[task], {"period": float(task)})
+            for task in trainer.tasks
+        ),
+        provenance=Provenance(paper="none", source=benchmark.source, licence=benchmark.licence),
+    )
+
+
+def _write_raw(
+    path: Path, plan: RetrainPlan, defined: Definition, results: Results, limits: Sequence[str]
+) -> None:
+    about = About(
+        benchmark=defined.name,
+        source=defined.provenance.source,
+        licence=defined.provenance.licence,
+        limits=tuple(limits),
+        contexts={task.name: dict(task.context) for task in defined.tasks},
+        versions=versions_of("hpobench-ordered", "scikit-learn", "xgboost"),
+    )
+    configs, tasks = plan.space.configs(plan.values), [task.name for task in defined.tasks]
+    write_raw(path, results.frame(defined.objective, plan.space, configs, tasks), about)
 
 
 def _recorded(
@@ -296,6 +324,17 @@ def _results(plan: RetrainPlan, outcomes: Sequence[Mapping[str, Any]]) -> Result
     return Results(values, seconds, failures)
 
 
+def _averaged(plan: RetrainPlan, results: Results) -> Results:
+    """Of every configuration, the means over the seeds that its value is the mean of."""
+    n, count = len(plan.values), plan.averaged
+    values, seconds = (
+        column[: count * n].reshape(count, n, -1).mean(axis=0)
+        for column in (results.values, results.seconds)
+    )
+    failures = {(i % n, j): why for (i, j), why in results.failures.items() if i < count * n}
+    return Results(values, seconds, failures)
+
+
 def _repeated(plan: RetrainPlan, results: Results, objective: Objective) -> FloatArray | None:
     """Losses of the repeated configurations, shape (S, m, T).
 
@@ -304,16 +343,20 @@ def _repeated(plan: RetrainPlan, results: Results, objective: Objective) -> Floa
     if not plan.repeated:
         return None
     losses = objective.losses(results.values)
-    again = losses[len(plan.values) :].reshape(REPETITIONS, plan.repeated, -1)
+    again = losses[len(plan.values) :].reshape(-1, plan.repeated, losses.shape[1])
     repeated = np.concatenate([losses[None, : plan.repeated], again])
     return None if np.isnan(repeated).any() else repeated
 
 
 def _limits(plan: RetrainPlan, results: Results) -> tuple[str, ...]:
     starts = np.diff(plan.trainer.stream.starts)
+    times = "once" if plan.averaged == 1 else f"{plan.averaged} times"
+    seeds = ", ".join(str(plan.seed + k) for k in range(plan.averaged))
+    noun = "seed" if plan.averaged == 1 else "seeds"
     limits = [
-        f"A model was trained once, with seed {plan.seed}, for each configuration and task: what "
-        "the seed does is in the values, and the forest smooths it.",
+        f"A model was trained {times}, with {noun} {seeds}, for each configuration and task: what "
+        "the seed does is in the values, and the forest smooths it, so that a training may beat "
+        "the best known value, which is the forest's.",
         f"A period has {starts.min()} to {starts.max()} rows, all of which measure the model that "
         "was trained on those before it.",
     ]
