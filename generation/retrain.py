@@ -70,6 +70,7 @@ class Retrain(Trained):
 
     Attributes:
         time: Column of times.
+        time_format: How they are written, as `datetime.strptime` has it.
         every: A calendar period ("month"), or a number of rows.
         window: Periods that a model is trained on: least and most. If they differ, the window is
             a hyperparameter.
@@ -78,12 +79,14 @@ class Retrain(Trained):
     time: str
     every: str
     window: tuple[int, int]
+    time_format: str | None = None
 
     def words(self) -> list[str]:
         """The command's words that ask for this, but for those that every generation has."""
         least, most = self.window
         spoken = f"{most}" if least == most else f"{least}-{most}"
-        return [COMMAND, *self.options(time=self.time, every=self.every, window=spoken)]
+        times = {"time": self.time, "time-format": self.time_format}
+        return [COMMAND, *self.options(**times, every=self.every, window=spoken)]
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,13 @@ def generate_retrain(
     check_new_name(asked.name, folder, replace=replace)
     check_writable(folder)
     model, (least, most) = asked.imported(), asked.window
-    stream = read_stream(Path(asked.data), target=asked.target, time=asked.time, every=asked.every)
+    stream = read_stream(
+        Path(asked.data),
+        target=asked.target,
+        time=asked.time,
+        every=asked.every,
+        time_format=asked.time_format,
+    )
     smallest = int(np.diff(stream.starts).min()) * least
     space = asked.search_space(model, smallest=smallest, of_the_data=OF_THE_DATA)
     if least < most and WINDOW not in space.names:

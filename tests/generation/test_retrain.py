@@ -186,6 +186,7 @@ def test_a_stream_of_ones_own_becomes_a_benchmark_in_one_command(prices: Path, m
     words = ["generate", "retrain", "--model", RIDGE, "--data", str(prices), "--time", "date"]
     words += ["--every", "month", "--window", "1-3", "--space", str(space), "--configs", "12"]
     words += ["--metric", "neg_mean_absolute_error", "--workers", "1", "--name", "prices"]
+    words += ["--time-format", "%Y-%m-%d %H:%M"]
     ran = CliRunner().invoke(app, words, catch_exceptions=False)
     assert ran.exit_code == 0, ran.output
     benchmark = hbo.load("prices")
@@ -195,7 +196,7 @@ def test_a_stream_of_ones_own_becomes_a_benchmark_in_one_command(prices: Path, m
     check_benchmark("prices")
     card = json.loads((mine / "prices" / "card.json").read_text())
     assert card["comparisons"]["copying"]["median_share"] >= 0
-    assert "--time date --every month --window 1-3" in card["command"]
+    assert "--time date --time-format '%Y-%m-%d %H:%M' --every month" in card["command"]
     before = {path.name: path.read_bytes() for path in (mine / "prices").iterdir()}
     trained = sorted((mine / "prices-evaluations").rglob("*.json"))
     for path in trained[::2]:

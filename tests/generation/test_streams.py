@@ -1,4 +1,7 @@
-"""The public streams: no row repeats another, no feature gives the target away, time ascends."""
+"""Streams: what the public ones may not give away, and how times of one's own are read.
+
+Of the public ones no row repeats another, no feature gives the target away, and time ascends.
+"""
 
 from itertools import combinations
 from pathlib import Path
@@ -8,8 +11,14 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.generation._retrain.streams import LAGS, PUBLIC, Stream, public_stream
+from hpobench_ordered.errors import ArtifactError, ExperimentError
+from hpobench_ordered.generation._retrain.streams import (
+    LAGS,
+    PUBLIC,
+    Stream,
+    public_stream,
+    read_stream,
+)
 
 NAMES = sorted(PUBLIC)
 A_DAY = {"electricity": 48, "weather": 1, "bike_sharing": 24, "metro_traffic": 24, "flights": 300}
@@ -102,7 +111,7 @@ def test_rows_are_in_the_order_of_time(name: str, shared: Path) -> None:
         np.testing.assert_allclose(found, (24 + np.arange(len(raw)) / 2) % (7 * 24), atol=0.01)
         return
     columns = {"bike_sharing": ["yr", "mth"], "flights": ["month", "day", "sched_dep_time"]}
-    assert raw[columns[name]].apply(tuple, axis=1).is_monotonic_increasing
+    assert pd.MultiIndex.from_frame(raw[columns[name]]).is_monotonic_increasing
 
 
 def test_the_days_of_weather_are_in_the_order_of_the_seasons(shared: Path) -> None:
@@ -116,3 +125,66 @@ def test_periods_are_consecutive_and_whole(stream: Stream) -> None:
     assert list(stream.names) == sorted(stream.names)
     rows = np.diff(stream.starts)
     assert rows.min() > 0.5 * np.median(rows)
+
+
+def _own(
+    folder: Path, times: list[object], *, every: str, time_format: str | None = None
+) -> Stream:
+    """A stream of rows 0, 1, ... with these times."""
+    path = folder / "own.csv"
+    pd.DataFrame({"time": times, "x": 1.0, "row": range(len(times))}).to_csv(path, index=False)
+    return read_stream(path, target="row", time="time", every=every, time_format=time_format)
+
+
+def test_rows_are_sorted_by_the_calendar_whatever_a_period_is(tmp_path: Path) -> None:
+    """As text, 10/20/2023 is before 9/15/2023."""
+    times: list[object] = ["1/20/2024", "10/20/2023", "9/15/2023", "12/31/2023"]
+    assert _own(tmp_path, times, every="2").data.target.tolist() == [2, 1, 3, 0]
+    assert _own(tmp_path, times, every="year").data.target.tolist() == [2, 1, 3, 0]
+
+
+def test_numbers_are_times_where_a_period_is_a_number_of_rows(tmp_path: Path) -> None:
+    assert _own(tmp_path, [10, 9, 100], every="1").data.target.tolist() == [1, 0, 2]
+    with pytest.raises(ExperimentError, match=r"'time' holds numbers.* say how they are written"):
+        _own(tmp_path, [20231231, 20240101], every="year")
+    dated = _own(tmp_path, [20240101, 20231231], every="year", time_format="%Y%m%d")
+    assert dated.names == ("2023", "2024")
+
+
+@pytest.mark.parametrize("every", ["1", "month"])
+def test_rows_without_a_time_are_refused(tmp_path: Path, every: str) -> None:
+    cases: list[list[object]] = [["2024-01-01", None, "2024-02-01"], [1, None, 2]]
+    for times in cases:
+        with pytest.raises(ArtifactError, match="1 rows have no 'time'"):
+            _own(tmp_path, times, every=every)
+
+
+@pytest.mark.parametrize(
+    ("times", "sizes"),
+    [
+        ([1, 2, 2, 2, 3, 4], [4, 2]),  # a cut after two rows would part those of time 2
+        ([1, 1, 1, 1, 1, 2, 3], [5, 1, 1]),
+        ([1, 2, 3, 4, 5], [2, 2, 1]),
+    ],
+)
+def test_rows_of_equal_time_are_in_one_period(
+    tmp_path: Path, times: list[object], sizes: list[int]
+) -> None:
+    stream = _own(tmp_path, times, every="2")
+    assert np.diff(stream.starts).tolist() == sizes
+    assert stream.names == tuple(str(number) for number in range(len(sizes)))
+
+
+def test_whether_day_or_month_comes_first_is_never_guessed(tmp_path: Path) -> None:
+    unclear: list[object] = ["01/02/2024", "03/04/2024"]
+    for every in ("1", "month"):
+        with pytest.raises(ExperimentError, match=r"day or month first.*--time-format %d/%m/%Y"):
+            _own(tmp_path, unclear, every=every)
+    assert _own(tmp_path, unclear, every="month", time_format="%d/%m/%Y").names[0] == "2024-02"
+    assert _own(tmp_path, unclear, every="month", time_format="%m/%d/%Y").names[0] == "2024-01"
+    for clear in (["01/02/2024", "13/04/2024"], ["13/04/2024", "01/02/2024"]):
+        assert _own(tmp_path, [*clear], every="month").names == ("2024-02", "2024-04")
+    for year_first in (["2024-01-02", "2024-03-04"], ["2024/01/02 10:00", "2024/03/04 11:00"]):
+        assert _own(tmp_path, [*year_first], every="month").names == ("2024-01", "2024-03")
+    with pytest.raises(ArtifactError, match="holds no dates"):
+        _own(tmp_path, unclear, every="month", time_format="%Y")
