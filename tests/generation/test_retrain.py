@@ -310,9 +310,7 @@ def test_recorded_evaluations_are_trained_again_with_the_same_result(
     """Two random ones of each of the thirteen benchmarks."""
     if retraining.learner == "xgboost":
         pytest.importorskip("xgboost")
-    plan = retrain.plan_of(
-        retraining, shared / "data" / "streams", configurations=retrain.CONFIGURATIONS, seed=0
-    )
+    plan = retrain.plan_of(retraining, shared / "data" / "streams")
     loaded = hbo.load(retraining.name)
     assert loaded.recorded is not None
     recorded = loaded.recorded()
