@@ -5,16 +5,14 @@ that is finished is stored (`_training`), and one forest with an output a task i
 them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.artifact import check_writable
 from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.benchmarks.retrain import FOREST, RETRAINING, VERSION, Retraining
@@ -23,12 +21,13 @@ from hpobench_ordered.generation._custom.model import Model
 from hpobench_ordered.generation._custom.plan import Trained
 from hpobench_ordered.generation._custom.results import Results
 from hpobench_ordered.generation._custom.split import Kind
-from hpobench_ordered.generation._custom.training import Failures, Metric, TrainingError, described
+from hpobench_ordered.generation._custom.training import Metric
 from hpobench_ordered.generation._fitting import write_forest
 from hpobench_ordered.generation._raw import About, write_raw
-from hpobench_ordered.generation._retrain.figures import NEAR, comparisons
+from hpobench_ordered.generation._retrain.figures import comparisons, flatness
 from hpobench_ordered.generation._retrain.learners import LEARNERS, window
 from hpobench_ordered.generation._retrain.plan import RetrainPlan, retrain_plan
+from hpobench_ordered.generation._retrain.results import gather, limits_of, recorded
 from hpobench_ordered.generation._retrain.streams import public_stream, read_stream
 from hpobench_ordered.generation._retrain.training import OF_THE_DATA, WINDOW
 from hpobench_ordered.generation._training import run_trainings
@@ -42,7 +41,6 @@ from hpobench_ordered.generation.base import (
 )
 from hpobench_ordered.generation.custom import EVALUATIONS, check_new_name
 from hpobench_ordered.objective import Objective
-from hpobench_ordered.raw_evaluations import RawEvaluations
 from hpobench_ordered.registry import local_folder
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind as ParameterKind
@@ -236,34 +234,18 @@ def _generate(plan: RetrainPlan, benchmark: _Benchmark, request: Request, coding
     outcomes = run_trainings(
         plan.trainer, plan.jobs(), trainings, workers=request.workers, progress=request.progress
     )
-    results, recipe = _results(plan, outcomes), ForestRecipe()
-    defined, averaged = _definition(plan, benchmark), _averaged(plan, results)
-    limits = _limits(plan, averaged)
-    _write_raw(trainings.with_name(f"{trainings.name}.parquet"), plan, defined, averaged, limits)
-    objective = defined.objective
-    values, repeated = averaged.filled(objective), _repeated(plan, results, objective)
-    forest = fit_forest(
-        plan.values,
-        values,
-        coding=coding,
-        recipe=recipe,
-        seed=request.seed,
-        workers=request.workers,
-    )
+    results, repeated = gather(plan, outcomes)
+    defined, limits, recipe = _definition(plan, benchmark), limits_of(plan, results), ForestRecipe()
+    _write_raw(trainings.with_name(f"{trainings.name}.parquet"), plan, defined, results, limits)
+    values, losses = results.filled(defined.objective), defined.objective.losses
+    forest = fit_forest(plan.values, values, coding=coding, recipe=recipe, seed=request.seed)
     smooth = np.stack([forest.predict(plan.values, k) for k in range(forest.n_tasks)], axis=1)
-    compared = comparisons(
-        objective.losses(values), objective.losses(smooth), repeated, averaged=plan.averaged
-    )
-    flat = compared.get("other seeds", {}).get("tasks_within_noise", 0.0)
-    if flat > NEAR:
-        limits += (
-            f"On {100 * flat:.0f} % of tasks more than a tenth of configurations are within two "
-            "standard deviations of the seed of the best: which of them is better is noise.",
-        )
+    seeds = None if repeated is None else losses(repeated)
+    compared = comparisons(losses(values), losses(smooth), seeds, averaged=plan.averaged)
     report = Report(
         source=benchmark.source,
         command=request.command(*benchmark.words),
-        limits=limits,
+        limits=(*limits, *flatness(compared)),
         summaries={FOREST: "Random forest fitted to own trainings."},
         comparisons=compared,
     )
@@ -275,7 +257,7 @@ def _generate(plan: RetrainPlan, benchmark: _Benchmark, request: Request, coding
         report,
         coding=coding,
         recipe=recipe,
-        evaluations=_recorded(plan.values, values, repeated),
+        evaluations=recorded(plan.values, values, repeated),
     )
 
 
@@ -308,85 +290,6 @@ def _write_raw(
     )
     configs, tasks = plan.space.configs(plan.values), [task.name for task in defined.tasks]
     write_raw(path, results.frame(defined.objective, plan.space, configs, tasks), about)
-
-
-def _recorded(
-    configs: FloatArray, values: FloatArray, repeated: FloatArray | None
-) -> list[RawEvaluations]:
-    """The evaluations of each task; their spread is that over seeds, where there are several."""
-    spread = np.full_like(values, np.nan)
-    if repeated is not None:
-        spread[: repeated.shape[1]] = repeated.std(axis=0, ddof=1)
-    training = np.arange(len(configs))
-    return [
-        RawEvaluations(configs, column, deviation, training)
-        for column, deviation in zip(values.T, spread.T, strict=True)
-    ]
-
-
-def _results(plan: RetrainPlan, outcomes: Sequence[Mapping[str, Any]]) -> Results:
-    """Values and seconds of all jobs on all tasks.
-
-    Raises:
-        TrainingError: A configuration failed that counted as worst when it was trained but does not
-            now, or all configurations of a task did.
-    """
-    values, seconds = (
-        np.array([outcome[key] for outcome in outcomes], dtype=np.float64)
-        for key in ("values", "seconds")
-    )
-    failed = np.argwhere(np.isnan(values)).tolist()
-    failures = {(i, j): str(outcomes[i]["failure"]) for i, j in failed}
-    for (i, j), reason in failures.items():
-        if plan.trainer.failures is Failures.STOP or np.isnan(values[:, j]).all():
-            period = f"the rows before {plan.trainer.stream.names[plan.trainer.tasks[j]]}"
-            config = plan.jobs()[i].config
-            raise TrainingError(described(plan.trainer.model, config, period, reason))
-    return Results(values, seconds, failures)
-
-
-def _averaged(plan: RetrainPlan, results: Results) -> Results:
-    """Of every configuration, the means over the seeds that its value is the mean of."""
-    n, count = len(plan.values), plan.averaged
-    values, seconds = (
-        column[: count * n].reshape(count, n, -1).mean(axis=0)
-        for column in (results.values, results.seconds)
-    )
-    failures = {(i % n, j): why for (i, j), why in results.failures.items() if i < count * n}
-    return Results(values, seconds, failures)
-
-
-def _repeated(plan: RetrainPlan, results: Results, objective: Objective) -> FloatArray | None:
-    """Losses of the repeated configurations, shape (S, m, T).
-
-    None if there are none, or one of them failed.
-    """
-    if not plan.repeated:
-        return None
-    losses = objective.losses(results.values)
-    again = losses[len(plan.values) :].reshape(-1, plan.repeated, losses.shape[1])
-    repeated = np.concatenate([losses[None, : plan.repeated], again])
-    return None if np.isnan(repeated).any() else repeated
-
-
-def _limits(plan: RetrainPlan, results: Results) -> tuple[str, ...]:
-    starts = np.diff(plan.trainer.stream.starts)
-    times = "once" if plan.averaged == 1 else f"{plan.averaged} times"
-    seeds = ", ".join(str(plan.seed + k) for k in range(plan.averaged))
-    noun = "seed" if plan.averaged == 1 else "seeds"
-    limits = [
-        f"A model was trained {times}, with {noun} {seeds}, for each configuration and task: what "
-        "the seed does is in the values, and the forest smooths it, so that a training may beat "
-        "the best known value, which is the forest's.",
-        f"A period has {starts.min()} to {starts.max()} rows, all of which measure the model that "
-        "was trained on those before it.",
-    ]
-    if results.failures:
-        limits.append(
-            f"{len(results.failures)} of {results.values.size} trainings failed and have the worst "
-            "value of their task."
-        )
-    return tuple(limits)
 
 
 GENERATORS = tuple(

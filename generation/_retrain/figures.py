@@ -7,6 +7,7 @@ Notation:
     m   configurations that were trained with every seed
 """
 
+from collections.abc import Mapping
 from itertools import permutations
 from typing import Any
 
@@ -19,7 +20,7 @@ from hpobench_ordered.surrogates.card import rank_correlation, upper_half_correl
 
 LAGS = (1, 2, 5, 10)
 NEAR = 0.1
-"""Share of configurations within the noise of the best from which a task counts as flat."""
+"""Share of configurations within the noise of the best, and of such tasks, that is said."""
 
 
 def correlation_by_lag(losses: FloatArray) -> dict[int, float]:
@@ -103,6 +104,17 @@ def comparisons(
     if repeated is not None and len(repeated) > 1 and repeated.shape[1] > 3:
         compared["other seeds"] = _of_seeds(smooth, repeated, averaged)
     return compared
+
+
+def flatness(compared: Mapping[str, Any]) -> tuple[str, ...]:
+    """A limit for the card if on more than a few tasks the best differ by noise alone."""
+    flat = compared.get("other seeds", {}).get("tasks_within_noise", 0.0)
+    if flat <= NEAR:
+        return ()
+    return (
+        f"On {100 * flat:.0f} % of tasks more than a tenth of configurations are within two "
+        "standard deviations of the seed of the best: which of them is better is noise.",
+    )
 
 
 def _of_seeds(smooth: FloatArray, repeated: FloatArray, averaged: int) -> dict[str, Any]:
