@@ -5,15 +5,14 @@ that is finished is stored (`_training`), and one forest with an output a task i
 them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.artifact import check_writable
 from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.benchmarks.retrain import FOREST, RETRAINING, VERSION, Retraining
@@ -22,12 +21,13 @@ from hpobench_ordered.generation._custom.model import Model
 from hpobench_ordered.generation._custom.plan import Trained
 from hpobench_ordered.generation._custom.results import Results
 from hpobench_ordered.generation._custom.split import Kind
-from hpobench_ordered.generation._custom.training import Failures, Metric, TrainingError, described
+from hpobench_ordered.generation._custom.training import Metric
 from hpobench_ordered.generation._fitting import write_forest
 from hpobench_ordered.generation._raw import About, write_raw
-from hpobench_ordered.generation._retrain.figures import comparisons
+from hpobench_ordered.generation._retrain.figures import comparisons, flatness
 from hpobench_ordered.generation._retrain.learners import LEARNERS, window
-from hpobench_ordered.generation._retrain.plan import REPETITIONS, RetrainPlan, retrain_plan
+from hpobench_ordered.generation._retrain.plan import RetrainPlan, retrain_plan
+from hpobench_ordered.generation._retrain.results import gather, limits_of, recorded
 from hpobench_ordered.generation._retrain.streams import public_stream, read_stream
 from hpobench_ordered.generation._retrain.training import OF_THE_DATA, WINDOW
 from hpobench_ordered.generation._training import run_trainings
@@ -41,18 +41,27 @@ from hpobench_ordered.generation.base import (
 )
 from hpobench_ordered.generation.custom import EVALUATIONS, check_new_name
 from hpobench_ordered.objective import Objective
-from hpobench_ordered.raw_evaluations import RawEvaluations
 from hpobench_ordered.registry import local_folder
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind as ParameterKind
 from hpobench_ordered.surrogates.artifacts import Report
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.coding import Coding, space_coding
-from hpobench_ordered.surrogates.fitting import ForestRecipe
+from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.surrogates.pipeline import FOLDS
 
 COMMAND = "retrain"
 """What follows `hpobench-ordered generate` for a stream of the user's own."""
-CONFIGURATIONS = 320
+CONFIGURATIONS, SEEDS = 320, 1
+"""Configurations of this package's benchmarks, and seeds of which a value is the mean."""
+MORE = {
+    "retrain-electricity-xgboost": (400, 1),
+    "retrain-electricity-linear": (320, 2),
+    "retrain-electricity-mlp": (240, 2),
+    "retrain-bike-sharing-linear": (320, 2),
+    "retrain-metro-traffic-linear": (320, 2),
+}
+"""The same, where so few would say too little of which configuration is better."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +70,7 @@ class Retrain(Trained):
 
     Attributes:
         time: Column of times.
+        time_format: How they are written, as `datetime.strptime` has it.
         every: A calendar period ("month"), or a number of rows.
         window: Periods that a model is trained on: least and most. If they differ, the window is
             a hyperparameter.
@@ -69,12 +79,14 @@ class Retrain(Trained):
     time: str
     every: str
     window: tuple[int, int]
+    time_format: str | None = None
 
     def words(self) -> list[str]:
         """The command's words that ask for this, but for those that every generation has."""
         least, most = self.window
         spoken = f"{most}" if least == most else f"{least}-{most}"
-        return [COMMAND, *self.options(time=self.time, every=self.every, window=spoken)]
+        times = {"time": self.time, "time-format": self.time_format}
+        return [COMMAND, *self.options(**times, every=self.every, window=spoken)]
 
 
 @dataclass(frozen=True)
@@ -98,7 +110,9 @@ class _Benchmark:
     words: Sequence[str]
 
 
-def plan_of(benchmark: Retraining, folder: Path, *, configurations: int, seed: int) -> RetrainPlan:
+def plan_of(
+    benchmark: Retraining, folder: Path, *, configurations: int | None = None, seed: int = 0
+) -> RetrainPlan:
     """What is trained for one of this package's benchmarks, on the streams in a folder.
 
     Raises:
@@ -109,6 +123,7 @@ def plan_of(benchmark: Retraining, folder: Path, *, configurations: int, seed: i
     kind = Kind.REGRESSION if stream.is_regression else Kind.CLASSIFICATION
     scorer = "neg_mean_absolute_error" if stream.is_regression else "roc_auc"
     longest = benchmark.window or stream.longest
+    usual, averaged = MORE.get(benchmark.name, (CONFIGURATIONS, SEEDS))
     windows = () if benchmark.window else (window(1, longest),)
     return retrain_plan(
         public_stream(stream.name, folder),
@@ -116,8 +131,9 @@ def plan_of(benchmark: Retraining, folder: Path, *, configurations: int, seed: i
         SearchSpace([*learner.parameters, *windows]),
         Metric(kind, scorer),
         longest=longest,
-        configurations=configurations,
+        configurations=configurations or usual,
         seed=seed,
+        averaged=averaged,
     )
 
 
@@ -132,8 +148,9 @@ def generate(benchmark: Retraining, request: Request) -> Path:
             f"{benchmark.name} needs a folder with {benchmark.stream.name}.parquet: "
             f"{Option.LOCAL.value} (the stream is from {benchmark.stream.source})"
         )
-    configurations = request.configurations or CONFIGURATIONS
-    plan = plan_of(benchmark, request.local, configurations=configurations, seed=request.seed)
+    plan = plan_of(
+        benchmark, request.local, configurations=request.configurations, seed=request.seed
+    )
     described_as = _Benchmark(
         benchmark.name,
         benchmark.summary,
@@ -142,8 +159,9 @@ def generate(benchmark: Retraining, request: Request) -> Path:
         "Apache-2.0",
         (benchmark.name, f"{Option.LOCAL.value} STREAMS"),
     )
-    learner = LEARNERS[benchmark.learner]
-    coding = space_coding(plan.space, products=learner.products, ratios=learner.ratios)
+    numbers = [p.name for p in plan.space.parameters if p.kind is not ParameterKind.CATEGORICAL]
+    pairs = list(combinations(numbers, 2))  # what matters is often a product or a ratio
+    coding = space_coding(plan.space, products=pairs, ratios=pairs)
     return _generate(plan, described_as, request, coding)
 
 
@@ -163,7 +181,13 @@ def generate_retrain(
     check_new_name(asked.name, folder, replace=replace)
     check_writable(folder)
     model, (least, most) = asked.imported(), asked.window
-    stream = read_stream(Path(asked.data), target=asked.target, time=asked.time, every=asked.every)
+    stream = read_stream(
+        Path(asked.data),
+        target=asked.target,
+        time=asked.time,
+        every=asked.every,
+        time_format=asked.time_format,
+    )
     smallest = int(np.diff(stream.starts).min()) * least
     space = asked.search_space(model, smallest=smallest, of_the_data=OF_THE_DATA)
     if least < most and WINDOW not in space.names:
@@ -210,44 +234,20 @@ def _generate(plan: RetrainPlan, benchmark: _Benchmark, request: Request, coding
     outcomes = run_trainings(
         plan.trainer, plan.jobs(), trainings, workers=request.workers, progress=request.progress
     )
-    results = _results(plan, outcomes)
-    n, tasks = len(plan.values), [plan.trainer.stream.names[task] for task in plan.trainer.tasks]
-    once = Results(
-        results.values[:n],
-        results.seconds[:n],
-        {cell: reason for cell, reason in results.failures.items() if cell[0] < n},
-    )
-    limits = _limits(plan, once)
-    contexts = {
-        name: {"period": float(task)} for name, task in zip(tasks, plan.trainer.tasks, strict=True)
-    }
-    about = About(
-        benchmark=benchmark.name,
-        source=benchmark.source,
-        licence=benchmark.licence,
-        limits=limits,
-        contexts=contexts,
-        versions=versions_of("hpobench-ordered", "scikit-learn", "xgboost"),
-    )
-    objective, configs = benchmark.objective, plan.space.configs(plan.values)
-    frame = once.frame(objective, plan.space, configs, tasks)
-    write_raw(trainings.with_name(f"{trainings.name}.parquet"), frame, about)
-    values, repeated = once.filled(objective), _repeated(plan, results, objective)
-    defined = Definition(
-        name=benchmark.name,
-        version=VERSION,
-        summary=benchmark.summary,
-        space=plan.space,
-        objective=objective,
-        tasks=tuple(TaskDefinition(name, context) for name, context in contexts.items()),
-        provenance=Provenance(paper="none", source=benchmark.source, licence=benchmark.licence),
-    )
+    results, repeated = gather(plan, outcomes)
+    defined, limits, recipe = _definition(plan, benchmark), limits_of(plan, results), ForestRecipe()
+    _write_raw(trainings.with_name(f"{trainings.name}.parquet"), plan, defined, results, limits)
+    values, losses = results.filled(defined.objective), defined.objective.losses
+    forest = fit_forest(plan.values, values, coding=coding, recipe=recipe, seed=request.seed)
+    smooth = np.stack([forest.predict(plan.values, k) for k in range(forest.n_tasks)], axis=1)
+    seeds = None if repeated is None else losses(repeated)
+    compared = comparisons(losses(values), losses(smooth), seeds, averaged=plan.averaged)
     report = Report(
         source=benchmark.source,
         command=request.command(*benchmark.words),
-        limits=limits,
+        limits=(*limits, *flatness(compared)),
         summaries={FOREST: "Random forest fitted to own trainings."},
-        comparisons=comparisons(objective.losses(values), repeated),
+        comparisons=compared,
     )
     return write_forest(
         request,
@@ -256,73 +256,40 @@ def _generate(plan: RetrainPlan, benchmark: _Benchmark, request: Request, coding
         values,
         report,
         coding=coding,
-        recipe=ForestRecipe(),
-        evaluations=_recorded(plan.values, values, repeated),
+        recipe=recipe,
+        evaluations=recorded(plan.values, values, repeated),
     )
 
 
-def _recorded(
-    configs: FloatArray, values: FloatArray, repeated: FloatArray | None
-) -> list[RawEvaluations]:
-    """The evaluations of each task; their spread is that over seeds, where there are several."""
-    spread = np.full_like(values, np.nan)
-    if repeated is not None:
-        spread[: repeated.shape[1]] = repeated.std(axis=0, ddof=1)
-    training = np.arange(len(configs))
-    return [
-        RawEvaluations(configs, column, deviation, training)
-        for column, deviation in zip(values.T, spread.T, strict=True)
-    ]
-
-
-def _results(plan: RetrainPlan, outcomes: Sequence[Mapping[str, Any]]) -> Results:
-    """Values and seconds of all jobs on all tasks.
-
-    Raises:
-        TrainingError: A configuration failed that counted as worst when it was trained but does not
-            now, or all configurations of a task did.
-    """
-    values, seconds = (
-        np.array([outcome[key] for outcome in outcomes], dtype=np.float64)
-        for key in ("values", "seconds")
+def _definition(plan: RetrainPlan, benchmark: _Benchmark) -> Definition:
+    trainer = plan.trainer
+    return Definition(
+        name=benchmark.name,
+        version=VERSION,
+        summary=benchmark.summary,
+        space=plan.space,
+        objective=benchmark.objective,
+        tasks=tuple(
+            TaskDefinition(trainer.stream.names[task], {"period": float(task)})
+            for task in trainer.tasks
+        ),
+        provenance=Provenance(paper="none", source=benchmark.source, licence=benchmark.licence),
     )
-    failed = np.argwhere(np.isnan(values)).tolist()
-    failures = {(i, j): str(outcomes[i]["failure"]) for i, j in failed}
-    for (i, j), reason in failures.items():
-        if plan.trainer.failures is Failures.STOP or np.isnan(values[:, j]).all():
-            period = f"the rows before {plan.trainer.stream.names[plan.trainer.tasks[j]]}"
-            config = plan.jobs()[i].config
-            raise TrainingError(described(plan.trainer.model, config, period, reason))
-    return Results(values, seconds, failures)
 
 
-def _repeated(plan: RetrainPlan, results: Results, objective: Objective) -> FloatArray | None:
-    """Losses of the repeated configurations, shape (S, m, T).
-
-    None if there are none, or one of them failed.
-    """
-    if not plan.repeated:
-        return None
-    losses = objective.losses(results.values)
-    again = losses[len(plan.values) :].reshape(REPETITIONS, plan.repeated, -1)
-    repeated = np.concatenate([losses[None, : plan.repeated], again])
-    return None if np.isnan(repeated).any() else repeated
-
-
-def _limits(plan: RetrainPlan, results: Results) -> tuple[str, ...]:
-    starts = np.diff(plan.trainer.stream.starts)
-    limits = [
-        f"A model was trained once, with seed {plan.seed}, for each configuration and task: what "
-        "the seed does is in the values, and the forest smooths it.",
-        f"A period has {starts.min()} to {starts.max()} rows, all of which measure the model that "
-        "was trained on those before it.",
-    ]
-    if results.failures:
-        limits.append(
-            f"{len(results.failures)} of {results.values.size} trainings failed and have the worst "
-            "value of their task."
-        )
-    return tuple(limits)
+def _write_raw(
+    path: Path, plan: RetrainPlan, defined: Definition, results: Results, limits: Sequence[str]
+) -> None:
+    about = About(
+        benchmark=defined.name,
+        source=defined.provenance.source,
+        licence=defined.provenance.licence,
+        limits=tuple(limits),
+        contexts={task.name: dict(task.context) for task in defined.tasks},
+        versions=versions_of("hpobench-ordered", "scikit-learn", "xgboost"),
+    )
+    configs, tasks = plan.space.configs(plan.values), [task.name for task in defined.tasks]
+    write_raw(path, results.frame(defined.objective, plan.space, configs, tasks), about)
 
 
 GENERATORS = tuple(

@@ -87,6 +87,7 @@ def _check_figures(card: Card, tasks: list[str]) -> None:
         possible = (
             not output.r2 > 1,
             not abs(output.spearman) > 1 + _ROUNDING,
+            not abs(output.upper_half or 0.0) > 1 + _ROUNDING,
             0 <= output.top_decile <= 1,
         )
         if not all(possible):

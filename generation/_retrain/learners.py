@@ -1,6 +1,6 @@
 """The learners of the retraining benchmarks, and their search spaces."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,15 +18,11 @@ class Learner:
     Attributes:
         models: MODULE:CLASS by what is predicted.
         parameters: Its search space, but for the window.
-        products: Pairs of hyperparameters whose product forests split on, too.
-        ratios: Pairs of which they split on the ratio.
         fixed: Keywords that every configuration gets.
     """
 
     models: Mapping[Kind, str]
     parameters: tuple[Parameter, ...]
-    products: Sequence[tuple[str, str]] = ()
-    ratios: Sequence[tuple[str, str]] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -51,9 +47,6 @@ LEARNERS = {
             Parameter.number("colsample_bytree", 0.2, 1),
             Parameter.number("reg_lambda", 1e-3, 1e3, log=True),
         ),
-        products=[("learning_rate", "n_estimators")],
-        # Tells whether a tree can split at all; an extra tree tries one threshold a feature.
-        ratios=3 * [("min_child_weight", "subsample")],
         fixed={"tree_method": "hist", "max_bin": 64},
     ),
     "linear": Learner(
@@ -75,8 +68,6 @@ LEARNERS = {
             Parameter.number("batch_size", 16, 256, log=True, integer=True),
             Parameter.number("max_iter", 2, 12, log=True, integer=True),
         ),
-        products=[("learning_rate_init", "max_iter")],
-        ratios=[("learning_rate_init", "batch_size"), ("max_iter", "batch_size")],
     ),
 }
 """Gradient boosting, a linear model of random features, and a network with one hidden layer."""

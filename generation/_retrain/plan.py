@@ -3,8 +3,8 @@
 Notation:
     n, d    configurations, hyperparameters
     T       tasks
-    S       seeds of the repetitions
-    m       configurations that are repeated
+    S       seeds
+    m       configurations that are trained with every seed
 """
 
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ from hpobench_ordered.generation._retrain.training import SEED, RetrainTrainer
 from hpobench_ordered.generation._training import Job
 from hpobench_ordered.space import SearchSpace
 
-REPEATED, REPETITIONS = 20, 2
-"""Configurations that are trained again, and how often."""
+REPEATED = 20
+"""Configurations that are trained with a second seed where the others are not."""
 
 
 @dataclass(frozen=True)
@@ -34,23 +34,27 @@ class RetrainPlan:
         trainer: Trains a configuration on all tasks.
         space: Search space.
         values: Configurations as coded by the space, shape (n, d).
-        seed: Seed of the configurations and the models.
+        seed: Seed of the configurations, and first one of the models.
+        averaged: Seeds of which a configuration's value is the mean.
     """
 
     trainer: RetrainTrainer
     space: SearchSpace
     values: FloatArray
     seed: int
+    averaged: int = 1
 
     @property
     def repeated(self) -> int:
-        """Number of configurations that are trained again, the first ones."""
+        """Number m of configurations that are trained with every seed, the first ones."""
+        if self.averaged > 1:
+            return len(self.values)
         return min(REPEATED, len(self.values)) if SEED in self.trainer.model.fixed else 0
 
     def jobs(self) -> list[Job]:
-        """All trainings: every configuration, then the repetitions, seed by seed."""
+        """All trainings: every configuration, then the first m again, seed by seed."""
         configs = self.space.configs(self.values)
-        again = range(self.seed + 1, self.seed + 1 + REPETITIONS)
+        again = range(self.seed + 1, self.seed + max(self.averaged, 2))
         return [
             *(Job(str(self.seed), config) for config in configs),
             *(Job(str(seed), config) for seed in again for config in configs[: self.repeated]),
@@ -67,6 +71,7 @@ def retrain_plan(
     configurations: int,
     failures: Failures = Failures.STOP,
     seed: int,
+    averaged: int = 1,
 ) -> RetrainPlan:
     """Draw the configurations and say what trains them.
 
@@ -83,4 +88,4 @@ def retrain_plan(
     digest = digest_of(stream.data.numbers, stream.data.categories, target)
     trainer = RetrainTrainer(stream, target, classes, digest, longest, model, metric, failures)
     drawn = space.sample_unit(np.random.default_rng(seed), configurations)
-    return RetrainPlan(trainer, space, space.decode(drawn), seed)
+    return RetrainPlan(trainer, space, space.decode(drawn), seed, averaged)

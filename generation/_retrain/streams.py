@@ -59,59 +59,128 @@ def cut(data: DataSet, periods: Sequence[str]) -> Stream:
     return Stream(data, tuple(found), (*starts.tolist(), len(data)))
 
 
-def read_stream(path: Path, *, target: str | None, time: str, every: str) -> Stream:
+def read_stream(
+    path: Path, *, target: str | None, time: str, every: str, time_format: str | None = None
+) -> Stream:
     """Read a user's own stream from a CSV or parquet file.
 
     Args:
         path: The file.
         target: Column to be predicted; default: the last one.
-        time: Column of times: dates as text, or numbers that ascend; it is no feature.
-        every: A calendar period of `PERIODS`, or a number of rows.
+        time: Column of times: dates, or numbers that ascend; it is no feature.
+        every: A calendar period of `PERIODS`, or a number of rows; rows of equal time are in one
+            period.
+        time_format: How the times are written, as `datetime.strptime` has it.
 
     Raises:
-        ArtifactError: The file cannot be read, or times cannot.
+        ArtifactError: The file cannot be read, or times cannot, or some are missing.
         UnknownNameError: No such column or period.
-        ExperimentError: There are no two periods.
+        ExperimentError: There are no two periods, or times are ambiguous.
     """
-    import pandas as pd
-
     frame = read_table(path)
     if time not in frame.columns:
         raise UnknownNameError(f"column of {path}", time, frame.columns)
-    if every.isdecimal() and int(every) > 0:
-        ordered = frame.sort_values(time, kind="stable")
-        numbers = np.arange(len(frame)) // int(every)
-        width = len(str(numbers[-1]))
-        names: list[str] = [f"{number:0{width}d}" for number in numbers.tolist()]
-    elif every in PERIODS:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # texts that are no dates are refused below
-                times = pd.to_datetime(frame[time], utc=True).dt.tz_localize(None)
-        except (ValueError, TypeError) as error:
-            raise ArtifactError(f"{path}: column {time!r} holds no dates: {error}") from None
-        if times.isna().any():
-            raise ArtifactError(f"{path}: {int(times.isna().sum())} rows have no {time!r}")
-        order = np.argsort(times.to_numpy(), kind="stable")
-        ordered = frame.iloc[order]
-        periods = times.iloc[order].dt.to_period(PERIODS[every])
-        names = (periods.dt.start_time.dt.date if every == "week" else periods).astype(str).tolist()
-    else:
+    is_rows = every.isdecimal() and int(every) > 0
+    if not is_rows and every not in PERIODS:
         raise UnknownNameError("period (or a number of rows)", every, PERIODS)
-    stream = cut(data_set_of(path, ordered.drop(columns=time), target), names)
+    times = _times(path, frame[time], time_format, may_be_numbers=is_rows)
+    order = np.argsort(times.to_numpy(), kind="stable")
+    times, ordered = times.iloc[order], frame.iloc[order].drop(columns=time)
+    names = _every_rows(times, int(every)) if is_rows else _calendar(times, every)
+    stream = cut(data_set_of(path, ordered, target), names)
     if len(stream.names) < 2:
         raise ExperimentError(f"all rows of {path} are of one {every}; at least two are needed")
     return stream
 
 
+def _times(
+    path: Path, column: "pd.Series[Any]", time_format: str | None, *, may_be_numbers: bool
+) -> "pd.Series[Any]":
+    """Dates without a zone, or numbers.
+
+    Raises:
+        ArtifactError: There are others, or missing ones.
+        ExperimentError: The column can be read in two ways.
+    """
+    import pandas as pd
+
+    if missing := int(column.isna().sum()):
+        raise ArtifactError(f"{path}: {missing} rows have no {column.name!r}")
+    has_numbers = pd.api.types.is_numeric_dtype(column)
+    if has_numbers and time_format is None:
+        if may_be_numbers:
+            return column
+        raise ExperimentError(
+            f"{path}: column {column.name!r} holds numbers; say how they are written, such as "
+            "--time-format %Y%m%d"
+        )
+    readings = _readings(path, column, time_format)
+    if not readings[0].equals(readings[-1]):
+        raise ExperimentError(
+            f"{path}: {column.name!r} holds dates such as {column.iloc[0]!r}; is it day or month "
+            "first? Say so, such as --time-format %d/%m/%Y"
+        )
+    return readings[0]
+
+
+def _readings(
+    path: Path, column: "pd.Series[Any]", time_format: str | None
+) -> list["pd.Series[Any]"]:
+    """The dates as a format says, or as they can be read with the month or the day first."""
+    import pandas as pd
+
+    # Who writes the year first writes the month second.
+    is_clear = time_format is not None or column.astype(str).str.match(r"\d{4}\D").all()
+    readings, failure = [], None
+    for day_first in (False,) if is_clear else (False, True):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # texts that are no dates are refused below
+                read = pd.to_datetime(column, utc=True, dayfirst=day_first, format=time_format)
+            readings.append(read.dt.tz_localize(None))
+        except (ValueError, TypeError) as error:
+            failure = error
+    if not readings:
+        raise ArtifactError(f"{path}: column {column.name!r} holds no dates: {failure}")
+    return readings
+
+
+def _every_rows(times: "pd.Series[Any]", rows: int) -> list[str]:
+    """Periods of so many rows; those of equal time go where the first of them is."""
+    first = np.maximum.accumulate(np.where(times.ne(times.shift()), np.arange(len(times)), 0))
+    numbers = np.unique(first // rows, return_inverse=True)[1]
+    width = len(str(numbers[-1]))
+    return [f"{number:0{width}d}" for number in numbers.tolist()]
+
+
+def _calendar(times: "pd.Series[Any]", every: str) -> list[str]:
+    periods = times.dt.to_period(PERIODS[every])
+    named: list[str] = (
+        (periods.dt.start_time.dt.date if every == "week" else periods).astype(str).tolist()
+    )
+    return named
+
+
+DAY = 48
+"""Half-hours."""
+MARKET = ["nswprice", "nswdemand", "vicprice", "vicdemand", "transfer"]
+"""What is measured in a half-hour, and known when it is over."""
+
+
 def _electricity(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
-    """Half-hours from 7 May 1996 on; the last five days are no month."""
+    """Half-hours from 8 May 1996 to November 1998, by what is known before each.
+
+    The target is whether the price is above its mean of the last 48 half-hours; the price itself
+    would give it away.
+    """
     import pandas as pd
 
     hours = pd.date_range("1996-05-07", periods=len(frame), freq="30min")
-    is_whole = hours < pd.Timestamp("1998-12-01")
+    known = frame[["day", "period"]].join(frame[MARKET].shift(1))
+    known["mean_of_a_day"] = known["nswprice"].rolling(DAY).mean()
+    chosen = (hours < pd.Timestamp("1998-12-01")) & (np.arange(len(frame)) >= DAY)
     months = hours.to_period("M").astype(str).to_numpy()
-    return frame.drop(columns="date")[is_whole], months[is_whole]
+    return known.assign(target=frame["target"])[chosen], months[chosen]
 
 
 def _weather(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
@@ -125,10 +194,16 @@ def _bike_sharing(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"
 
 LAGS = (1, 2, 3, 24, 168)
 """Rows, about hours, by which traffic is known when it is to be predicted."""
+HOUR = ["attr_1", "attr_2", "attr_3", "attr_4", "target"]
+"""What rows of the same hour share: they differ in the weather's description alone."""
 
 
 def _metro_traffic(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
-    """Traffic from what it was; the file has no column of times, so that hours are not known."""
+    """Traffic from what it was, a row an hour; the file has no times, so missing hours are unknown.
+
+    An hour with several descriptions of the weather has as many rows; the first is taken.
+    """
+    frame = frame[(frame[HOUR] != frame[HOUR].shift()).any(axis=1)]
     lagged = {f"lag_{lag}": frame["target"].shift(lag) for lag in LAGS}
     frame = frame.drop(columns="attr_6").rename(columns={"attr_5": "weather"})
     frame = frame.assign(**lagged, weather=frame["weather"].astype(int).astype(str))

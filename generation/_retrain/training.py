@@ -86,22 +86,27 @@ class RetrainTrainer:
         Raises:
             TrainingError: It failed and everything is to stop.
         """
-        values: list[float | None] = []
-        seconds: list[float] = []
-        failure: dict[str, str] = {}
-        for task in self.tasks:
-            try:
-                value, spent = self.train(config, task, seed=int(where))
-            except Exception as error:  # whatever an estimator may raise
-                reason = f"{type(error).__name__}: {error}"
-                if self.failures is Failures.STOP:
-                    period = f"the rows before {self.stream.names[task]}"
-                    raise TrainingError(described(self.model, config, period, reason)) from error
-                failure.setdefault("failure", reason)
-                value, spent = None, 0.0
-            values.append(value)
-            seconds.append(spent)
-        return {"values": values, "seconds": seconds, **failure}
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(1):  # once for all tasks: it takes as long as a short training
+            outcomes = [self._tried(config, task, seed=int(where)) for task in self.tasks]
+        values, seconds, reasons = (list(column) for column in zip(*outcomes, strict=True))
+        failure = next(filter(None, reasons), None)
+        failed = {} if failure is None else {"failure": failure}
+        return {"values": values, "seconds": seconds, **failed}
+
+    def _tried(
+        self, config: Mapping[str, Any], task: int, *, seed: int
+    ) -> tuple[float | None, float, str]:
+        """Value, seconds, and why it failed, if it did and failures are to count as worst."""
+        try:
+            return *self.train(config, task, seed=seed), ""
+        except Exception as error:  # whatever an estimator may raise
+            reason = f"{type(error).__name__}: {error}"
+            if self.failures is Failures.STOP:
+                period = f"the rows before {self.stream.names[task]}"
+                raise TrainingError(described(self.model, config, period, reason)) from error
+            return None, 0.0, reason
 
     def split(self, task: int, window: int) -> Split:
         """What a period's model is trained on, and measured on."""
@@ -128,11 +133,10 @@ class RetrainTrainer:
         """
         from sklearn.compose import TransformedTargetRegressor
         from sklearn.preprocessing import StandardScaler
-        from threadpoolctl import threadpool_limits
 
         parts = self.split(task, int(config.get(WINDOW, self.longest)))
         own = {name: value for name, value in config.items() if name not in OF_THE_DATA}
-        with warnings.catch_warnings(), threadpool_limits(1):
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as a solver's at its last iteration
             estimator = self._seeded(seed).estimator(own)
             if parts.kind is Kind.REGRESSION:

@@ -46,14 +46,16 @@ STREAMS = {
     for stream in (
         StreamOfRows(
             "electricity",
-            "whether the price of electricity in New South Wales rises, months of 1996 to 1998",
+            "whether the price of electricity in New South Wales is above its mean of the day "
+            "before, months of 1996 to 1998",
             f"Harries (1999), by {_SAMLB}",
             is_regression=False,
             longest=4,
         ),
         StreamOfRows(
             "weather",
-            "whether it rains in Bellevue, Nebraska, years 1949 to 1999",
+            "whether it rains in Bellevue, Nebraska, by the day's other measurements, years 1949 "
+            "to 1999",
             "Elwell and Polikar (2011), by GitHub scikit-multiflow/streaming-datasets, "
             "commit f1eb9f0",
             is_regression=False,

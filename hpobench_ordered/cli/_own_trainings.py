@@ -162,10 +162,15 @@ def custom(sizes: str, **options: Any) -> None:
 )
 @click.option("--time", required=True, metavar="COLUMN", help="Column of times; no feature.")
 @click.option(
+    "--time-format",
+    metavar="FORMAT",
+    help="How the times are written, such as %d/%m/%Y.  [default: told from them, if clear]",
+)
+@click.option(
     "--every",
     required=True,
     metavar="PERIOD",
-    help=f"A period: {', '.join(PERIODS)}, or a number of rows.",
+    help=f"A period: {', '.join(PERIODS)}, or a number of rows (rows of equal time stay together).",
 )
 @click.option(
     "--window",

@@ -75,6 +75,18 @@ def top_decile_overlap(
     return result
 
 
+def upper_half_correlation(
+    truth: FloatArray, predicted: FloatArray, *, direction: Direction
+) -> FloatArray:
+    """Spearman's correlation among the truly better half of configurations, (n, T) to (T,).
+
+    Among equal values the configuration that comes first counts as the better one.
+    """
+    order = np.argsort(direction.sign * truth, axis=0, kind="stable")[: max(2, len(truth) // 2)]
+    better = (np.take_along_axis(values, order, axis=0) for values in (truth, predicted))
+    return rank_correlation(*better)
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """Quality of one output on configurations it was not fitted to.
@@ -84,12 +96,14 @@ class Figures:
         r2: Coefficient of determination.
         spearman: Spearman's rank correlation.
         top_decile: Share of the true best tenth that is in the predicted best tenth.
+        upper_half: Spearman's rank correlation among the truly better half; None in older cards.
     """
 
     name: str
     r2: float
     spearman: float
     top_decile: float
+    upper_half: float | None = None
 
 
 def figures(
@@ -109,6 +123,7 @@ def figures(
         r_squared(truth, predicted),
         rank_correlation(truth, predicted),
         top_decile_overlap(truth, predicted, direction=direction),
+        upper_half_correlation(truth, predicted, direction=direction),
     )
     rows = zip(names, *(column.tolist() for column in columns), strict=True)
     return tuple(Figures(*row) for row in rows)
@@ -202,16 +217,10 @@ class Card:
             f"source: {self.source} ({self.licence})",
         ]
         if self.figures:
-            columns = ("r2", "spearman", "top_decile")
-            low, mean = (
-                [statistic([getattr(f, c) for f in self.figures]) for c in columns]
-                for statistic in (np.min, np.mean)
-            )
             worst = ", ".join(
-                f"{name} {at_least:.3f} (mean {on_average:.3f})"
-                for name, at_least, on_average in zip(
-                    ("R2", "Spearman", "top-decile overlap"), low, mean, strict=True
-                )
+                f"{name} {np.min(values):.3f} (mean {np.mean(values):.3f})"
+                for field, name in _MEASURES.items()
+                if None not in (values := [getattr(output, field) for output in self.figures])
             )
             lines.append(f"{self.folds}-fold cross-validation, worst task: {worst}")
         lines += [f"limit: {limit}" for limit in self.limits]
@@ -222,8 +231,16 @@ class Card:
         return "\n".join(lines)
 
 
+_MEASURES = {
+    "r2": "R2",
+    "spearman": "Spearman",
+    "top_decile": "top-decile overlap",
+    "upper_half": "Spearman in the better half",
+}
+
+
 def _figures(content: Mapping[str, Any]) -> Figures:
-    numbers = {name: _number(value) for name, value in content.items() if name != "name"}
+    numbers = {k: _number(v) for k, v in content.items() if k != "name" and v is not None}
     return Figures(content["name"], **numbers)
 
 

@@ -19,6 +19,7 @@ from hpobench_ordered.surrogates.card import (
     r_squared,
     rank_correlation,
     top_decile_overlap,
+    upper_half_correlation,
     versions_of,
 )
 
@@ -51,6 +52,26 @@ def test_top_decile_overlap_equals_sets(seed, n, direction):
         assert top_decile_overlap(truth, predicted, direction=direction)[column] == share
 
 
+@given(st.integers(0, 2**32 - 1), st.sampled_from(Direction))
+def test_the_upper_half_is_ranked_as_by_scipy(seed, direction):
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=(41, 2))
+    predicted = truth + rng.normal(size=(41, 2))
+    found = upper_half_correlation(truth, predicted, direction=direction)
+    for k in range(2):
+        losses = direction.sign * truth[:, k]
+        better = losses < np.sort(losses)[20]
+        expected = spearmanr(truth[better, k], predicted[better, k]).statistic
+        assert found[k] == pytest.approx(expected)
+
+
+def test_what_ranks_the_worse_half_alone_is_found_out():
+    truth = np.arange(100.0)[:, None]
+    predicted = np.where(truth < 50, 50 - truth, truth)
+    assert upper_half_correlation(truth, predicted, direction=Direction.MINIMIZE) == [-1]
+    assert upper_half_correlation(truth, predicted, direction=Direction.MAXIMIZE) == [1]
+
+
 def test_direction_matters():
     truth = np.arange(100.0)[:, None]
     predicted = truth.copy()
@@ -70,7 +91,8 @@ def test_constant_truth():
 def test_names_and_shapes_must_fit():
     truth = np.random.default_rng(0).random((20, 2))
     computed = figures(truth, truth, names=["a", "b"], direction=Direction.MINIMIZE)
-    assert computed == (Figures("a", 1, pytest.approx(1), 1), Figures("b", 1, pytest.approx(1), 1))
+    one = pytest.approx(1)
+    assert computed == (Figures("a", 1, one, 1, one), Figures("b", 1, one, 1, one))
     with pytest.raises(ValueError, match="argument 2"):
         figures(truth, truth, names=["a"], direction=Direction.MINIMIZE)
     with pytest.raises(ValueError, match="shape"):
@@ -97,6 +119,13 @@ def test_json_round_trip():
     card = replace(CARD, size=1234)
     assert Card.from_json(json.loads(json.dumps(card.to_json()))) == card
     assert card.size == 1234
+
+
+def test_cards_say_how_the_upper_half_is_ranked_if_they_know_it():
+    assert "better half" not in CARD.describe()  # of an artifact made before it was computed
+    known = replace(CARD, figures=tuple(replace(f, upper_half=0.5) for f in CARD.figures))
+    assert "Spearman in the better half 0.500 (mean 0.500)" in known.describe()
+    assert Card.from_json(json.loads(json.dumps(known.to_json()))) == known
 
 
 def test_figures_that_json_has_not():
