@@ -33,7 +33,13 @@ from hpobench_ordered.methods.bo import feature_groups
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._distribution.descriptions import Descriptions
-    from hpobench_ordered.methods._distribution.models import JointModel, ProcessModel, TaskKernel
+    from hpobench_ordered.methods._distribution.models import (
+        JointModel,
+        Posterior,
+        ProcessModel,
+        TaskKernel,
+    )
+    from hpobench_ordered.methods._distribution.product_gp import Observations
 
 XI = 0.01
 """Improvement, in standard deviations of all losses, below which none counts (appendix A.3)."""
@@ -103,9 +109,7 @@ class OneModel(ModelBased):
         current = np.full(self.results, len(self._earlier))
         groups, tasks = feature_groups(self.space), np.concatenate([self._task, current])
         data = Observations(self.features(units), groups, tasks, y)
-        if self._model is None:
-            self._model = self.model()
-        posterior = self._model.fit(data, self.rng)
+        posterior = self._fitted(data)
         best = float(y[len(self._task) :].min(initial=math.inf))
         if self._pending:
             posterior, losses = posterior.fantasised(self.features(self.pending()))
@@ -122,6 +126,14 @@ class OneModel(ModelBased):
 
         self._score = score
         return score
+
+    def _fitted(self, data: "Observations") -> "Posterior":
+        """Fit the model, which goes on from the last fit, if that was not poor."""
+        model = self.model() if self._model is None else self._model
+        self._model = None
+        posterior = model.fit(data)
+        self._model = model
+        return posterior
 
     def candidates(self) -> Iterator[FloatArray]:
         """Candidates around the best ones; a linear model's first are earlier tasks' best."""
@@ -436,6 +448,7 @@ def _spec(
         summary=summary,
         source=source,
         min_history=min_history,
+        version=2,
         uses_data=issubclass(method, LooksAtData),
         changed_spaces=min_history == 0,
     )

@@ -22,7 +22,7 @@ from hpobench_ordered.generation._retrain.training import SEED, RetrainTrainer
 from hpobench_ordered.generation._training import Job
 from hpobench_ordered.space import SearchSpace
 
-REPEATED = 20
+REPEATED = 32
 """Configurations that are trained with a second seed where the others are not."""
 
 

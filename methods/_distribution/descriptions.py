@@ -5,6 +5,7 @@ z (size,) the parameters of what is learned.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,10 +13,8 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.data import DataKind, TaskData
 
-BATCH = 1000
-"""Points of each data set that a step of the fit looks at (Law et al. 2019, section 5)."""
 MOST = 5000
-"""Points of each data set that a fitted model looks at."""
+"""Points of each data set that a model looks at."""
 
 
 class Descriptions(Protocol):
@@ -26,10 +25,6 @@ class Descriptions(Protocol):
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
         """Draw the parameters to start from, (size,)."""
-        ...
-
-    def draw(self, rng: np.random.Generator | None) -> None:
-        """Look at another part of the data; without a generator at all of them."""
         ...
 
     def table(self, z: FloatArray) -> FloatArray:
@@ -55,9 +50,6 @@ class Given:
     def initial(self, rng: np.random.Generator) -> FloatArray:
         """No parameters, (0,)."""
         return np.empty(0)
-
-    def draw(self, rng: np.random.Generator | None) -> None:
-        """Nothing to look at."""
 
     def table(self, z: FloatArray) -> FloatArray:
         """Psi, (T, q)."""
@@ -91,59 +83,42 @@ class Learned:
         else:
             what = Embedded.JOINT if joint else Embedded.CONCATENATED
         self._map = Embedding(what, padded_inputs(self._features), classes)
-        self._points = [standardised_features(one) for one in data]
-        self._labels = [_label_columns(one, classes) for one in data]
+        self._data = data
         self._sizes = relative_sizes(data)
         self.width = self._map.size + 1
-        self._batch: tuple[Any, Any, Any] | None = None
-        self._whole: tuple[Any, Any, Any] | None = None
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
         """Draw the networks' parameters, (size,)."""
         return self._map.initial(rng, self._features)
 
-    def draw(self, rng: np.random.Generator | None) -> None:
-        """Look at other points, at most `BATCH` of each task; without a generator at `MOST`."""
-        from hpobench_ordered.methods._networks import runtime
-
-        is_whole = rng is None or max(map(len, self._points)) <= BATCH
-        if is_whole and self._whole is not None:
-            self._batch = self._whole
-            return
-        most = min(MOST if rng is None else BATCH, max(map(len, self._points)))
-        T = len(self._points)
-        X = np.zeros((T, most, self._map.inputs))
-        Y, w = np.zeros((T, most, self._map.labels)), np.zeros((T, most))
-        for t, (points, labels) in enumerate(zip(self._points, self._labels, strict=True)):
-            n = min(most, len(points))
-            rows = np.arange(n)
-            if rng is not None and len(points) > n:
-                rows = rng.integers(len(points), size=n)
-            X[t, :n, : self._features], Y[t, :n], w[t, :n] = points[rows], labels[rows], 1.0 / n
-        self._batch = (runtime.place(X), runtime.place(Y), runtime.place(w))
-        if is_whole:
-            self._whole = self._batch
-
     def table(self, z: FloatArray) -> FloatArray:
         """Psi, (T, q)."""
         from hpobench_ordered.methods._distribution.embedding import embed
 
-        learned = embed(self._map, z, *self._looked_at)
+        learned = embed(self._map, z, *self._points)
         return np.hstack([learned, self._sizes[:, None]])
 
     def pull_back(self, z: FloatArray, slopes: FloatArray) -> FloatArray:
         """Derivatives of a function of Psi by z, (size,), from those by Psi, (T, q)."""
         from hpobench_ordered.methods._distribution.embedding import pull_back
 
-        X, Y, w = self._looked_at
+        X, Y, w = self._points
         return pull_back(self._map, z, X, Y, w, np.ascontiguousarray(slopes[:, :-1]))
 
-    @property
-    def _looked_at(self) -> tuple[Any, Any, Any]:
-        if self._batch is None:
-            self.draw(None)
-            assert self._batch is not None
-        return self._batch
+    @cached_property
+    def _points(self) -> tuple[Any, Any, Any]:
+        """Features (T, b, p), labels (T, b, c), weights (T, b); of at most `MOST` points each."""
+        from hpobench_ordered.methods._networks import runtime
+
+        T, most = len(self._data), min(MOST, max(map(len, self._data)))
+        X = np.zeros((T, most, self._map.inputs))
+        Y, w = np.zeros((T, most, self._map.labels)), np.zeros((T, most))
+        for t, one in enumerate(self._data):
+            n = min(most, len(one))
+            rows = np.arange(n) * len(one) // n
+            X[t, :n, : one.features.shape[1]] = standardised_features(one)[rows]
+            Y[t, :n], w[t, :n] = _label_columns(one, self._map.labels)[rows], 1.0 / n
+        return runtime.place(X), runtime.place(Y), runtime.place(w)
 
 
 def standardised_features(data: TaskData) -> FloatArray:

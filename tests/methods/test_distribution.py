@@ -9,11 +9,12 @@ from scipy.stats import multivariate_normal
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._distribution.adam import descend
+from hpobench_ordered.methods._distribution import descriptions
 from hpobench_ordered.methods._distribution.descriptions import Given, Learned
 from hpobench_ordered.methods._distribution.models import (
     DescribedTasks,
     FreeTasks,
+    JointModel,
     LinearModel,
     ProcessModel,
     TaskKernel,
@@ -119,7 +120,6 @@ def test_gradients_of_the_process_are_finite_differences(which: int) -> None:
     data = observations(rng)
     x = model.x + 0.1 * rng.standard_normal(len(model.x))
     direction = rng.standard_normal(len(x))
-    model.look(None)
 
     def value(t: FloatArray) -> float:
         return model.value_and_gradient(data, x + t[0] * direction)[0]
@@ -140,9 +140,7 @@ def test_gradients_of_the_regression_are_finite_differences(which: int) -> None:
     model = LinearModel(of[which], 3, rng)
     data = observations(rng, 80)
     x = model.x.copy()
-    x[-1] = 2.0  # with the little noise of the start differences lose most of their digits
     direction = rng.standard_normal(len(x)) / np.sqrt(len(x))
-    model.look(None)
     h = 1e-6
     above, below = (model.value_and_gradient(data, x + s * h * direction)[0] for s in (1, -1))
     _, gradient = model.value_and_gradient(data, x)
@@ -212,22 +210,12 @@ def test_samples_of_one_distribution_are_closer_than_those_of_two() -> None:
             assert 2 * np.linalg.norm(a - b) < np.linalg.norm(a - other)
 
 
-@pytest.mark.parametrize(("kind", "joint"), [(UNSUPERVISED, False), (CLASSIFICATION, False)])
-def test_embeddings_of_batches_are_unbiased(kind: hbo.DataKind, joint: bool) -> None:
-    rng = np.random.default_rng(0)
-    data = datasets(kind, rng, points=4000)
-    of = Learned(data, joint=joint)
-    z = of.initial(rng)
-    whole, batches = of.table(z), []
-    for _ in range(100):
-        of.draw(rng)
-        batches.append(of.table(z))
-    spread = np.std(batches, axis=0)
-    assert spread[:, :-1].min() > 0
-    error = np.mean(batches, axis=0) - whole
-    assert (np.abs(error) < 5 * spread / 10 + 1e-12).all()
-    of.draw(None)
-    np.testing.assert_array_equal(of.table(z), whole)
+def test_of_many_points_evenly_spaced_ones_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descriptions, "MOST", 10)
+    points = np.random.default_rng(0).standard_normal((30, 2))
+    few = [hbo.TaskData(part, None, UNSUPERVISED) for part in (points[::3], points[:7])]
+    many = [hbo.TaskData(points, None, UNSUPERVISED), few[1]]
+    np.testing.assert_array_equal(embedded(many), embedded(few))
 
 
 def test_free_tasks_start_correlated_by_a_half() -> None:
@@ -236,26 +224,37 @@ def test_free_tasks_start_correlated_by_a_half() -> None:
     np.testing.assert_allclose(free.matrix(x), 0.5 + 0.5 * np.eye(5), atol=1e-12)
 
 
-def test_adam_finds_the_least_squares_solution() -> None:
-    rng = np.random.default_rng(0)
-    A, b = rng.standard_normal((8, 4)), rng.standard_normal(8)
-
-    def objective(x: FloatArray) -> tuple[float, FloatArray]:
-        return 1e4 * float(np.sum((A @ x - b) ** 2)), 2e4 * A.T @ (A @ x - b)
-
-    free = np.full(4, np.inf)
-    first = descend(objective, np.zeros(4), (-free, free), steps=1)
-    np.testing.assert_allclose(np.abs(first), 0.005, rtol=1e-4)  # the first step: rate and sign
-    end = descend(objective, np.zeros(4), (-free, free), steps=5000)
-    np.testing.assert_allclose(end, np.linalg.lstsq(A, b)[0], atol=0.02)
+def related(n: int, seed: int = 0) -> Observations:
+    """Smooth functions of two inputs that differ by task, without noise."""
+    rng = np.random.default_rng(seed)
+    X, task = rng.uniform(-1.7, 1.7, (n, 3)), np.sort(rng.integers(T, size=n))
+    y = np.sin(2.0 * X[:, 0] + 0.3 * task) + np.square(X[:, 1] - 0.2 * task)
+    return Observations(X, GROUPS, task, (y - y.mean()) / y.std())
 
 
-def test_adam_stays_in_its_box_and_stops_where_there_is_no_value() -> None:
-    def objective(x: FloatArray) -> tuple[float, FloatArray]:
-        if x[0] > 0.05:
-            raise ModelError("none")
-        return -float(x.sum()), -np.ones(2)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["process", "regression"])
+def test_a_fit_explains_what_there_is_to_explain(kind: str, seed: int) -> None:
+    """Half the losses foretell the other half, and the likelihood is far above that of noise."""
+    rng, whole = np.random.default_rng(seed), related(300, seed)
+    seen, unseen = np.flatnonzero(whole.task < T - 1), np.flatnonzero(whole.task == T - 1)
+    shown = np.sort(np.concatenate([seen, unseen[::2]]))
+    data = Observations(whole.X[shown], GROUPS, whole.task[shown], whole.y[shown])
+    model: JointModel
+    if kind == "process":
+        model = ProcessModel(FreeTasks(T), 2, rng)
+    else:
+        model = LinearModel(Given(np.eye(T)), 3, rng)
+    mean, _ = model.fit(data).predict(whole.X[unseen[1::2]])
+    assert model.value_and_gradient(data, model.x)[0] < -0.5 * len(data.y)
+    assert np.mean((mean - whole.y[unseen[1::2]]) ** 2) < 0.1
 
-    end = descend(objective, np.zeros(2), (np.zeros(2), np.array([1.0, 0.02])), steps=1000)
-    assert 0.04 < end[0] <= 0.05
-    assert end[1] == 0.02
+
+def test_a_poor_fit_is_no_fit() -> None:
+    """Without noise and length scales to fit, a process is sure of what contradicts it."""
+    rng, data = np.random.default_rng(0), observations(np.random.default_rng(0))
+    model = ProcessModel(FreeTasks(T), 2, rng)
+    model.x[-4:] = (5.0, 5.0, 0.0, -12.0)  # lengths, signal and noise
+    model.bounds = (model.x, model.x)
+    with pytest.raises(ModelError, match=r"the fit is poor: .* nats per evaluation"):
+        model.fit(data)
