@@ -22,9 +22,18 @@ STUCK = pytest.mark.xfail(
 MOSTLY_RANDOM = pytest.mark.xfail(
     raises=ConformanceError, strict=True, reason="of 12 trials more than half are random"
 )
-SHORT_OF_TRIALS = dict.fromkeys(
-    ("ablr", "ablr-ctx", "ablr-rks", "ablr-sgd-adapt", "bohamiann", "none-blr", "none-gp"), STUCK
-) | {"tpe": MOSTLY_RANDOM}
+WITHOUT_PRIORS = pytest.mark.xfail(
+    raises=ConformanceError,
+    strict=True,
+    reason="the paper's baseline, fitted by maximum likelihood to five to eleven evaluations of this "
+    "task alone, without the priors of `bo`, which passes: half of the runs end with a wrong choice, "
+    "and still do with 20 trials (medians of 28 tasks: none-gp 0.103, none-blr 0.111)",
+)
+SHORT_OF_TRIALS = (
+    dict.fromkeys(("ablr", "ablr-ctx", "ablr-rks", "ablr-sgd-adapt", "bohamiann"), STUCK)
+    | dict.fromkeys(("none-blr", "none-gp"), WITHOUT_PRIORS)
+    | {"tpe": MOSTLY_RANDOM}
+)
 
 SECONDS_EACH = dict.fromkeys(
     ("drop-unimportant", "gp-drop-unimportant", "only-optimize-new", "gp-only-optimize-new"),
