@@ -25,9 +25,9 @@ MOSTLY_RANDOM = pytest.mark.xfail(
 WITHOUT_PRIORS = pytest.mark.xfail(
     raises=ConformanceError,
     strict=True,
-    reason="the paper's baseline, fitted by maximum likelihood to five to eleven evaluations of this "
-    "task alone, without the priors of `bo`, which passes: half of the runs end with a wrong choice, "
-    "and still do with 20 trials (medians of 28 tasks: none-gp 0.103, none-blr 0.111)",
+    reason="the paper's baseline, fitted by maximum likelihood to five to eleven evaluations of "
+    "this task alone, without the priors of `bo`, which passes: half of the runs end with a wrong "
+    "choice, and still do with 20 trials (medians of 28 tasks: none-gp 0.103, none-blr 0.111)",
 )
 SHORT_OF_TRIALS = (
     dict.fromkeys(("ablr", "ablr-ctx", "ablr-rks", "ablr-sgd-adapt", "bohamiann"), STUCK)
