@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._distribution.product_gp import Observations
 
 XI = 0.01
-"""Improvement, in standard deviations of all losses, below which none counts (appendix A.3)."""
+"""Improvement, in standard deviations of all losses, below which none counts. In appendix A.3 it is
+in accuracy; losses here may have any unit."""
 KAPPA = 2.58
 """Standard deviations of the confidence bounds (appendix A.3)."""
 VANISHED = -20.0
@@ -509,7 +510,7 @@ SPECS = (
         "none-gp",
         NoneGP,
         "Gaussian process of the current task alone, after five random trials.",
-        f"{PAPER}, section 5: Matern-3/2, ADAM on the marginal likelihood",
+        f"{PAPER}, section 5: Matern-3/2, marginal likelihood",
         min_history=0,
     ),
     _spec(
