@@ -12,7 +12,7 @@ from by_speed import METHODS, by_speed
 import hpobench_ordered as hbo
 from hpobench_ordered.testing import ConformanceError, check_beats_random_search, check_method
 from hpobench_ordered.testing.methods import SEEDS
-from hpobench_ordered.testing.toy import DRIFT, START
+from hpobench_ordered.testing.toy import BUDGET, DRIFT, START
 
 STUCK = pytest.mark.xfail(
     raises=ConformanceError,
@@ -20,12 +20,17 @@ STUCK = pytest.mark.xfail(
     reason="with 12 trials half of the runs on a conditional space end with a wrong choice, of "
     "whose neighbours the model is too sure",
 )
-MOSTLY_RANDOM = pytest.mark.xfail(
-    raises=ConformanceError, strict=True, reason="of 12 trials more than half are random"
+NARROWS = pytest.mark.xfail(
+    raises=ConformanceError,
+    strict=True,
+    reason="in the paper's settings 6 of 12 trials on two numbers are random before there is a "
+    "model, 10 on four hyperparameters, and a third of the others; then bandwidths shrink with the "
+    "good configurations, so that on two numbers random search is ahead even with 60 trials each",
 )
-SHORT_OF_TRIALS = dict.fromkeys(("bohamiann", "none-blr", "none-gp"), STUCK) | {
-    "tpe": MOSTLY_RANDOM
-}
+SHORT_OF_TRIALS = dict.fromkeys(("none-blr", "none-gp"), STUCK) | {"tpe": NARROWS}
+MORE_TRIALS = {"bohamiann": 24}
+"""It is less sure than a Gaussian process and explores more: on the conditional space the best
+choice is found between the 18th trial and the 24th."""
 MORE_SEEDS = dict.fromkeys(("ablr", "ablr-ctx", "ablr-rks", "ablr-sgd-adapt"), 20)
 """Runs end with the best choice or with a wrong one: which of the two the median falls on is a
 matter of luck with few of them."""
@@ -50,7 +55,8 @@ def test_every_method(name: str, executor: Executor) -> None:
     ),
 )
 def test_every_method_beats_random_search(name: str) -> None:
-    check_beats_random_search(name, seeds=MORE_SEEDS.get(name, SEEDS))
+    trials, seeds = MORE_TRIALS.get(name, BUDGET), MORE_SEEDS.get(name, SEEDS)
+    check_beats_random_search(name, trials=trials, seeds=seeds)
 
 
 class Random(hbo.Method):
