@@ -7,8 +7,20 @@ import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.parameters import Kind
 
 CANDIDATES = 1000  # suggestions get no better with more
+NEAR = 200
+"""Candidates near the best configuration."""
+STEPS = (0.03, 0.5)
+"""Their steps in the unit cube: standard deviations between these, log-uniform."""
+FEW_MOVED = 1.0 / 3.0
+"""Share of the hyperparameters that half of them move; the others move all."""
+REDRAWN = 0.2
+"""Probability that a step draws a categorical anew."""
+CLEARLY = math.log(4.0)
+"""Log of how many times the expected improvement of the best random candidate one near the best
+configuration must have to be chosen: see `near`."""
 RANDOM_BLOCKS = 10  # drawn before a region is suspected to be exhausted
 GRID_LIMIT = 2**20  # configurations; larger regions are not searched one by one for an untried one
 
@@ -31,7 +43,15 @@ class Region:
 
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n configurations uniformly, canonical unit vectors of the space, shape (n, d)."""
-        return self.space.sample_unit(rng, n)
+        return self.space.canonical(self.draw(rng, n))
+
+    def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Draw n unit vectors uniformly, (n, d), before inactive hyperparameters are NaN."""
+        return rng.random((n, self.space.dimension))
+
+    def clip(self, unit: FloatArray) -> FloatArray:
+        """Move unit vectors (n, d) into the region, NaN where that is not a matter of distance."""
+        return np.clip(unit, 0.0, 1.0)
 
     def features(self, unit: FloatArray) -> FloatArray:
         """Features for a model, numbers in [0, 1], shape (n, p), of canonical unit vectors."""
@@ -67,6 +87,36 @@ def candidate_blocks(
             yield region.space.canonical(region.space.encode(np.stack(columns, axis=1)))
 
 
+def near(region: Region, centre: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Candidates near a configuration: on smooth objectives random ones soon come no closer.
+
+    A model of a rough objective is wrong about what is near, and steps land on plateaus. Two signs
+    tell the two apart, so that such candidates cost nothing there. Where the model knows a smooth
+    slope to the optimum, their expected improvement is many times that of the best random
+    candidate; elsewhere it is about the same, and less than `CLEARLY` more does not count. And a
+    loss that equals an earlier one after such a step is taken for a plateau: there are no more of
+    these candidates on this task.
+
+    Args:
+        region: What is searched.
+        centre: The configuration, a canonical unit vector, shape (d,).
+        rng: Draws the steps.
+
+    Returns:
+        Canonical unit vectors, shape (`NEAR`, d). What is inactive in the configuration, and a
+        categorical that a step changes, is drawn uniformly.
+    """
+    space, shape = region.space, (NEAR, region.space.dimension)
+    is_categorical = np.array([p.kind is Kind.CATEGORICAL for p in space.parameters])
+    low, high = np.log(STEPS)
+    sd = np.exp(rng.uniform(low, high, (NEAR, 1)))
+    share = np.where(rng.random((NEAR, 1)) < 0.5, FEW_MOVED, 1.0)
+    moved = (rng.random(shape) < share) & ~is_categorical
+    unit = region.clip(centre + np.where(moved, sd * rng.standard_normal(shape), 0.0))
+    drawn = np.isnan(unit) | (is_categorical & (rng.random(shape) < REDRAWN))
+    return space.canonical(np.where(drawn, region.draw(rng, NEAR), unit))
+
+
 class Tried:
     """The configurations suggested or evaluated so far, known by their exact coded values."""
 
@@ -81,8 +131,8 @@ class Tried:
     def __contains__(self, values: FloatArray) -> bool:
         return key(values) in self._keys
 
-    def first_new(self, unit: FloatArray, scores: FloatArray) -> FloatArray | None:
-        """Coded values (d,) of the best untried candidate; None if all were tried.
+    def first_new(self, unit: FloatArray, scores: FloatArray) -> tuple[int, FloatArray] | None:
+        """Row and coded values (d,) of the best untried candidate; None if all were tried.
 
         Args:
             unit: Candidates, canonical unit vectors, shape (m, d).
@@ -91,11 +141,11 @@ class Tried:
         best = int(np.argmax(scores))
         values: FloatArray = self._space.decode(unit[best : best + 1])[0]
         if values not in self:
-            return values
+            return best, values
         order = np.argsort(-scores, kind="stable")
-        for values in self._space.decode(unit[order]):
+        for row, values in zip(order.tolist(), self._space.decode(unit[order]), strict=True):
             if values not in self:
-                return values
+                return row, values
         return None
 
 

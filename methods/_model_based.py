@@ -10,7 +10,15 @@ import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.errors import HPOBenchOrderedError
-from hpobench_ordered.methods._candidates import Region, Tried, candidate_blocks, key
+from hpobench_ordered.methods._candidates import (
+    CANDIDATES,
+    CLEARLY,
+    Region,
+    Tried,
+    candidate_blocks,
+    key,
+    near,
+)
 from hpobench_ordered.methods.base import Method
 
 if TYPE_CHECKING:
@@ -42,11 +50,14 @@ class ModelBased(Method):
         random_trials: After the initial ones, configurations are random while there are fewer
             results than this; each is drawn exactly as random search does.
         random_fraction: Share of the later suggestions that are random as well.
+        looks_near: Whether there are also candidates near the best configuration of this task
+            (`near`); for methods whose score is a log expected improvement.
         region: The part of the space that is searched; initial configurations may lie elsewhere.
     """
 
     random_trials = 3
     random_fraction = 0.0
+    looks_near = False
 
     def prepare(self) -> None:
         """Set up the region and the initial configurations."""
@@ -56,6 +67,9 @@ class ModelBased(Method):
         self._pending: dict[bytes, FloatArray] = {}
         self._told: list[FloatArray] = []
         self._losses: list[float] = []
+        self._near_rng = self.rng.spawn(1)[0]  # random candidates stay the same without the others
+        self._steps: set[bytes] = set()  # suggestions near the best one, not told yet
+        self._on_plateau = False
 
     def initial_configurations(self) -> Sequence[Config]:
         """Configurations to evaluate first, in this order. Default: none."""
@@ -84,6 +98,8 @@ class ModelBased(Method):
         values = self.space.row(config)
         self._tried.add(values)
         self._pending.pop(key(values), None)
+        if key(values) in self._steps and loss in self._losses:
+            self._on_plateau = True
         self._told.append(self._code(values))
         self._losses.append(loss)
 
@@ -151,22 +167,35 @@ class ModelBased(Method):
         except ModelError:
             self.fallbacks += 1
             return self._random()
-        return self._best_untried(scorer)
+        return self._best_untried(scorer, self._near())
 
-    def _best_untried(self, scorer: Scorer) -> FloatArray:
+    def _near(self) -> Sequence[FloatArray]:
+        """Candidates near the best configuration so far, one array (m, d), or none."""
+        everywhere = self.region.size <= CANDIDATES  # all there are, are candidates anyway
+        if not self.looks_near or self._on_plateau or everywhere or not self.results:
+            return ()
+        return (near(self.region, self._told[int(np.argmin(self.losses()))], self._near_rng),)
+
+    def _best_untried(self, scorer: Scorer, near: Sequence[FloatArray] = ()) -> FloatArray:
         """Coded values (d,) of the best untried candidate in the first block that has one.
 
-        If everything has been tried, the best candidate of all blocks is repeated.
+        The first block is joined by what `_near` gives. If everything has been tried, the best
+        candidate of all blocks is repeated.
         """
         best, exhausted = -math.inf, np.empty(0)
         for block in self.candidates():
-            scores = scorer(block)
-            values = self._tried.first_new(block, scores)
-            if values is not None:
+            unit = np.concatenate([block, *near]) if near else block
+            scores = scorer(unit)
+            scores[len(block) :] -= CLEARLY
+            if (found := self._tried.first_new(unit, scores)) is not None:
+                row, values = found
+                if row >= len(block):
+                    self._steps.add(key(values))
                 return values
+            near = ()
             top = int(np.argmax(scores))
             if not len(exhausted) or scores[top] > best:
-                best, exhausted = float(scores[top]), block[top]
+                best, exhausted = float(scores[top]), unit[top]
         repeated: FloatArray = self.space.decode(exhausted[None])[0]
         return repeated
 

@@ -30,15 +30,16 @@ class BayesianOptimisation(ModelBased):
     """A few initial trials, then the candidate of highest expected improvement.
 
     The model is a Gaussian process on `SearchSpace.features` with one Matern-5/2 length scale a
-    hyperparameter. Among about 1000 fresh random candidates the one with the highest log expected
-    improvement is suggested. There is no local refinement: it lands on plateaus already tried
-    where the surrogate is a nearest neighbour. Pending evaluations are taken to give the posterior
-    mean.
+    hyperparameter. Suggested is the one with the highest log expected improvement of about 1000
+    fresh random candidates, or one near the best configuration if it is clearly better. Pending
+    evaluations are taken to give the posterior mean.
 
     With more than `MAX_CONDITIONED` evaluations every suggestion uses so many of them: the best,
     which say where the optimum may be, and a random choice of the rest, drawn anew each time, so
     that no region that was searched in vain is forgotten for long.
     """
+
+    looks_near = True
 
     def prepare(self) -> None:
         """Start with no model fitted."""

@@ -35,6 +35,8 @@ class Bohamiann(ModelBased):
     mean loss (the constant liar of Ginsbourger, Le Riche and Carraro 2010).
     """
 
+    looks_near = True
+
     def prepare(self) -> None:
         """Load JAX.
 

@@ -17,6 +17,9 @@ from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 
+WITHIN = 1e-9
+"""Distance from the ends of a box, as a share of its width, to which numbers are moved into it."""
+
 
 class Box(Region):
     """The smallest box around some configurations.
@@ -42,13 +45,22 @@ class Box(Region):
         self.free = np.array([side.size > 1 for side in sides])
         self.middle = np.array([side.middle for side in sides])
 
-    def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draw n configurations uniformly from the box, canonical, shape (n, d)."""
+    def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Draw n unit vectors uniformly from the box, (n, d)."""
         unit = self._lower + rng.random((n, self.space.dimension)) * self._width
         for j, side in enumerate(self._sides):
             if side.choices is not None:
                 unit[:, j] = side.choices[(unit[:, j] * len(side.choices)).astype(np.int64)]
-        return self.space.canonical(unit)
+        return unit
+
+    def clip(self, unit: FloatArray) -> FloatArray:
+        """Move numbers of unit vectors (n, d) into the box; choices that are not in it are NaN."""
+        inside = WITHIN * self._width  # the end of an integer's last bin is in the next one
+        clipped = np.clip(unit, self._lower + inside, self._lower + self._width - inside)
+        for j, side in enumerate(self._sides):
+            if side.choices is not None:
+                clipped[~np.isin(unit[:, j], side.choices), j] = np.nan
+        return clipped
 
     def features(self, unit: FloatArray) -> FloatArray:
         """Features, numbers in [0, 1] within the box, shape (n, p)."""

@@ -37,6 +37,7 @@ class LinearHead(ModelBased):
         phi: The feature map.
     """
 
+    looks_near = True
     uses_history = True
     uses_context = False
 

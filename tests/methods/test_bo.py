@@ -140,7 +140,7 @@ def test_a_space_larger_than_a_block_is_exhausted_too():
         tried.first_new(unit, rng.random(len(unit)))
         for unit in candidate_blocks(Region(space), rng)
     ]
-    assert {float(values[0]) for values in starts if values is not None} == {234.0}
+    assert {float(found[1][0]) for found in starts if found is not None} == {234.0}
 
 
 def test_blocks_of_a_conditional_space_are_canonical_and_complete():
