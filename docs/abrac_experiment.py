@@ -58,7 +58,8 @@ def one_precision(Phi: FloatArray, y: FloatArray) -> Head:
 
 def adaptive(Phi: FloatArray, y: FloatArray, *, spread: float = np.inf) -> Head:
     """A precision a weight as in `abrac`, with a spread as in `abrac-prior`."""
-    return Head.fitted(Phi, y, Precisions.initial(Phi.shape[1]), spread=spread)
+    start = Precisions.initial(Phi.shape[1], spread=spread)
+    return Head.fitted(Phi, y, start, spread=spread)
 
 
 def optimised(Phi: FloatArray, y: FloatArray) -> Head:
