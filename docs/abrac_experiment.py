@@ -8,7 +8,7 @@ root mean square of posterior mean minus function on a grid, in standard deviati
 
     python docs/abrac_experiment.py --draws 15
 
-Draw s of task t is seeded by [t, s]. It takes seven minutes on one core.
+Draw s of task t is seeded by [t, s]. It takes five minutes on one core.
 
 Notation:
     n   evaluations of the target
