@@ -52,7 +52,8 @@ class FixedNetwork(LinearHead):
         used = self.inputs(np.empty((0, self.space.dimension))).shape[1]
         self.phi = self.feature_map(used)
         self._z = self.phi.initial(self.rng, used)
-        self._start = Precisions.initial(self.phi.features if self.ard else 1)
+        count = self.phi.features if self.ard else 1
+        self._start = Precisions.initial(count, spread=self.spread)
         if inputs:
             self._z = self.trained(self._z, inputs, losses)
 

@@ -60,9 +60,14 @@ class Precisions:
     log_beta: float
 
     @classmethod
-    def initial(cls, count: int) -> Self:
-        """Precisions from which a fit of so many of weights starts where nothing is known."""
-        log_alpha, log_beta = START if count == 1 else ADAPTIVE_START
+    def initial(cls, count: int, *, spread: float = math.inf) -> Self:
+        """Precisions from which a fit of so many of weights starts where nothing is known.
+
+        Under a prior (`Head.fitted`) all features are on: from where all are off, the descent ends
+        at once in a minimum that is local, with a larger error.
+        """
+        has_prior = math.isfinite(spread)
+        log_alpha, log_beta = START if count == 1 or has_prior else ADAPTIVE_START
         return cls(np.full(count, log_alpha), log_beta)
 
 

@@ -29,12 +29,13 @@ NARROWS = pytest.mark.xfail(
     "good configurations, so that on two numbers random search is ahead even with 60 trials each",
 )
 SHORT_OF_TRIALS = dict.fromkeys(("none-blr", "none-gp"), WITHOUT_PRIORS) | {"tpe": NARROWS}
-MORE_TRIALS = {"bohamiann": 24}
-"""It is less sure than a Gaussian process and explores more: on the conditional space the best
-choice is found between the 18th trial and the 24th."""
-MORE_SEEDS = dict.fromkeys(("ablr", "ablr-ctx", "ablr-rks", "ablr-sgd-adapt"), 20)
-"""Runs end with the best choice or with a wrong one: which of the two the median falls on is a
-matter of luck with few of them."""
+TRIALS_AND_SEEDS = dict.fromkeys(
+    ("ablr", "ablr-ctx", "ablr-rks", "ablr-sgd-adapt"), (BUDGET, 2 * SEEDS)
+) | {"bohamiann": (3 * BUDGET, 6)}
+"""Where they are not those of the others. On the conditional space runs end with the best choice or a
+wrong one, and with few runs it is a matter of luck which of the two the median falls on.
+bohamiann, which is less sure than a Gaussian process and explores more, finds the best choice
+between the 18th trial and the 24th."""
 
 SECONDS_EACH = dict.fromkeys(
     ("drop-unimportant", "gp-drop-unimportant", "only-optimize-new", "gp-only-optimize-new"),
@@ -56,7 +57,7 @@ def test_every_method(name: str, executor: Executor) -> None:
     ),
 )
 def test_every_method_beats_random_search(name: str) -> None:
-    trials, seeds = MORE_TRIALS.get(name, BUDGET), MORE_SEEDS.get(name, SEEDS)
+    trials, seeds = TRIALS_AND_SEEDS.get(name, (BUDGET, SEEDS))
     check_beats_random_search(name, trials=trials, seeds=seeds)
 
 
