@@ -20,7 +20,6 @@ from hpobench_ordered.benchmarks.distbo import (
     FOREST,
     GENERATED,
     REAL,
-    VERSION,
     Generated,
     Real,
     Source,
@@ -167,7 +166,7 @@ class TaskTrainer:
     @property
     def identity(self) -> Mapping[str, Any]:
         """All but the job that decides an outcome."""
-        return {"benchmark": self.real.kind.name, "version": VERSION}
+        return {"benchmark": self.real.kind.name, "version": self.real.kind.version}
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Values on all tasks."""

@@ -6,10 +6,12 @@ Notation:
     i           a source task, from 1
     sigma       bandwidths of a task, (p,)
     D           random frequencies
-    U, b, beta  frequencies (D, p), phases (D,) and weights (D,) of a task's own function
+    U, b        frequencies (D, p) and phases (D,), the same of all tasks
+    beta        weights (D,) of a task's own function
 
 Law et al. (2019) contradict themselves in places; section 5 decides here. The spread of a toy
-task's mean is 1, though figure 8 says of all far tasks that their mean is about 4.
+task's mean is 1, though figure 8 says of all far tasks that their mean is about 4; the authors'
+program has 0.5.
 """
 
 import hashlib
@@ -120,19 +122,25 @@ def _classification_data(seed: int, experiment: str, task: int) -> Split:
     """Labels follow a kernel logistic regression with random Fourier features (appendix C.4).
 
     g = sqrt(2 / D) cos(U x / sigma + b) beta is put into [-6, 6] as a whole, and P(y = 1) is its
-    logistic function.
+    logistic function. U and b have no index of the task there, unlike sigma and beta.
     """
     sigma = classification_bandwidths(seed, experiment)[task]
+    frequencies, phases = _random_features(seed)
     rng = np.random.default_rng([CLASSIFICATION_STREAM, seed, task, ord(experiment)])
     x = rng.standard_normal((2 * POINTS, FEATURES))
-    frequencies = rng.standard_normal((FREQUENCIES, FEATURES))
-    phases = rng.uniform(0.0, 2.0 * np.pi, size=FREQUENCIES)
     beta = rng.standard_normal(FREQUENCIES)
     phi = np.sqrt(2.0 / FREQUENCIES) * np.cos((x / sigma) @ frequencies.T + phases)
     g = phi @ beta
     g = LARGEST_LOGIT * (2.0 * (g - g.min()) / (g.max() - g.min()) - 1.0)
     y = (rng.random(2 * POINTS) < 1.0 / (1.0 + np.exp(-g))).astype(np.float64)
     return _prepared(x, y, DataKind.CLASSIFICATION, POINTS)
+
+
+def _random_features(seed: int) -> tuple[FloatArray, FloatArray]:
+    """Frequencies U (D, p) and phases b (D,) of all tasks."""
+    rng = np.random.default_rng([CLASSIFICATION_STREAM, seed, 1])
+    frequencies = rng.standard_normal((FREQUENCIES, FEATURES))
+    return frequencies, rng.uniform(0.0, 2.0 * np.pi, size=FREQUENCIES)
 
 
 def _prepared(x: FloatArray, y: FloatArray, kind: DataKind, train: int) -> Split:

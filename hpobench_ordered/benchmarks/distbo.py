@@ -28,7 +28,6 @@ from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.specs import BenchmarkSpec, Extra, SurrogateOption
 from hpobench_ordered.surrogates.base import Surrogate
 
-VERSION = 1
 PAPER = "Law et al. (2019)"
 LIVE, FOREST, TRAINED = "live", "forest", "trained"
 SKLEARN = Extra("generate", "scikit-learn", "sklearn")
@@ -70,6 +69,7 @@ class Kind:
         parameters: The hyperparameters.
         objective: What is measured.
         source: How the paper made the evaluations of a source task.
+        version: Its version.
     """
 
     name: str
@@ -78,6 +78,7 @@ class Kind:
     parameters: tuple[Parameter, ...]
     objective: Objective
     source: Source
+    version: int = 1
 
     @property
     def paper(self) -> str:
@@ -116,7 +117,7 @@ class Generated:
         is_there = artifact.folder.is_dir()
         return BenchmarkSpec(
             name=name,
-            version=VERSION,
+            version=self.kind.version,
             summary=self.kind.about,
             define=partial(self.define, seed),
             surrogates=(
@@ -140,7 +141,7 @@ class Generated:
         names = [*(f"source-{i}" for i in range(1, sources + 1)), "target"]
         return Definition(
             name=self.name(seed),
-            version=VERSION,
+            version=self.kind.version,
             summary=self.kind.about,
             space=SearchSpace(self.kind.parameters),
             objective=self.kind.objective,
@@ -193,7 +194,7 @@ class Real:
         """What the registry knows of it."""
         bundled = bundled_spec(
             self.kind.name,
-            version=VERSION,
+            version=self.kind.version,
             summary=self.kind.about,
             surrogates={FOREST: "Random forest fitted to own trainings."},
             more=(
@@ -219,7 +220,7 @@ class Real:
         """
         return Definition(
             name=self.kind.name,
-            version=VERSION,
+            version=self.kind.version,
             summary=self.kind.about,
             space=SearchSpace(self.kind.parameters),
             objective=self.kind.objective,
@@ -266,6 +267,7 @@ def _classification(experiment: str, target: str) -> Generated:
             (_C, *_bandwidths(2.0**-3)),
             Objective("auc", "on 5000 test points", Direction.MAXIMIZE),
             Source(75, 75),
+            version=2,  # the random frequencies and phases are the same of all tasks
         ),
         (data.POINTS,) * (data.CLASSIFICATION_SOURCES + 1),
         partial(_classification_value, experiment),

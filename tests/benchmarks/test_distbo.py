@@ -216,6 +216,28 @@ def test_labels_follow_the_bandwidths() -> None:
     assert right > wrong + 0.02
 
 
+def test_all_tasks_have_the_same_random_features() -> None:
+    """Of two tasks, these tell the labels better than others with the same bandwidths do."""
+    sigma = data.classification_bandwidths(0, "a")
+    for task in (0, 10):
+        split = data.classification_data(0, "a", task)
+        shared, others = (
+            linear_auc(split, sigma[task], *data._random_features(seed)) for seed in (0, 1)
+        )
+        assert shared > others + 0.01
+
+
+def linear_auc(
+    split: data.Split, sigma: np.ndarray, frequencies: np.ndarray, phases: np.ndarray
+) -> float:
+    """Area under the curve of a logistic regression on random Fourier features."""
+    inner, outer = (
+        np.cos(part.features / sigma @ frequencies.T + phases) for part in (split.train, split.test)
+    )
+    model = LogisticRegression(max_iter=3000).fit(inner, split.train.labels)
+    return float(roc_auc_score(split.test.labels, model.predict_proba(outer)[:, 1]))
+
+
 @given(
     st.lists(st.floats(0.01, 30), min_size=6, max_size=6),
     st.integers(1, 20),
