@@ -61,6 +61,7 @@ MORE = {
     "retrain-bike-sharing-linear": (320, 3),
     "retrain-bike-sharing-mlp": (320, 2),
     "retrain-metro-traffic-linear": (320, 2),
+    "retrain-flights-xgboost": (400, 1),
     "retrain-flights-linear": (320, 2),
 }
 """The same, where so few would say too little of which configuration is better."""

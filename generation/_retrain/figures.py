@@ -113,7 +113,7 @@ def flatness(compared: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     return (
         f"On {100 * flat:.0f} % of tasks more than a tenth of configurations are within two "
-        "standard deviations of the seed of the best: which of them is better is noise.",
+        "standard deviations of the seed of the best: which of them is better is uncertain.",
     )
 
 

@@ -539,7 +539,8 @@ def test_other_claims_are_noticed(damaged: Path, change: dict[str, Any], message
 
 
 @pytest.mark.parametrize(
-    "figures", [{"r2": 1.1}, {"spearman": -1.2}, {"top_decile": 1.5}, {"r2": 0.999}]
+    "figures",
+    [{"r2": 1.1}, {"spearman": -1.2}, {"top_decile": 1.5}, {"upper_half": -1.2}, {"r2": 0.999}],
 )
 def test_impossible_figures_are_noticed(damaged: Path, figures: dict[str, float]) -> None:
     def change(content: Any) -> Any:
