@@ -135,6 +135,7 @@ SPECS = (
         method=ABLR,
         summary="Bayesian linear regression on a network, fitted to the current task alone.",
         source=f"{PAPER}, supplement, section A: 3 layers of 50 tanh units; expected improvement",
+        uses_history=False,
         changed_spaces=True,
     ),
     MethodSpec(

@@ -102,6 +102,7 @@ class MethodSpec:
         source: Paper, section and settings.
         min_history: Earlier tasks it needs; on tasks with fewer the ordered protocol runs `bo`
             instead, and other protocols refuse it.
+        uses_history: Whether it looks at the history; if not, whoever gives it one is warned.
         changed_spaces: Whether it copes with a history on another search space than the task's
             (`Evaluations.space`), if only by ignoring it.
         uses_data: Whether it is made with the training data of the tasks, as `data`.
@@ -126,6 +127,7 @@ class MethodSpec:
     summary: str
     source: str
     min_history: int = 0
+    uses_history: bool = True
     changed_spaces: bool = False
     uses_data: bool = False
     version: int = 1

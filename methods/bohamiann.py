@@ -115,6 +115,7 @@ SPECS = (
             "Springenberg et al. (2016); a baseline of Perrone et al. (2018) and Horvath et al. "
             "(2021), section 5"
         ),
+        uses_history=False,
         changed_spaces=True,
     ),
     MethodSpec(

@@ -437,6 +437,7 @@ def _spec(
         source=source,
         min_history=min_history,
         uses_data=issubclass(method, LooksAtData),
+        uses_history=min_history > 0,
         changed_spaces=min_history == 0,
     )
 

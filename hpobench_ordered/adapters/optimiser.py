@@ -13,8 +13,10 @@ import numpy as np
 from hpobench_ordered._threads import Lock, one_thread
 from hpobench_ordered._typing import Config, ConfigLike
 from hpobench_ordered.adapters._journal import FORMAT, Journal, plain
+from hpobench_ordered.adapters._rows import warn
 from hpobench_ordered.adapters.factory import as_method_spec
 from hpobench_ordered.adapters.identity import method_version
+from hpobench_ordered.analysis.labels import counted
 from hpobench_ordered.data import TaskData
 from hpobench_ordered.errors import (
     EvaluationsError,
@@ -24,16 +26,17 @@ from hpobench_ordered.errors import (
     StoreError,
     check_count,
 )
-from hpobench_ordered.history import Evaluations, aligned, check_history, differences
+from hpobench_ordered.history import Evaluations, aligned, check_history, differences, listed
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.given import search_space
 from hpobench_ordered.space.reading import MALFORMED
-from hpobench_ordered.user_benchmarks.making import search_space
 
 if TYPE_CHECKING:
-    from ConfigSpace import ConfigurationSpace
     from pandas import DataFrame
+
+    from hpobench_ordered.space.given import SpaceLike
 
 BUDGET = 100
 """Trials that a method expects, where nothing is said."""
@@ -55,7 +58,7 @@ class Trial:
 def optimiser(
     method: object,
     *,
-    space: "SearchSpace | ConfigurationSpace",
+    space: "SpaceLike",
     direction: Direction | str,
     history: Sequence[Evaluations] = (),
     context: Mapping[str, float] | None = None,
@@ -88,6 +91,9 @@ def optimiser(
         EvaluationsError: No search space or direction, or the history does not fit the task.
         StoreError: The journal is of another optimiser, or damaged; the message says what differs.
 
+    Warns:
+        HistoryWarning: The method does not look at the history.
+
     Examples:
         >>> import hpobench_ordered as hbo
         >>> from ConfigSpace import ConfigurationSpace
@@ -99,19 +105,16 @@ def optimiser(
         >>> tuner.best.value == max(trial.value for trial in tuner.trials)
         True
     """
-    spec, described, wanted = as_method_spec(method), search_space(space), Direction.of(direction)
-    given = aligned(history, described)
-    check_history(given, described, wanted, changed_spaces=spec.changed_spaces)
-    check_length(spec, given)
-    data = _checked_data(spec, data, len(given))
+    spec, given = as_method_spec(method), listed(history)
+    check_use(spec, given)
     check_count("trial", budget)
     return Optimiser(
         spec,
-        space=described,
-        direction=wanted,
+        space=search_space(space),
+        direction=Direction.of(direction),
         history=given,
         context=dict(context or {}),
-        data=data,
+        data=_checked_data(spec, data, len(given)),
         budget=budget,
         seed=seed,
         journal=None if file is None else Journal(file),
@@ -185,11 +188,13 @@ class Optimiser:
         direction: Direction,
         history: tuple[Evaluations, ...],
         context: dict[str, float],
-        data: tuple[TaskData | None, ...],
+        data: tuple[TaskData | None, ...] = (),
         budget: int,
         seed: int,
         journal: Journal | None = None,
     ) -> None:
+        history = aligned(history, space)
+        check_history(history, space, direction, changed_spaces=spec.changed_spaces)
         self.space, self.direction = space, direction
         self.settings = plain(
             {
@@ -350,16 +355,24 @@ class Optimiser:
                 )
 
 
-def check_length(spec: MethodSpec, history: Sequence[Evaluations]) -> None:
-    """Check that a history has as many tasks as a method needs.
+def check_use(spec: MethodSpec, history: Sequence[Evaluations]) -> None:
+    """Check that a method has the history that it needs, and needs the history that it has.
 
     Raises:
-        ExperimentError: It has not.
+        ExperimentError: The history has too few tasks.
+
+    Warns:
+        HistoryWarning: The method does not look at it.
     """
     if len(history) < spec.min_history:
         raise ExperimentError(
-            f"{spec.name} needs a history of {spec.min_history} earlier tasks, got {len(history)}; "
-            "'bo' needs none"
+            f"{spec.name} needs a history of {counted(spec.min_history, 'earlier task')}, got "
+            f"{len(history)}; 'bo' needs none"
+        )
+    if history and not spec.uses_history:
+        warn(
+            f"{spec.name} does not look at the history, of {counted(len(history), 'task')}; "
+            "'simple-ordered' does, and `hpobench-ordered methods` lists others"
         )
 
 

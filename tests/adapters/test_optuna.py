@@ -345,7 +345,7 @@ def test_a_method_gets_history_context_and_budget() -> None:
     space = numeric_space()
     history = [minimised("before", {}, np.array([[1.0, 0.1]]), np.array([0.0]), space)]
     spec = MethodSpec("looking", Looking, "", "", min_history=1)
-    with pytest.raises(ExperimentError, match="a history of 1 earlier tasks, got 0"):
+    with pytest.raises(ExperimentError, match="a history of 1 earlier task, got 0"):
         OptunaSampler(spec, space=space)
     sampler = OptunaSampler(spec, space=space, history=history, context={"t": 2.0}, budget=7)
     study = optuna.create_study(sampler=sampler)

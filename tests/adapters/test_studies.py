@@ -421,6 +421,6 @@ def test_a_study_refuses_a_history_that_does_not_fit(catch: tuple[type[Exception
             study.optimize(simple, n_trials=1, catch=catch)
     with pytest.raises(EvaluationsError, match="a history is a list of Evaluations"):
         OptunaSampler("cts", space=DISTRIBUTIONS, history=may)  # type: ignore[arg-type]
-    study = optuna.create_study(sampler=OptunaSampler("bo", space=wider, history=[may]))
+    study = optuna.create_study(sampler=OptunaSampler("simple-ordered", space=wider, history=[may]))
     study.optimize(simple, n_trials=1)  # copes with it
     assert may.direction is Direction.MINIMIZE

@@ -14,8 +14,10 @@ tells whether a trial has it.
 import fnmatch
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 import optuna
@@ -25,7 +27,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from hpobench_ordered._typing import Value
 from hpobench_ordered.adapters._optuna_space import joined, parameter_of
-from hpobench_ordered.adapters._rows import Reader, Rows, contexts_of, warn
+from hpobench_ordered.adapters._rows import Reader, Rows, check_renaming, contexts_of, warn
 from hpobench_ordered.adapters.optuna.methods import quiet
 from hpobench_ordered.errors import (
     EvaluationsError,
@@ -37,11 +39,12 @@ from hpobench_ordered.history import Evaluations, differences
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
 from hpobench_ordered.space.differences import allows
-from hpobench_ordered.user_benchmarks.making import search_space
+from hpobench_ordered.space.given import search_space
 
 if TYPE_CHECKING:
-    from ConfigSpace import ConfigurationSpace
     from optuna.storages import BaseStorage
+
+    from hpobench_ordered.space.given import SpaceLike
 
 SQLITE = "sqlite:///"
 
@@ -49,10 +52,11 @@ SQLITE = "sqlite:///"
 def history_from_studies(
     studies: Iterable[Study],
     *,
-    space: "SearchSpace | ConfigurationSpace | None" = None,
+    space: "SpaceLike | None" = None,
     drop_invalid: bool = False,
     clip: bool = False,
     contexts: Mapping[str, Mapping[str, float]] | None = None,
+    rename: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Evaluations, ...]:
     """Read studies as history, each of them as one task.
 
@@ -67,6 +71,8 @@ def history_from_studies(
         clip: Move numbers that are out of range to the nearest bound, and say in a warning how
             many.
         contexts: What is known of each task beforehand, by the name of its study.
+        rename: Parameters that are called otherwise now: new names by old ones, such as
+            `{"learning_rate": "lr"}`.
 
     Returns:
         The evaluations of each study that has any complete trial.
@@ -77,8 +83,8 @@ def history_from_studies(
             cannot be told; or a context is not as described.
 
     Warns:
-        HistoryWarning: Trials or studies were left out, numbers moved, or a study is on another
-            search space.
+        HistoryWarning: Trials or studies were left out, numbers moved, a study is on another
+            search space, or the studies, by the numbers in their names, are not in order.
 
     Examples:
         >>> import optuna
@@ -94,6 +100,8 @@ def history_from_studies(
     direction = _direction(given)
     reader = Reader(drop_invalid, clip, "the studies")
     trials = {study.study_name: _finished(study) for study in given}
+    check_renaming(rename, *({n for t in of for n in t.params} for of in trials.values()))
+    trials = {name: [_renamed(t, rename) for t in of] for name, of in trials.items()}
     used = {n: t for n, t in trials.items() if any(x.state is TrialState.COMPLETE for x in t)}
     reader.empty += [f"study {name!r}" for name in trials if name not in used]
     spaces = _spaces(used, None if space is None else search_space(space))
@@ -114,10 +122,11 @@ def history_from_storage(
     storage: "str | BaseStorage",
     pattern: str,
     *,
-    space: "SearchSpace | ConfigurationSpace | None" = None,
+    space: "SpaceLike | None" = None,
     drop_invalid: bool = False,
     clip: bool = False,
     contexts: Mapping[str, Mapping[str, float]] | None = None,
+    rename: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Evaluations, ...]:
     """Read the studies of a storage whose names match a pattern, by the start of their first trial.
 
@@ -128,6 +137,8 @@ def history_from_storage(
         drop_invalid: Leave out trials that cannot be used.
         clip: Move numbers that are out of range to the nearest bound.
         contexts: What is known of each task beforehand, by the name of its study.
+        rename: Parameters that are called otherwise now: new names by old ones, such as
+            `{"learning_rate": "lr"}`.
 
     Returns:
         The evaluations of each study, oldest first.
@@ -164,7 +175,12 @@ def history_from_storage(
         names.sort(key=lambda name: (starts[name] or datetime.max, name))
         studies = [optuna.load_study(study_name=name, storage=storage) for name in names]
     return history_from_studies(
-        studies, space=space, drop_invalid=drop_invalid, clip=clip, contexts=contexts
+        studies,
+        space=space,
+        drop_invalid=drop_invalid,
+        clip=clip,
+        contexts=contexts,
+        rename=rename,
     )
 
 
@@ -199,6 +215,14 @@ def _finished(study: Study) -> list[FrozenTrial]:
     """The trials that are complete or failed."""
     states = (TrialState.COMPLETE, TrialState.FAIL)
     return cast("list[FrozenTrial]", study.get_trials(deepcopy=False, states=states))
+
+
+def _renamed(trial: FrozenTrial, rename: Mapping[str, str]) -> FrozenTrial:
+    """The trial, its parameters by other names."""
+    renamed = copy(trial)
+    renamed.params = {rename.get(n, n): value for n, value in trial.params.items()}
+    renamed.distributions = {rename.get(n, n): d for n, d in trial.distributions.items()}
+    return renamed
 
 
 def _rows(name: str, trials: Iterable[FrozenTrial], space: SearchSpace) -> Rows:
