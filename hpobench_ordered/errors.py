@@ -68,8 +68,8 @@ class MissingExtraError(HPOBenchOrderedError, ImportError):
 
     def __init__(self, package: str, *, extra: str, purpose: str) -> None:
         super().__init__(
-            f"{purpose} needs the package {package!r}; "
-            f"install it with: pip install 'hpobench-ordered[{extra}]'"
+            f"{purpose} needs the package {package!r}; install it with: pip install {package} "
+            f"(or, in a checkout of hpobench-ordered, pip install '.[{extra}]')"
         )
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.extras import NEURAL
 from hpobench_ordered.methods._blr.method import LinearHead
 from hpobench_ordered.methods.base import MethodSpec
 
@@ -147,6 +148,7 @@ SPECS = (
         summary="Ordered features of a network trained beforehand; the evidence says how many.",
         source=f"{PAPER}, section 4: {NETWORK}, nested dropout, automatic relevance determination",
         min_history=1,
+        extras=(NEURAL,),
     ),
     MethodSpec(
         name="abrac-fixed",
@@ -154,6 +156,7 @@ SPECS = (
         summary="abrac with all features at every step.",
         source=f"{PAPER}, section 5, ABRAC fixed: one precision for all weights",
         min_history=1,
+        extras=(NEURAL,),
     ),
     MethodSpec(
         name="ablr-sgd-adapt",
@@ -161,6 +164,7 @@ SPECS = (
         summary="abrac without an order of the features.",
         source=f"{PAPER}, section 5, ABLR SGD adapt: no nested dropout",
         min_history=1,
+        extras=(NEURAL,),
     ),
     MethodSpec(
         name="ablr-sgd-fixed",
@@ -168,6 +172,7 @@ SPECS = (
         summary="Bayesian linear regression on a network trained beforehand.",
         source=f"{PAPER}, section 5, ABLR SGD fixed: squared error, no nested dropout",
         min_history=1,
+        extras=(NEURAL,),
     ),
     MethodSpec(
         name="ablr-lbfgs-fixed",
@@ -175,6 +180,7 @@ SPECS = (
         summary="Bayesian linear regression on a network fitted beforehand by marginal likelihood.",
         source=f"{PAPER}, section 5, ABLR L-BFGS fixed",
         min_history=1,
+        extras=(NEURAL,),
     ),
     MethodSpec(
         name="ablr-rks",
@@ -185,5 +191,6 @@ SPECS = (
             f"{KITCHEN_SINKS} of a Gaussian kernel"
         ),
         min_history=1,
+        extras=(NEURAL,),
     ),
 )

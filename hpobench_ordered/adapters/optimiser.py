@@ -356,14 +356,16 @@ class Optimiser:
 
 
 def check_use(spec: MethodSpec, history: Sequence[Evaluations]) -> None:
-    """Check that a method has the history that it needs, and needs the history that it has.
+    """Check that a method has what it needs, a history too, and needs the history that it has.
 
     Raises:
+        MissingExtraError: A package that it needs is not installed.
         ExperimentError: The history has too few tasks.
 
     Warns:
         HistoryWarning: The method does not look at it.
     """
+    spec.check_installed()
     if len(history) < spec.min_history:
         raise ExperimentError(
             f"{spec.name} needs a history of {counted(spec.min_history, 'earlier task')}, got "

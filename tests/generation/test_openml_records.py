@@ -36,7 +36,7 @@ RUNS = dict(zip(TASKS, (10, 8, 0, 3), strict=True))  # several pages, full pages
 
 needs_openml = pytest.mark.skipif(
     importlib.util.find_spec("openml") is None,
-    reason="the package openml is not installed: pip install 'hpobench-ordered[test]'",
+    reason="the package openml is not installed: pip install '.[test]'",
 )
 
 
