@@ -308,7 +308,9 @@ def _check_columns(frame: "DataFrame", space: SearchSpace, *, task: str, objecti
         wrong.append(f"no column {name!r} {needed[name]}{near(name, map(str, extra))}")
     for name in extra:
         hint = near(str(name), missing)
-        wrong.append(f"column {name!r} is no hyperparameter's, drop it if it is of no use{hint}")
+        wrong.append(
+            f"column {name!r} is no hyperparameter's: rename it, or drop it if of no use{hint}"
+        )
     if wrong:
         raise EvaluationsError(
             "the table cannot be read as history:" + "".join(f"\n- {text}" for text in wrong)

@@ -30,10 +30,8 @@ _OPTIONS = (
     ),
     click.option(
         "--studies",
-        default="*",
-        show_default=True,
         metavar="PATTERN",
-        help="Names of the studies in --storage that are earlier tasks, such as 'churn-*'.",
+        help="Studies in --storage that are earlier tasks, such as 'churn-*'.  [default: all]",
     ),
     click.option(
         "--rename",
@@ -54,7 +52,7 @@ class Earlier:
     task: str | None
     objective: str | None
     storage: str | None
-    studies: str
+    studies: str | None
     rename: Sequence[str]
     drop_invalid: bool
     clip: bool
@@ -75,12 +73,19 @@ class Earlier:
         """
         if self.storage is not None and (self.history is not None or context):
             raise click.UsageError("--storage goes with neither --history nor --context")
+        if self.storage is None and self.studies is not None:
+            raise click.UsageError("--studies needs --storage")
+        is_empty = self.storage is None and self.history is None
+        if is_empty and (self.rename or self.drop_invalid or self.clip):
+            raise click.UsageError(
+                "--rename, --drop-invalid and --clip need --history or --storage"
+            )
         how: dict[str, Any] = {"drop_invalid": self.drop_invalid, "clip": self.clip}
         how["rename"] = rename = pairs(self.rename, "--rename", "OLD=NEW")
         if self.storage is not None:
             from hpobench_ordered.adapters import history_from_storage
 
-            return history_from_storage(self.storage, self.studies, space=space, **how)
+            return history_from_storage(self.storage, self.studies or "*", space=space, **how)
         if self.history is None:
             return ()
         if self.task is None or self.objective is None:

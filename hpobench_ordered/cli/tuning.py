@@ -24,6 +24,7 @@ from hpobench_ordered.errors import (
 from hpobench_ordered.files import write_atomically
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.reading import is_number
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -155,7 +156,10 @@ def suggest(
     if output is None:
         click.echo(text, nl=False)
     else:
-        write_atomically(output, text.encode())
+        try:
+            write_atomically(output, text.encode())
+        except OSError as error:
+            raise click.FileError(str(output), str(error.strerror)) from None
 
 
 def suggestions(
@@ -210,7 +214,7 @@ def _context(words: Sequence[str]) -> dict[str, float]:
     form = ("--context", "NAME=NUMBER")
     context = {name: number_of(text) for name, text in pairs(words, *form).items()}
     for name, number in context.items():
-        if isinstance(number, str) or number is None:
+        if not is_number(number):
             raise ExperimentError(f"{' takes '.join(form)}; {name!r} is {number!r}")
     return cast("dict[str, float]", context)
 

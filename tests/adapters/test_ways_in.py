@@ -20,7 +20,7 @@ from optuna.distributions import FloatDistribution, IntDistribution
 import hpobench_ordered as hbo
 from hpobench_ordered import Evaluations, Parameter, SearchSpace
 from hpobench_ordered.adapters import OptunaSampler
-from hpobench_ordered.cli import app
+from hpobench_ordered.cli import app, main
 from hpobench_ordered.errors import EvaluationsError, HistoryWarning, InvalidSpaceError
 from hpobench_ordered.registry import list_methods, method_spec
 from hpobench_ordered.testing.toy import numeric_space, toy_benchmark
@@ -74,6 +74,7 @@ def from_studies(names: Sequence[str], folder: Path, **options: Any) -> tuple[Ev
 
 
 def from_storage(names: Sequence[str], folder: Path, **options: Any) -> tuple[Evaluations, ...]:
+    folder.mkdir(exist_ok=True)
     url = f"sqlite:///{folder / 't.db'}"
     studies(names, storage=url)
     return hbo.history_from_storage(url, "*", **options)
@@ -203,6 +204,20 @@ def test_a_hyperparameter_that_is_not_suggested_any_more_is_warned_of_once() -> 
 
 
 @pytest.mark.parametrize("reader", READERS.values())
+def test_a_narrower_range_moves_or_leaves_out_where_that_is_asked_for(
+    reader: Any, folder: Path
+) -> None:
+    with pytest.warns(HistoryWarning, match="moved to the nearest bound: 3 of 'rate'"):
+        moved = reader(MONTHS, folder, space=NARROWER, clip=True)
+    assert all(e.is_on(NARROWER) for e in moved)
+    assert moved[0].values[:, 0].tolist() == [0.1, 0.01, 0.002]
+    with pytest.warns(HistoryWarning, match="3 of 9 evaluations are left out"):
+        left = reader(MONTHS, folder / "again", space=NARROWER, drop_invalid=True)
+    assert [len(e) for e in left] == [2, 2, 2]
+    assert all(e.is_on(NARROWER) for e in left)
+
+
+@pytest.mark.parametrize("reader", READERS.values())
 def test_what_is_called_otherwise_now_is_renamed(reader: Any, folder: Path) -> None:
     history = reader(MONTHS, folder, space=RENAMED, rename={"rate": "lr"})
     assert all(e.is_on(RENAMED) for e in history)
@@ -273,6 +288,58 @@ def test_times_that_go_another_way_are_warned_of() -> None:
 def test_the_command_warns_of_the_order(folder: Path, way: str) -> None:
     said = suggest(folder, way, "simple-ordered", names=("m2", "m4", "m1")).stderr
     assert "in the order m2, m4, m1" in said
+
+
+# -- files that are something else -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        ("--history t.db --task month --objective accuracy", 1, "--storage sqlite:///t.db reads"),
+        ("--history nope.csv", 2, "'nope.csv' does not exist"),
+        ("--history old.csv", 2, "needs --task COLUMN and --objective COLUMN"),
+        ("--storage old.csv", 1, "the storage 'old.csv' cannot be read: (sqlite3.DatabaseError)"),
+        ("--storage sqlite:///tt.db", 2, "unknown file 'tt.db'; did you mean 't.db'?"),
+        ("--storage nonsense://x", 1, "the storage 'nonsense://x' cannot be read"),
+        ("--storage t.db --studies x*", 2, "unknown study 'x*'; choose from 'm1', 'm2', 'm3'"),
+        ("--storage t.db --history old.csv", 2, "--storage goes with neither"),
+        ("--storage t.db --context size=1", 2, "--storage goes with neither"),
+        ("--studies m*", 2, "--studies needs --storage"),
+        ("--clip", 2, "--clip need --history or --storage"),
+        ("--storage t.db --rename rate", 2, "--rename takes OLD=NEW"),
+        ("--storage t.db --rename raet=lr", 1, "'raet' cannot be renamed; did you mean 'rate'?"),
+        ("--storage t.db --output nowhere/next.csv", 1, "nowhere/next.csv"),
+        ("--context size=nan", 2, "'size' is nan"),
+    ],
+)
+def test_the_command_says_what_is_wrong(
+    options: str, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table().to_csv("old.csv", index=False)
+    studies(storage="sqlite:///t.db")
+    Path("space.json").write_text(json.dumps(SPACE.to_json()))
+    words = f"suggest --space space.json --direction maximize --method simple-ordered {options}"
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as caught:
+        patch.setattr("sys.argv", ["hpobench-ordered", *words.split()])
+        main()
+    written = capsys.readouterr()
+    assert (caught.value.code, written.out) == (code, "")
+    assert said in written.err
+
+
+@pytest.mark.parametrize("storage", ["t.db", "sqlite:///t.db", "sqlite:///t.db?timeout=9"])
+def test_a_storage_may_be_a_file(storage: str) -> None:
+    studies(storage="sqlite:///t.db")
+    assert [e.task for e in hbo.history_from_storage(storage, "m[12]")] == ["m1", "m2"]
+
+
+def test_advice_reads_a_storage(folder: Path) -> None:
+    (folder / "space.json").write_text(json.dumps(SPACE.to_json()))
+    studies(storage="sqlite:///t.db")
+    words = "advise --space space.json --direction maximize --storage t.db --studies m[12]"
+    result = CliRunner().invoke(app, words.split())
+    assert "at least 3 tasks, got 2: 'm1', 'm2'" in str(result.exception)
 
 
 # -- spaces without ConfigSpace --------------------------------------------------------------------
