@@ -108,6 +108,16 @@ def check_count(what: str, number: object) -> None:
         raise ExperimentError(f"at least 1 {what} is needed, a whole number; got {number!r}")
 
 
+def check_seed(seed: object) -> None:
+    """Check that a seed is a whole number from 0 on.
+
+    Raises:
+        ExperimentError: It is not.
+    """
+    if not isinstance(seed, Integral) or seed < 0:
+        raise ExperimentError(f"a seed is a whole number from 0 on, got {seed!r}")
+
+
 class EvaluationsError(HPOBenchOrderedError, ValueError):
     """Evaluations are not what they must be, or not what they are given for."""
 

@@ -43,6 +43,8 @@ SCALES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
 """How a column may have been transformed that should not be, and what undoes it."""
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 DIGITS = re.compile("[0-9]+")
+YEAR = 4
+"""Digits of a year."""
 READ_AS_EMPTY = ("None", "NA", "N/A", "NaN", "nan", "NULL", "null", "")
 """Texts that pandas reads from a file as an empty cell."""
 
@@ -397,12 +399,13 @@ def _check_different(history: Sequence[Evaluations]) -> None:
 def _check_order(tasks: Sequence[str]) -> None:
     """Warn if names that differ by their numbers alone do not come in the order of these.
 
-    Numbers of dates may be read from the left or from the right.
+    Dates whose year comes last are read from the right.
     """
-    numbers = [[int(number) for number in DIGITS.findall(task)] for task in tasks]
-    backwards = [each[::-1] for each in numbers]
-    is_sorted = any(way == sorted(way) for way in (numbers, backwards))
-    if len({DIGITS.sub("0", task) for task in tasks}) == 1 and not is_sorted:
+    texts = [[text.lstrip("0") for text in DIGITS.findall(task)] for task in tasks]
+    numbers = [[(len(text), text) for text in each] for each in texts]
+    if all(each and each[-1][0] == YEAR > each[0][0] for each in numbers):
+        numbers = [each[::-1] for each in numbers]
+    if len({DIGITS.sub("0", task) for task in tasks}) == 1 and numbers != sorted(numbers):
         warn(
             f"tasks are taken in the order {enumerated(tasks)}, the last one as the latest, which "
             "is not that of the numbers in their names: sort them by their time, if they have one"

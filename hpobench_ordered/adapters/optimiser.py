@@ -13,7 +13,7 @@ import numpy as np
 from hpobench_ordered._threads import Lock, one_thread
 from hpobench_ordered._typing import Config, ConfigLike
 from hpobench_ordered.adapters._journal import FORMAT, Journal, plain
-from hpobench_ordered.adapters._rows import warn
+from hpobench_ordered.adapters._rows import contexts_of, warn
 from hpobench_ordered.adapters.factory import as_method_spec
 from hpobench_ordered.adapters.identity import method_version
 from hpobench_ordered.analysis.labels import counted
@@ -25,6 +25,8 @@ from hpobench_ordered.errors import (
     InvalidSuggestionError,
     StoreError,
     check_count,
+    check_seed,
+    enumerated,
 )
 from hpobench_ordered.history import Evaluations, aligned, check_history, differences, listed
 from hpobench_ordered.methods.base import MethodSpec
@@ -88,11 +90,13 @@ def optimiser(
         UnknownNameError: No method of that name.
         ExperimentError: Not a method, one that needs a longer history, or no trials.
         InvalidSpaceError: The search space uses what is not supported.
-        EvaluationsError: No search space or direction, or the history does not fit the task.
+        EvaluationsError: No search space, direction or context, or the history does not fit the
+            task.
         StoreError: The journal is of another optimiser, or damaged; the message says what differs.
 
     Warns:
-        HistoryWarning: The method does not look at the history.
+        HistoryWarning: The method does not look at the history, or the context is not what is known
+            of its tasks.
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -107,13 +111,12 @@ def optimiser(
     """
     spec, given = as_method_spec(method), listed(history)
     check_use(spec, given)
-    check_count("trial", budget)
     return Optimiser(
         spec,
         space=search_space(space),
         direction=Direction.of(direction),
         history=given,
-        context=dict(context or {}),
+        context={} if context is None else context,
         data=_checked_data(spec, data, len(given)),
         budget=budget,
         seed=seed,
@@ -187,12 +190,15 @@ class Optimiser:
         space: SearchSpace,
         direction: Direction,
         history: tuple[Evaluations, ...],
-        context: dict[str, float],
+        context: Mapping[str, float],
         data: tuple[TaskData | None, ...] = (),
         budget: int,
         seed: int,
         journal: Journal | None = None,
     ) -> None:
+        check_count("trial", budget)
+        check_seed(seed)
+        check_context(context, history)
         history = aligned(history, space)
         check_history(history, space, direction, changed_spaces=spec.changed_spaces)
         self.space, self.direction = space, direction
@@ -375,6 +381,27 @@ def check_use(spec: MethodSpec, history: Sequence[Evaluations]) -> None:
         warn(
             f"{spec.name} does not look at the history, of {counted(len(history), 'task')}; "
             "'simple-ordered' does, and `hpobench-ordered methods` lists others"
+        )
+
+
+def check_context(context: Mapping[str, float], history: Sequence[Evaluations]) -> None:
+    """Check that a context is one of numbers, and of those that are known of the earlier tasks.
+
+    Raises:
+        EvaluationsError: It is something else.
+
+    Warns:
+        HistoryWarning: Something else is known of an earlier task.
+    """
+    here = "the task at hand"
+    if not isinstance(context, Mapping):
+        raise EvaluationsError(f"a context is a mapping of numbers, got {context!r}")
+    contexts_of({here: context}, [here])
+    others = [repr(e.task) for e in history if set(e.context) != set(context)]
+    if context and others:
+        warn(
+            f"the context of {here} has {sorted(context)}, which is not what is known of "
+            f"{enumerated(others)}: a method may not use it"
         )
 
 

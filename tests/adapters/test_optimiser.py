@@ -316,7 +316,7 @@ def test_a_journal_of_another_optimiser_is_refused(tmp_path: Path) -> None:
 
     refused("method was 'simple-ordered', now 'cts'", method="cts")
     refused("seed was 0, now 1; budget was 100, now 9", seed=1, budget=9)
-    refused("context was {}, now {'size': 2}", context={"size": 2})
+    refused("context was {}, now {'index': 2}", context={"index": 2})
     refused(r"history was of \['0', '1'\], now of \['0'\]", history=history[:1])
     refused(r"history was of \['0', '1'\], now of \['1', '0'\]", history=history[::-1])
     flipped = [replace(e, direction=hbo.Direction.MAXIMIZE) for e in history]

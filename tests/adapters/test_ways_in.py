@@ -4,6 +4,7 @@ The ways are studies, a storage, a table, a file of one, and results of an exper
 """
 
 import json
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -21,7 +22,12 @@ import hpobench_ordered as hbo
 from hpobench_ordered import Evaluations, Parameter, SearchSpace
 from hpobench_ordered.adapters import OptunaSampler
 from hpobench_ordered.cli import app, main
-from hpobench_ordered.errors import EvaluationsError, HistoryWarning, InvalidSpaceError
+from hpobench_ordered.errors import (
+    EvaluationsError,
+    ExperimentError,
+    HistoryWarning,
+    InvalidSpaceError,
+)
 from hpobench_ordered.registry import list_methods, method_spec
 from hpobench_ordered.testing.toy import numeric_space, toy_benchmark
 
@@ -265,6 +271,11 @@ def test_the_command_renames(folder: Path, way: str) -> None:
         (("2025-12", "2026-1", "2026-2"), True),
         (("May", "June", "July"), True),  # names do not tell
         (("run-b", "run-a", "run-c"), True),
+        (("28.11.2025", "15.12.2025", "03.01.2026"), True),
+        (("03.01.2026", "28.11.2025", "15.12.2025"), False),
+        (("2025-01", "2024-02", "2024-03"), False),
+        (("01/2025", "02/2025", "01/2026"), True),
+        (("9" * 5000, "1" * 5000, "2" * 5000), False),
     ],
 )
 def test_numbers_in_names_that_go_another_way_are_warned_of(
@@ -340,6 +351,39 @@ def test_advice_reads_a_storage(folder: Path) -> None:
     words = "advise --space space.json --direction maximize --storage t.db --studies m[12]"
     result = CliRunner().invoke(app, words.split())
     assert "at least 3 tasks, got 2: 'm1', 'm2'" in str(result.exception)
+
+
+# -- what is known beforehand, and seeds ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, "big", None, True, 10**400])
+@pytest.mark.parametrize("make", [hbo.optimiser, OptunaSampler])
+def test_a_context_is_of_numbers(make: Any, value: Any) -> None:
+    settings: dict[str, Any] = {"space": SPACE, "context": {"size": value}}
+    with pytest.raises(EvaluationsError, match=r"context 'size' of task .* finite number"):
+        if make is OptunaSampler:
+            optuna.create_study(sampler=OptunaSampler("bo", **settings)).ask()
+        else:
+            make("bo", direction="minimize", **settings)
+
+
+def test_a_context_that_is_not_known_of_the_earlier_tasks_is_warned_of(folder: Path) -> None:
+    settings = {"space": SPACE, "direction": "maximize", "history": from_frame(MONTHS, folder)}
+    with pytest.warns(HistoryWarning, match=r"has \['size'\], which is not what is known of 'm1'"):
+        hbo.optimiser("simple-ordered", **settings, context={"size": 3})
+    with pytest.raises(EvaluationsError, match="a mapping of numbers"):
+        hbo.optimiser("simple-ordered", **settings, context=["size"])
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "0", None])
+def test_a_seed_is_a_whole_number(seed: Any) -> None:
+    with pytest.raises(ExperimentError, match="a seed is a whole number from 0 on"):
+        hbo.optimiser("bo", space=SPACE, direction="maximize", seed=seed)
+
+
+def test_a_range_that_floats_cannot_divide_is_refused() -> None:
+    with pytest.raises(InvalidSpaceError, match="too narrow for floats"):
+        Parameter.number("n", 2**60, 2**60, integer=True)
 
 
 # -- spaces without ConfigSpace --------------------------------------------------------------------

@@ -101,7 +101,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         self._space = None if space is None else _described(space)
         # Distributions say under no condition that a hyperparameter is suggested.
         self._is_whole = isinstance(space, SearchSpace) or hasattr(space, "to_serialized_dict")
-        self._context = dict(context or {})
+        self._context = {} if context is None else context
         self._budget, self._seed, self._shared = budget, seed, shared
         self._lock = Lock()  # Optuna calls from several threads
         self._optimiser: Optimiser | None = None
