@@ -11,13 +11,14 @@ import click
 
 from hpobench_ordered._typing import Value
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError
+from hpobench_ordered.files import check_file
 from hpobench_ordered.space import Parameter, SearchSpace
 from hpobench_ordered.space.reading import read_space
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-INPUT = click.Path(exists=True, dir_okay=False, path_type=Path)
+INPUT = click.Path(dir_okay=False, path_type=Path)
 """A file that is read."""
 
 
@@ -26,7 +27,9 @@ def space_of(path: Path) -> SearchSpace:
 
     Raises:
         InvalidSpaceError: The file cannot be read or does not describe a search space.
+        UnknownNameError: There is no such file.
     """
+    check_file(path)
     try:
         description = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -41,7 +44,9 @@ def table_of(path: Path) -> "DataFrame":
 
     Raises:
         EvaluationsError: It cannot be read, or lines are of different lengths.
+        UnknownNameError: There is no such file.
     """
+    check_file(path)
     import pandas as pd
 
     try:

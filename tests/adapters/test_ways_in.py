@@ -308,7 +308,7 @@ def test_the_command_warns_of_the_order(folder: Path, way: str) -> None:
     ("options", "code", "said"),
     [
         ("--history t.db --task month --objective accuracy", 1, "--storage sqlite:///t.db reads"),
-        ("--history nope.csv", 2, "'nope.csv' does not exist"),
+        ("--history nope.csv --task month --objective accuracy", 2, "unknown file 'nope.csv'"),
         ("--history old.csv", 2, "needs --task COLUMN and --objective COLUMN"),
         ("--storage old.csv", 1, "the storage 'old.csv' cannot be read: (sqlite3.DatabaseError)"),
         ("--storage sqlite:///tt.db", 2, "unknown file 'tt.db'; did you mean 't.db'?"),

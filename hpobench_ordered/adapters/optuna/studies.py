@@ -36,6 +36,7 @@ from hpobench_ordered.errors import (
     UnknownNameError,
     enumerated,
 )
+from hpobench_ordered.files import check_file
 from hpobench_ordered.history import Evaluations, differences
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
@@ -196,10 +197,8 @@ def _opened(storage: "str | BaseStorage") -> "BaseStorage":
     if not isinstance(storage, str):
         return storage
     url = storage if "://" in storage else f"{SQLITE}{storage}"
-    path = Path(url.removeprefix(SQLITE).partition("?")[0])
-    if url.startswith(SQLITE) and not path.is_file():  # Optuna would make an empty one
-        there = [p.name for p in path.parent.glob("*.db")]
-        raise UnknownNameError("file", str(path), there)
+    if url.startswith(SQLITE):  # Optuna would make an empty one
+        check_file(Path(url.removeprefix(SQLITE).partition("?")[0]))
     try:
         with quiet():
             return cast("BaseStorage", optuna.storages.get_storage(url))
