@@ -14,8 +14,11 @@ from hpobench_ordered.registry import list_methods, method_spec
 
 WITHOUT = """
 import sys, warnings
-for name in sys.argv[1].split(","):
-    sys.modules[name] = None
+class Absent:
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] in sys.argv[1].split(","):
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Absent)
 import numpy as np
 import hpobench_ordered as hbo
 from hpobench_ordered.registry import method_spec

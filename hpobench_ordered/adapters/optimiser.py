@@ -95,8 +95,8 @@ def optimiser(
         StoreError: The journal is of another optimiser, or damaged; the message says what differs.
 
     Warns:
-        HistoryWarning: The method does not look at the history, or the context is not what is known
-            of its tasks.
+        HistoryWarning: The method does not look at the history; or that is on another search space,
+            or has another context.
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -109,11 +109,11 @@ def optimiser(
         >>> tuner.best.value == max(trial.value for trial in tuner.trials)
         True
     """
-    spec, given = as_method_spec(method), listed(history)
-    check_use(spec, given)
+    spec, given, described = as_method_spec(method), listed(history), search_space(space)
+    check_use(spec, given, described)
     return Optimiser(
         spec,
-        space=search_space(space),
+        space=described,
         direction=Direction.of(direction),
         history=given,
         context={} if context is None else context,
@@ -361,7 +361,7 @@ class Optimiser:
                 )
 
 
-def check_use(spec: MethodSpec, history: Sequence[Evaluations]) -> None:
+def check_use(spec: MethodSpec, history: Sequence[Evaluations], space: SearchSpace | None) -> None:
     """Check that a method has what it needs, a history too, and needs the history that it has.
 
     Raises:
@@ -369,7 +369,8 @@ def check_use(spec: MethodSpec, history: Sequence[Evaluations]) -> None:
         ExperimentError: The history has too few tasks.
 
     Warns:
-        HistoryWarning: The method does not look at it.
+        HistoryWarning: The method does not look at it, or it is on another search space than that
+            of the task at hand, where that is known.
     """
     spec.check_installed()
     if len(history) < spec.min_history:
@@ -382,6 +383,16 @@ def check_use(spec: MethodSpec, history: Sequence[Evaluations]) -> None:
             f"{spec.name} does not look at the history, of {counted(len(history), 'task')}; "
             "'simple-ordered' does, and `hpobench-ordered methods` lists others"
         )
+        return
+    if space is None or not spec.changed_spaces:  # a method that does not cope with it refuses it
+        return
+    other: dict[str, list[str]] = {}
+    for e in aligned(history, space):
+        if not e.is_on(space):
+            other.setdefault("; ".join(differences(e.space, space)), []).append(repr(e.task))
+    if other:
+        said = "".join(f"\n- {enumerated(tasks)}: {what}" for what, tasks in other.items())
+        warn(f"earlier tasks are on another search space than this one:{said}")
 
 
 def check_context(context: Mapping[str, float], history: Sequence[Evaluations]) -> None:

@@ -326,8 +326,9 @@ def test_another_space_is_told_kept_and_refused_by_methods_that_do_not_cope(
 ) -> None:
     objective, said = OTHER[what]
     here, elsewhere = tuned(simple), tuned(objective, "other")
+    history = read(here, elsewhere, space=SPACE)
     with pytest.warns(HistoryWarning, match=f"'other': .*{said}"):
-        history = read(here, elsewhere, space=SPACE)
+        OptunaSampler("simple-ordered", space=SPACE, history=history)
     may, other = sorted(history, key=lambda e: e.task)
     assert may.space is not other.space
     assert may.is_on(SPACE)
@@ -426,6 +427,8 @@ def test_a_study_refuses_a_history_that_does_not_fit(catch: tuple[type[Exception
             study.optimize(simple, n_trials=1, catch=catch)
     with pytest.raises(EvaluationsError, match="a history is a list of Evaluations"):
         OptunaSampler("cts", space=DISTRIBUTIONS, history=may)  # type: ignore[arg-type]
-    study = optuna.create_study(sampler=OptunaSampler("simple-ordered", space=wider, history=[may]))
+    with pytest.warns(HistoryWarning, match="depth: from 1 to 9, now from 1 to 12"):
+        sampler = OptunaSampler("simple-ordered", space=wider, history=[may])
+    study = optuna.create_study(sampler=sampler)
     study.optimize(simple, n_trials=1)  # copes with it
     assert may.direction is Direction.MINIMIZE

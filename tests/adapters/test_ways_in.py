@@ -192,6 +192,17 @@ def test_methods_that_say_so_suggest_the_same_without_a_history(name: str) -> No
 # -- the space is another one ----------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("reader", [from_studies, from_storage, from_results])
+def test_a_history_on_another_space_is_warned_of_by_every_way(reader: Any, folder: Path) -> None:
+    history = reader(MONTHS, folder)
+    changed = SearchSpace([history[0].space.parameters[0], Parameter.number("new", 0, 1)])
+    settings = {"space": changed, "history": history}
+    with pytest.warns(HistoryWarning, match=r"another search space than this one:(.|\n)*new: new"):
+        hbo.optimiser("simple-ordered", direction="maximize", **settings)
+    with pytest.warns(HistoryWarning, match=r"another search space than this one:(.|\n)*new: new"):
+        OptunaSampler("simple-ordered", **settings)
+
+
 def test_the_best_of_a_narrower_range_is_moved_to_its_bound() -> None:
     with pytest.warns(HistoryWarning, match="another search space"):
         sampler = OptunaSampler.from_studies("simple-ordered", studies(), space=NARROWER)

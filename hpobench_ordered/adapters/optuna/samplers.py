@@ -96,9 +96,9 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         shared: bool = False,
     ) -> None:
         self._spec, self._history = as_method_spec(method), listed(history)
-        check_use(self._spec, self._history)
         self._is_given = space is not None
         self._space = None if space is None else _described(space)
+        check_use(self._spec, self._history, self._space)
         # Distributions say under no condition that a hyperparameter is suggested.
         self._is_whole = isinstance(space, SearchSpace) or hasattr(space, "to_serialized_dict")
         self._context = {} if context is None else context

@@ -28,16 +28,15 @@ from optuna.trial import FrozenTrial, TrialState
 
 from hpobench_ordered._typing import Value
 from hpobench_ordered.adapters._optuna_space import joined, parameter_of
-from hpobench_ordered.adapters._rows import Reader, Rows, check_renaming, contexts_of, warn
+from hpobench_ordered.adapters._rows import Reader, Rows, check_renaming, contexts_of
 from hpobench_ordered.adapters.optuna.methods import quiet
 from hpobench_ordered.errors import (
     EvaluationsError,
     InvalidSpaceError,
     UnknownNameError,
-    enumerated,
 )
 from hpobench_ordered.files import check_file
-from hpobench_ordered.history import Evaluations, differences
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
 from hpobench_ordered.space.change import SpaceChange
@@ -68,9 +67,9 @@ def history_from_studies(
     Args:
         studies: The studies, oldest first, each of one objective; all of the same direction.
         space: The search space of the task at hand. A study that suggested its parameters from the
-            same ranges is coded by it, any other one by a space of its own (`Evaluations.space`),
-            and a warning says what differs. Default: the space that all studies have in common, or
-            else each one's own.
+            same ranges is coded by it, any other one by a space of its own (`Evaluations.space`);
+            whoever is given both says what differs. Default: the space that all studies have in
+            common, or else each one's own.
         drop_invalid: Leave out trials whose parameters or value cannot be used, and say in a
             warning how many, instead of refusing the studies. A study that differs from `space` in
             nothing but ranges of numbers is read by it then, as with `clip`.
@@ -89,8 +88,8 @@ def history_from_studies(
             cannot be told; or a context is not as described.
 
     Warns:
-        HistoryWarning: Trials or studies were left out, numbers moved, a study is on another
-            search space, or the studies, by the numbers in their names, are not in order.
+        HistoryWarning: Trials or studies were left out, numbers moved, or the studies, by the
+            numbers in their names, are not in order.
 
     Examples:
         >>> import optuna
@@ -278,16 +277,10 @@ def _spaces(
         wanted = _common(complete)
         return {n: wanted if wanted is not None else _own(n, t) for n, t in complete.items()}
     spaces: dict[str, SearchSpace] = {}
-    other: dict[str, list[str]] = {}
     for name, of_study in complete.items():
         spaces[name] = own = wanted if _fits(of_study, wanted) else _own(name, of_study)
         if any_range and RANGES.issuperset(chain(*SpaceChange(own, wanted).changes.values())):
             spaces[name] = wanted
-        if spaces[name] is not wanted:
-            other.setdefault("; ".join(differences(spaces[name], wanted)), []).append(repr(name))
-    if other:
-        said = "".join(f"\n- {enumerated(names)}: {what}" for what, names in other.items())
-        warn(f"studies are on another search space than `space`:{said}")
     return spaces
 
 
