@@ -31,12 +31,12 @@ X = np.random.default_rng(0).random((40, 3))
 data = [hbo.TaskData(X, (X[:, 0] > 0.5).astype(int), "classification")] * 4
 for name in sys.argv[2].split(","):
     spec = method_spec(name)
-    settings = {"space": task.space, "history": history, "context": task.context, "budget": 8}
+    settings = {"space": task.space, "history": history, "context": task.context, "budget": 12}
     try:
         method = spec.method(
             **settings, rng=np.random.default_rng(0), **({"data": data} if spec.uses_data else {})
         )
-        for loss in range(7):
+        for loss in range(12):
             method.tell(method.ask(), float(loss))
     except hbo.HPOBenchOrderedError as error:
         assert type(error).__name__ == "MissingExtraError", error
