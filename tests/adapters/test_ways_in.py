@@ -344,6 +344,7 @@ def test_the_command_says_what_is_wrong(
     words = f"suggest --space space.json --direction maximize --method simple-ordered {options}"
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as caught:
         patch.setattr("sys.argv", ["hpobench-ordered", *words.split()])
+        patch.setattr("signal.signal", lambda *_: None)
         main()
     written = capsys.readouterr()
     assert (caught.value.code, written.out) == (code, "")
