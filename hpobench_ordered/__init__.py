@@ -17,6 +17,7 @@ from hpobench_ordered.benchmark import (
 from hpobench_ordered.data import DataKind, DataSource, TaskData
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.api import Results, merge_stores, report, run
+from hpobench_ordered.extras import Extra
 from hpobench_ordered.history import Evaluations, check_history
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.objective import Direction, Objective
@@ -33,7 +34,7 @@ from hpobench_ordered.space import (
     SearchSpace,
     SpaceChange,
 )
-from hpobench_ordered.specs import BenchmarkFamily, BenchmarkSpec, Extra, SurrogateOption
+from hpobench_ordered.specs import BenchmarkFamily, BenchmarkSpec, SurrogateOption
 from hpobench_ordered.suites import suite
 from hpobench_ordered.surrogates import Surrogate, SurrogateType
 from hpobench_ordered.user_benchmarks import from_evaluations, save

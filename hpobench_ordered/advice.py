@@ -40,15 +40,16 @@ from hpobench_ordered.experiment.scored import scored
 from hpobench_ordered.history import Evaluations, aligned, check_history
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.protocols import Ordered
+from hpobench_ordered.space.given import search_space
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.card import Figures
-from hpobench_ordered.user_benchmarks.making import MadeFrom, from_evaluations, search_space
+from hpobench_ordered.user_benchmarks.making import MadeFrom, from_evaluations
 
 if TYPE_CHECKING:
     import pandas as pd
-    from ConfigSpace import ConfigurationSpace
 
     from hpobench_ordered.space import SearchSpace
+    from hpobench_ordered.space.given import SpaceLike
 
 METHODS = (
     "random-search",
@@ -187,7 +188,7 @@ class Advice:
 def advise(
     history: Sequence[Evaluations],
     *,
-    space: "SearchSpace | ConfigurationSpace",
+    space: "SpaceLike",
     direction: Direction | str,
     methods: Iterable[object] = METHODS,
     trials: int = TRIALS,

@@ -68,8 +68,8 @@ class MissingExtraError(HPOBenchOrderedError, ImportError):
 
     def __init__(self, package: str, *, extra: str, purpose: str) -> None:
         super().__init__(
-            f"{purpose} needs the package {package!r}; "
-            f"install it with: pip install 'hpobench-ordered[{extra}]'"
+            f"{purpose} needs the package {package!r}; install it with: pip install {package} "
+            f"(or, in a checkout of hpobench-ordered, pip install '.[{extra}]')"
         )
 
 
@@ -106,6 +106,16 @@ def check_count(what: str, number: object) -> None:
     """
     if not isinstance(number, Integral) or number < 1:
         raise ExperimentError(f"at least 1 {what} is needed, a whole number; got {number!r}")
+
+
+def check_seed(seed: object) -> None:
+    """Check that a seed is a whole number from 0 on.
+
+    Raises:
+        ExperimentError: It is not.
+    """
+    if not isinstance(seed, Integral) or seed < 0:
+        raise ExperimentError(f"a seed is a whole number from 0 on, got {seed!r}")
 
 
 class EvaluationsError(HPOBenchOrderedError, ValueError):

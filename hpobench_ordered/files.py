@@ -5,6 +5,8 @@ import os
 import secrets
 from pathlib import Path
 
+from hpobench_ordered.errors import UnknownNameError
+
 
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal."""
@@ -24,3 +26,14 @@ def write_atomically(path: Path, data: bytes) -> None:
     except BaseException:
         scratch.unlink(missing_ok=True)
         raise
+
+
+def check_file(path: Path) -> None:
+    """Check that there is a file.
+
+    Raises:
+        UnknownNameError: There is none; the nearest one of that kind is named.
+    """
+    if not path.is_file():
+        alike = [other.name for other in path.parent.glob(f"*{path.suffix}")]
+        raise UnknownNameError("file", path.name, alike, hint=f" (in {path.parent.absolute()})")

@@ -287,5 +287,5 @@ def differences(old: SearchSpace, new: SearchSpace) -> list[str]:
         if Change.ADDED in change.changes[name]:
             same = [n for n in removed if old[n].describe() == new[name].describe()]
             near = difflib.get_close_matches(name, removed, n=1) or same[: len(same) == 1]
-            said += [f"is {n!r} now called {name!r}?" for n in near]
+            said += [f"is {n!r} now called {name!r}? (rename={{{n!r}: {name!r}}})" for n in near]
     return said

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -13,10 +12,10 @@ from hpobench_ordered.benchmark import HISTORY_SIZE, Benchmark, Definition
 from hpobench_ordered.data import DataSource
 from hpobench_ordered.errors import (
     ArtifactError,
-    MissingExtraError,
     NotFetchedError,
     UnknownNameError,
 )
+from hpobench_ordered.extras import Extra
 from hpobench_ordered.history import Evaluations
 from hpobench_ordered.marks import Marks, stored_marks
 from hpobench_ordered.remote import RemoteFile, cache_folder
@@ -24,26 +23,6 @@ from hpobench_ordered.surrogates.base import Surrogate
 
 CONTENT_MARK = "+"
 """Stands between a benchmark's version and the hash of its content."""
-
-
-@dataclass(frozen=True, slots=True)
-class Extra:
-    """A package that a surrogate needs and that the core install leaves out.
-
-    Attributes:
-        name: Name of the extra in this package's metadata, such as "tables".
-        package: Name of the package on PyPI.
-        module: The module it is imported as.
-    """
-
-    name: str
-    package: str
-    module: str
-
-    @property
-    def is_installed(self) -> bool:
-        """Whether the module can be found."""
-        return find_spec(self.module) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +54,7 @@ class SurrogateOption:
     summary: str
     load: Callable[[], tuple[Surrogate, Sequence[float | None]]]
     files: tuple[RemoteFile, ...] = ()
-    extra: "Extra | None" = None
+    extra: Extra | None = None
     generated: Path | None = None
     interpolated: frozenset[str] = frozenset()
     stand_in: bool = False
@@ -125,8 +104,8 @@ class SurrogateOption:
             NotFetchedError: Its files must be fetched, or its artifact generated, first.
         """
         label = f"surrogate {self.name!r} of {benchmark}"
-        if self.extra is not None and not self.extra.is_installed:
-            raise MissingExtraError(self.extra.package, extra=self.extra.name, purpose=label)
+        if self.extra is not None:
+            self.extra.check(label)
         if self._is_to_be_generated:
             raise NotFetchedError(
                 f"{label} is not here yet: there is no artifact in {self.generated}; make it "

@@ -19,9 +19,10 @@ def carried_over(
 ) -> list[Evaluations]:
     """Code every task's evaluations by the search space at hand.
 
-    Hyperparameters that both spaces tune keep their values where these are still allowed; all
-    others are drawn uniformly from the new space. A hyperparameter that was a constant before is
-    new. The losses are those measured on the old space.
+    Hyperparameters that both spaces tune keep their values, numbers the nearest one that is still
+    allowed; all others, and what was a choice that is gone, are drawn uniformly from the new space.
+    A hyperparameter that was a constant before is new. The losses are those measured on the old
+    space.
 
     Args:
         history: Evaluations, oldest task first.
@@ -48,8 +49,12 @@ def _carried(
     for j, parameter in enumerate(new.parameters):
         same = np.full(len(values), np.nan)
         if parameter.name in old.names:
-            column = values[:, old.names.index(parameter.name)]
-            same = recoded(column, old[parameter.name], parameter)
+            before, same = old[parameter.name], values[:, old.names.index(parameter.name)]
+            if before.choices or parameter.choices:
+                same = recoded(same, before, parameter)
+            else:
+                nearest = np.clip(same, parameter.lower, parameter.upper)
+                same = np.rint(nearest) if parameter.is_discrete else nearest
         carried[:, j] = np.where(np.isnan(same), parameter.decode(drawn[:, j]), same)
     carried[~new.active(carried)] = np.nan
     return carried

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.extras import NEURAL
 from hpobench_ordered.methods._blr.method import LinearHead
 from hpobench_ordered.methods.base import MethodSpec
 
@@ -135,7 +136,9 @@ SPECS = (
         method=ABLR,
         summary="Bayesian linear regression on a network, fitted to the current task alone.",
         source=f"{PAPER}, supplement, section A; its network of 3 layers of 50 tanh units is ours",
+        uses_history=False,
         changed_spaces=True,
+        extras=(NEURAL,),
         version=2,
     ),
     MethodSpec(
@@ -144,6 +147,7 @@ SPECS = (
         summary="ablr on one network for all tasks, with a head for each.",
         source=f"{PAPER}, supplement, section A: network and heads fitted together by L-BFGS",
         min_history=1,
+        extras=(NEURAL,),
         version=2,
     ),
     MethodSpec(
@@ -152,6 +156,7 @@ SPECS = (
         summary="ablr-transfer whose network is told what is known of the tasks.",
         source=f"{PAPER}, supplement, section B.4: network of configuration and context",
         min_history=1,
+        extras=(NEURAL,),
         version=2,
     ),
     MethodSpec(
@@ -160,6 +165,7 @@ SPECS = (
         summary=f"ablr-transfer with {EMBEDDING} learned numbers that describe each task.",
         source=f"{PAPER}, supplement, section B.4: task embeddings, k = {EMBEDDING}",
         min_history=1,
+        extras=(NEURAL,),
         version=2,
     ),
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.extras import NEURAL
 from hpobench_ordered.methods._blr.method import LinearHead
 from hpobench_ordered.methods.base import MethodSpec
 
@@ -159,6 +160,7 @@ SPECS = (
         summary="Ordered features of a network trained beforehand; the evidence says how many.",
         source=f"{PAPER}, section 4: {NETWORK}, nested dropout, automatic relevance determination",
         min_history=1,
+        extras=(NEURAL,),
         version=2,
     ),
     MethodSpec(
@@ -167,6 +169,7 @@ SPECS = (
         summary="abrac with a prior that keeps the precisions of features near each other.",
         source=f"{PAPER}, section 4, and log alpha ~ N(their mean, {SPREAD:g}), which is ours",
         min_history=1,
+        extras=(NEURAL,),
     ),
     MethodSpec(
         name="abrac-fixed",
@@ -174,6 +177,7 @@ SPECS = (
         summary="abrac with all features at every step.",
         source=f"{PAPER}, section 5, ABRAC fixed: one precision for all weights",
         min_history=1,
+        extras=(NEURAL,),
         version=2,
     ),
     MethodSpec(
@@ -182,6 +186,7 @@ SPECS = (
         summary="abrac without an order of the features.",
         source=f"{PAPER}, section 5, ABLR SGD adapt: no nested dropout",
         min_history=1,
+        extras=(NEURAL,),
         version=2,
     ),
     MethodSpec(
@@ -190,6 +195,7 @@ SPECS = (
         summary="Bayesian linear regression on a network trained beforehand.",
         source=f"{PAPER}, section 5, ABLR SGD fixed: squared error, no nested dropout",
         min_history=1,
+        extras=(NEURAL,),
         version=2,
     ),
     MethodSpec(
@@ -198,6 +204,7 @@ SPECS = (
         summary="Bayesian linear regression on a network fitted beforehand by marginal likelihood.",
         source=f"{PAPER}, section 5, ABLR L-BFGS fixed",
         min_history=1,
+        extras=(NEURAL,),
         version=2,
     ),
     MethodSpec(
@@ -209,6 +216,7 @@ SPECS = (
             f"{KITCHEN_SINKS} of a Gaussian kernel"
         ),
         min_history=1,
+        extras=(NEURAL,),
         version=2,
     ),
 )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from hpobench_ordered._typing import Config
+from hpobench_ordered.extras import Extra
 from hpobench_ordered.names import check_name
 from hpobench_ordered.space import SearchSpace
 
@@ -102,8 +103,10 @@ class MethodSpec:
         source: Paper, section and settings.
         min_history: Earlier tasks it needs; on tasks with fewer the ordered protocol runs `bo`
             instead, and other protocols refuse it.
+        uses_history: Whether it looks at the history; if not, whoever gives it one is warned.
         changed_spaces: Whether it copes with a history on another search space than the task's
             (`Evaluations.space`), if only by ignoring it.
+        extras: What must be installed first.
         uses_data: Whether it is made with the training data of the tasks, as `data`.
         version: Version of what the method suggests, part of what identifies a run: raised when
             the method's golden trajectory changes.
@@ -126,8 +129,10 @@ class MethodSpec:
     summary: str
     source: str
     min_history: int = 0
+    uses_history: bool = True
     changed_spaces: bool = False
     uses_data: bool = False
+    extras: tuple[Extra, ...] = ()
     version: int = 1
 
     def __post_init__(self) -> None:
@@ -136,3 +141,12 @@ class MethodSpec:
             raise ValueError(
                 f"version of method {self.name!r} is {self.version!r}, not an integer from 1 on"
             )
+
+    def check_installed(self) -> None:
+        """Check that all that it needs is installed.
+
+        Raises:
+            MissingExtraError: Something is not.
+        """
+        for extra in self.extras:
+            extra.check(f"method {self.name!r}")

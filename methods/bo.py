@@ -141,6 +141,7 @@ SPECS = (
             "Hellan et al. (2023), section 5.1 and appendix E: Matern-5/2 kernel, expected "
             "improvement (Jones et al. 1998), three random initial trials"
         ),
+        uses_history=False,
         changed_spaces=True,
     ),
 )

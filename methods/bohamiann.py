@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.extras import NEURAL
 from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
 from hpobench_ordered.methods._multi_task import TaskByTask, standardised_part, subsample_counts
@@ -117,7 +118,9 @@ SPECS = (
             "Springenberg et al. (2016); a baseline of Perrone et al. (2018) and Horvath et al. "
             "(2021), section 5"
         ),
+        uses_history=False,
         changed_spaces=True,
+        extras=(NEURAL,),
     ),
     MethodSpec(
         name="bohamiann-ctx",
@@ -125,5 +128,6 @@ SPECS = (
         summary="bohamiann over previous and current tasks, the context being an input.",
         source="Perrone et al. (2018), supplement B.3: BOHAMIANN transfer (ctx)",
         min_history=1,
+        extras=(NEURAL,),
     ),
 )

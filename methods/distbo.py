@@ -24,6 +24,7 @@ import numpy as np
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.data import TaskData
 from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.extras import NEURAL, SKLEARN, Extra
 from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods._candidates import CANDIDATES
 from hpobench_ordered.methods._model_based import ModelBased, Scorer, finite_history
@@ -441,7 +442,12 @@ EMBEDDED = f"{PAPER}, section 4: networks of 20 and 10 units on features and lab
 
 
 def _spec(
-    name: str, method: type[OneModel], summary: str, source: str, *, min_history: int = 1
+    name: str,
+    method: type[OneModel],
+    summary: str,
+    source: str,
+    *extras: Extra,
+    min_history: int = 1,
 ) -> MethodSpec:
     return MethodSpec(
         name=name,
@@ -451,36 +457,55 @@ def _spec(
         min_history=min_history,
         version=2,
         uses_data=issubclass(method, LooksAtData),
+        extras=extras,
+        uses_history=min_history > 0,
         changed_spaces=min_history == 0,
     )
 
 
 SPECS = (
-    _spec("dist-gp", DistGP, "Gaussian process told an embedding of the training data.", EMBEDDED),
+    _spec(
+        "dist-gp",
+        DistGP,
+        "Gaussian process told an embedding of the training data.",
+        EMBEDDED,
+        NEURAL,
+    ),
     _spec(
         "dist-gp-joint",
         DistGPJoint,
         "dist-gp that embeds the joint distribution of features and labels.",
         f"{PAPER}, section 4.1 and appendix C.1",
+        NEURAL,
     ),
-    _spec("dist-blr", DistBLR, "dist-gp with Bayesian linear regression on a network.", EMBEDDED),
+    _spec(
+        "dist-blr",
+        DistBLR,
+        "dist-gp with Bayesian linear regression on a network.",
+        EMBEDDED,
+        NEURAL,
+    ),
     _spec(
         "dist-blr-joint",
         DistBLRJoint,
         "dist-blr that embeds the joint distribution of features and labels.",
         f"{PAPER}, section 4.1 and appendix C.1",
+        NEURAL,
     ),
     _spec(
         "manual-gp",
         ManualGP,
         "Gaussian process told meta-features of the training data.",
         f"{PAPER}, appendix B.1",
+        SKLEARN,
     ),
     _spec(
         "manual-blr",
         ManualBLR,
         "manual-gp with Bayesian linear regression on a network.",
         f"{PAPER}, appendix B.1",
+        NEURAL,
+        SKLEARN,
     ),
     _spec(
         "multi-gp",
@@ -493,18 +518,22 @@ SPECS = (
         MultiBLR,
         "Bayesian linear regression on a network told which task it is.",
         f"{PAPER}, appendix B.2, after Perrone et al. (2018)",
+        NEURAL,
     ),
     _spec(
         "init-gp",
         InitGP,
         "none-gp started with the best of the tasks of the closest meta-features.",
         f"{PAPER}, appendix B.3, after Feurer et al. (2015)",
+        SKLEARN,
     ),
     _spec(
         "init-blr",
         InitBLR,
         "none-blr started with the best of the tasks of the closest meta-features.",
         f"{PAPER}, appendix B.3, after Feurer et al. (2015)",
+        NEURAL,
+        SKLEARN,
     ),
     _spec(
         "none-gp",
@@ -518,6 +547,7 @@ SPECS = (
         NoneBLR,
         "Bayesian linear regression of the current task alone, after five random trials.",
         f"{PAPER}, section 5",
+        NEURAL,
         min_history=0,
     ),
 )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, Config, FloatArray
+from hpobench_ordered.extras import SKLEARN, Extra
 from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods._candidates import Region
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
@@ -246,8 +247,12 @@ class DropUnimportantGP(DropUnimportant, BayesianOptimisation):
 PAPER = "Stoll et al. (2020)"
 
 
-def _spec(name: str, method: MethodFactory, summary: str, source: str) -> MethodSpec:
-    return MethodSpec(name, method, summary, source, min_history=1, changed_spaces=True)
+def _spec(
+    name: str, method: MethodFactory, summary: str, source: str, *extras: Extra
+) -> MethodSpec:
+    return MethodSpec(
+        name, method, summary, source, min_history=1, changed_spaces=True, extras=extras
+    )
 
 
 SPECS = (
@@ -280,6 +285,7 @@ SPECS = (
         DropUnimportantTPE,
         "tpe on the new and the important hyperparameters, the others as in the old best.",
         f"{PAPER}: drop-unimportant, functional ANOVA (Hutter et al. 2014)",
+        SKLEARN,
     ),
     _spec(
         "transfer-gp",
@@ -310,5 +316,6 @@ SPECS = (
         DropUnimportantGP,
         "bo on the new and the important hyperparameters, the others as in the old best.",
         f"{PAPER}: drop-unimportant with a Gaussian process",
+        SKLEARN,
     ),
 )

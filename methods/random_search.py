@@ -21,6 +21,7 @@ SPECS = (
         method=RandomSearch,
         summary="Configurations drawn uniformly at random.",
         source="Bergstra and Bengio (2012); Hellan et al. (2023), section 5.1",
+        uses_history=False,
         changed_spaces=True,
     ),
 )

@@ -63,6 +63,7 @@ SPECS = (
             "Stoll et al. (2020), after Bergstra et al. (2011) and Falkner et al. (2018): 15% are "
             "good, 64 candidates, a third of the suggestions random"
         ),
+        uses_history=False,
         changed_spaces=True,
     ),
 )

@@ -152,7 +152,7 @@ def _aim(definition: Definition) -> str:
 def _needs(option: SurrogateOption, name: str) -> str:
     """What a fresh installation has to do first, whatever is here; "" if nothing."""
     if option.extra is not None:
-        return code(f'pip install "hpobench-ordered[{option.extra.name}]"')
+        return code(f"pip install '.[{option.extra.name}]'")
     if option.generated is not None:
         return code(f"hpobench-ordered generate {name}")
     return code(f"hpobench-ordered fetch {name}") if option.files else ""

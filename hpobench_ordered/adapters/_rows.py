@@ -11,7 +11,7 @@ import numbers
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -42,6 +42,9 @@ SCALES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
 }
 """How a column may have been transformed that should not be, and what undoes it."""
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+DIGITS = re.compile("[0-9]+")
+YEAR = 4
+"""Digits of a year."""
 READ_AS_EMPTY = ("None", "NA", "N/A", "NaN", "nan", "NULL", "null", "")
 """Texts that pandas reads from a file as an empty cell."""
 
@@ -150,6 +153,7 @@ class Reader:
                 f"no evaluation of {self.source} can be used that has a value{problems}"
             )
         _check_different(read)
+        _check_order([e.task for e in read])
         if self._dropped:
             empty = f"; nothing is left of {enumerated(self.empty)}" * bool(self.empty)
             count = f"{self._dropped} of {self._read} evaluations"
@@ -287,6 +291,28 @@ def contexts_of(
     return contexts
 
 
+def check_renaming(rename: Mapping[str, str], *sources: Collection[str]) -> None:
+    """Check what is called otherwise now, new names by old ones.
+
+    Args:
+        rename: The new names.
+        sources: The names that each table or study has.
+
+    Raises:
+        EvaluationsError: It is no mapping of texts, no source has such a name, or two names of a
+            source become the same.
+    """
+    if not isinstance(rename, Mapping) or not all(isinstance(n, str) for n in rename.values()):
+        raise EvaluationsError(f"rename is a mapping of new names by old ones, got {rename!r}")
+    for old in rename:
+        if not any(old in names for names in sources):
+            known = dict.fromkeys(str(name) for names in sources for name in names)
+            raise EvaluationsError(f"{old!r} cannot be renamed{suggestion(str(old), known)}")
+    for names in sources:
+        if len({rename.get(name, name) for name in names}) < len(set(names)):
+            raise EvaluationsError(f"of {sorted(names)}, two have the same name by {dict(rename)}")
+
+
 def near(name: str, names: Iterable[str]) -> str:
     """Name the nearest of some names, if one is near."""
     found = difflib.get_close_matches(name, list(names), n=1)
@@ -368,6 +394,22 @@ def _check_different(history: Sequence[Evaluations]) -> None:
                 "these once"
             )
         known[content] = e.task
+
+
+def _check_order(tasks: Sequence[str]) -> None:
+    """Warn if names that differ by their numbers alone do not come in the order of these.
+
+    Dates whose year comes last are read from the right.
+    """
+    texts = [[text.lstrip("0") for text in DIGITS.findall(task)] for task in tasks]
+    numbers = [[(len(text), text) for text in each] for each in texts]
+    if all(each and each[-1][0] == YEAR > each[0][0] for each in numbers):
+        numbers = [each[::-1] for each in numbers]
+    if len({DIGITS.sub("0", task) for task in tasks}) == 1 and numbers != sorted(numbers):
+        warn(
+            f"tasks are taken in the order {enumerated(tasks)}, the last one as the latest, which "
+            "is not that of the numbers in their names: sort them by their time, if they have one"
+        )
 
 
 def warn(message: str) -> None:

@@ -79,9 +79,8 @@ def as_method_spec(
 
         spec = replace(optuna_method(method, name=name), summary=line, min_history=min_history)
         return _unambiguous(spec)
-    if isinstance(method, type) and issubclass(method, Method):
-        factory: Any = method
-    else:
+    factory: Any = method
+    if not (isinstance(method, type) and issubclass(method, Method)):
         factory = FromFactory(cast("Callable[..., object]", method), _keywords(method))
     spec = MethodSpec(
         name=name or name_of(method),
@@ -89,6 +88,7 @@ def as_method_spec(
         summary=line,
         source="user",
         min_history=min_history,
+        uses_history=factory is method or "history" in factory.keywords,
         changed_spaces=changed_spaces,
     )
     return _unambiguous(spec)

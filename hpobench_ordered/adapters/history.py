@@ -12,31 +12,39 @@ Studies of Optuna are read by `hpobench_ordered.adapters.optuna.studies`.
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.adapters._rows import Reader, Rows, contexts_of, is_missing, near
+from hpobench_ordered.adapters._rows import (
+    Reader,
+    Rows,
+    check_renaming,
+    contexts_of,
+    is_missing,
+    near,
+)
 from hpobench_ordered.benchmark import Benchmark, Definition
 from hpobench_ordered.errors import EvaluationsError, StoreError, UnknownNameError, suggestion
 from hpobench_ordered.history import Evaluations
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.given import search_space
 from hpobench_ordered.specs import CONTENT_MARK
-from hpobench_ordered.user_benchmarks.making import search_space
 
 if TYPE_CHECKING:
-    from ConfigSpace import ConfigurationSpace
     from pandas import DataFrame
 
     from hpobench_ordered.experiment.api import Results
     from hpobench_ordered.experiment.store import Store
+    from hpobench_ordered.space.given import SpaceLike
 
 
 def history_from_frame(
     frame: "DataFrame",
-    space: "SearchSpace | ConfigurationSpace",
+    space: "SpaceLike",
     *,
     objective: str,
     direction: Direction | str,
@@ -44,6 +52,7 @@ def history_from_frame(
     drop_invalid: bool = False,
     clip: bool = False,
     contexts: Mapping[str, Mapping[str, float]] | None = None,
+    rename: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Evaluations, ...]:
     """Read a table of earlier evaluations, one row each, as history.
 
@@ -66,6 +75,8 @@ def history_from_frame(
         clip: Move numbers that are out of range to the nearest bound, and say in a warning how
             many, instead of taking their rows for unusable.
         contexts: What is known of each task beforehand, by its name.
+        rename: Columns that are called otherwise in the space: new names by old ones, such as
+            `{"learning_rate": "lr"}`.
 
     Returns:
         The evaluations of each task.
@@ -76,7 +87,8 @@ def history_from_frame(
             or a context is not as described. The message lists all of it by row and column.
 
     Warns:
-        HistoryWarning: Rows are left out, or numbers were moved.
+        HistoryWarning: Rows are left out, numbers were moved, or the tasks, by the numbers in their
+            names, are not in order.
 
     Examples:
         >>> import pandas as pd
@@ -93,6 +105,9 @@ def history_from_frame(
         [('May', 2), ('June', 1)]
     """
     described, wanted = search_space(space), Direction.of(direction)
+    _check_table(frame)
+    check_renaming(rename, list(frame.columns))
+    frame = frame.rename(columns=rename)
     _check_columns(frame, described, task=task, objective=objective)
     reader = Reader(drop_invalid, clip, "the table")
     tasks = _rows_by_task(frame, described, reader, task=task, objective=objective)
@@ -264,16 +279,19 @@ def _coded(trials: "DataFrame", space: SearchSpace) -> FloatArray:
     return values
 
 
+def _check_table(frame: object) -> None:
+    import pandas as pd
+
+    if not isinstance(frame, pd.DataFrame):
+        raise EvaluationsError(f"a DataFrame is expected, got {type(frame).__name__}")
+
+
 def _check_columns(frame: "DataFrame", space: SearchSpace, *, task: str, objective: str) -> None:
     """Check that the columns are the task, the objective and the hyperparameters.
 
     Raises:
         EvaluationsError: They are not.
     """
-    import pandas as pd
-
-    if not isinstance(frame, pd.DataFrame):
-        raise EvaluationsError(f"a DataFrame is expected, got {type(frame).__name__}")
     present = list(frame.columns)
     needed = {task: "of the task", objective: "of the objective"}
     needed |= dict.fromkeys(space.names, "of a hyperparameter")
@@ -290,7 +308,9 @@ def _check_columns(frame: "DataFrame", space: SearchSpace, *, task: str, objecti
         wrong.append(f"no column {name!r} {needed[name]}{near(name, map(str, extra))}")
     for name in extra:
         hint = near(str(name), missing)
-        wrong.append(f"column {name!r} is no hyperparameter's, drop it if it is of no use{hint}")
+        wrong.append(
+            f"column {name!r} is no hyperparameter's: rename it, or drop it if of no use{hint}"
+        )
     if wrong:
         raise EvaluationsError(
             "the table cannot be read as history:" + "".join(f"\n- {text}" for text in wrong)

@@ -11,6 +11,7 @@ from typing import Any
 
 from hpobench_ordered.adapters.identity import is_installed
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
+from hpobench_ordered.extras import OPTUNA
 
 FILE_PREFIX = "_file_"
 """Stands before the name of a module whose file is called like another module."""
@@ -33,6 +34,7 @@ def import_object(text: str) -> object:
         UnknownNameError: There is no such file, module or name in it.
         ExperimentError: The text is of another form, or importing the module raised; the exception
             is the cause.
+        MissingExtraError: It is of Optuna, which is not installed.
     """
     where, _, name = text.rpartition(":")
     if not (where and name):
@@ -40,6 +42,8 @@ def import_object(text: str) -> object:
             "what is imported is named 'package.module:name' or 'path/to/file.py:name', "
             f"got {text!r}"
         )
+    if where.partition(".")[0] == OPTUNA.module:
+        OPTUNA.check(text)
     module = _from_file(Path(where)) if where.endswith(".py") else _from_name(where)
     item: object = module
     for part in name.split("."):

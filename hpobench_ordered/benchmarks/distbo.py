@@ -20,17 +20,17 @@ from hpobench_ordered.benchmarks import _distbo_data as data
 from hpobench_ordered.benchmarks import _distbo_models as models
 from hpobench_ordered.bundle import RUNS, Recorded, bundled_spec, read_best_values
 from hpobench_ordered.data import DataSource, TaskData
+from hpobench_ordered.extras import SKLEARN, Extra
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.registry import local_folder
 from hpobench_ordered.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.specs import BenchmarkSpec, Extra, SurrogateOption
+from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.surrogates.base import Surrogate
 
 PAPER = "Law et al. (2019)"
 LIVE, FOREST, TRAINED = "live", "forest", "trained"
-SKLEARN = Extra("generate", "scikit-learn", "sklearn")
 SEEDS = "distbo-runs"
 """Folder, in that of the user's own benchmarks, of the source runs of further seeds."""
 

@@ -9,7 +9,7 @@ import click
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.cli._options import CHECK_LIMIT
 from hpobench_ordered.cli._show import say
-from hpobench_ordered.errors import InvalidConfigError
+from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError, InvalidConfigError
 from hpobench_ordered.registry import list_methods
 from hpobench_ordered.testing import (
     ConformanceError,
@@ -53,8 +53,9 @@ def verdict(
 
     Raises:
         ConformanceError: With the first thing that is wrong.
+        ExperimentError: A package that it needs is not installed.
     """
-    as_method_spec(method)  # what cannot be found is said at once
+    as_method_spec(method).check_installed()  # what cannot be found is said at once
     limit = CHECK_LIMIT if time_limit is None else time_limit or None
     lines, error = in_new_process(_checked, method, limit, learns, only_contract)
     passed = [line for line in lines if line.startswith("ok ")]
@@ -63,21 +64,24 @@ def verdict(
             say(line)
     for line in () if only_contract else passed:
         click.echo(line)
-    if error:
-        raise ConformanceError(f"{method} does not hold to the contract: {error}")
+    if error is not None:
+        raise error
 
 
 def _checked(
     method: str, limit: float | None, learns: bool, only_contract: bool
-) -> tuple[list[str], str]:
-    """What a method passes, and what is wrong; "" if nothing is."""
+) -> tuple[list[str], HPOBenchOrderedError | None]:
+    """What a method passes, and what is wrong."""
     warnings.simplefilter("ignore")  # they would drown the verdict
     lines: list[str] = []
     try:
         lines.extend(_checks(method, limit, learns, only_contract))
     except ConformanceError as error:
-        return [where for where in [explained(error)] if where], str(error)
-    return lines, ""
+        if isinstance(deepest := _deepest(error), ImportError):
+            return [], ExperimentError(f"{method} cannot be run here: {deepest}")
+        said = ConformanceError(f"{method} does not hold to the contract: {error}")
+        return [where for where in [explained(error)] if where], said
+    return lines, None
 
 
 def _checks(method: str, limit: float | None, learns: bool, only_contract: bool) -> Iterator[str]:
@@ -98,9 +102,12 @@ def _checks(method: str, limit: float | None, learns: bool, only_contract: bool)
 
 def explained(error: BaseException) -> str:
     """Where a method raised; "" where it did not."""
-    deepest: BaseException = error
-    while deepest.__cause__ is not None:
-        deepest = deepest.__cause__
+    deepest = _deepest(error)
     if deepest is error or isinstance(deepest, InvalidConfigError):
         return ""
     return "".join(traceback.format_tb(deepest.__traceback__)[-FRAMES:]).rstrip()
+
+
+def _deepest(error: BaseException) -> BaseException:
+    """What an exception was raised because of, in the end."""
+    return error if error.__cause__ is None else _deepest(error.__cause__)

@@ -2,16 +2,24 @@
 
 import csv
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+import click
 
 from hpobench_ordered._typing import Value
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError
+from hpobench_ordered.files import check_file
 from hpobench_ordered.space import Parameter, SearchSpace
 from hpobench_ordered.space.reading import read_space
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+INPUT = click.Path(dir_okay=False, path_type=Path)
+"""A file that is read."""
 
 
 def space_of(path: Path) -> SearchSpace:
@@ -19,7 +27,9 @@ def space_of(path: Path) -> SearchSpace:
 
     Raises:
         InvalidSpaceError: The file cannot be read or does not describe a search space.
+        UnknownNameError: There is no such file.
     """
+    check_file(path)
     try:
         description = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -34,13 +44,20 @@ def table_of(path: Path) -> "DataFrame":
 
     Raises:
         EvaluationsError: It cannot be read, or lines are of different lengths.
+        UnknownNameError: There is no such file.
     """
+    check_file(path)
     import pandas as pd
 
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             lines = {reader.line_num: row for reader in [csv.reader(file)] for row in reader}
-    except (OSError, ValueError, csv.Error) as error:
+    except UnicodeDecodeError:
+        raise EvaluationsError(
+            f"{path} is no CSV file in UTF-8; if it is a storage of Optuna, --storage "
+            f"sqlite:///{path} reads it"
+        ) from None
+    except (OSError, csv.Error) as error:
         raise EvaluationsError(f"{path} cannot be read: {error}") from error
     rows = {number: row for number, row in lines.items() if row}
     if not rows:
@@ -58,17 +75,30 @@ def table_of(path: Path) -> "DataFrame":
     return pd.DataFrame(list(rows.values()), index=list(rows), columns=header, dtype=object)
 
 
-def native(table: "DataFrame", space: SearchSpace, objective: str) -> "DataFrame":
-    """The same table with values instead of text where it has hyperparameters or the objective."""
+def native(
+    table: "DataFrame",
+    space: SearchSpace,
+    objective: str,
+    rename: Mapping[str, str] = MappingProxyType({}),
+) -> "DataFrame":
+    """The same table with values instead of text where it has hyperparameters or the objective.
+
+    Args:
+        table: The table.
+        space: The search space.
+        objective: Column of the objective.
+        rename: What columns are called in the space where they have another name.
+    """
     values = table.copy()
-    for name in table.columns:
+    for column in table.columns:
+        name = rename.get(column, column)
         if name in space.names:
-            values[name] = [_value(space[name], text) for text in table[name]]
+            values[column] = [_value(space[name], text) for text in table[column]]
         elif name in space.constants:
             texts = {str(space.constants[name]): space.constants[name]}
-            values[name] = [texts.get(text, text or None) for text in table[name]]
+            values[column] = [texts.get(text, text or None) for text in table[column]]
         elif name == objective:
-            values[name] = [number_of(text) for text in table[name]]
+            values[column] = [number_of(text) for text in table[column]]
     return values
 
 

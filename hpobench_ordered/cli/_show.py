@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -33,6 +34,16 @@ def console() -> Console:
 def say(message: str) -> None:
     """Say something that is not a result."""
     click.echo(message, err=True)
+
+
+@contextmanager
+def warnings_said() -> Iterator[None]:
+    """Say every warning once, after what raised it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        yield
+    for warning in caught:
+        say(f"warning: {warning.message}")
 
 
 def print_table(headers: Iterable[str], rows: Iterable[Iterable[str]], *, title: str = "") -> None:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpobench_ordered.adapters.history import history_from_frame
 from hpobench_ordered.advice import METHODS, TRIALS, advise
 from hpobench_ordered.analysis.labels import counted
 from hpobench_ordered.cli._completion import complete_method
-from hpobench_ordered.cli._files import native, space_of, table_of
+from hpobench_ordered.cli._files import INPUT, space_of
+from hpobench_ordered.cli._history import Earlier, earlier_options
 from hpobench_ordered.cli._options import workers_option
-from hpobench_ordered.cli._show import print_table, progress_bar, say
+from hpobench_ordered.cli._show import print_table, progress_bar, say, warnings_said
 from hpobench_ordered.cli.experiments import announce_compiling, parse_seeds
 from hpobench_ordered.errors import PoorSurrogateWarning
 from hpobench_ordered.objective import Direction
@@ -28,18 +28,11 @@ Example: old.csv and space.json are those of `hpobench-ordered suggest --help`
       which method to give to `suggest` for 15 trials next month
 """
 
-FILE = click.Path(dir_okay=False, path_type=Path)
-
 
 @click.command("advise", epilog=EPILOG)
+@earlier_options
 @click.option(
-    "--history", required=True, type=FILE, help="CSV of earlier tasks, oldest first, a row a trial."
-)
-@click.option(
-    "--space", required=True, type=FILE, help="File of the search space in ConfigSpace's JSON."
-)
-@click.option(
-    "--objective", required=True, metavar="COLUMN", help="Column of --history of the objective."
+    "--space", required=True, type=INPUT, help="File of the search space in ConfigSpace's JSON."
 )
 @click.option(
     "--direction",
@@ -47,7 +40,6 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     type=click.Choice([direction.value for direction in Direction]),
     help="What is to be done with the objective.",
 )
-@click.option("--task", required=True, metavar="COLUMN", help="Column that names the task.")
 @click.option(
     "--trials",
     type=click.IntRange(1),
@@ -67,8 +59,6 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     shell_complete=complete_method,
     help="Method to compare: a name, package.module:Class or file.py:Class; repeat.",
 )
-@click.option("--drop-invalid", is_flag=True, help="Leave out rows of --history that are invalid.")
-@click.option("--clip", is_flag=True, help="Move numbers of --history into their ranges.")
 @workers_option
 @click.option(
     "--output",
@@ -76,16 +66,12 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     help="Folder to keep the runs in, and a report of them.",
 )
 def advise_(
-    history: Path,
+    earlier: Earlier,
     space: Path,
-    objective: str,
     direction: str,
-    task: str,
     trials: int,
     seeds: str,
     methods: tuple[str, ...],
-    drop_invalid: bool,
-    clip: bool,
     workers: int,
     output: Path | None,
 ) -> None:
@@ -96,23 +82,16 @@ def advise_(
     are needed, with ten different configurations each.
     """
     described, numbers = space_of(space), parse_seeds(seeds)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
-        earlier = history_from_frame(
-            native(table_of(history), described, objective),
-            described,
-            objective=objective,
-            direction=direction,
-            task=task,
-            drop_invalid=drop_invalid,
-            clip=clip,
-        )
+    with warnings_said():
+        history = earlier.read(described, direction, context={})
+        if not history:
+            raise click.UsageError("earlier tasks are needed: --history FILE, or --storage URL")
         warnings.simplefilter("ignore", PoorSurrogateWarning)  # said with the advice
         announce_compiling()
         say("fitting a model to the evaluations of each task")
         with progress_bar() as move:
             advice = advise(
-                earlier,
+                history,
                 space=described,
                 direction=direction,
                 methods=methods,
@@ -122,9 +101,7 @@ def advise_(
                 workers=workers,
                 progress=lambda done, total: move("runs", done, total),
             )
-    for warning in caught:
-        say(f"warning: {warning.message}")
-    _show(advice, {e.task: len(e) for e in earlier})
+    _show(advice, {e.task: len(e) for e in history})
     if output is not None:
         from hpobench_ordered.experiment.api import report
 

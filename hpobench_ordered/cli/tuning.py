@@ -3,19 +3,18 @@
 import csv
 import io
 import json
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.adapters.history import history_from_frame
 from hpobench_ordered.adapters.optimiser import BUDGET, Optimiser, optimiser
 from hpobench_ordered.cli._completion import complete_method
-from hpobench_ordered.cli._files import native, number_of, space_of, table_of
-from hpobench_ordered.cli._show import say
+from hpobench_ordered.cli._files import INPUT, native, number_of, space_of, table_of
+from hpobench_ordered.cli._history import Earlier, earlier_options, pairs
+from hpobench_ordered.cli._show import warnings_said
 from hpobench_ordered.errors import (
     EvaluationsError,
     ExperimentError,
@@ -25,11 +24,10 @@ from hpobench_ordered.errors import (
 from hpobench_ordered.files import write_atomically
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.reading import is_number
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from hpobench_ordered.history import Evaluations
 
 EXAMPLES = """\b
 Example: a model that is tuned every month. space.json says what is tuned:
@@ -54,12 +52,10 @@ old.csv holds what was evaluated in earlier months, oldest first:
       the next five; append them with their auc to this.csv, and so on
 """
 
-FILE = click.Path(dir_okay=False, path_type=Path)
-
 
 @click.command(epilog=EXAMPLES)
 @click.option(
-    "--space", required=True, type=FILE, help="File of the search space in ConfigSpace's JSON."
+    "--space", required=True, type=INPUT, help="File of the search space in ConfigSpace's JSON."
 )
 @click.option(
     "--direction",
@@ -73,14 +69,10 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     shell_complete=complete_method,
     help="A name, package.module:Class or file.py:Class; `methods` lists the names.",
 )
-@click.option(
-    "--objective", metavar="COLUMN", help="Column of the objective in --history and --results."
-)
-@click.option("--history", type=FILE, help="CSV of earlier tasks, oldest first, a row each trial.")
-@click.option("--task", metavar="COLUMN", help="Column of --history that names the task.")
+@earlier_options
 @click.option(
     "--results",
-    type=FILE,
+    type=INPUT,
     help="CSV of what was evaluated on this task so far, in that order: the columns that are "
     "printed, and the objective's; an empty objective marks what failed.",
 )
@@ -106,8 +98,6 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     help="Number of trials on this task in all, as far as the method wants to know.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--drop-invalid", is_flag=True, help="Leave out rows of --history that are invalid.")
-@click.option("--clip", is_flag=True, help="Move numbers of --history into their ranges.")
 @click.option(
     "--format",
     "form",
@@ -116,21 +106,21 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     show_default=True,
     help="How the configurations are printed.",
 )
-@click.option("--output", type=FILE, help="File to write instead of printing.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to write instead of printing.",
+)
 def suggest(
     space: Path,
     direction: str,
     method: str,
-    objective: str | None,
-    history: Path | None,
-    task: str | None,
+    earlier: Earlier,
     results: Path | None,
     trials: int,
     contexts: tuple[str, ...],
     budget: int,
     seed: int,
-    drop_invalid: bool,
-    clip: bool,
     form: str,
     output: Path | None,
 ) -> None:
@@ -142,48 +132,34 @@ def suggest(
     --trials at a time, so leave that as it is from call to call. They may hold configurations of
     your own.
     """
-    if objective is None and not (history is None and results is None):
-        raise click.UsageError("--history and --results need --objective COLUMN")
-    if history is not None and task is None:
-        raise click.UsageError("--history needs --task COLUMN")
     described, context = space_of(space), _context(contexts)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
-        earlier: Sequence[Evaluations] = ()
+    with warnings_said():
+        history = earlier.read(described, direction, context=context)
         told: list[tuple[Config, float | None]] = []
-        if history is not None and objective is not None and task is not None:
-            table = table_of(history)
-            earlier = history_from_frame(
-                native(table, described, objective).drop(columns=list(context), errors="ignore"),
-                described,
-                objective=objective,
-                direction=direction,
-                task=task,
-                drop_invalid=drop_invalid,
-                clip=clip,
-                contexts=_contexts(table, task, context, history) if context else None,
-            )
-        if results is not None and objective is not None:
-            told = _results(table_of(results), described, objective, task)
+        if results is not None:
+            if earlier.objective is None:
+                raise click.UsageError("--results needs --objective COLUMN")
+            told = _results(table_of(results), described, earlier.objective, earlier.task)
 
         def make() -> Optimiser:
             return optimiser(
                 method,
                 space=described,
                 direction=direction,
-                history=earlier,
+                history=history,
                 context=context,
                 budget=budget,
                 seed=seed,
             )
 
         text = _written(suggestions(make, told, trials), described, form)
-    for warning in caught:
-        say(f"warning: {warning.message}")
     if output is None:
         click.echo(text, nl=False)
     else:
-        write_atomically(output, text.encode())
+        try:
+            write_atomically(output, text.encode())
+        except OSError as error:
+            raise click.FileError(str(output), str(error.strerror)) from None
 
 
 def suggestions(
@@ -235,42 +211,12 @@ def _context(words: Sequence[str]) -> dict[str, float]:
     Raises:
         ExperimentError: A word is malformed or repeated.
     """
-    context: dict[str, float] = {}
-    for word in words:
-        name, _, number = word.partition("=")
-        try:
-            if name and name not in context:
-                context[name] = float(number)
-                continue
-        except ValueError:
-            pass
-        raise ExperimentError(f"--context takes NAME=NUMBER, each name once; got {word!r}")
-    return context
-
-
-def _contexts(
-    table: "DataFrame", task: str, context: Mapping[str, float], path: Path
-) -> dict[str, dict[str, float]]:
-    """What is known of each earlier task, from columns of the table.
-
-    Raises:
-        UnknownNameError: There is no such column.
-        EvaluationsError: It has no number, or several for one task.
-    """
-    for name in (*context, task):
-        if name not in table.columns:
-            raise UnknownNameError(f"column of {path}", name, table.columns)
-    contexts: dict[str, dict[str, float]] = {}
-    for line, texts in table[[task, *context]].iterrows():
-        numbers = {name: number_of(texts[name]) for name in context}
-        known = contexts.setdefault(texts[task], {})
-        for name, number in numbers.items():
-            if not isinstance(number, int | float) or known.setdefault(name, number) != number:
-                raise EvaluationsError(
-                    f"column {name!r} of {path} holds one number for each task; task "
-                    f"{texts[task]!r} has {texts[name]!r} in line {line}"
-                )
-    return contexts
+    form = ("--context", "NAME=NUMBER")
+    context = {name: number_of(text) for name, text in pairs(words, *form).items()}
+    for name, number in context.items():
+        if not is_number(number):
+            raise ExperimentError(f"{' takes '.join(form)}; {name!r} is {number!r}")
+    return cast("dict[str, float]", context)
 
 
 def _results(

@@ -97,6 +97,8 @@ def plan(
     for unused in by_id.keys() - {source[0].id for source in sources}:
         raise ExperimentError(f"a surrogate is chosen for {unused}, not in the experiment")
     specs = [as_method_spec(method) for method in several_of(methods, "method")]
+    for spec in specs:
+        spec.check_installed()
     names = [spec.name for spec in specs]
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
         raise ExperimentError(f"methods of the same name: {', '.join(duplicates)}")

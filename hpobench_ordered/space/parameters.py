@@ -66,6 +66,8 @@ class Parameter:
         if len(codes) != len(self.choices):
             raise InvalidSpaceError(f"{self.name}: repeated choices {self.choices}")
         object.__setattr__(self, "_span", self._unit_interval())
+        if not self._span[0] < self._span[1]:
+            raise InvalidSpaceError(f"{self.name}: {self.describe()} is too narrow for floats")
         if self.default is None:
             object.__setattr__(self, "default", self._middle())
         try:

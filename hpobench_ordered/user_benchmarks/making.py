@@ -13,15 +13,15 @@ from hpobench_ordered.errors import EvaluationsError, PoorSurrogateWarning, sugg
 from hpobench_ordered.history import Evaluations
 from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.raw_evaluations import RawEvaluations
-from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.given import search_space
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.user_benchmarks.fitting import averaged, fit_benchmark
 from hpobench_ordered.user_benchmarks.reading import Columns, TaskEvaluations, read_frame
 
 if TYPE_CHECKING:
-    from ConfigSpace import ConfigurationSpace
     from pandas import DataFrame
 
+    from hpobench_ordered.space.given import SpaceLike
     from hpobench_ordered.surrogates.pipeline import BenchmarkFit
 
 FEWEST = {SurrogateType.NEAREST: 2, SurrogateType.FOREST: 10}
@@ -51,7 +51,7 @@ class MadeFrom:
 
 def from_evaluations(
     frame: "DataFrame",
-    space: "SearchSpace | ConfigurationSpace",
+    space: "SpaceLike",
     *,
     name: str,
     objective: str,
@@ -207,22 +207,6 @@ def _kind(choice: SurrogateType | str) -> SurrogateType:
     if name not in by_name:
         raise EvaluationsError(f"unknown surrogate {name!r}{suggestion(str(name), by_name)}")
     return by_name[name]
-
-
-def search_space(space: "SearchSpace | ConfigurationSpace") -> SearchSpace:
-    """The search space, read from ConfigSpace's where it is one.
-
-    Raises:
-        EvaluationsError: It is neither.
-    """
-    if isinstance(space, SearchSpace):
-        return space
-    if not hasattr(space, "to_serialized_dict"):
-        raise EvaluationsError(
-            "the search space is a SearchSpace or ConfigSpace's ConfigurationSpace, got "
-            f"{type(space).__name__}"
-        )
-    return SearchSpace.from_configspace(space)
 
 
 def _check_data(definition: Definition, data: Mapping[str, TaskData]) -> None:

@@ -354,8 +354,8 @@ def test_other_things_than_tables_and_spaces_are_refused() -> None:
     columns = {"objective": "error", "direction": "minimize", "task": "month"}
     with pytest.raises(EvaluationsError, match="a DataFrame is expected, got list"):
         hbo.history_from_frame([], SPACE, **columns)  # type: ignore[arg-type]
-    with pytest.raises(EvaluationsError, match="the search space is a SearchSpace or"):
-        hbo.history_from_frame(table(), {}, **columns)  # type: ignore[arg-type]
+    with pytest.raises(EvaluationsError, match="the search space is a SearchSpace, Conf"):
+        hbo.history_from_frame(table(), [], **columns)  # type: ignore[arg-type]
     with pytest.raises(EvaluationsError, match="these must be two columns"):
         hbo.history_from_frame(
             table(), SPACE, objective="month", direction="minimize", task="month"

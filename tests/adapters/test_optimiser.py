@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from hpobench_ordered.adapters.optimiser import Trial
 from hpobench_ordered.errors import (
     EvaluationsError,
     ExperimentError,
+    HistoryWarning,
     InvalidConfigError,
     InvalidSuggestionError,
     StoreError,
@@ -182,12 +184,13 @@ def test_what_does_not_fit_is_refused() -> None:
     refused(EvaluationsError, "did you mean 'maximize'", direction="maximise")
     refused(EvaluationsError, "objective is to minimize", direction="maximize")
     refused(EvaluationsError, "more than one history", history=history * 2)
-    refused(ExperimentError, "needs a history of 1 earlier tasks, got 0", history=())
+    refused(ExperimentError, "needs a history of 1 earlier task, got 0", history=())
     refused(ExperimentError, "at least 1 trial", budget=0)
     refused(EvaluationsError, "got int", space=3)
     old = setting(numeric_space_before())[1]
     refused(EvaluationsError, "another search space", method="cts", history=old)
-    assert hbo.optimiser("simple-ordered", space=space, direction="minimize", history=old).ask()
+    with pytest.warns(HistoryWarning, match="'0', '1': .* now from -5 to 5"):
+        assert hbo.optimiser("simple-ordered", space=space, direction="minimize", history=old).ask()
 
 
 def test_a_method_that_suggests_no_configuration_is_named() -> None:
@@ -305,26 +308,28 @@ def test_a_journal_of_another_optimiser_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "tuning.jsonl"
     space, history = numeric_space(), setting(numeric_space())[1]
     options = {"space": space, "direction": "minimize", "history": history, "file": file}
-    hbo.optimiser("bo", **options).ask()
+    hbo.optimiser("simple-ordered", **options).ask()
     content = file.read_bytes()
 
-    def refused(words, method="bo", **others) -> None:
+    def refused(words, method="simple-ordered", **others) -> None:
         with pytest.raises(StoreError, match=words):
             hbo.optimiser(method, **options | others)
         assert file.read_bytes() == content
 
-    refused("method was 'bo', now 'tpe'", method="tpe")
+    refused("method was 'simple-ordered', now 'cts'", method="cts")
     refused("seed was 0, now 1; budget was 100, now 9", seed=1, budget=9)
-    refused("context was {}, now {'size': 2}", context={"size": 2})
+    refused("context was {}, now {'index': 2}", context={"index": 2})
     refused(r"history was of \['0', '1'\], now of \['0'\]", history=history[:1])
     refused(r"history was of \['0', '1'\], now of \['1', '0'\]", history=history[::-1])
+    flipped = [replace(e, direction=hbo.Direction.MAXIMIZE) for e in history]
     changed = hbo.Evaluations(
         "1", history[1].context, history[1].values, history[1].objective + 1, **_of(history[1])
     )
     refused("the evaluations of '1' in the history are others", history=(history[0], changed))
-    refused("direction was 'minimize'", direction="maximize", history=())
+    refused("direction was 'minimize'", direction="maximize", history=flipped)
     wider = hbo.SearchSpace([hbo.Parameter.number("x", -9, 5), space["y"]])
-    refused("search space is another one.*x: from -5 to 5, now from -9 to 5", space=wider)
+    with pytest.warns(HistoryWarning, match="earlier tasks are on another search space"):
+        refused("search space is another one.*x: from -5 to 5, now from -9 to 5", space=wider)
 
 
 def _of(evaluations):

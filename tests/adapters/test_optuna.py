@@ -343,9 +343,9 @@ def test_a_method_gets_history_context_and_budget() -> None:
             seen.update(history=self.history, context=self.context, budget=self.budget)
 
     space = numeric_space()
-    history = [minimised("before", {}, np.array([[1.0, 0.1]]), np.array([0.0]), space)]
+    history = [minimised("before", {"t": 0.0}, np.array([[1.0, 0.1]]), np.array([0.0]), space)]
     spec = MethodSpec("looking", Looking, "", "", min_history=1)
-    with pytest.raises(ExperimentError, match="a history of 1 earlier tasks, got 0"):
+    with pytest.raises(ExperimentError, match="a history of 1 earlier task, got 0"):
         OptunaSampler(spec, space=space)
     sampler = OptunaSampler(spec, space=space, history=history, context={"t": 2.0}, budget=7)
     study = optuna.create_study(sampler=sampler)

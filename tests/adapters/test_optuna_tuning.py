@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
-from tuning_support import METHODS, made, setting, tune
+from tuning_support import METHODS, made, options_of, setting, tune
 
 import hpobench_ordered as hbo
 from hpobench_ordered.adapters import OptunaSampler
@@ -33,7 +33,7 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 def sampler(method="bo", *, space=None, direction=hbo.Direction.MINIMIZE, **options):
     task, history = setting(space, direction)
-    options = {"history": history, "context": task.context, "budget": 12} | options
+    options = options_of(method, task, history, options)
     return OptunaSampler(method, space=task.space, **options), task
 
 
@@ -338,11 +338,16 @@ def studies(months=range(3), **options):
 def test_a_sampler_from_studies_is_the_optimiser_with_their_history(method) -> None:
     before = studies()
     history = hbo.history_from_studies(before)
-    study = optuna.create_study(sampler=OptunaSampler.from_studies(method, before, seed=2))
+    settings = {"space": history[-1].space, "direction": "minimize", "history": history}
+    if hbo.adapters.as_method_spec(method).uses_history:
+        sampler = OptunaSampler.from_studies(method, before, seed=2)
+        tuner = hbo.optimiser(method, **settings, seed=2)
+    else:
+        with pytest.warns(HistoryWarning, match="does not look at the history"):
+            sampler = OptunaSampler.from_studies(method, before, seed=2)
+        tuner = hbo.optimiser(method, **settings | {"history": ()}, seed=2)
+    study = optuna.create_study(sampler=sampler)
     study.optimize(monthly(3), n_trials=8)
-    tuner = hbo.optimiser(
-        method, space=history[-1].space, direction="minimize", history=history, seed=2
-    )
     for trial in study.trials:
         assert trial.params == tuner.ask()
         tuner.tell(trial.params, trial.value)
@@ -357,13 +362,13 @@ def test_last_months_best_comes_first() -> None:
 
 
 def test_what_earlier_studies_tuned_is_what_may_be_tuned() -> None:
-    study = optuna.create_study(sampler=OptunaSampler.from_studies("bo", studies()))
+    study = optuna.create_study(sampler=OptunaSampler.from_studies("simple-ordered", studies()))
     with pytest.raises(UnknownNameError, match="'dept'; did you mean 'depth'"):
         study.optimize(lambda trial: trial.suggest_int("dept", 1, 9, step=2), n_trials=1)
 
 
 def test_studies_of_the_other_direction_are_refused() -> None:
-    sampler = OptunaSampler.from_studies("bo", studies(direction="maximize"))
+    sampler = OptunaSampler.from_studies("simple-ordered", studies(direction="maximize"))
     study = optuna.create_study(sampler=sampler)
     with pytest.raises(EvaluationsError, match="objective is to maximize"):
         study.optimize(monthly(3), n_trials=1)
@@ -390,9 +395,9 @@ def test_settings_of_a_sampler_from_studies_reach_it() -> None:
     assert set(study.trials[0].params) == {"rate", "more"}
     before[0].tell(before[0].ask(before[0].trials[0].distributions), math.inf)
     with pytest.raises(EvaluationsError, match="must be a finite number"):
-        OptunaSampler.from_studies("bo", before)
+        OptunaSampler.from_studies("simple-ordered", before)
     with pytest.warns(HistoryWarning, match="1 of 46 evaluations are left out"):
-        OptunaSampler.from_studies("bo", before, drop_invalid=True)
+        OptunaSampler.from_studies("simple-ordered", before, drop_invalid=True)
     with pytest.raises(ExperimentError, match="needs a history of 1"):
         OptunaSampler("simple-ordered")
 
@@ -526,7 +531,7 @@ def test_what_does_not_fit_the_space_is_left_out_with_a_warning() -> None:
 
 
 def test_a_history_of_the_other_direction_is_refused() -> None:
-    chosen, task = sampler()
+    chosen, task = sampler("simple-ordered")
     study = optuna.create_study(direction="maximize", sampler=chosen)
     with pytest.raises(EvaluationsError, match="objective is to minimize"):
         study.optimize(objective(task), n_trials=1)

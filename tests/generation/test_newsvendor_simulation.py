@@ -79,7 +79,7 @@ def test_draws_are_gumbel_noise_of_mean_zero(noise: np.ndarray) -> None:
 
 def test_draws_without_the_generator_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mrg32k3a.mrg32k3a", None)
-    with pytest.raises(MissingExtraError, match=r"hpobench-ordered\[generate\]"):
+    with pytest.raises(MissingExtraError, match=r"\[generate\]"):
         newsvendor.draws()
 
 

@@ -36,7 +36,7 @@ RUNS = dict(zip(TASKS, (10, 8, 0, 3), strict=True))  # several pages, full pages
 
 needs_openml = pytest.mark.skipif(
     importlib.util.find_spec("openml") is None,
-    reason="the package openml is not installed: pip install 'hpobench-ordered[test]'",
+    reason="the package openml is not installed: pip install '.[test]'",
 )
 
 
@@ -340,7 +340,7 @@ download_records(
 
 def test_without_openml(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "openml", None)
-    with pytest.raises(MissingExtraError, match=r"hpobench-ordered\[train\]"):
+    with pytest.raises(MissingExtraError, match=r"\[train\]"):
         download_records(
             flow_id=FLOW, tasks=TASKS, space=svm_space(), folder=tmp_path, setups=unused_setups
         )

@@ -56,14 +56,23 @@ def test_what_both_spaces_tune_and_allow_keeps_its_value(
     assert all(carried.values())
 
 
-def test_what_is_new_or_not_allowed_any_more_is_drawn_from_the_new_space() -> None:
-    old = evaluated(numeric_space_before(), n=4000)
-    (new,) = carried_over([old], numeric_space(), np.random.default_rng(1))
-    unit = numeric_space().encode(new.values)
-    gone = old.values[:, 1] < -5  # x was in [-10, 2] and is in [-5, 5]
-    for drawn in (unit[gone, 0], unit[:, 1]):
-        assert np.histogram(drawn, bins=4, range=(0, 1))[0].min() > 0.2 * len(drawn)
-    np.testing.assert_array_equal(new.values[~gone, 0], old.values[~gone, 1])
+def test_what_is_new_or_no_choice_any_more_is_drawn_from_the_new_space() -> None:
+    before = SearchSpace([Parameter.choice("kind", ("a", "b", "gone"))])
+    after = SearchSpace([Parameter.choice("kind", ("b", "a")), Parameter.number("y", 0, 1)])
+    old = evaluated(before, n=4000)
+    (new,) = carried_over([old], after, np.random.default_rng(1))
+    gone = old.values[:, 0] == 2
+    for drawn in (new.values[gone, 0], new.values[:, 1]):
+        assert np.histogram(drawn, bins=2, range=(0, 1))[0].min() > 0.4 * len(drawn)
+    np.testing.assert_array_equal(new.values[~gone, 0], 1 - old.values[~gone, 0])
+
+
+def test_a_number_that_is_not_allowed_any_more_becomes_the_nearest_that_is() -> None:
+    before = SearchSpace([Parameter.number("x", -10, 2), Parameter.number("n", 0, 9.8)])
+    after = SearchSpace([Parameter.number("n", 2, 5, integer=True), Parameter.number("x", -5, 5)])
+    old = minimised("t", {}, np.array([[-9.0, 4.4], [-5.5, 9.8], [1.5, 0.1]]), np.arange(3), before)
+    (new,) = carried_over([old], after, np.random.default_rng(1))
+    assert new.values.tolist() == [[4, -5], [5, -5], [2, 1.5]]
 
 
 def test_what_was_a_constant_is_new() -> None:

@@ -127,29 +127,3 @@ def test_the_same_bits_in_any_process(tmp_path):
         assert done.stderr == ""
         digests.add(done.stdout)
     assert len(digests) == 1
-
-
-def test_without_jax_the_extra_is_named():
-    program = """
-import sys
-import numpy as np
-import hpobench_ordered as hbo
-from hpobench_ordered.registry import method_spec
-hbo.list_methods()
-assert "jax" not in sys.modules
-sys.modules["jax"] = None
-space = hbo.load("forrester").space
-for name in ("ablr", "ablr-rks", "abrac"):
-    try:
-        method_spec(name).method(
-            space=space, rng=np.random.default_rng(0), history=(), context={}, budget=1
-        )
-    except hbo.HPOBenchOrderedError as error:
-        print(type(error).__name__, error)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], check=True, capture_output=True, text=True
-    )
-    lines = done.stdout.splitlines()
-    assert len(lines) == 3
-    assert all("MissingExtraError" in line and "hpobench-ordered[neural]" in line for line in lines)

@@ -25,9 +25,15 @@ def _without_repeats(evaluations: hbo.Evaluations) -> hbo.Evaluations:
     )
 
 
+def options_of(method, task, history, options):
+    """What a method is made with: a history if it looks at one."""
+    looks = hbo.adapters.as_method_spec(method).uses_history
+    return {"history": history if looks else (), "context": task.context, "budget": 12} | options
+
+
 def made(method="bo", *, space=None, direction=hbo.Direction.MINIMIZE, **options):
     task, history = setting(space, direction)
-    options = {"history": history, "context": task.context, "budget": 12} | options
+    options = options_of(method, task, history, options)
     return hbo.optimiser(method, space=task.space, direction=direction, **options), task
 
 

@@ -67,6 +67,7 @@ def optuna_method(
         method=FromSampler(sampler, history),
         summary=first_line_of(sampler),
         source=f"optuna {optuna.__version__}",
+        uses_history=history,
         changed_spaces=not history,
     )
 

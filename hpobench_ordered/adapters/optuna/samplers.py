@@ -16,6 +16,7 @@ import json
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from optuna.distributions import BaseDistribution
@@ -27,25 +28,22 @@ from hpobench_ordered._threads import Lock
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters._optuna_space import distribution, space_of
 from hpobench_ordered.adapters.factory import as_method_spec
-from hpobench_ordered.adapters.optimiser import (
-    BUDGET,
-    Optimiser,
-    check_length,
-    optimiser,
-)
+from hpobench_ordered.adapters.optimiser import BUDGET, Optimiser, check_use
 from hpobench_ordered.adapters.optuna.studies import history_from_studies, is_same
 from hpobench_ordered.errors import (
     ExperimentError,
     HistoryWarning,
     InvalidConfigError,
     UnknownNameError,
+    enumerated,
 )
 from hpobench_ordered.history import Evaluations, listed
+from hpobench_ordered.objective import Direction
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.user_benchmarks.making import search_space
+from hpobench_ordered.space.given import search_space
 
 if TYPE_CHECKING:
-    from ConfigSpace import ConfigurationSpace
+    from hpobench_ordered.space.given import SpaceLike
 
 ASKED, TOLD = "hpobench_ordered:asked", "hpobench_ordered:told"
 NOT_EVALUATED = [""]
@@ -90,7 +88,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         self,
         method: object,
         *,
-        space: "SearchSpace | ConfigurationSpace | Mapping[str, BaseDistribution] | None" = None,
+        space: "SpaceLike | None" = None,
         history: Sequence[Evaluations] = (),
         context: Mapping[str, float] | None = None,
         budget: int = BUDGET,
@@ -98,10 +96,12 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         shared: bool = False,
     ) -> None:
         self._spec, self._history = as_method_spec(method), listed(history)
-        check_length(self._spec, self._history)
         self._is_given = space is not None
         self._space = None if space is None else _described(space)
-        self._context = dict(context or {})
+        check_use(self._spec, self._history, self._space)
+        # Distributions say under no condition that a hyperparameter is suggested.
+        self._is_whole = isinstance(space, SearchSpace) or hasattr(space, "to_serialized_dict")
+        self._context = {} if context is None else context
         self._budget, self._seed, self._shared = budget, seed, shared
         self._lock = Lock()  # Optuna calls from several threads
         self._optimiser: Optimiser | None = None
@@ -121,11 +121,12 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         method: object,
         studies: Iterable[Study],
         *,
-        space: "SearchSpace | ConfigurationSpace | None" = None,
+        space: "SpaceLike | None" = None,
         drop_invalid: bool = False,
         clip: bool = False,
         context: Mapping[str, float] | None = None,
         contexts: Mapping[str, Mapping[str, float]] | None = None,
+        rename: Mapping[str, str] = MappingProxyType({}),
         budget: int = BUDGET,
         seed: int = 0,
         shared: bool = False,
@@ -140,6 +141,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             clip: Move earlier numbers that are out of range to the nearest bound.
             context: What is known of the task beforehand.
             contexts: What is known of each earlier task, by the name of its study.
+            rename: Parameters that are called otherwise now, new names by old ones.
             budget: Number of trials the method expects.
             seed: Seed of everything random.
             shared: Whether other processes work on the study at the same time.
@@ -165,7 +167,12 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             True
         """
         history = history_from_studies(
-            studies, space=space, drop_invalid=drop_invalid, clip=clip, contexts=contexts
+            studies,
+            space=space,
+            drop_invalid=drop_invalid,
+            clip=clip,
+            contexts=contexts,
+            rename=rename,
         )
         sampler = cls(
             method,
@@ -256,6 +263,19 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
                 stacklevel=2,
             )
 
+    def _warn_of_what_is_gone(self, trial: FrozenTrial, space: SearchSpace) -> None:
+        """Warn once of hyperparameters that the method suggested, and the objective did not."""
+        config = self._configs.get(self._asked.get(trial.number, -1), {})
+        gone = config.keys() & set(space.names) - trial.params.keys() - self._compared
+        if gone:
+            self._compared |= gone
+            warnings.warn(
+                f"the objective does not suggest {enumerated(map(repr, sorted(gone)))}, which is "
+                "searched nonetheless; give what is tuned now as `space=`",
+                HistoryWarning,
+                stacklevel=2,
+            )
+
     def after_trial(
         self,
         study: Study,
@@ -269,6 +289,8 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             if self._optimiser is not None and trial.number not in self._told:
                 self._note(study, trial, TOLD)
                 self._tell(self._optimiser, trial, values)
+                if state is TrialState.COMPLETE and self._is_whole:
+                    self._warn_of_what_is_gone(trial, self._optimiser.space)
 
     def reseed_rng(self) -> None:
         """Nothing: trials at the same time are asked for one after the other."""
@@ -285,10 +307,10 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             self._space = _inferred(study.get_trials(deepcopy=False))
         if self._space is None:
             return
-        made = optimiser(
+        made = Optimiser(
             self._spec,
             space=self._space,
-            direction=study.direction.name.lower(),
+            direction=Direction.of(study.direction.name.lower()),
             history=self._history,
             context=self._context,
             budget=self._budget,
@@ -382,11 +404,13 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
 
 
 def _described(
-    description: "SearchSpace | ConfigurationSpace | Mapping[str, BaseDistribution]",
+    description: "SpaceLike",
 ) -> SearchSpace:
-    """A space, whatever it was described by."""
-    if isinstance(description, Mapping) and not hasattr(description, "to_serialized_dict"):
-        return space_of(dict(description))
+    """A space, whatever it was described by: Optuna's distributions, too."""
+    if isinstance(description, Mapping) and description:
+        distributions = dict(description)
+        if all(isinstance(one, BaseDistribution) for one in distributions.values()):
+            return space_of(distributions)
     return search_space(description)
 
 

@@ -14,8 +14,11 @@ tells whether a trial has it.
 import fnmatch
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 import optuna
@@ -25,48 +28,56 @@ from optuna.trial import FrozenTrial, TrialState
 
 from hpobench_ordered._typing import Value
 from hpobench_ordered.adapters._optuna_space import joined, parameter_of
-from hpobench_ordered.adapters._rows import Reader, Rows, contexts_of, warn
+from hpobench_ordered.adapters._rows import Reader, Rows, check_renaming, contexts_of
 from hpobench_ordered.adapters.optuna.methods import quiet
 from hpobench_ordered.errors import (
     EvaluationsError,
     InvalidSpaceError,
-    enumerated,
-    suggestion,
+    UnknownNameError,
 )
-from hpobench_ordered.history import Evaluations, differences
+from hpobench_ordered.files import check_file
+from hpobench_ordered.history import Evaluations
 from hpobench_ordered.objective import Direction
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
-from hpobench_ordered.space.differences import allows
-from hpobench_ordered.user_benchmarks.making import search_space
+from hpobench_ordered.space.change import SpaceChange
+from hpobench_ordered.space.differences import Change, allows
+from hpobench_ordered.space.given import search_space
 
 if TYPE_CHECKING:
-    from ConfigSpace import ConfigurationSpace
     from optuna.storages import BaseStorage
 
+    from hpobench_ordered.space.given import SpaceLike
+
 SQLITE = "sqlite:///"
+RANGES = frozenset({Change.GREW, Change.SHRANK, Change.MOVED})
+"""Changes after which every configuration can be moved into the new space, or is out of it."""
 
 
 def history_from_studies(
     studies: Iterable[Study],
     *,
-    space: "SearchSpace | ConfigurationSpace | None" = None,
+    space: "SpaceLike | None" = None,
     drop_invalid: bool = False,
     clip: bool = False,
     contexts: Mapping[str, Mapping[str, float]] | None = None,
+    rename: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Evaluations, ...]:
     """Read studies as history, each of them as one task.
 
     Args:
         studies: The studies, oldest first, each of one objective; all of the same direction.
         space: The search space of the task at hand. A study that suggested its parameters from the
-            same ranges is coded by it, any other one by a space of its own (`Evaluations.space`),
-            and a warning says what differs. Default: the space that all studies have in common, or
-            else each one's own.
+            same ranges is coded by it, any other one by a space of its own (`Evaluations.space`);
+            whoever is given both says what differs. Default: the space that all studies have in
+            common, or else each one's own.
         drop_invalid: Leave out trials whose parameters or value cannot be used, and say in a
-            warning how many, instead of refusing the studies.
+            warning how many, instead of refusing the studies. A study that differs from `space` in
+            nothing but ranges of numbers is read by it then, as with `clip`.
         clip: Move numbers that are out of range to the nearest bound, and say in a warning how
             many.
         contexts: What is known of each task beforehand, by the name of its study.
+        rename: Parameters that are called otherwise now: new names by old ones, such as
+            `{"learning_rate": "lr"}`.
 
     Returns:
         The evaluations of each study that has any complete trial.
@@ -77,8 +88,8 @@ def history_from_studies(
             cannot be told; or a context is not as described.
 
     Warns:
-        HistoryWarning: Trials or studies were left out, numbers moved, or a study is on another
-            search space.
+        HistoryWarning: Trials or studies were left out, numbers moved, or the studies, by the
+            numbers in their names, are not in order.
 
     Examples:
         >>> import optuna
@@ -94,9 +105,12 @@ def history_from_studies(
     direction = _direction(given)
     reader = Reader(drop_invalid, clip, "the studies")
     trials = {study.study_name: _finished(study) for study in given}
+    check_renaming(rename, *({n for t in of for n in t.params} for of in trials.values()))
+    trials = {name: [_renamed(t, rename) for t in of] for name, of in trials.items()}
     used = {n: t for n, t in trials.items() if any(x.state is TrialState.COMPLETE for x in t)}
     reader.empty += [f"study {name!r}" for name in trials if name not in used]
-    spaces = _spaces(used, None if space is None else search_space(space))
+    wanted = None if space is None else search_space(space)
+    spaces = _spaces(used, wanted, any_range=drop_invalid or clip)
     context = contexts_of(contexts, list(used), others=list(trials))
     read = [
         reader.read(
@@ -114,26 +128,30 @@ def history_from_storage(
     storage: "str | BaseStorage",
     pattern: str,
     *,
-    space: "SearchSpace | ConfigurationSpace | None" = None,
+    space: "SpaceLike | None" = None,
     drop_invalid: bool = False,
     clip: bool = False,
     contexts: Mapping[str, Mapping[str, float]] | None = None,
+    rename: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Evaluations, ...]:
     """Read the studies of a storage whose names match a pattern, by the start of their first trial.
 
     Args:
-        storage: The storage, or its URL, such as "sqlite:///tuning.db".
+        storage: The storage, its URL, such as "sqlite:///tuning.db", or a file of SQLite.
         pattern: As a shell has it, such as "churn-*"; capitals matter.
         space: As for `history_from_studies`, as all that follows.
         drop_invalid: Leave out trials that cannot be used.
         clip: Move numbers that are out of range to the nearest bound.
         contexts: What is known of each task beforehand, by the name of its study.
+        rename: Parameters that are called otherwise now: new names by old ones, such as
+            `{"learning_rate": "lr"}`.
 
     Returns:
         The evaluations of each study, oldest first.
 
     Raises:
-        EvaluationsError: As `history_from_studies`; or there is no such file, or no name matches.
+        EvaluationsError: As `history_from_studies`; or the storage cannot be read.
+        UnknownNameError: There is no such file, or no name matches.
 
     Warns:
         HistoryWarning: As `history_from_studies`.
@@ -149,23 +167,43 @@ def history_from_storage(
         >>> [one.task for one in hbo.history_from_storage(storage, "churn-*")]
         ['churn-May', 'churn-June']
     """
-    if isinstance(storage, str) and storage.startswith(SQLITE):
-        path = Path(storage.removeprefix(SQLITE))
-        if not path.exists():  # Optuna would make an empty one
-            raise EvaluationsError(f"there is no file {str(path)!r} of a storage")
+    storage = _opened(storage)
     with quiet():
         summaries = optuna.get_all_study_summaries(storage=storage, include_best_trial=False)
         starts = {s.study_name: s.datetime_start for s in summaries}
         names = [name for name in starts if fnmatch.fnmatchcase(name, pattern)]
         if not names:
-            raise EvaluationsError(
-                f"no study's name matches {pattern!r}{suggestion(pattern, starts)}"
-            )
+            raise UnknownNameError("study", pattern, starts)
         names.sort(key=lambda name: (starts[name] or datetime.max, name))
         studies = [optuna.load_study(study_name=name, storage=storage) for name in names]
     return history_from_studies(
-        studies, space=space, drop_invalid=drop_invalid, clip=clip, contexts=contexts
+        studies,
+        space=space,
+        drop_invalid=drop_invalid,
+        clip=clip,
+        contexts=contexts,
+        rename=rename,
     )
+
+
+def _opened(storage: "str | BaseStorage") -> "BaseStorage":
+    """The storage that a URL or file names.
+
+    Raises:
+        EvaluationsError: It cannot be opened.
+        UnknownNameError: There is no such file.
+    """
+    if not isinstance(storage, str):
+        return storage
+    url = storage if "://" in storage else f"{SQLITE}{storage}"
+    if url.startswith(SQLITE):  # Optuna would make an empty one
+        check_file(Path(url.removeprefix(SQLITE).partition("?")[0]))
+    try:
+        with quiet():
+            return cast("BaseStorage", optuna.storages.get_storage(url))
+    except Exception as error:  # whatever its driver raises, or the lack of one
+        why = str(error).partition("\n")[0]
+        raise EvaluationsError(f"the storage {storage!r} cannot be read: {why}") from error
 
 
 def _checked(studies: Iterable[Study]) -> list[Study]:
@@ -201,6 +239,14 @@ def _finished(study: Study) -> list[FrozenTrial]:
     return cast("list[FrozenTrial]", study.get_trials(deepcopy=False, states=states))
 
 
+def _renamed(trial: FrozenTrial, rename: Mapping[str, str]) -> FrozenTrial:
+    """The trial, its parameters by other names."""
+    renamed = copy(trial)
+    renamed.params = {rename.get(n, n): value for n, value in trial.params.items()}
+    renamed.distributions = {rename.get(n, n): d for n, d in trial.distributions.items()}
+    return renamed
+
+
 def _rows(name: str, trials: Iterable[FrozenTrial], space: SearchSpace) -> Rows:
     """The trials of a study, without those that failed before they had all of their parameters."""
     chosen = [t for t in trials if t.state is TrialState.COMPLETE or not _lacks(t.params, space)]
@@ -213,9 +259,16 @@ def _rows(name: str, trials: Iterable[FrozenTrial], space: SearchSpace) -> Rows:
 
 
 def _spaces(
-    trials: Mapping[str, Sequence[FrozenTrial]], wanted: SearchSpace | None
+    trials: Mapping[str, Sequence[FrozenTrial]], wanted: SearchSpace | None, *, any_range: bool
 ) -> dict[str, SearchSpace]:
-    """The search space of each study, by its name."""
+    """The search space of each study, by its name.
+
+    Args:
+        trials: The trials of each study.
+        wanted: The space of the task at hand; None: the one in common.
+        any_range: Whether studies are read by the wanted one, too, if they differ from it in
+            nothing but ranges of numbers.
+    """
     complete = {
         name: [trial for trial in of_study if trial.state is TrialState.COMPLETE]
         for name, of_study in trials.items()
@@ -224,14 +277,10 @@ def _spaces(
         wanted = _common(complete)
         return {n: wanted if wanted is not None else _own(n, t) for n, t in complete.items()}
     spaces: dict[str, SearchSpace] = {}
-    other: dict[str, list[str]] = {}
     for name, of_study in complete.items():
-        spaces[name] = wanted if _fits(of_study, wanted) else _own(name, of_study)
-        if spaces[name] is not wanted:
-            other.setdefault("; ".join(differences(spaces[name], wanted)), []).append(repr(name))
-    if other:
-        said = "".join(f"\n- {enumerated(names)}: {what}" for what, names in other.items())
-        warn(f"studies are on another search space than `space`:{said}")
+        spaces[name] = own = wanted if _fits(of_study, wanted) else _own(name, of_study)
+        if any_range and RANGES.issuperset(chain(*SpaceChange(own, wanted).changes.values())):
+            spaces[name] = wanted
     return spaces
 
 

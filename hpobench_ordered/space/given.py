@@ -1,0 +1,81 @@
+"""Search spaces as a user gives them: ours, ConfigSpace's, or a dict of ranges and choices."""
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from hpobench_ordered._typing import Config, Value
+from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError
+from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.space.space import SearchSpace
+
+if TYPE_CHECKING:
+    from ConfigSpace import ConfigurationSpace
+
+    SpaceLike: TypeAlias = SearchSpace | ConfigurationSpace | Mapping[str, object]
+
+LOG = "log"
+"""What follows the bounds of a range on a log scale."""
+
+
+def search_space(space: "SpaceLike") -> SearchSpace:
+    """The search space, whatever it is described by.
+
+    Args:
+        space: Ours, ConfigSpace's, or a dict by the names of the hyperparameters: a tuple of two
+            bounds, both of them integers for an integer, with "log" after them for a log scale; a
+            list of choices; or the one value of a constant.
+
+    Raises:
+        EvaluationsError: It is none of these.
+        InvalidSpaceError: The dict describes no search space, or ConfigSpace's uses what is not
+            supported.
+    """
+    if isinstance(space, SearchSpace):
+        return space
+    if hasattr(space, "to_serialized_dict"):
+        return SearchSpace.from_configspace(space)
+    if isinstance(space, Mapping):
+        return _of_dict(space)
+    raise EvaluationsError(
+        "the search space is a SearchSpace, ConfigSpace's ConfigurationSpace or a dict such as "
+        f"{{'rate': (1e-4, 1.0, 'log')}}, got {type(space).__name__}"
+    )
+
+
+def _of_dict(described: Mapping[str, object]) -> SearchSpace:
+    constants: Config = {}
+    parameters = []
+    for name, what in described.items():
+        if isinstance(name, str) and _is_value(what):
+            constants[name] = cast("Value", what)
+        else:
+            parameters.append(_parameter(name, what))
+    return SearchSpace(parameters, constants=constants)
+
+
+def _parameter(name: object, what: object) -> Parameter:
+    """Read a hyperparameter.
+
+    Raises:
+        InvalidSpaceError: It is described by something else.
+    """
+    if isinstance(name, str) and isinstance(what, list) and all(map(_is_value, what)):
+        return Parameter.choice(name, tuple(what))
+    if isinstance(name, str) and isinstance(what, tuple) and what[2:] in ((), (LOG,)):
+        bounds = what[:2]
+        if len(bounds) == 2 and all(map(_is_number, bounds)):
+            is_integer = all(isinstance(bound, Integral) for bound in bounds)
+            return Parameter.number(name, *bounds, log=what[2:] == (LOG,), integer=is_integer)
+    raise InvalidSpaceError(
+        f"hyperparameter {name!r} is a text, and a tuple (low, high) or (low, high, {LOG!r}), a "
+        f"list of choices or a constant; got {what!r}"
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _is_value(value: object) -> bool:
+    return isinstance(value, str | bool) or _is_number(value)

@@ -1,0 +1,460 @@
+"""What is said of the mistakes that are easily made with a history, by every way that it comes in.
+
+The ways are studies, a storage, a table, a file of one, and results of an experiment.
+"""
+
+import json
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from optuna.distributions import FloatDistribution, IntDistribution
+
+import hpobench_ordered as hbo
+from hpobench_ordered import Evaluations, Parameter, SearchSpace
+from hpobench_ordered.adapters import OptunaSampler
+from hpobench_ordered.cli import app, main
+from hpobench_ordered.errors import (
+    EvaluationsError,
+    ExperimentError,
+    HistoryWarning,
+    InvalidSpaceError,
+)
+from hpobench_ordered.registry import list_methods, method_spec
+from hpobench_ordered.testing.toy import numeric_space, toy_benchmark
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+SPACE = SearchSpace(
+    [Parameter.number("rate", 1e-4, 1, log=True), Parameter.number("depth", 1, 9, integer=True)]
+)
+NARROWER = SearchSpace(
+    [Parameter.number("rate", 1e-4, 0.1, log=True), Parameter.number("depth", 1, 9, integer=True)]
+)
+RENAMED = SearchSpace([Parameter.number("lr", 1e-4, 1, log=True), SPACE["depth"]])
+ROWS = [(0.5, 4, 0.9), (0.01, 2, 0.8), (0.002, 9, 0.7)]
+"""Rate, depth and accuracy; the best rate is out of the narrower range."""
+MONTHS = ("m1", "m2", "m3")
+NEITHER: AbstractContextManager[Any] = nullcontext()
+
+
+def studies(names: Sequence[str] = MONTHS, **options: Any) -> list[optuna.Study]:
+    distributions = {"rate": FloatDistribution(1e-4, 1, log=True), "depth": IntDistribution(1, 9)}
+    made = []
+    for k, name in enumerate(names):
+        study = optuna.create_study(study_name=name, direction="maximize", **options)
+        for rate, depth, accuracy in ROWS:
+            study.add_trial(
+                optuna.trial.create_trial(
+                    params={"rate": rate, "depth": depth},
+                    distributions=distributions,
+                    value=accuracy - k / 100,
+                )
+            )
+        made.append(study)
+    return made
+
+
+def configured(trial: optuna.Trial) -> dict[str, float]:
+    return {
+        "rate": trial.suggest_float("rate", 1e-4, 1, log=True),
+        "depth": trial.suggest_int("depth", 1, 9),
+    }
+
+
+def table(names: Sequence[str] = MONTHS) -> pd.DataFrame:
+    rows = [(name, r, d, a - k / 100) for k, name in enumerate(names) for r, d, a in ROWS]
+    return pd.DataFrame(rows, columns=["month", "rate", "depth", "accuracy"])
+
+
+def from_studies(names: Sequence[str], folder: Path, **options: Any) -> tuple[Evaluations, ...]:
+    return hbo.history_from_studies(studies(names), **options)
+
+
+def from_storage(names: Sequence[str], folder: Path, **options: Any) -> tuple[Evaluations, ...]:
+    folder.mkdir(exist_ok=True)
+    url = f"sqlite:///{folder / 't.db'}"
+    studies(names, storage=url)
+    return hbo.history_from_storage(url, "*", **options)
+
+
+def from_frame(
+    names: Sequence[str], folder: Path, *, space: SearchSpace = SPACE, **options: Any
+) -> tuple[Evaluations, ...]:
+    settings = {"objective": "accuracy", "direction": "maximize", "task": "month"}
+    return hbo.history_from_frame(table(names), space, **settings, **options)
+
+
+def from_results(names: Sequence[str], folder: Path) -> tuple[Evaluations, ...]:
+    bench = toy_benchmark(numeric_space(), tasks=3, direction=hbo.Direction.MAXIMIZE)
+    found = hbo.run(
+        benchmarks=[bench],
+        methods=["random-search"],
+        seeds=[0],
+        protocol=hbo.Ordered(trials=3),
+        progress=False,
+    )
+    return hbo.history_from_results(found, method="random-search", seed=0)
+
+
+def own(space: SearchSpace, rng: Any) -> Any:
+    return (lambda: space.sample(rng)), (lambda config, loss: None)
+
+
+READERS: dict[str, Callable[..., tuple[Evaluations, ...]]] = {
+    "studies": from_studies,
+    "storage": from_storage,
+    "frame": from_frame,
+}
+TABLE = "--history old.csv --task month --objective accuracy"
+STORAGE = "--storage sqlite:///t.db --studies m*"
+
+
+def suggest(
+    folder: Path, way: str, method: str, *words: str, names: Any = MONTHS, space: Any = SPACE
+) -> Any:
+    """Call `suggest` with a history; what it prints, and what it says."""
+    (folder / "space.json").write_text(json.dumps(space.to_json()))
+    if "--history" in way:
+        table(names).to_csv(folder / "old.csv", index=False)
+    elif not (folder / "t.db").exists():
+        studies(names, storage=f"sqlite:///{folder / 't.db'}")
+    given = f"suggest --space space.json --direction maximize --method {method} {way}".split()
+    return CliRunner().invoke(app, [*given, *words])
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# -- a history that is not used --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reader", [*READERS.values(), from_results])
+@pytest.mark.parametrize("method", ["bo", optuna.samplers.RandomSampler, own])
+def test_a_history_that_the_method_does_not_look_at_is_warned_of(
+    reader: Any, method: Any, folder: Path
+) -> None:
+    history = reader(MONTHS, folder)
+    spec = hbo.adapters.as_method_spec(method)
+    settings = {"space": history[-1].space, "history": history}
+    with pytest.warns(HistoryWarning, match="does not look at the history, of 3 tasks") as caught:
+        hbo.optimiser(spec, direction="maximize", **settings)
+    with pytest.warns(HistoryWarning, match="does not look at the history"):
+        OptunaSampler(spec, **settings)
+    assert [w.filename for w in caught] == [__file__]
+    hbo.optimiser("simple-ordered", direction="maximize", **settings)
+
+
+def test_studies_that_the_method_does_not_look_at_are_warned_of_once() -> None:
+    with pytest.warns(HistoryWarning, match="bo does not look at the history") as caught:
+        sampler = OptunaSampler.from_studies("bo", studies())
+        study = optuna.create_study(direction="maximize", sampler=sampler)
+        study.optimize(lambda t: sum(configured(t).values()), 2)
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("way", [TABLE, STORAGE])
+def test_the_command_warns_of_it_too(folder: Path, way: str) -> None:
+    said = suggest(folder, way, "bo").stderr
+    assert said.count("bo does not look at the history") == 1
+    assert not suggest(folder, way, "simple-ordered").stderr
+
+
+def test_a_function_that_names_the_history_looks_at_it() -> None:
+    spec = hbo.adapters.as_method_spec(lambda space, rng, history: None, name="mine")
+    assert spec.uses_history
+
+
+@pytest.mark.parametrize("name", [n for n in list_methods() if not method_spec(n).uses_history])
+def test_methods_that_say_so_suggest_the_same_without_a_history(name: str) -> None:
+    history, suggested = from_frame(MONTHS, Path()), []
+    for given in ((), history):
+        method = method_spec(name).method(
+            space=SPACE, rng=np.random.default_rng(0), history=given, context={}, budget=8
+        )
+        for k in range(8):
+            suggested.append(method.ask())
+            method.tell(suggested[-1], float(k))
+    assert suggested[:8] == suggested[8:]
+
+
+# -- the space is another one ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reader", [from_studies, from_storage, from_results])
+def test_a_history_on_another_space_is_warned_of_by_every_way(reader: Any, folder: Path) -> None:
+    history = reader(MONTHS, folder)
+    changed = SearchSpace([history[0].space.parameters[0], Parameter.number("new", 0, 1)])
+    settings = {"space": changed, "history": history}
+    with pytest.warns(HistoryWarning, match=r"another search space than this one:(.|\n)*new: new"):
+        hbo.optimiser("simple-ordered", direction="maximize", **settings)
+    with pytest.warns(HistoryWarning, match=r"another search space than this one:(.|\n)*new: new"):
+        OptunaSampler("simple-ordered", **settings)
+
+
+def test_the_best_of_a_narrower_range_is_moved_to_its_bound() -> None:
+    with pytest.warns(HistoryWarning, match="another search space"):
+        sampler = OptunaSampler.from_studies("simple-ordered", studies(), space=NARROWER)
+    trial = optuna.create_study(direction="maximize", sampler=sampler).ask()
+    found = trial.suggest_float("rate", 1e-4, 0.1, log=True), trial.suggest_int("depth", 1, 9)
+    assert found == (0.1, 4)
+
+
+def test_a_hyperparameter_that_is_not_suggested_any_more_is_warned_of_once() -> None:
+    for space in (None, SPACE):
+        sampler = OptunaSampler.from_studies("simple-ordered", studies(), space=space)
+        study = optuna.create_study(direction="maximize", sampler=sampler)
+        with pytest.warns(HistoryWarning, match="does not suggest 'depth'") as caught:
+            study.optimize(lambda t: t.suggest_float("rate", 1e-4, 1, log=True), n_trials=3)
+        assert len(caught) == 1
+
+
+@pytest.mark.parametrize("reader", READERS.values())
+def test_a_narrower_range_moves_or_leaves_out_where_that_is_asked_for(
+    reader: Any, folder: Path
+) -> None:
+    with pytest.warns(HistoryWarning, match="moved to the nearest bound: 3 of 'rate'"):
+        moved = reader(MONTHS, folder, space=NARROWER, clip=True)
+    assert all(e.is_on(NARROWER) for e in moved)
+    assert moved[0].values[:, 0].tolist() == [0.1, 0.01, 0.002]
+    with pytest.warns(HistoryWarning, match="3 of 9 evaluations are left out"):
+        left = reader(MONTHS, folder / "again", space=NARROWER, drop_invalid=True)
+    assert [len(e) for e in left] == [2, 2, 2]
+    assert all(e.is_on(NARROWER) for e in left)
+
+
+@pytest.mark.parametrize("reader", READERS.values())
+def test_what_is_called_otherwise_now_is_renamed(reader: Any, folder: Path) -> None:
+    history = reader(MONTHS, folder, space=RENAMED, rename={"rate": "lr"})
+    assert all(e.is_on(RENAMED) for e in history)
+    np.testing.assert_array_equal(history[0].values, [row[:2] for row in ROWS])
+
+
+def test_a_sampler_begins_with_what_was_renamed() -> None:
+    sampler = OptunaSampler.from_studies("simple-ordered", studies(), rename={"rate": "lr"})
+    trial = optuna.create_study(direction="maximize", sampler=sampler).ask()
+    assert trial.suggest_float("lr", 1e-4, 1, log=True) == 0.5
+
+
+@pytest.mark.parametrize("reader", READERS.values())
+@pytest.mark.parametrize(
+    ("rename", "said"),
+    [({"rat": "lr"}, "'rat'.* 'rate'"), ({"rate": "depth"}, "'depth'"), ("rate", "mapping")],
+)
+def test_a_renaming_that_cannot_be_is_refused(
+    reader: Any, folder: Path, rename: Any, said: str
+) -> None:
+    with pytest.raises(EvaluationsError, match=said):
+        reader(MONTHS, folder, rename=rename)
+
+
+@pytest.mark.parametrize("way", [TABLE, STORAGE])
+def test_the_command_renames(folder: Path, way: str) -> None:
+    result = suggest(folder, way, "simple-ordered", "--rename", "rate=lr", space=RENAMED)
+    assert result.stdout == "lr,depth\n0.5,4\n"
+    assert not result.stderr
+    result = suggest(folder, way, "simple-ordered", space=RENAMED)
+    assert "'lr'" in result.stderr + str(result.exception)
+
+
+# -- the order of the tasks ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reader", READERS.values())
+@pytest.mark.parametrize(
+    ("names", "is_in_order"),
+    [
+        (("m2", "m4", "m1"), False),
+        (("m3", "m2", "m1"), False),
+        (("2025-12", "2026-2", "2026-1"), False),
+        (("m9", "m10", "m11"), True),
+        (("2025-12", "2026-1", "2026-2"), True),
+        (("May", "June", "July"), True),  # names do not tell
+        (("run-b", "run-a", "run-c"), True),
+        (("28.11.2025", "15.12.2025", "03.01.2026"), True),
+        (("03.01.2026", "28.11.2025", "15.12.2025"), False),
+        (("2025-01", "2024-02", "2024-03"), False),
+        (("01/2025", "02/2025", "01/2026"), True),
+        (("9" * 5000, "1" * 5000, "2" * 5000), False),
+    ],
+)
+def test_numbers_in_names_that_go_another_way_are_warned_of(
+    reader: Any, folder: Path, names: Sequence[str], is_in_order: bool
+) -> None:
+    said = pytest.warns(HistoryWarning, match=f"order {names[0]}, {names[1]}, {names[2]}")
+    with NEITHER if is_in_order else said:
+        assert [e.task for e in reader(names, folder)] == list(names)
+
+
+def test_times_that_go_another_way_are_warned_of() -> None:
+    times = pd.to_datetime(["2026-02-01", "2026-03-01", "2026-01-01"])
+    frame = table().assign(month=np.repeat(times, 3))
+    with pytest.warns(HistoryWarning, match="in the order 2026-02-01 00:00:00, 2026-03"):
+        hbo.history_from_frame(
+            frame, SPACE, objective="accuracy", direction="maximize", task="month"
+        )
+
+
+@pytest.mark.parametrize("way", [TABLE, STORAGE])
+def test_the_command_warns_of_the_order(folder: Path, way: str) -> None:
+    said = suggest(folder, way, "simple-ordered", names=("m2", "m4", "m1")).stderr
+    assert "in the order m2, m4, m1" in said
+
+
+# -- files that are something else -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        ("--history t.db --task month --objective accuracy", 1, "--storage sqlite:///t.db reads"),
+        ("--history nope.csv --task month --objective accuracy", 2, "unknown file 'nope.csv'"),
+        ("--history old.csv", 2, "needs --task COLUMN and --objective COLUMN"),
+        ("--storage old.csv", 1, "the storage 'old.csv' cannot be read: (sqlite3.DatabaseError)"),
+        ("--storage sqlite:///tt.db", 2, "unknown file 'tt.db'; did you mean 't.db'?"),
+        ("--storage nonsense://x", 1, "the storage 'nonsense://x' cannot be read"),
+        ("--storage t.db --studies x*", 2, "unknown study 'x*'; choose from 'm1', 'm2', 'm3'"),
+        ("--storage t.db --history old.csv", 2, "--storage goes with neither"),
+        ("--storage t.db --context size=1", 2, "--storage goes with neither"),
+        ("--studies m*", 2, "--studies needs --storage"),
+        ("--clip", 2, "--clip need --history or --storage"),
+        ("--storage t.db --rename rate", 2, "--rename takes OLD=NEW"),
+        ("--storage t.db --rename raet=lr", 1, "'raet' cannot be renamed; did you mean 'rate'?"),
+        ("--storage t.db --output nowhere/next.csv", 1, "nowhere/next.csv"),
+        ("--context size=nan", 2, "'size' is nan"),
+    ],
+)
+def test_the_command_says_what_is_wrong(
+    options: str, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table().to_csv("old.csv", index=False)
+    studies(storage="sqlite:///t.db")
+    Path("space.json").write_text(json.dumps(SPACE.to_json()))
+    words = f"suggest --space space.json --direction maximize --method simple-ordered {options}"
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as caught:
+        patch.setattr("sys.argv", ["hpobench-ordered", *words.split()])
+        patch.setattr("signal.signal", lambda *_: None)
+        main()
+    written = capsys.readouterr()
+    assert (caught.value.code, written.out) == (code, "")
+    assert said in written.err
+
+
+@pytest.mark.parametrize("storage", ["t.db", "sqlite:///t.db", "sqlite:///t.db?timeout=9"])
+def test_a_storage_may_be_a_file(storage: str) -> None:
+    studies(storage="sqlite:///t.db")
+    assert [e.task for e in hbo.history_from_storage(storage, "m[12]")] == ["m1", "m2"]
+
+
+def test_advice_reads_a_storage(folder: Path) -> None:
+    (folder / "space.json").write_text(json.dumps(SPACE.to_json()))
+    studies(storage="sqlite:///t.db")
+    words = "advise --space space.json --direction maximize --storage t.db --studies m[12]"
+    result = CliRunner().invoke(app, words.split())
+    assert "at least 3 tasks, got 2: 'm1', 'm2'" in str(result.exception)
+
+
+# -- what is known beforehand, and seeds ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, "big", None, True, 10**400])
+@pytest.mark.parametrize("make", [hbo.optimiser, OptunaSampler])
+def test_a_context_is_of_numbers(make: Any, value: Any) -> None:
+    settings: dict[str, Any] = {"space": SPACE, "context": {"size": value}}
+    with pytest.raises(EvaluationsError, match=r"context 'size' of task .* finite number"):
+        if make is OptunaSampler:
+            optuna.create_study(sampler=OptunaSampler("bo", **settings)).ask()
+        else:
+            make("bo", direction="minimize", **settings)
+
+
+def test_a_context_that_is_not_known_of_the_earlier_tasks_is_warned_of(folder: Path) -> None:
+    settings = {"space": SPACE, "direction": "maximize", "history": from_frame(MONTHS, folder)}
+    with pytest.warns(HistoryWarning, match=r"has \['size'\], which is not what is known of 'm1'"):
+        hbo.optimiser("simple-ordered", **settings, context={"size": 3})
+    with pytest.raises(EvaluationsError, match="a mapping of numbers"):
+        hbo.optimiser("simple-ordered", **settings, context=["size"])
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "0", None])
+def test_a_seed_is_a_whole_number(seed: Any) -> None:
+    with pytest.raises(ExperimentError, match="a seed is a whole number from 0 on"):
+        hbo.optimiser("bo", space=SPACE, direction="maximize", seed=seed)
+
+
+def test_a_range_that_floats_cannot_divide_is_refused() -> None:
+    with pytest.raises(InvalidSpaceError, match="too narrow for floats"):
+        Parameter.number("n", 2**60, 2**60, integer=True)
+
+
+# -- spaces without ConfigSpace --------------------------------------------------------------------
+
+
+def test_a_space_may_be_a_dict() -> None:
+    tuner = hbo.optimiser(
+        "bo",
+        space={
+            "lr": (1e-4, 1, "log"),
+            "momentum": (0.0, 1),
+            "depth": (1, 9),
+            "units": (8, 512, "log"),
+            "kind": ["tree", "line"],
+            "trees": 100,
+        },
+        direction="minimize",
+    )
+    expected = SearchSpace(
+        [
+            Parameter.number("lr", 1e-4, 1, log=True),
+            Parameter.number("momentum", 0, 1),
+            Parameter.number("depth", 1, 9, integer=True),
+            Parameter.number("units", 8, 512, integer=True, log=True),
+            Parameter.choice("kind", ("tree", "line")),
+        ],
+        constants={"trees": 100},
+    )
+    assert tuner.space == expected
+    assert tuner.ask().keys() == {*expected.names, "trees"}
+
+
+@pytest.mark.parametrize(
+    ("described", "said"),
+    [
+        ({"lr": (1, 2, "lg")}, "'lr'.*'log'"),
+        ({"lr": (1,)}, "'lr'"),
+        ({"lr": ("a", "b")}, "'lr'"),
+        ({"lr": (2, 1)}, "lr"),
+        ({"lr": (-1, 1, "log")}, "lr"),
+        ({"lr": []}, "lr"),
+        ({"lr": None}, "lr"),
+        ({"lr": {"low": 1}}, "lr"),
+        ({"lr": [[1], [2]]}, "lr"),
+        ({3: (1, 2)}, "3"),
+        ({"lr": (0, float("inf"))}, "lr"),
+        ({"lr": (True, False)}, "lr"),
+        ({}, "at least one tunable"),
+    ],
+)
+def test_a_dict_that_describes_no_space_is_refused(described: Any, said: str) -> None:
+    with pytest.raises(InvalidSpaceError, match=said):
+        hbo.optimiser("bo", space=described, direction="minimize")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_sampler_takes_such_a_dict_too() -> None:
+    sampler = OptunaSampler("random-search", space={"x": (0.0, 1.0)})
+    study = optuna.create_study(sampler=sampler)
+    with warnings.catch_warnings():
+        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    assert len(sampler._optimiser.trials) == 2
