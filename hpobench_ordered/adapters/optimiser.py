@@ -14,7 +14,7 @@ from hpobench_ordered._threads import Lock, one_thread
 from hpobench_ordered._typing import Config, ConfigLike
 from hpobench_ordered.adapters._journal import FORMAT, Journal, plain
 from hpobench_ordered.adapters.factory import as_method_spec
-from hpobench_ordered.adapters.identity import method_version
+from hpobench_ordered.adapters.identity import ONCE, method_version
 from hpobench_ordered.data import TaskData
 from hpobench_ordered.errors import (
     EvaluationsError,
@@ -381,9 +381,9 @@ def _number(value: float | None) -> float:
 
 
 def _version(spec: MethodSpec) -> str:
-    """Version of a method; "" where its code cannot be read, which then differs every time."""
+    """Version of a method; "" where it cannot be known."""
     version = method_version(spec)
-    return version if version == method_version(spec) else ""
+    return "" if version.startswith(ONCE) else version
 
 
 def _digest(evaluations: Evaluations) -> str:

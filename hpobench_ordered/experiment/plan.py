@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hpobench_ordered.adapters import as_method_spec
-from hpobench_ordered.adapters.identity import method_version
+from hpobench_ordered.adapters.identity import ONCE, method_version
 from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.errors import ExperimentError, NotFetchedError
 from hpobench_ordered.methods.base import MethodSpec
@@ -140,10 +140,20 @@ def _check_data(benchmark: BenchmarkSpec, method: MethodSpec) -> None:
 
 
 def part_of(cells: Sequence[Cell], shard: tuple[int, int]) -> list[Cell]:
-    """Part i, from 0, of n of a plan: parts are of one size, and mix benchmarks and methods."""
+    """Part i, from 0, of n of a plan: parts are of one size, and mix benchmarks and methods.
+
+    Raises:
+        ExperimentError: There is no such part, or a method would be another one in each.
+    """
     index, count = shard
     if not 0 <= index < count:
         raise ExperimentError(f"shard {index}/{count}: parts count from 0 to {count - 1}")
+    for cell in cells:
+        if cell.method_version.startswith(ONCE):
+            raise ExperimentError(
+                f"{cell.method.name} is another method in each part, as it has no file that says "
+                "what it is: define it in a file, outside of functions"
+            )
     chosen = set(sorted(cell.key for cell in cells)[index::count])
     return [cell for cell in cells if cell.key in chosen]
 
