@@ -65,7 +65,7 @@ def method_version(spec: MethodSpec) -> str:
     Raises:
         ExperimentError: A file was edited after it was loaded.
     """
-    if spec.name in list_methods() and _module_of(spec.method).startswith(METHODS):
+    if spec.name in list_methods() and is_ours(spec):
         return str(spec.version)
     try:
         given = _Given(spec.method)
@@ -76,6 +76,11 @@ def method_version(spec: MethodSpec) -> str:
     if spec.min_history:  # it is `bo` that runs where there is less
         described.append(_version_of_ours("bo"))
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:12]
+
+
+def is_ours(spec: MethodSpec) -> bool:
+    """Whether a method is a class of this package."""
+    return _module_of(spec.method).startswith(METHODS)
 
 
 class _Given(pickle.Pickler):

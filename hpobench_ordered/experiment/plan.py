@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hpobench_ordered.adapters import as_method_spec
-from hpobench_ordered.adapters.identity import ONCE, method_version
+from hpobench_ordered.adapters.identity import ONCE, is_ours, method_version
 from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.errors import ExperimentError, NotFetchedError
 from hpobench_ordered.methods.base import MethodSpec
@@ -68,6 +68,11 @@ class Cell:
     def key(self) -> str:
         """Hash of what identifies the run; the name of its file in a store."""
         return key_of(self.describe())
+
+    @property
+    def apart(self) -> str:
+        """The method whose runs alone share processes; "" for all of this package."""
+        return "" if is_ours(self.method) else self.method.name
 
     def rng(self, position: int, *stream: int) -> np.random.Generator:
         """Generator for the method at a position; common random numbers: the same for all."""
