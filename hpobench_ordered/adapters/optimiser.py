@@ -371,7 +371,7 @@ def _number(value: float | None) -> float:
     """
     try:
         number = math.nan if value is None else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = None
     if number is None or isinstance(value, str):  # which float() may have read
         raise EvaluationsError(
