@@ -144,7 +144,7 @@ class Job:
                 self.store.records.write_timing(timing)
 
     def made(self, cell: Cell, children: Children | None = None) -> str | None:
-        """Make a run, here or in another process; if that died or lost its mind, what it said."""
+        """Make a run, here or in another process; if that died or broke, what it said."""
         if children is None:
             self(cell)
             return None
