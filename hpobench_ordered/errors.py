@@ -160,6 +160,10 @@ class ProcessDiedError(MethodError):
     """The process that a method ran in ended."""
 
 
+class BenchmarkFailedError(MethodError):
+    """It was the benchmark that made a run fail: it raised, or its values changed with calls."""
+
+
 class DamagedFilesWarning(UserWarning):
     """Files of a result store were damaged, and were moved out of the way."""
 

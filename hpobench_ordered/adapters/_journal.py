@@ -1,5 +1,9 @@
-"""The journal of an optimiser: JSON lines, a header first and then every event, as it happens."""
+"""The journal of an optimiser: JSON lines, a header first and then every event, as it happens.
 
+Each line ends with a checksum of all that the file holds up to there.
+"""
+
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -8,10 +12,13 @@ from typing import Any
 
 from hpobench_ordered.errors import StoreError
 
-FORMAT = 1
+FORMAT = 2
 """Version of the format, in the header."""
 BEGIN = b'{"journal":'
 """What every journal begins with."""
+CHECK = b', "checksum": "%s"}'
+"""How every line ends."""
+CHECK_LENGTH = len(CHECK % bytes(16))
 
 
 class Journal:
@@ -31,11 +38,15 @@ class Journal:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self._checked = hashlib.sha256()
         content = self._read()
         finished = content[: content.rfind(b"\n") + 1]
         if not finished and not content.startswith(BEGIN[: len(content)]):
             raise self._no_journal(1)
-        self.lines = [self._line(n, line) for n, line in enumerate(finished.splitlines(), start=1)]
+        *lines, unfinished = content.split(b"\n")
+        self.lines = [self._line(n, line) for n, line in enumerate(lines, start=1)]
+        if self._is_checked(unfinished[:-1]):  # it has an end, which is damaged
+            raise self._no_journal(len(lines) + 1)
         if len(finished) < len(content):
             with self.path.open("r+b") as file:
                 file.truncate(len(finished))
@@ -47,7 +58,9 @@ class Journal:
         Raises:
             StoreError: Another process has written to the file since.
         """
-        text = json.dumps(line, allow_nan=False, default=_plain).encode() + b"\n"
+        text = json.dumps(line, allow_nan=False, default=_plain).encode()[:-1]
+        self._checked.update(text)
+        text += CHECK % self._checked.hexdigest()[:16].encode() + b"\n"
         with self.path.open("ab") as file:
             if os.fstat(file.fileno()).st_size != self._size:
                 raise StoreError(
@@ -65,16 +78,24 @@ class Journal:
             raise StoreError(f"the journal {self.path} cannot be read: {error}") from error
 
     def _line(self, number: int, text: bytes) -> dict[str, Any]:
-        try:
-            line = json.loads(text)
-        except ValueError:
-            line = None
-        if not isinstance(line, dict) or (number == 1 and line.get("journal") != FORMAT):
+        is_whole = self._is_checked(text)
+        line = json.loads(text) if is_whole else {}
+        if not is_whole or (number == 1 and line.get("journal") != FORMAT):
             raise self._no_journal(number)
-        return line
+        self._checked.update(text[:-CHECK_LENGTH])
+        del line["checksum"]
+        return dict(line)
+
+    def _is_checked(self, text: bytes) -> bool:
+        """Whether a text is a line as it was written after those before."""
+        checked = self._checked.copy()
+        checked.update(text[:-CHECK_LENGTH])
+        return text[-CHECK_LENGTH:] == CHECK % checked.hexdigest()[:16].encode()
 
     def _no_journal(self, number: int) -> StoreError:
-        return StoreError(f"line {number} of {self.path} is not one of an optimiser's journal")
+        return StoreError(
+            f"line {number} of {self.path} is not one of an optimiser's journal, or is damaged"
+        )
 
 
 def plain(content: Mapping[str, Any]) -> dict[str, Any]:

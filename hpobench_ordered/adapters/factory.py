@@ -9,7 +9,6 @@ import numpy as np
 
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters._pending import Pending
-from hpobench_ordered.adapters.identity import FromElsewhere
 from hpobench_ordered.adapters.importing import import_object
 from hpobench_ordered.errors import ExperimentError, MethodError, suggestion
 from hpobench_ordered.methods.base import Method, MethodSpec
@@ -95,7 +94,7 @@ def as_method_spec(
 
 
 @dataclass(frozen=True)
-class FromFactory(FromElsewhere):
+class FromFactory:
     """Makes a method of what a class or function makes.
 
     It can be sent to other processes if the class or function can.

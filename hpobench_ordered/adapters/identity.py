@@ -1,35 +1,54 @@
 """What tells one version of a method from another.
 
-A registered method of this package says its version. Of every other method it is a hash of its
-code: the source of the class and its bases or of the function, of whatever functions and classes
-of the user these mention, and so on; the values of the constants they mention, of defaults,
-closures and `functools.partial`; and the versions of the libraries they mention. What is looked up
-while it runs (data files, `getattr` with a computed name) is not seen.
+A registered method of this package says its version. Every other one is known by the Python files
+that it is made from, by the versions of installed packages and by what it was given:
+
+- The file that it stands in, all that this file imports (anywhere in it, and on from there), and
+  where a file is part of a package every file of that package. What is part of Python or of this
+  package is left out; of this package's methods those count that a file imports or names, by
+  their versions.
+- Of an installed package its version; every file too if the method itself comes from it, or if it
+  did not come from an index, where a version says what is in it.
+- The values in `functools.partial`, in objects, and in the enclosing variables and defaults of
+  functions that were made while a program ran.
+
+What has no file, as it was typed into a session, and what cannot be told apart, such as a class
+made by a function, is another method each time. What a method reads while it is loaded or runs
+(data, settings of the environment, modules whose names are computed) is not seen.
 """
 
-import dis
-import functools
+import ast
 import hashlib
-import inspect
+import importlib.util
+import io
+import json
+import os
+import pickle
 import secrets
 import sys
-from collections.abc import Iterator, Mapping, Set
+import sysconfig
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from importlib import import_module, metadata
-from importlib.util import find_spec
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES
+from operator import attrgetter
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import FunctionType, ModuleType
+from typing import Any
 
-import numpy as np
-
+from hpobench_ordered._machine import package_versions
+from hpobench_ordered.adapters._edited import refuse_edited
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.registry import list_methods, method_spec
 
 PACKAGE = "hpobench_ordered"
 METHODS = f"{PACKAGE}.methods"
-_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+ONCE = "once-"
+"""Begins a version that is used once."""
 _INSTALLED = {"site-packages", "dist-packages"}
-_STANDARD = sys.stdlib_module_names - {"__main__"}
+_STANDARD = {Path(os.__file__).parent, Path(sysconfig.get_path("platstdlib"))}
+_CODE = {Path(f"a{suffix}").suffix for suffix in (*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES)}
 
 
 class _UnknownError(Exception):
@@ -40,262 +59,230 @@ def method_version(spec: MethodSpec) -> str:
     """What tells one version of a method from another.
 
     Returns:
-        The spec's version of a method registered by this package; of any other the hash of its
-        code, and where that cannot be known, a text that is used once.
+        The spec's version of a method registered by this package; of any other the hash of what it
+        is made from, and where that cannot be known, a text that begins with `ONCE`.
+
+    Raises:
+        ExperimentError: A file was edited after it was loaded.
     """
-    if spec.name in list_methods() and _module_of(spec.method).startswith(METHODS):
+    if spec.name in list_methods() and is_ours(spec):
         return str(spec.version)
-    described = identity_of(spec.method) or secrets.token_hex()
-    text = f"{described}\n{spec.version}\n{spec.min_history}"
-    if spec.min_history:  # it is `bo` that runs where there is less
-        text += f"\nbo {method_spec('bo').version}"
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def identity_of(thing: object) -> str:
-    """Describe a class, function or other callable so that a changed one is described otherwise.
-
-    Returns:
-        The description; "" where there is no source text, or a value has no description.
-    """
     try:
-        return "\n".join(_Description(thing).of_code(thing))
+        given = _Given(spec.method)
+        described = [given.digest, *_sources(given.modules, given.bases)]
     except _UnknownError:
-        return ""
+        return ONCE + secrets.token_hex(6)
+    described += map(str, (spec.version, spec.min_history, spec.changed_spaces, spec.uses_data))
+    if spec.min_history:  # it is `bo` that runs where there is less
+        described.append(_version_of_ours("bo"))
+    return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:12]
 
 
-def is_installed(module: ModuleType) -> bool:
-    """Whether every process finds a module: part of a library, of Python or of this package."""
-    top = module.__name__.partition(".")[0]
-    file = getattr(module, "__file__", None)
-    return (
-        top in (PACKAGE, *_STANDARD)
-        or (file is None and top != "__main__" and not hasattr(module, "__path__"))
-        or (file is not None and not _INSTALLED.isdisjoint(Path(file).parts))
-    )
+def is_ours(spec: MethodSpec) -> bool:
+    """Whether a method is a class of this package."""
+    return _module_of(spec.method).startswith(METHODS)
 
 
-class FromElsewhere:
-    """Base of the factories that make a method of what they hold: that is what identifies them."""
+class _Given(pickle.Pickler):
+    """Pickles what was given to a method: values as they are, classes and functions by name.
 
+    Attributes:
+        digest: Hash of it, the same for the same in every process.
+        modules: Names of the modules that the classes and functions are from.
+        bases: Those that the bases of the classes, and what was put into these, are from.
 
-class _Description:
-    """Descriptions of all that one callable consists of.
-
-    Args:
-        root: The callable. What its module, and those of its bases, define is described by source
-            text even in an installed library.
+    Raises:
+        _UnknownError: It holds what cannot be told apart.
     """
 
-    def __init__(self, root: object) -> None:
-        self._roots = _modules_of(root)
-        self._seen: dict[int, object] = {}  # holds what it has seen: ids are used again
+    def __init__(self, thing: object) -> None:
+        content = io.BytesIO()
+        super().__init__(content, protocol=4)
+        self.fast = True  # equal values are the same bytes, whether they are one object or two
+        self.modules, self.bases = set[str](), set[str]()
+        self._seen: set[FunctionType] = set()
+        try:
+            self.dump(thing)
+        except Exception as error:  # whatever pickling somebody else's objects may raise
+            raise _UnknownError from error
+        self.digest = hashlib.sha256(content.getvalue()).hexdigest()
 
-    def of_code(self, thing: object) -> Iterator[str]:
-        """Parts of a callable; nothing of one already seen.
-
-        Raises:
-            _UnknownError: Its source or a value is unknown.
-        """
-        if id(thing) in self._seen:
-            return
-        self._seen[id(thing)] = thing
-        wrapped = getattr(thing, "__wrapped__", getattr(thing, "py_func", None))
-        if isinstance(thing, functools.partial):
-            yield from self.of_code(thing.func)
-            yield from self.of_value([thing.args, thing.keywords])
-        elif isinstance(thing, MethodType):
-            yield from self.of_value(thing.__self__)
-            yield from self.of_code(thing.__func__)
-        elif isinstance(thing, FromElsewhere):
-            yield from self.of_value(vars(thing))
-        elif not self._is_read(thing):
-            yield _library(thing)
-        elif isinstance(thing, type):
-            yield from self._of_class(thing)
-        elif isinstance(thing, FunctionType):
-            yield from self._of_function(thing)
-        elif callable(wrapped):  # cached, or compiled by numba
-            yield from self.of_code(wrapped)
-        elif callable(thing) and hasattr(thing, "__dict__"):
-            yield from self.of_code(type(thing))
-            yield from self.of_value(vars(thing))
-        else:
+    def persistent_id(self, thing: object) -> object:
+        """Name of what has one; None for values, which are pickled."""
+        if isinstance(thing, ModuleType):
+            self.modules.add(thing.__name__)
+            return thing.__name__
+        if isinstance(thing, set | frozenset):  # its order differs from process to process
+            return sorted(thing, key=repr)
+        if _is_named(thing):
+            self.modules.add(_module_of(thing))
+            if isinstance(thing, type):
+                self.bases |= _modules_behind(thing)
+            return _module_of(thing), getattr(thing, "__qualname__", "")
+        if isinstance(thing, type):
             raise _UnknownError
+        return self._unnamed(thing) if isinstance(thing, FunctionType) else None
 
-    def of_value(self, value: object) -> Iterator[str]:
-        """Parts of a setting or constant.
-
-        Raises:
-            _UnknownError: It cannot be described.
-        """
-        if isinstance(value, _PLAIN):
-            yield repr(value)
-        elif isinstance(value, np.ndarray) and value.dtype != object:
-            yield f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
-        elif isinstance(value, Mapping):
-            for key, item in value.items():
-                yield repr(key)
-                yield from self.of_value(item)
-        elif isinstance(value, list | tuple):
-            yield f"{len(value)} of"
-            for item in value:
-                yield from self.of_value(item)
-        elif isinstance(value, Set):  # its order differs from process to process
-            yield from sorted("\n".join(self.of_value(item)) for item in value)
-        elif isinstance(value, ModuleType):
-            yield _library(value)
-        elif callable(value) or (self._is_read(value) and hasattr(value, "__dict__")):
-            yield from self.of_code(value) if callable(value) else self._of_object(value)
-        elif " at 0x" in repr(value):  # the default, which names nothing but an address
-            raise _UnknownError
-        else:
-            yield repr(value)
-            yield _library(type(value))
-
-    def _of_object(self, value: object) -> Iterator[str]:
-        if id(value) not in self._seen:
-            self._seen[id(value)] = value
-            yield from self.of_code(type(value))
-            yield from self.of_value(vars(value))
-
-    def _of_class(self, thing: type) -> Iterator[str]:
-        yield _source(thing)
-        for base in thing.__mro__[1:-1]:
-            yield from self.of_code(base)
-        for name, member in vars(thing).items():
-            plain = getattr(member, "__func__", getattr(member, "func", member))
-            if isinstance(member, property):
-                for part in (member.fget, member.fset):
-                    yield from self._mentioned_by(part) if isinstance(part, FunctionType) else ()
-            elif isinstance(plain, FunctionType):
-                yield from self._mentioned_by(plain)
-            elif isinstance(plain, (*_PLAIN, tuple, np.ndarray)) and not name.startswith("__"):
-                yield from self.of_value(plain)
-            elif isinstance(plain, type):
-                yield from self.of_code(plain)
-
-    def _of_function(self, thing: FunctionType) -> Iterator[str]:
-        yield _source(thing)
-        yield from self._mentioned_by(thing)
-
-    def _mentioned_by(self, function: FunctionType) -> Iterator[str]:
-        """What a function gets from outside its own text: defaults, closure, globals, imports."""
-        yield from self.of_value([function.__defaults__, function.__kwdefaults__])
-        yield from self.of_value(_closure(function))
-        names = _names(function.__code__)
-        for name in sorted(names & function.__globals__.keys()):
-            yield from self._of_global(name, function.__globals__[name], names)
-        for name in sorted(_imported(function.__code__)):
-            yield f"{name} {_version(name.partition('.')[0])}"
-            module = _find(name, str(function.__globals__.get("__package__")))
-            if module is not None:
-                yield from self._of_global(name, module, names)
-
-    def _of_global(self, name: str, value: object, names: Set[str]) -> Iterator[str]:
-        """A name of a module that code mentions: of a module those in it that are mentioned."""
-        if isinstance(value, ModuleType) and self._is_read(value):
-            if id(value) not in self._seen:
-                for inner in sorted(names & vars(value).keys()):
-                    yield from self._of_global(f"{name}.{inner}", vars(value)[inner], names)
-        elif self._is_read(value) or isinstance(value, (*_PLAIN, Mapping, list, tuple, Set)):
-            yield f"{name} ="
-            yield from self.of_value(value)
-        elif isinstance(value, np.ndarray):
-            yield from self.of_value(value)
-        else:
-            yield _library(value)
-
-    def _is_read(self, thing: object) -> bool:
-        """Whether something is described by its source text, not by the version of a library."""
-        name = _module_of(thing)
-        module = sys.modules.get(name)
-        return name in self._roots or module is None or not is_installed(module)
-
-
-def _modules_of(thing: object) -> set[str]:
-    """Names of the modules that a callable, or what it wraps, is defined in."""
-    if isinstance(thing, functools.partial):
-        return _modules_of(thing.func)
-    if isinstance(thing, FromElsewhere):
-        return set().union(*(_modules_of(part) for part in vars(thing).values() if callable(part)))
-    return {_module_of(thing)}
+    def _unnamed(self, function: FunctionType) -> object:
+        """Where a function stands that has no name in its module, and the values that it holds."""
+        self.modules.add(function.__module__)
+        place = [function.__qualname__, str([*function.__code__.co_positions()])]
+        if function in self._seen:  # it calls itself
+            return place
+        self._seen.add(function)
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        return [*place, function.__defaults__, function.__kwdefaults__, cells, vars(function)]
 
 
 def _module_of(thing: object) -> str:
-    """Name of the module that something, or its class, is defined in."""
-    if isinstance(thing, functools.partial):
-        return _module_of(thing.func)
-    if isinstance(thing, ModuleType):
-        return thing.__name__
+    """Name of the module that something says it is from; "" if it says none."""
     name = getattr(thing, "__module__", None)
-    return name if isinstance(name, str) else type(thing).__module__
+    return name if isinstance(name, str) else ""
 
 
-def _library(thing: object) -> str:
-    """Name and version of the library that something comes from; of this package the method's."""
-    module = _module_of(thing)
-    top = module.partition(".")[0]
-    if top in _STANDARD:
-        return ""
-    if top != PACKAGE:
-        return f"{top} {_version(top)}"
-    if not module.startswith(METHODS) or module == f"{METHODS}.base":
-        return ""
-    versions = [s.version for s in map(method_spec, list_methods()) if s.method is thing]
-    return f"{getattr(thing, '__qualname__', module)} {versions or _version('hpobench-ordered')}"
+def _is_named(thing: object) -> bool:
+    """Whether something is what its module has by its name."""
+    name, module = getattr(thing, "__qualname__", None), sys.modules.get(_module_of(thing))
+    with suppress(AttributeError):
+        return isinstance(name, str) and attrgetter(name)(module) is thing
+    return False
 
 
-@functools.cache
-def _version(top: str) -> str:
-    version = getattr(sys.modules.get(top), "__version__", None)
-    if isinstance(version, str):
-        return version
-    try:
-        return metadata.version(top)
-    except metadata.PackageNotFoundError:
-        return ""
+def _modules_behind(kind: type) -> set[str]:
+    """Modules of the bases of a class, and of the functions put into it and them."""
+    members = [m for base in kind.__mro__ for m in (base, *vars(base).values())]
+    functions = [getattr(member, "__func__", member) for member in members]
+    return set(filter(None, map(_module_of, functions)))
 
 
-def _closure(function: FunctionType) -> list[object]:
-    """Values of the enclosing functions' variables, of those that have one yet."""
-    values = []
-    for cell in function.__closure__ or ():
-        with suppress(ValueError):
-            values.append(cell.cell_contents)
-    return values
+def _sources(own: set[str], imported: set[str]) -> list[str]:
+    """Describe what modules are made from: the method's own ones, and those it imports.
+
+    Raises:
+        _UnknownError: One of its own has no file.
+        ExperimentError: A file was edited after it was loaded.
+    """
+    own_tops = {name.partition(".")[0] for name in own}
+    loaded = {getattr(module, "__file__", ""): module for module in [*sys.modules.values()]}
+    described, seen, left = set[str](), set[str](), own | imported
+    while left:
+        name = left.pop()
+        top = name.partition(".")[0]
+        if top == PACKAGE:
+            described |= _ours(name)
+        elif top not in seen:
+            seen.add(top)
+            more, mentioned = _described(top, loaded, is_own=top in own_tops)
+            described |= more
+            left |= mentioned
+    return sorted(described)
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """The code of a function, and of those inside it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
+def _described(
+    top: str, loaded: Mapping[str, ModuleType], *, is_own: bool
+) -> tuple[set[str], set[str]]:
+    """Describe a module or package by name, version and content; what its files import.
+
+    `loaded` are the modules by their files.
+    """
+    places = _places(top)
+    if any(map(_is_standard, places)) or (not places and top in sys.stdlib_module_names):
+        return set(), set()
+    if not places and (is_own or top == "__main__"):
+        raise _UnknownError
+    installed = _distributions(top) if any(map(is_installed, places)) else []
+    described = {f"{name} {metadata.version(name)}" for name in installed} or {top}
+    if installed and not is_own and all(map(_is_from_index, installed)):
+        return described, set()
+    mentioned = {getattr(sys.modules.get(top), "__package__", None) or top}  # of python -m a.b
+    for name, path in _files(places):
+        content = path.read_bytes()
+        described.add(f"{name} {hashlib.sha256(content).hexdigest()}")
+        if not installed and path.suffix in SOURCE_SUFFIXES:
+            imported, texts = _mentioned(content)
+            mentioned |= imported
+            described |= {_version_of_ours(method) for method in texts.intersection(list_methods())}
+            refuse_edited(loaded.get(str(path)), path, content)
+    return described, mentioned
 
 
-def _names(code: CodeType) -> set[str]:
-    return {name for one in _codes(code) for name in one.co_names}
-
-
-def _imported(code: CodeType) -> set[str]:
-    """Names of the modules that code imports while it runs, as they are written."""
-    steps = (step for one in _codes(code) for step in dis.get_instructions(one))
-    return {str(step.argval) for step in steps if step.opname == "IMPORT_NAME"}
-
-
-def _find(name: str, package: str) -> ModuleType | None:
-    """A module of the user that code imports; None for one of a library, or that is not there."""
-    for full in (name, f"{package}.{name}"):
+def _places(top: str) -> list[Path]:
+    """The file of a module, or the folders of a package; none of what has or is not there."""
+    module: Any = sys.modules.get(top)
+    if module is None:
         with suppress(ImportError, ValueError):
-            spec = find_spec(full)
-            if spec is not None and _INSTALLED.isdisjoint(Path(spec.origin or "").parts):
-                return import_module(full)
-    return None
+            module = importlib.util.find_spec(top)  # imports nothing
+    folders = getattr(module, "__path__", getattr(module, "submodule_search_locations", None))
+    if folders:
+        return [*map(Path, folders)]
+    file = getattr(module, "__file__", getattr(module, "origin", None))
+    is_typed = top == "__main__" and hasattr(sys, "ps1")
+    return [Path(file)] if isinstance(file, str) and Path(file).is_file() and not is_typed else []
 
 
-def _source(thing: type | FunctionType) -> str:
-    try:
-        return inspect.getsource(thing if isinstance(thing, type) else thing.__code__)
-    except (OSError, TypeError):
-        raise _UnknownError from None
+def _files(places: Iterable[Path]) -> Iterator[tuple[str, Path]]:
+    """The files of modules that can be imported from there, with names that say not where."""
+    for place in places:
+        if place.is_file():
+            yield place.name, place
+        for path in sorted(place.rglob("*")):
+            inside = path.relative_to(place.parent)
+            hidden = any(part[0] == "." or part in _INSTALLED for part in inside.parts)
+            if path.suffix in _CODE and not hidden and path.is_file():
+                yield inside.as_posix(), path
+
+
+def is_installed(place: Path) -> bool:
+    """Whether a file or folder is one of installed packages."""
+    return not _INSTALLED.isdisjoint(place.parts)
+
+
+def _is_standard(place: Path) -> bool:
+    """Whether a file or folder is part of Python."""
+    return not is_installed(place) and any(map(place.is_relative_to, _STANDARD))
+
+
+def _distributions(top: str) -> list[str]:
+    """Names of what was installed that a module or package is from."""
+    with suppress(metadata.PackageNotFoundError):
+        if f"\n{top}/" in (metadata.distribution(top).read_text("RECORD") or ""):
+            return [top]
+    return sorted(set(_all_distributions().get(top, [])))
+
+
+_all_distributions = cache(metadata.packages_distributions)  # takes long
+
+
+def _is_from_index(name: str) -> bool:
+    """Whether a version of what is installed is always the same (PEP 610)."""
+    distribution = metadata.distribution(name)
+    return bool(distribution.read_text("RECORD")) and not distribution.read_text("direct_url.json")
+
+
+def _mentioned(content: bytes) -> tuple[set[str], set[str]]:
+    """The modules that a file imports, anywhere in it, and the texts in it."""
+    imported, texts = set[str](), set[str]()
+    with suppress(SyntaxError, ValueError):  # of another Python, or half written
+        for node in ast.walk(ast.parse(content)):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                imported |= {f"{node.module}.{alias.name}" for alias in node.names}
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.add(node.value)
+    return imported, texts
+
+
+def _ours(name: str) -> set[str]:
+    """Versions of the methods in a module of this package; of what methods share, the package's."""
+    if not name.startswith(f"{METHODS}.") or name.startswith(f"{METHODS}.base"):
+        return set()
+    with suppress(ImportError):
+        module = import_module(".".join(name.split(".")[:3]))
+        if specs := getattr(module, "SPECS", ()):
+            return {_version_of_ours(spec.name) for spec in specs}
+    return {f"{PACKAGE} {package_versions()['hpobench-ordered']}"}
+
+
+def _version_of_ours(name: str) -> str:
+    return f"{name} {method_spec(name).version}"

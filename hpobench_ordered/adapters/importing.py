@@ -131,7 +131,7 @@ def _send_with_their_code(names: Iterable[str], folder: Path) -> None:
     for name in names:
         module = sys.modules[name]
         file = Path(getattr(module, "__file__", None) or "")
-        if file.is_relative_to(folder) and not is_installed(module):
+        if file.is_relative_to(folder) and not is_installed(file):
             cloudpickle().register_pickle_by_value(module)
 
 

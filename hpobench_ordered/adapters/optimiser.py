@@ -15,7 +15,7 @@ from hpobench_ordered._typing import Config, ConfigLike
 from hpobench_ordered.adapters._journal import FORMAT, Journal, plain
 from hpobench_ordered.adapters._rows import contexts_of, warn
 from hpobench_ordered.adapters.factory import as_method_spec
-from hpobench_ordered.adapters.identity import method_version
+from hpobench_ordered.adapters.identity import ONCE, method_version
 from hpobench_ordered.analysis.labels import counted
 from hpobench_ordered.data import TaskData
 from hpobench_ordered.errors import (
@@ -424,7 +424,7 @@ def _number(value: float | None) -> float:
     """
     try:
         number = math.nan if value is None else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = None
     if number is None or isinstance(value, str):  # which float() may have read
         raise EvaluationsError(
@@ -434,9 +434,9 @@ def _number(value: float | None) -> float:
 
 
 def _version(spec: MethodSpec) -> str:
-    """Version of a method; "" where its code cannot be read, which then differs every time."""
+    """Version of a method; "" where it cannot be known."""
     version = method_version(spec)
-    return version if version == method_version(spec) else ""
+    return "" if version.startswith(ONCE) else version
 
 
 def _digest(evaluations: Evaluations) -> str:

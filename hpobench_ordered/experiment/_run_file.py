@@ -16,7 +16,7 @@ from hpobench_ordered._machine import package_versions
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.experiment._files import content_hash, read_checked
+from hpobench_ordered.experiment._files import DamagedFileError, content_hash, read_checked
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.space.parameters import Kind, Parameter
 
@@ -74,8 +74,11 @@ def run_table(cell: Cell, benchmark: Benchmark, outcomes: "Sequence[Outcome]") -
 
 def with_digest(table: "pa.Table") -> "pa.Table":
     """Add its digest to the table of one run."""
-    digest = content_hash(json.dumps(table.to_pydict()).encode(), DIGEST_LENGTH)
-    return table.append_column(DIGEST, _repeated([digest], [table.num_rows]))
+    return table.append_column(DIGEST, _repeated([_digest(table)], [table.num_rows]))
+
+
+def _digest(table: "pa.Table") -> str:
+    return content_hash(json.dumps(table.to_pydict()).encode(), DIGEST_LENGTH)
 
 
 def encode(table: "pa.Table") -> tuple[str, bytes]:
@@ -88,6 +91,15 @@ def encode(table: "pa.Table") -> tuple[str, bytes]:
     pq.write_table(marked, buffer, compression="zstd", write_statistics=False)
     data = bytes(buffer.getvalue())
     return f"{content_hash(data, HASH_LENGTH)}.parquet", data
+
+
+def read_runs(path: Path, columns: Sequence[str] | None) -> "pa.Table":
+    """Read columns, `KEY` among them, of a file of runs; one run's key is that in its name."""
+    table = open_runs(path).read(columns, use_threads=False)
+    key = path.name.partition("-")[0]
+    if len(key) == KEY_LENGTH and table[KEY].unique().to_pylist() != [key]:
+        raise DamagedFileError(path, "its name is that of another run")
+    return table
 
 
 def open_runs(path: Path) -> "pq.ParquetFile":
@@ -107,6 +119,21 @@ def digests(table: "pa.Table") -> dict[str, str]:
     """Digest of each run in a table, by key; both are in the order of the runs, none twice."""
     keys, hashes = (table[name].unique().to_pylist() for name in (KEY, DIGEST))
     return dict(zip(keys, hashes, strict=True))
+
+
+def check_digests(path: Path) -> None:
+    """Check that the runs in a file have the values that their digests say.
+
+    Raises:
+        DamagedFileError: One has not.
+    """
+    table = open_runs(path).read(use_threads=False)
+    values, held, start = table.drop_columns([DIGEST]), digests(table), 0
+    lengths = {count["values"]: count["counts"] for count in table[KEY].value_counts().to_pylist()}
+    for key, digest in held.items():  # runs are one after the other
+        if _digest(values.slice(start, lengths[key])) != digest:
+            raise DamagedFileError(path, f"the values of run {key} are not those of its digest")
+        start += lengths[key]
 
 
 def _repeated(values: Sequence[str | int], lengths: Sequence[int]) -> "pa.Array":

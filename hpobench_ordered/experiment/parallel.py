@@ -1,9 +1,10 @@
 """Runs many cells: in this process, in several, or on a Dask cluster; a failed run fails alone."""
 
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,14 @@ from hpobench_ordered._threads import one_thread
 from hpobench_ordered.errors import (
     DamagedFilesWarning,
     ExperimentError,
+    HPOBenchOrderedError,
     MethodError,
     ProcessDiedError,
     SuggestionTimeoutError,
     check_count,
 )
 from hpobench_ordered.experiment._dask import connected, on_workers
+from hpobench_ordered.experiment._patches import unpatched
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.runner import run_cell
@@ -73,6 +76,8 @@ def run_cells(
         )
     over = store.keys() | store.records.failures().keys()
     left = [cell for cell in cells if cell.key not in over]
+    if workers > 1 or dask is not None:
+        left.sort(key=lambda cell: cell.apart)  # fewer processes are started
     report = progress or (lambda done, total: None)
     report(len(cells) - len(left), len(cells))
     died = {}
@@ -130,7 +135,7 @@ class Job:
             return
         with self.store.records.running(cell.key):
             try:
-                with one_thread():
+                with one_thread(), unpatched(cell.apart) if cell.apart else nullcontext():
                     table, timing = run_cell(cell, time_limit=self.time_limit)
             except MethodError as error:
                 self.store.records.write_failure(Failure.of(cell, error))
@@ -139,15 +144,19 @@ class Job:
                 self.store.records.write_timing(timing)
 
     def made(self, cell: Cell, children: Children | None = None) -> str | None:
-        """Make a run, here or in another process; if that died, what it said."""
+        """Make a run, here or in another process; if that died or broke, what it said."""
+        if children is None:
+            self(cell)
+            return None
         try:
-            if children is None:
-                self(cell)
-            else:
-                children.call(self, cell)
-        except ChildDiedError as died:
+            children.call_apart(cell.apart, self, cell)
+        except HPOBenchOrderedError:  # of the store, say
+            raise
+        except BaseException as error:  # Ctrl-C reaches neither that process nor this thread
             self.store.records.forget_progress(cell.key)
-            return str(died)
+            if isinstance(error, ChildDiedError):
+                return str(error)
+            return "".join(traceback.format_exception(error))
         return None
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hpobench_ordered.adapters import as_method_spec
-from hpobench_ordered.adapters.identity import method_version
+from hpobench_ordered.adapters.identity import ONCE, is_ours, method_version
 from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.errors import ExperimentError, NotFetchedError
 from hpobench_ordered.methods.base import MethodSpec
@@ -68,6 +68,11 @@ class Cell:
     def key(self) -> str:
         """Hash of what identifies the run; the name of its file in a store."""
         return key_of(self.describe())
+
+    @property
+    def apart(self) -> str:
+        """The method whose runs alone share processes; "" for all of this package."""
+        return "" if is_ours(self.method) else self.method.name
 
     def rng(self, position: int, *stream: int) -> np.random.Generator:
         """Generator for the method at a position; common random numbers: the same for all."""
@@ -142,10 +147,20 @@ def _check_data(benchmark: BenchmarkSpec, method: MethodSpec) -> None:
 
 
 def part_of(cells: Sequence[Cell], shard: tuple[int, int]) -> list[Cell]:
-    """Part i, from 0, of n of a plan: parts are of one size, and mix benchmarks and methods."""
+    """Part i, from 0, of n of a plan: parts are of one size, and mix benchmarks and methods.
+
+    Raises:
+        ExperimentError: There is no such part, or a method would be another one in each.
+    """
     index, count = shard
     if not 0 <= index < count:
         raise ExperimentError(f"shard {index}/{count}: parts count from 0 to {count - 1}")
+    for cell in cells:
+        if cell.method_version.startswith(ONCE):
+            raise ExperimentError(
+                f"{cell.method.name} is another method in each part, as it has no file that says "
+                "what it is: define it in a file, outside of functions"
+            )
     chosen = set(sorted(cell.key for cell in cells)[index::count])
     return [cell for cell in cells if cell.key in chosen]
 

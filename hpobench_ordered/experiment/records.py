@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from hpobench_ordered.errors import (
+    BenchmarkFailedError,
     InvalidSuggestionError,
     MethodError,
     ProcessDiedError,
@@ -57,6 +58,7 @@ class Reason(StrEnum):
     INVALID = "invalid configuration"
     TIMED_OUT = "timed out"
     DIED = "process died"
+    BENCHMARK = "benchmark failed"
 
 
 _REASONS = {
@@ -64,6 +66,7 @@ _REASONS = {
     InvalidSuggestionError: Reason.INVALID,
     SuggestionTimeoutError: Reason.TIMED_OUT,
     ProcessDiedError: Reason.DIED,
+    BenchmarkFailedError: Reason.BENCHMARK,
 }
 
 

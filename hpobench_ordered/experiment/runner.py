@@ -5,11 +5,12 @@ What a method gets is its own copy, so that nothing it does to that reaches anot
 
 import pickle
 import reprlib
-import time
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from time import perf_counter  # this one, whatever a method puts in its place
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmark import Benchmark, Task
 from hpobench_ordered.data import TaskData
 from hpobench_ordered.errors import (
+    BenchmarkFailedError,
     InvalidConfigError,
     InvalidSuggestionError,
     MethodError,
@@ -70,20 +72,27 @@ def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table,
     """Run one cell; a call into the method may take `time_limit` seconds.
 
     Gives the table of the run, the same in any process, and how long it took: `TIMING`. Raises what
-    `optimise` does.
+    `optimise` does, and a `BenchmarkFailedError` for whatever else is raised on the way.
     """
-    start = time.perf_counter()
+    start = perf_counter()
     source = cell.source
     if isinstance(source, str):
         source = _loaded(source, cell.benchmark, cell.surrogate)
     generators = {"rng": cell.rng, "protocol_rng": cell.protocol_rng}
-    outcomes = [*follow(cell.protocol, source, cell.method, **generators, time_limit=time_limit)]
+    try:
+        outcomes = [
+            *follow(cell.protocol, source, cell.method, **generators, time_limit=time_limit)
+        ]
+    except (MethodError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # the method is not at work
+        raise BenchmarkFailedError(f"{cell.benchmark}: {_said(error)}") from error
     table = run_table(cell, source, [outcome for outcome in outcomes if outcome.is_recorded])
     return table, {
         "key": cell.key,
         **cell.describe(),
         "suggestions": sum(len(outcome.losses) for outcome in outcomes),
-        "seconds": time.perf_counter() - start,
+        "seconds": perf_counter() - start,
         "method_seconds": sum(outcome.seconds for outcome in outcomes),
         "version": package_versions()["hpobench-ordered"],
     }
@@ -138,9 +147,11 @@ def optimise(
 
     Raises:
         MethodError: The method raised, took too long, or suggested no configuration.
+        BenchmarkFailedError: The first configuration has another value at the end.
     """
     spec, task, budget = assignment.method, assignment.task, assignment.budget
-    ahead, configs = assignment.workers_simulated - 1, list[Config]()
+    ahead = assignment.workers_simulated - 1
+    configs, asked = list[Config](), list[Config]()  # those told again, and copies
     values = np.empty((budget, task.space.dimension))
     measured = np.empty(budget)
     fallbacks = np.empty(budget, dtype=np.int64)
@@ -155,11 +166,12 @@ def optimise(
                     calls.suggested = configs[turn]
                     values[turn] = task.space.row(configs[turn])
                     fallbacks[turn] = _fallbacks(method)
-                    config = dict(configs[turn])
-                measured[turn] = task.evaluate(config)
+                    asked.append(dict(configs[turn]))
+                measured[turn] = task.evaluate(asked[turn])
             if (finished := turn - ahead) >= 0:
                 with calls.during(f"trial {finished + 1}"):
                     method.tell(configs[finished], task.objective.loss(measured[finished]))
+    _require_same(task, asked[0], measured[0])
     return Outcome(
         optimiser=spec.name,
         task=task.index,
@@ -171,6 +183,17 @@ def optimise(
         seconds=calls.seconds,
         is_recorded=assignment.is_recorded,
     )
+
+
+def _require_same(task: Task, config: Config, first: float) -> None:
+    """Require that a configuration still has the value that it had at first."""
+    again = task.evaluate(config)
+    if not np.array_equal(again, first, equal_nan=True):
+        raise BenchmarkFailedError(
+            f"the benchmark on task {task.name!r}: the value of {config} was {first} at first and "
+            f"{again} at the end; values must not depend on earlier calls",
+            task=task.name,
+        )
 
 
 def setting_of(assignment: Assignment, data: Sequence[TaskData | None] = ()) -> dict[str, Any]:
@@ -205,8 +228,21 @@ def _said(error: BaseException) -> str:
         return str(error)
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:
+    except BaseException:  # of somebody else's making
         return type(error).__name__
+
+
+def _require_depth(left: int, before: int) -> None:
+    if left < before:
+        raise MethodError(f"it lowered Python's recursion limit to {left}")
+
+
+def _shown(thing: object) -> str:
+    """What was suggested; its own way of showing itself may raise, too."""
+    try:
+        return reprlib.repr(thing)
+    except BaseException:  # of somebody else's making
+        return type(thing).__name__
 
 
 class _Calls:
@@ -223,23 +259,26 @@ class _Calls:
         """Context of one call."""
         who = f"{self._spec.name} on task {self._task.name!r}, {when}"
         where = {"task": self._task.name, "when": when}
-        start = clock()
+        start, depth = clock(), sys.getrecursionlimit()
         try:
             self._watchdog.begin()
             try:
                 yield
             finally:
+                left = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(depth, left))
                 self._watchdog.end()
                 self.seconds += clock() - start
-        except KeyboardInterrupt:
-            raise
+            _require_depth(left, depth)
         except Overdue as error:
             message = f"{who}: took longer than {self._watchdog.limit:g} s"
             raise SuggestionTimeoutError(message, **where) from error
         except InvalidConfigError as error:
-            said = f"{error}; it suggested {reprlib.repr(self.suggested)}"
+            said = f"{error}; it suggested {_shown(self.suggested)}"
             raise InvalidSuggestionError(f"{who}: {said}", **where) from error
         except BaseException as error:
+            if self._watchdog.interrupted:
+                raise KeyboardInterrupt from error
             raise MethodError(f"{who}: {_said(error)}", **where) from error
 
 

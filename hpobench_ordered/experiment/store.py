@@ -48,10 +48,12 @@ from hpobench_ordered.experiment._run_file import (
     KEY,
     KEY_LENGTH,
     TRIAL_COLUMNS,
+    check_digests,
     digests,
     encode,
     open_runs,
     other_format,
+    read_runs,
     with_digest,
 )
 from hpobench_ordered.experiment.plan import IDENTITY
@@ -183,6 +185,8 @@ class Store:
         for path in chain.from_iterable(listed(self.folder / name) for name in folders):
             try:
                 read_failure(path) if path.parent.name == FAILURES else read_checked(path)
+                if path.parent.name == RUNS:
+                    read_runs(path, [KEY])
             except DamagedFileError:
                 target = self.folder / "damaged" / path.name
                 with writing(self.folder), suppress(FileNotFoundError):
@@ -223,7 +227,10 @@ class Store:
         return len(sources - written)
 
     def merge(self, *others: "Store") -> None:
-        """Take over what other stores hold, unless results of them differ."""
+        """Take over what other stores hold, unless results of them differ or are not their own."""
+        for path in chain.from_iterable(store._paths() for store in others):
+            with suppress(FileNotFoundError):  # just packed
+                check_digests(path)
         _distinct(chain.from_iterable(store._tables(NAMED) for store in (self, *others)))
         self.prepare()
         for other in others:
@@ -247,7 +254,7 @@ class Store:
         for path in self._paths():
             with suppress(FileNotFoundError):  # what was joined into another comes there
                 if keys is None or not keys.isdisjoint(_held(path)):
-                    yield open_runs(path).read(columns, use_threads=False)
+                    yield read_runs(path, columns)
 
     def _runs(self, columns: Columns, keys: Set[str] | None = None) -> list["pa.Table"]:
         """Runs, by default all, each once; `NAMED` are read beside the columns."""

@@ -1,4 +1,4 @@
-"""Ends calls into methods that take too long.
+"""Ends calls into methods that take too long, and knows whether it was the user who ended one.
 
 First a signal raises an exception inside the call, again and again, which any Python code notices,
 sleeping or not. If that does not help, because the method is inside compiled code or catches the
@@ -8,7 +8,7 @@ exception, the process is ended: a process made for runs alone, never the user's
 import faulthandler
 import signal
 import threading
-import time
+from time import perf_counter  # this one, whatever a method puts in its place
 from types import FrameType
 
 from hpobench_ordered._child import crash_report
@@ -33,7 +33,11 @@ def can_interrupt() -> bool:
 
 
 class Watchdog:
-    """Watches the calls of one method on one task, each of which may take `limit` seconds."""
+    """Watches the calls of one method on one task, each of which may take `limit` seconds.
+
+    Attributes:
+        interrupted: Whether the user has pressed Ctrl-C.
+    """
 
     def __init__(self, limit: float | None) -> None:
         self.limit = limit
@@ -41,12 +45,19 @@ class Watchdog:
         self._armed: float | None = None
         self._signals = limit is not None and can_interrupt()
         self._previous = signal.signal(signal.SIGALRM, self._raise) if self._signals else None
+        self.interrupted = False
+        self._hears = (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        )
+        if self._hears:
+            signal.signal(signal.SIGINT, self._interrupt)
 
     def begin(self) -> None:
         """A call begins."""
         if self.limit is None:
             return
-        now = time.perf_counter()
+        now = perf_counter()
         if crash_report and now - (self._armed or 0.0) > LONGEST_WAIT:
             self._armed = now  # rarely: it starts a thread
             late = self.limit + GRACE + LONGEST_WAIT
@@ -69,6 +80,12 @@ class Watchdog:
             faulthandler.cancel_dump_traceback_later()
         if self._signals:
             signal.signal(signal.SIGALRM, self._previous)
+        if self._hears:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self.interrupted = True
+        raise KeyboardInterrupt
 
     def _raise(self, number: int, frame: FrameType | None) -> None:
         if self._is_inside:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered.adapters.identity import FromElsewhere
 from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods.ablr import ABLRContext, ABLREmbeddings
 from hpobench_ordered.methods.base import Method
@@ -22,7 +21,7 @@ EACH = 100
 
 
 @dataclass(frozen=True)
-class LearnedContexts(FromElsewhere):
+class LearnedContexts:
     """Makes ABLR whose network is told embeddings that were learned on another benchmark.
 
     Perrone et al. (2018), supplement B.4. The tasks of the two benchmarks are the same data sets,

@@ -155,7 +155,7 @@ def test_what_is_no_configuration_is_not_told(config, words) -> None:
     assert tuner.trials == ()
 
 
-@pytest.mark.parametrize("value", ["0.5", [0.5, 1], {}, object()])
+@pytest.mark.parametrize("value", ["0.5", [0.5, 1], {}, object(), 10**400])
 def test_a_value_is_a_number(value) -> None:
     tuner, _ = made("bo")
     with pytest.raises(EvaluationsError, match="is a number, None where the evaluation failed"):
@@ -380,6 +380,26 @@ def test_a_damaged_journal_is_refused(tmp_path: Path, line) -> None:
         journal.write(f"{line}\n")
     with pytest.raises(StoreError, match="line 3 of"):
         made("bo", space=numeric_space(), file=file)
+
+
+def test_changed_bits_of_a_journal_are_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "tuning.jsonl"
+    tuner, task = made("random-search", file=file)
+    tune(tuner, task, trials=5)
+    content = file.read_bytes()
+    bits = np.random.default_rng(0).permutation(8 * len(content))[:250]
+    for bit in [*bits, *range(8 * len(content) - 8, 8 * len(content))]:
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(changed)
+        with pytest.raises(StoreError, match=r"line \d+ of .*tuning.jsonl is not one"):
+            made("random-search", file=file)
+        assert file.read_bytes() == changed
+    lines = content.splitlines(keepends=True)
+    for other in (lines[:3] + lines[4:], [*lines[:3], lines[4], lines[3]], [*lines, lines[-1]]):
+        file.write_bytes(b"".join(other))
+        with pytest.raises(StoreError, match="is not one"):
+            made("random-search", file=file)
 
 
 def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path) -> None:

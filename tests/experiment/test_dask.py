@@ -71,7 +71,12 @@ def test_a_worker_that_is_killed_loses_nothing(cluster: LocalCluster, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("method", "reason"), [(bad.Raises, Reason.RAISED), (bad.Sleeps, Reason.TIMED_OUT)]
+    ("method", "reason"),
+    [
+        (bad.Raises, Reason.RAISED),
+        (bad.Interrupts, Reason.RAISED),
+        (bad.Sleeps, Reason.TIMED_OUT),
+    ],
 )
 def test_a_bad_method_fails_alone(
     cluster: LocalCluster, tmp_path: Path, method: type, reason: Reason

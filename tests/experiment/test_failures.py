@@ -1,3 +1,4 @@
+import itertools
 import json
 import os
 import signal
@@ -44,6 +45,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
         (bad.TooManyFallbacks, Reason.RAISED, "`fallbacks` is a count"),
         (bad.Nonsense, Reason.INVALID, "a configuration is a dict, got 'a configuration'"),
         (bad.OutOfBounds, Reason.INVALID, "price_0 must be an integer in"),
+        (bad.Interrupts, Reason.RAISED, "trial 1: KeyboardInterrupt"),
+        (bad.SaysInterrupt, Reason.RAISED, "trial 1: Interrupted"),
+        (bad.ShowsInterrupt, Reason.RAISED, "trial 1: KeyboardInterrupt"),
         (bad.Sleeps, Reason.TIMED_OUT, "took longer than 0.3 s"),
     ],
 )
@@ -58,6 +62,80 @@ def test_a_bad_method_fails_alone(
         assert (failure.task, failure.when, failure.reason) == ("0", "trial 1", reason)
         assert message in failure.message
         assert "bad_methods.py" in failure.traceback or "Error: " in failure.traceback
+    assert result.store.digest() == undisturbed
+
+
+SHARED = [
+    (bad.ShallowStack, "recursion"),
+    (bad.BreaksClock, "it changed time.perf_counter"),
+    (bad.PatchesNumPy, "default_rng"),
+    (bad.PatchesSpace, "SearchSpace.sample"),
+]
+
+
+@pytest.mark.parametrize(("method", "message"), SHARED)
+def test_a_method_that_changes_what_all_share_fails_alone(
+    tmp_path: Path, undisturbed: str, method: type, message: str
+) -> None:
+    one_trial = {**SMALL, "protocol": hbo.Ordered(trials=1, tasks=1)}
+    with pytest.warns(FailedRunsWarning, match=r"2 of 6 runs failed"):
+        hbo.run(methods=["random-search", method, bad.Good], folder=tmp_path, **SMALL)
+    with pytest.warns(FailedRunsWarning, match=r"2 of 2 runs failed"):
+        result = hbo.run(methods=[method], folder=tmp_path, **one_trial)
+    assert all(message in failure.message for failure in result.failures())
+    assert Store(tmp_path).digest() == undisturbed
+
+
+@pytest.mark.slow
+def test_in_other_processes_too_they_fail_alone(tmp_path: Path, undisturbed: str) -> None:
+    methods = [method for method, _ in SHARED]
+    methods += [bad.Interrupts, bad.SaysInterrupt, bad.ShowsInterrupt]
+    with pytest.warns(FailedRunsWarning, match=r"14 of 18 runs failed"):
+        result = hbo.run(
+            methods=[*methods, "random-search", bad.Good], folder=tmp_path, workers=2, **SMALL
+        )
+    assert {f.method for f in result.failures()} == {f"bad_methods.{m.__name__}" for m in methods}
+    assert result.store.digest() == undisturbed
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="there are no such signals")
+def test_the_users_interrupt_ends_the_experiment(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW.replace("workers=2", "workers=1"))
+    runner = subprocess.Popen(
+        [sys.executable, "slow.py", "results"], cwd=tmp_path, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 60
+    while not any((tmp_path / "results").glob("runs/*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    runner.send_signal(signal.SIGINT)
+    _, said = runner.communicate(timeout=60)
+    assert b"KeyboardInterrupt" in said
+    assert not any((tmp_path / "results" / "failures").iterdir())
+
+
+@pytest.mark.parametrize("value", [ValueError("surrogate broke"), KeyError("x"), None])
+def test_a_bad_benchmark_fails_alone(
+    tmp_path: Path, undisturbed: str, monkeypatch: pytest.MonkeyPatch, value: Exception | None
+) -> None:
+    evaluate, calls = hbo.Task.evaluate, itertools.count()
+
+    def bad_evaluate(task: hbo.Task, config: Any) -> float:
+        if task.space.dimension > 1:
+            return evaluate(task, config)
+        if value is not None:
+            raise value
+        return evaluate(task, config) + next(calls)
+
+    monkeypatch.setattr(hbo.Task, "evaluate", bad_evaluate)
+    both = {**SMALL, "benchmarks": ["newsvendor", "forrester"]}
+    with pytest.warns(FailedRunsWarning, match=r"4 of 8 runs failed"):
+        result = hbo.run(methods=["random-search", bad.Good], folder=tmp_path, **both)
+    said = "values must not depend on earlier calls" if value is None else repr(value)[:8]
+    for failure in result.failures():
+        assert failure.benchmark.startswith("forrester")
+        assert failure.reason is Reason.BENCHMARK
+        assert said in failure.message
     assert result.store.digest() == undisturbed
 
 

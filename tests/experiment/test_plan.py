@@ -16,7 +16,7 @@ from hpobench_ordered.errors import (
     NotFetchedError,
     UnknownNameError,
 )
-from hpobench_ordered.experiment.plan import plan
+from hpobench_ordered.experiment.plan import part_of, plan
 
 
 class Mine(Method):
@@ -190,3 +190,12 @@ def test_nonsense_is_refused(small_plan, change, error, message) -> None:  # typ
 def test_a_protocol_is_an_object(protocol: Any) -> None:
     with pytest.raises(ExperimentError, match=r"such as hpobench_ordered\.Ordered\(trials=25\)"):
         plan(benchmarks=["newsvendor"], methods=["bo"], seeds=[0], protocol=protocol)
+
+
+def test_a_method_that_no_file_says_is_not_divided(small_plan) -> None:  # type: ignore[no-untyped-def]
+    class Local(Mine):
+        pass
+
+    with pytest.raises(ExperimentError, match="define it in a file"):
+        part_of(small_plan(methods=[Local]), (0, 2))
+    assert len(part_of(small_plan(methods=[Mine]), (0, 2))) == 2

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +15,7 @@ import pytest
 import hpobench_ordered as hbo
 from hpobench_ordered.errors import DamagedFilesWarning, ExperimentError, StoreError
 from hpobench_ordered.experiment import store as store_module
+from hpobench_ordered.experiment._run_file import encode
 from hpobench_ordered.experiment.overview import State, overview
 from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import Cell, grid, grid_cells, part_of, plan
@@ -109,15 +111,15 @@ def test_compacting_while_others_do(original: Path, store: Store) -> None:
 
 
 def test_a_file_that_is_packed_while_it_is_read(cells, original, store, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    open_runs, opened = store_module.open_runs, []
+    read_runs, opened = store_module.read_runs, []
 
-    def disturbed(path):  # type: ignore[no-untyped-def]
+    def disturbed(path, columns):  # type: ignore[no-untyped-def]
         opened.append(path)
         if len(opened) == 2:
             store.compact()
-        return open_runs(path)
+        return read_runs(path, columns)
 
-    monkeypatch.setattr(store_module, "open_runs", disturbed)
+    monkeypatch.setattr(store_module, "read_runs", disturbed)
     assert store.read(cell.key for cell in cells).equals(Store(original).read())
     assert files(store) == (0, 2)
 
@@ -164,6 +166,38 @@ def test_changed_bits_are_noticed_and_the_run_made_again(cells, original, store)
         run_cells(cells, store)
     assert store.digest() == Store(original).digest()
     assert (store.folder / "damaged" / path.name).read_bytes() == changed
+
+
+def test_a_file_with_the_name_of_another_run_is_noticed_and_both_are_made_again(
+    cells: Sequence[Cell], original: Path, store: Store
+) -> None:
+    first, second = single(store)[:2]
+    path = first.rename(first.with_name(second.name[:21] + first.name[21:]))
+    second.unlink()
+    with pytest.raises(StoreError, match=f"{path.name} is damaged .its name is that of another"):
+        store.read()
+    with pytest.warns(DamagedFilesWarning, match=path.name):
+        run_cells(cells, store)
+    assert store.digest() == Store(original).digest()
+    assert files(store) == (16, 0)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_values_that_are_not_those_of_their_digest_are_not_merged(
+    store: Store, tmp_path: Path, is_packed: bool
+) -> None:
+    if is_packed:
+        store.compact()
+    path = next((store.folder / ("packed" if is_packed else "runs")).iterdir())
+    table = pq.read_table(path)
+    losses = pa.array([*table["loss"].to_pylist()[:-1], 0.5])
+    name, data = encode(table.set_column(table.column_names.index("loss"), "loss", losses))
+    path.unlink()
+    path = path.with_name(path.name.rpartition("-")[0] + "-" * (not is_packed) + name)
+    path.write_bytes(data)
+    with pytest.raises(StoreError, match=f"{path.name} is damaged .the values of run"):
+        hbo.merge_stores(tmp_path / "all", [store.folder])
+    assert not (tmp_path / "all").exists()
 
 
 def test_what_is_damaged_is_set_aside(cells, original, store: Store) -> None:  # type: ignore[no-untyped-def]

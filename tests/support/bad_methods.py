@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import os
 import random
+import sys
 import time
 import types
 from collections.abc import Mapping
@@ -116,6 +117,48 @@ class OwnError(BaseException):
 class RaisesOwn(Good):
     def ask(self):  # type: ignore[no-untyped-def]
         raise OwnError
+
+
+class Interrupts(Good):
+    def ask(self):  # type: ignore[no-untyped-def]
+        raise KeyboardInterrupt
+
+
+class Interrupted(Exception):  # noqa: N818
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+    __repr__ = __str__
+
+
+class SaysInterrupt(Good):
+    def ask(self):  # type: ignore[no-untyped-def]
+        raise Interrupted
+
+
+class ShowsInterrupt(Good):
+    def ask(self):  # type: ignore[no-untyped-def]
+        return Interrupted()
+
+
+class ShallowStack(Good):
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        sys.setrecursionlimit(60)
+
+
+class BreaksClock(Good):
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        time.perf_counter = time.sleep  # type: ignore[assignment]
+
+
+class PatchesNumPy(Good):
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        np.random.default_rng = np.sum  # type: ignore[assignment]
+
+
+class PatchesSpace(Good):
+    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+        type(self.space).sample = lambda space, rng: {}  # type: ignore[assignment, method-assign]
 
 
 class Vandal(Good):

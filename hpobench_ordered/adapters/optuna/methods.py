@@ -18,7 +18,6 @@ from hpobench_ordered.adapters._define_by_run import define_by_run
 from hpobench_ordered.adapters._optuna_space import distribution, suggest
 from hpobench_ordered.adapters._pending import Pending
 from hpobench_ordered.adapters.factory import SEED, draw_seed, first_line_of, name_of
-from hpobench_ordered.adapters.identity import FromElsewhere
 from hpobench_ordered.errors import ExperimentError, MethodError
 from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods.base import Method, MethodSpec
@@ -73,7 +72,7 @@ def optuna_method(
 
 
 @dataclass(frozen=True)
-class FromSampler(FromElsewhere):
+class FromSampler:
     """Makes a method of an Optuna sampler.
 
     Attributes:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from hpobench_ordered.adapters.identity import FromElsewhere
 from hpobench_ordered.methods._model_based import ModelBased
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.methods.distbo import NoneBLR, NoneGP
@@ -77,7 +76,7 @@ def _joint(model: str, benchmark: str) -> Comparison:
 
 
 @dataclass(frozen=True)
-class StartedAtRandom(FromElsewhere):
+class StartedAtRandom:
     """Makes a method that starts with more or fewer random trials than it does by default.
 
     Attributes:
