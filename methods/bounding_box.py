@@ -56,7 +56,8 @@ class Box(Region):
     def clip(self, unit: FloatArray) -> FloatArray:
         """Move numbers of unit vectors (n, d) into the box; choices that are not in it are NaN."""
         inside = WITHIN * self._width  # the end of an integer's last bin is in the next one
-        clipped = np.clip(unit, self._lower + inside, self._lower + self._width - inside)
+        low, high = self._lower + inside, self._lower + self._width - inside
+        clipped: FloatArray = np.clip(unit, low, high)
         for j, side in enumerate(self._sides):
             if side.choices is not None:
                 clipped[~np.isin(unit[:, j], side.choices), j] = np.nan

@@ -8,6 +8,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._model_based import ModelBased, Scorer, finite_history
+from hpobench_ordered.methods._multi_task import standardised_part, subsample_counts
 from hpobench_ordered.methods.bo import feature_groups
 from hpobench_ordered.space.parameters import Kind
 
@@ -22,6 +23,9 @@ CHOICE = 0.25
 far apart as the ends of its range, and hardly tell anything of each other."""
 CONTEXT = 0.25
 """Factor of standardised contexts, so that tasks are nearer to each other than configurations."""
+MAX_SOURCES = 20_000
+"""Evaluations of previous tasks that are learned from at most; the time of every fit grows with
+their number."""
 
 
 class LinearHead(ModelBased):
@@ -80,11 +84,15 @@ class LinearHead(ModelBased):
     def sources(self) -> tuple[list[FloatArray], list[FloatArray]]:
         """Inputs (n, p) and standardised losses (n,) of every previous task with finite losses.
 
-        Sets what is known of the current task.
+        Of more than `MAX_SOURCES` evaluations it is a random part. Sets what is known of the
+        current task.
         """
         from hpobench_ordered.methods._gp.model import standardise
 
         tasks = finite_history(self.history) if self.uses_history else []
+        if sum(map(len, tasks)) > MAX_SOURCES:
+            counts = subsample_counts(tasks, MAX_SOURCES, MAX_SOURCES, self.rng)
+            tasks = standardised_part(tasks, counts, self.rng)
         contexts = [*(task.context for task in tasks), self.context]
         if not self.uses_context:
             contexts = [{}] * len(contexts)

@@ -121,6 +121,16 @@ def test_context_is_an_input_of_variance_one_over_the_tasks():
     assert len({X[0, 2] for X in inputs}) == 3
 
 
+def test_of_a_very_long_history_a_random_part_is_learned_from(monkeypatch: pytest.MonkeyPatch):
+    past = [finished(0.1 * t, seed=t, n=200) for t in range(3)]
+    monkeypatch.setattr("hpobench_ordered.methods._blr.method.MAX_SOURCES", 150)
+    inputs, losses = make(ABRAC, past).sources()
+    assert sum(map(len, inputs)) == sum(map(len, losses)) == 150
+    assert all(30 < len(X) < 70 for X in inputs)
+    again, _ = make(ABRAC, past).sources()
+    assert all(np.array_equal(X, other) for X, other in zip(inputs, again, strict=True))
+
+
 def test_a_change_of_choice_is_no_farther_than_the_range_of_a_number():
     space = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b", "c"))])
     method = ABLR(space=space, rng=np.random.default_rng(0), history=[], context={}, budget=5)
