@@ -31,8 +31,8 @@ SHORT_OF_TRIALS = dict.fromkeys(("none-blr", "none-gp"), STUCK) | {"tpe": NARROW
 TRIALS_AND_SEEDS = dict.fromkeys(
     ("ablr", "ablr-ctx", "ablr-rks", "ablr-sgd-adapt"), (BUDGET, 2 * SEEDS)
 ) | {"bohamiann": (3 * BUDGET, 6)}
-"""Where they are not those of the others. On the conditional space runs end with the best choice or a
-wrong one, and with few runs it is a matter of luck which of the two the median falls on.
+"""Where they are not those of the others. On the conditional space runs end with the best choice or
+a wrong one, and with few runs it is a matter of luck which of the two the median falls on.
 bohamiann, which is less sure than a Gaussian process and explores more, finds the best choice
 between the 18th trial and the 24th."""
 
