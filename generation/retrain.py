@@ -57,12 +57,9 @@ CONFIGURATIONS, SEEDS = 320, 1
 MORE = {
     "retrain-electricity-xgboost": (400, 1),
     "retrain-electricity-linear": (320, 2),
-    "retrain-electricity-mlp": (320, 2),
+    "retrain-electricity-mlp": (200, 2),
     "retrain-bike-sharing-linear": (320, 3),
-    "retrain-bike-sharing-mlp": (320, 2),
     "retrain-metro-traffic-linear": (320, 2),
-    "retrain-flights-xgboost": (400, 1),
-    "retrain-flights-linear": (320, 2),
 }
 """The same, where so few would say too little of which configuration is better."""
 
