@@ -142,5 +142,6 @@ SPECS = (
             "improvement (Jones et al. 1998), three random initial trials"
         ),
         changed_spaces=True,
+        version=2,
     ),
 )

@@ -118,6 +118,7 @@ SPECS = (
             "(2021), section 5"
         ),
         changed_spaces=True,
+        version=2,
     ),
     MethodSpec(
         name="bohamiann-ctx",
@@ -125,5 +126,6 @@ SPECS = (
         summary="bohamiann over previous and current tasks, the context being an input.",
         source="Perrone et al. (2018), supplement B.3: BOHAMIANN transfer (ctx)",
         min_history=1,
+        version=2,
     ),
 )

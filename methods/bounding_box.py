@@ -56,7 +56,9 @@ class Box(Region):
     def clip(self, unit: FloatArray) -> FloatArray:
         """Move numbers of unit vectors (n, d) into the box; choices that are not in it are NaN."""
         inside = WITHIN * self._width  # the end of an integer's last bin is in the next one
-        clipped = np.clip(unit, self._lower + inside, self._lower + self._width - inside)
+        clipped: FloatArray = np.clip(
+            unit, self._lower + inside, self._lower + self._width - inside
+        )
         for j, side in enumerate(self._sides):
             if side.choices is not None:
                 clipped[~np.isin(unit[:, j], side.choices), j] = np.nan
@@ -144,5 +146,6 @@ SPECS = (
             "one configuration a task, two tasks with different optima"
         ),
         min_history=2,
+        version=2,
     ),
 )

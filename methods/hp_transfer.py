@@ -247,7 +247,7 @@ PAPER = "Stoll et al. (2020)"
 
 
 def _spec(name: str, method: MethodFactory, summary: str, source: str) -> MethodSpec:
-    return MethodSpec(name, method, summary, source, min_history=1, changed_spaces=True)
+    return MethodSpec(name, method, summary, source, min_history=1, changed_spaces=True, version=2)
 
 
 SPECS = (
