@@ -143,5 +143,6 @@ SPECS = (
         ),
         uses_history=False,
         changed_spaces=True,
+        version=2,
     ),
 )

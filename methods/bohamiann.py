@@ -121,6 +121,7 @@ SPECS = (
         uses_history=False,
         changed_spaces=True,
         extras=(NEURAL,),
+        version=2,
     ),
     MethodSpec(
         name="bohamiann-ctx",
@@ -129,5 +130,6 @@ SPECS = (
         source="Perrone et al. (2018), supplement B.3: BOHAMIANN transfer (ctx)",
         min_history=1,
         extras=(NEURAL,),
+        version=2,
     ),
 )

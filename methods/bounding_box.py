@@ -145,5 +145,6 @@ SPECS = (
             "one configuration a task, two tasks with different optima"
         ),
         min_history=2,
+        version=2,
     ),
 )

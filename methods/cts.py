@@ -129,5 +129,6 @@ SPECS = (
             "trees (XGBoost's defaults), constant standard deviation, 2000 candidates"
         ),
         min_history=1,
+        version=2,
     ),
 )

@@ -75,5 +75,6 @@ SPECS = (
         ),
         min_history=1,
         changed_spaces=True,
+        version=2,
     ),
 )

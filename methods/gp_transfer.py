@@ -82,6 +82,7 @@ SPECS = (
         summary=f"bo started with {MAX_SOURCES} evaluations of the task of the closest context.",
         source="Perrone et al. (2018), supplement B.3: GP transfer (ctx, L1)",
         min_history=1,
+        version=2,
     ),
     MethodSpec(
         name="gp-transfer-subsample",
@@ -92,5 +93,6 @@ SPECS = (
             "(2021), section 5: MT-GP-BO"
         ),
         min_history=1,
+        version=2,
     ),
 )

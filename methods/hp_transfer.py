@@ -251,7 +251,14 @@ def _spec(
     name: str, method: MethodFactory, summary: str, source: str, *extras: Extra
 ) -> MethodSpec:
     return MethodSpec(
-        name, method, summary, source, min_history=1, changed_spaces=True, extras=extras
+        name,
+        method,
+        summary,
+        source,
+        min_history=1,
+        changed_spaces=True,
+        extras=extras,
+        version=2,
     )
 
 

@@ -90,6 +90,7 @@ SPECS = (
         source="Hellan et al. (2023), section 5.2 and appendix D; N = 5",
         min_history=1,
         changed_spaces=True,
+        version=2,
     ),
     MethodSpec(
         name="simple-ordered-shuffled",
@@ -98,6 +99,7 @@ SPECS = (
         source="Hellan et al. (2023), section 5.2 (ablation); N = 5",
         min_history=1,
         changed_spaces=True,
+        version=2,
     ),
     MethodSpec(
         name="simple-previous",
@@ -106,6 +108,7 @@ SPECS = (
         source="Hellan et al. (2023), section 5.2, after Feurer et al. (2015); N = 5",
         min_history=1,
         changed_spaces=True,
+        version=2,
     ),
     MethodSpec(
         name="simple-previous-no-bo",
@@ -114,6 +117,7 @@ SPECS = (
         source="Hellan et al. (2023), section 5.2 (ablation)",
         min_history=1,
         changed_spaces=True,
+        version=2,
     ),
 )
 

@@ -90,5 +90,6 @@ SPECS = (
             f"improvement, at most {MAX_OBSERVATIONS} observations"
         ),
         min_history=1,
+        version=2,
     ),
 )

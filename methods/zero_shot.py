@@ -157,5 +157,6 @@ SPECS = (
             "(XGBoost's defaults) where a previous task did not evaluate a configuration"
         ),
         min_history=1,
+        version=2,
     ),
 )

@@ -1,0 +1,235 @@
+"""Candidates near the best configuration: where they lie, when they are chosen, what they bring."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import hpobench_ordered as hbo
+from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.methods import _model_based
+from hpobench_ordered.methods._candidates import CANDIDATES, NEAR, Region, key, near
+from hpobench_ordered.methods.bo import BayesianOptimisation
+from hpobench_ordered.methods.bounding_box import Box
+from hpobench_ordered.registry import method_spec
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.conditions import Compare, Comparison
+from hpobench_ordered.space.parameters import Parameter
+
+NINE = SearchSpace([Parameter.number(f"x{j}", 0, 1) for j in range(9)])
+FOUR = SearchSpace([Parameter.number(f"x{j}", 0, 1) for j in range(4)])
+MIXED = SearchSpace(
+    [
+        Parameter.choice("kernel", ("linear", "radial", "polynomial")),
+        Parameter.number("cost", 1e-3, 1e3, log=True),
+        Parameter.number("gamma", 1e-3, 1e3, log=True),
+        Parameter.number("degree", 2, 9, integer=True),
+    ],
+    conditions={
+        "gamma": Compare(0, Comparison.EQUAL, (1.0,)),
+        "degree": Compare(0, Comparison.EQUAL, (2.0,)),
+    },
+)
+SMALL = SearchSpace([Parameter.number("k", 1, CANDIDATES, integer=True)])
+
+
+def make(space: SearchSpace, *, seed: int = 0, looks_near: bool = True) -> BayesianOptimisation:
+    kind = type("Variant", (BayesianOptimisation,), {"looks_near": looks_near})
+    return kind(space=space, rng=np.random.default_rng(seed), history=(), context={}, budget=50)
+
+
+def optimise(
+    method: BayesianOptimisation, loss: Callable[[Config], float], *, trials: int
+) -> tuple[list[Config], list[float]]:
+    configs, losses = [], []
+    for _ in range(trials):
+        configs.append(method.ask())
+        losses.append(loss(configs[-1]))
+        method.tell(configs[-1], losses[-1])
+    return configs, losses
+
+
+def many_near(region: Region, config: Config) -> FloatArray:
+    centre = region.space.encode(region.space.values([config]))[0]
+    rng = np.random.default_rng(0)
+    return np.concatenate([near(region, centre, rng) for _ in range(20)])
+
+
+def bowl(config: Config) -> float:
+    return sum((config[f"x{j}"] - 0.37) ** 2 for j in range(4))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"kernel": "linear", "cost": 1.0},
+        {"kernel": "radial", "cost": 1e3, "gamma": 1e-3},
+        {"kernel": "polynomial", "cost": 0.2, "degree": 9},
+    ],
+)
+def test_they_are_canonical_configurations_of_the_space(config):
+    unit = many_near(Region(MIXED), config)
+    assert unit.shape == (20 * NEAR, 4)
+    np.testing.assert_array_equal(unit, MIXED.canonical(unit))
+    assert MIXED.allows(MIXED.decode(unit)).all()
+
+
+def test_what_another_choice_makes_active_is_drawn_from_its_range():
+    unit = many_near(Region(MIXED), {"kernel": "linear", "cost": 1.0})
+    values = MIXED.decode(unit)
+    gamma, degree = unit[values[:, 0] == 1, 2], values[values[:, 0] == 2, 3]
+    np.testing.assert_allclose(np.histogram(gamma, 4, (0, 1))[0] / len(gamma), 0.25, atol=0.06)
+    assert set(degree) == set(range(2, 10))
+
+
+def test_a_choice_is_drawn_anew_with_probability_a_fifth():
+    values = MIXED.decode(many_near(Region(MIXED), {"kernel": "linear", "cost": 1.0}))
+    np.testing.assert_allclose(np.mean(values[:, 0] == 0), 0.8 + 0.2 / 3, atol=0.02)
+
+
+def test_integers_move_by_whole_steps():
+    values = MIXED.decode(
+        many_near(Region(MIXED), {"kernel": "polynomial", "cost": 1, "degree": 5})
+    )
+    degree = values[values[:, 0] == 2, 3]
+    assert (degree == np.rint(degree)).all()
+    assert np.mean(np.abs(degree - 5) <= 1) > 0.5
+    assert {2, 9} <= set(degree)
+
+
+def test_half_of_them_move_all_numbers_and_half_a_third_of_them():
+    centre = np.full(9, 0.5)
+    unit = np.concatenate([near(Region(NINE), centre, np.random.default_rng(s)) for s in range(20)])
+    moved = np.sum(unit != centre, axis=1)
+    np.testing.assert_allclose(np.mean(moved == 9), 0.5, atol=0.02)
+    np.testing.assert_allclose(moved[moved < 9].mean(), 3.0, atol=0.1)
+
+
+def test_the_scale_of_the_steps_is_log_uniform():
+    unit = np.concatenate(
+        [near(Region(NINE), np.full(9, 0.5), np.random.default_rng(s)) for s in range(20)]
+    )
+    sd = np.std(unit[(unit != 0.5).all(axis=1)] - 0.5, axis=1)
+    np.testing.assert_allclose(np.median(sd), np.sqrt(0.03 * 0.5), rtol=0.15)
+    assert 0.01 < sd.min() < 0.03
+
+
+def test_they_stay_in_the_box():
+    configs = [
+        {"kernel": "radial", "cost": 0.1, "gamma": 0.1},
+        {"kernel": "polynomial", "cost": 10.0, "degree": 3},
+        {"kernel": "polynomial", "cost": 10.0, "degree": 5},
+    ]
+    box = Box(MIXED, MIXED.values(configs))
+    for config in (configs[0], {"kernel": "linear", "cost": 1e3}):  # one of them lies outside
+        values = MIXED.decode(many_near(box, config))
+        assert set(values[:, 0]) == {1.0, 2.0}
+        assert (values[:, 1] >= 0.1 - 1e-9).all() and (values[:, 1] <= 10.0 + 1e-9).all()
+        assert set(values[values[:, 0] == 2, 3]) == {3.0, 4.0, 5.0}
+
+
+def test_random_candidates_stay_the_same_with_them(monkeypatch):
+    monkeypatch.setattr(_model_based, "CLEARLY", np.inf)  # so that none of them is chosen
+    with_them, _ = optimise(make(FOUR), bowl, trials=15)
+    without, _ = optimise(make(FOUR, looks_near=False), bowl, trials=15)
+    assert with_them == without
+
+
+def test_one_is_chosen_only_if_it_is_expected_to_improve_four_times_as_much():
+    method = make(FOUR)
+    optimise(method, bowl, trials=4)
+
+    def score(unit: FloatArray) -> FloatArray:
+        scores = np.zeros(len(unit))
+        scores[CANDIDATES:] = advantage
+        return scores
+
+    around = method._near()
+    advantage = np.log(4.0) - 0.01
+    method._best_untried(score, around)
+    assert not method._steps
+    advantage = np.log(4.0) + 0.01
+    assert key(method._best_untried(score, around)) in method._steps
+
+
+def test_a_loss_seen_before_ends_them_if_it_comes_after_a_step():
+    method = make(FOUR)
+    _, losses = optimise(method, bowl, trials=5)
+    method.tell({f"x{j}": 0.9 for j in range(4)}, losses[0])  # not after a step
+    assert len(method._near()) == 1
+    for step, loss in ((0.1, 7.0), (0.2, losses[1])):
+        config = {f"x{j}": step for j in range(4)}
+        method._steps.add(key(FOUR.row(config)))
+        method.tell(config, loss)
+        assert len(method._near()) == (loss == 7.0)
+
+
+def test_where_all_configurations_are_candidates_there_are_no_others():
+    method = make(SMALL)
+    optimise(method, lambda c: float(c["k"]), trials=4)
+    assert len(method._near()) == 0
+
+
+def test_the_same_seed_gives_the_same_steps():
+    first, second = (optimise(make(FOUR, seed=3), bowl, trials=30) for _ in range(2))
+    assert first == second
+
+
+def regret_on_quadratic(name: str, *, looks_near: bool) -> float:
+    """Mean regret after 50 trials, over two tasks and two seeds."""
+    benchmark, spec = hbo.load("quadratic"), method_spec(name)
+    kind = type("Variant", (spec.method,), {"looks_near": looks_near})
+    regrets = []
+    for task in (benchmark.tasks[4], benchmark.tasks[20]):
+        for seed in range(2):
+            rng = np.random.default_rng([seed, task.index])
+            earlier = [benchmark.tasks[i] for i in range(8) if benchmark.tasks[i] is not task]
+            history = []
+            for other in earlier if spec.min_history else ():
+                unit = other.space.sample_unit(np.random.default_rng([seed, other.index, 1]), 30)
+                values = other.space.decode(unit)
+                history.append(other.evaluated(values, other.evaluate_many(values)))
+            method = kind(
+                space=task.space, rng=rng, history=history, context=dict(task.context), budget=50
+            )
+            found = []
+            for _ in range(50):
+                config = method.ask()
+                found.append(task.evaluate(config))
+                method.tell(config, task.objective.loss(found[-1]))
+            regrets.append(task.regret(np.array(found)).min())
+    return float(np.mean(regrets))
+
+
+@pytest.mark.parametrize("name", ["bo", pytest.param("abrac", marks=pytest.mark.slow)])
+def test_on_a_smooth_objective_regret_falls_by_an_order_of_magnitude(name):
+    with_them, without = (regret_on_quadratic(name, looks_near=x) for x in (True, False))
+    assert with_them < 0.1 * without
+
+
+def nearest_of_few() -> Callable[[Config], float]:
+    """The loss of the nearest of 60 points of a rough function: a plateau around each."""
+    rng = np.random.default_rng(5)
+    points = rng.random((60, 4))
+    levels = np.sum((points - 0.4) ** 2, axis=1) + 0.1 * rng.standard_normal(60)
+
+    def loss(config: Config) -> float:
+        x = np.array(list(config.values()))
+        return float(levels[np.argmin(np.sum((points - x) ** 2, axis=1))])
+
+    return loss
+
+
+def test_on_plateaus_they_cost_one_trial_at_most():
+    loss = nearest_of_few()
+    wasted, best = [], []
+    for seed in range(20):
+        method = make(FOUR, seed=seed)
+        configs, losses = optimise(method, loss, trials=25)
+        steps = [key(FOUR.row(config)) in method._steps for config in configs]
+        wasted.append(sum(steps[i] and losses[i] in losses[:i] for i in range(25)))
+        _, without = optimise(make(FOUR, seed=seed, looks_near=False), loss, trials=25)
+        best.append((min(losses), min(without)))
+    assert max(wasted) == 1
+    difference = np.subtract(*np.array(best).T)
+    assert difference.mean() < 2 * difference.std(ddof=1) / np.sqrt(20)
