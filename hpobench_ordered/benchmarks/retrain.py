@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hpobench_ordered.bundle import bundled_spec
 from hpobench_ordered.objective import Direction, Objective
 
-VERSION = 1
+VERSION = 2
 FOREST = "forest"
 
 
