@@ -16,6 +16,7 @@ than one of -2, and one Gaussian process for both is sure of neither.
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.extras import NEURAL, SKLEARN, Extra
 from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods._candidates import CANDIDATES
-from hpobench_ordered.methods._model_based import ModelBased, Scorer, finite_history
+from hpobench_ordered.methods._model_based import ModelBased, ModelError, Scorer, finite_history
 from hpobench_ordered.methods._multi_task import subsample_counts
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.bo import feature_groups
@@ -60,6 +61,10 @@ RADII = (0.1, 0.03, 0.01)
 """Standard deviations of these in the unit cube, one round each."""
 SPREAD = math.sqrt(12.0)
 """One over the standard deviation of a hyperparameter that is uniform in [0, 1]."""
+
+CHOICE = 0.25
+"""Width of a choice's one-hot column, in a network, as part of a number's range. With 1 a change of
+choice would be 1.4 times as far as that whole range."""
 
 
 class OneModel(ModelBased):
@@ -130,9 +135,14 @@ class OneModel(ModelBased):
         return score
 
     def _fitted(self, data: "Observations") -> "Posterior":
-        """Fit the model, which goes on from the last fit, if that was not poor."""
-        model = self.model() if self._model is None else self._model
-        self._model = None
+        """Fit the model, going on from the last fit; anew if that is poor, as after a surprise."""
+        last, self._model = self._model, None
+        if last is not None:
+            with suppress(ModelError):
+                posterior = last.fit(data)
+                self._model = last
+                return posterior
+        model = self.model()
         posterior = model.fit(data)
         self._model = model
         return posterior
@@ -245,6 +255,13 @@ class Linear(OneModel):
     """The model is Bayesian linear regression on a network."""
 
     is_linear = True
+
+    def features(self, unit: FloatArray) -> FloatArray:
+        """As of other models; columns of choices are narrower."""
+        features = super().features(unit)
+        groups = feature_groups(self.space)
+        is_choice = np.bincount(groups)[groups] > 1
+        return np.where(is_choice, CHOICE * features, features)
 
     def model(self) -> "JointModel":
         """Bayesian linear regression on a network of configuration and task."""
@@ -455,7 +472,7 @@ def _spec(
         summary=summary,
         source=source,
         min_history=min_history,
-        version=2,
+        version=3,
         uses_data=issubclass(method, LooksAtData),
         extras=extras,
         uses_history=min_history > 0,

@@ -12,6 +12,8 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods import distbo
 from hpobench_ordered.methods._distribution import models
+from hpobench_ordered.methods._distribution.product_gp import Observations
+from hpobench_ordered.methods._model_based import ModelError
 from hpobench_ordered.registry import method_spec
 
 SPACE = hbo.SearchSpace([hbo.Parameter.number("theta", -8, 8)])
@@ -104,6 +106,22 @@ def test_a_poor_fit_is_counted_and_the_next_one_starts_anew(
     assert method.fallbacks == 1 and np.isnan(method.similarities()).all()
     method.ask()
     assert method.fallbacks == 1 and np.isfinite(method.similarities()).all()
+
+
+def test_where_the_last_fit_leads_to_a_poor_one_it_starts_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A model without noise may be unable to go on from a loss that it did not expect."""
+
+    def poor(data: Observations) -> None:
+        raise ModelError("the fit is poor")
+
+    method = Toy(0).method("manual-gp")
+    method.tell(method.ask(), 0.0)
+    last = method._model
+    monkeypatch.setattr(last, "fit", poor)
+    method.ask()
+    assert method.fallbacks == 0 and method._model not in (None, last)
 
 
 def test_warm_start_is_the_best_of_the_closest_tasks() -> None:
@@ -215,3 +233,15 @@ def test_what_another_choice_makes_active_has_a_value() -> None:
     values = space.decode(refined)
     assert (values[:, 0] == 3).any()
     assert np.array_equal(np.isnan(values[:, 1]), values[:, 0] != 3)
+
+
+@pytest.mark.parametrize(("name", "width"), [("none-gp", 1.0), ("none-blr", 0.25)])
+def test_in_networks_choices_are_closer(name: str, width: float) -> None:
+    """A one-hot column is that wide, as part of the range of a number, sqrt(12)."""
+    space = hbo.SearchSpace([hbo.Parameter.choice("kind", "abc"), hbo.Parameter.number("x", 0, 1)])
+    method = method_spec(name).method(
+        space=space, rng=np.random.default_rng(0), history=[], context={}, budget=20
+    )
+    a, b, far = method.features(space.encode(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])))
+    assert np.linalg.norm(a - far) == pytest.approx(np.sqrt(12.0))
+    assert np.linalg.norm(a - b) == pytest.approx(width * np.sqrt(24.0))
