@@ -47,7 +47,7 @@ class Box(Region):
 
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n unit vectors uniformly from the box, (n, d)."""
-        unit = self._lower + rng.random((n, self.space.dimension)) * self._width
+        unit: FloatArray = self._lower + rng.random((n, self.space.dimension)) * self._width
         for j, side in enumerate(self._sides):
             if side.choices is not None:
                 unit[:, j] = side.choices[(unit[:, j] * len(side.choices)).astype(np.int64)]
