@@ -18,7 +18,8 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 
 WITHIN = 1e-9
-"""Distance from the ends of a box, as a share of its width, to which numbers are moved into it."""
+"""Share of a side by which numbers moved into the box stay clear of its ends: decoding rounds, and
+those of an integer are the ends of bins."""
 
 
 class Box(Region):
@@ -55,7 +56,7 @@ class Box(Region):
 
     def clip(self, unit: FloatArray) -> FloatArray:
         """Move numbers of unit vectors (n, d) into the box; choices that are not in it are NaN."""
-        inside = WITHIN * self._width  # the end of an integer's last bin is in the next one
+        inside = WITHIN * self._width
         clipped: FloatArray = np.clip(
             unit, self._lower + inside, self._lower + self._width - inside
         )
