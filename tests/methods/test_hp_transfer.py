@@ -190,7 +190,8 @@ def test_a_hyperparameter_without_effect_is_dropped(name):
         method.tell(config, float(config["a"]))
     a, b, kind, new = np.array(values).T
     assert set(b) == {best[1]} and len(set(kind)) == 1
-    assert len(set(a)) == len(set(new)) == 25
+    assert len(set(a)) > 20  # its bound, where the best is, more than once
+    assert len(set(new)) == 25
 
 
 @pytest.mark.parametrize("name", [*TRANSFER, *BEST_FIRST, "only-optimize-new", "drop-unimportant"])
