@@ -67,7 +67,8 @@ class ModelBased(Method):
         self._pending: dict[bytes, FloatArray] = {}
         self._told: list[FloatArray] = []
         self._losses: list[float] = []
-        self._near_rng = self.rng.spawn(1)[0]  # random candidates stay the same without the others
+        # A stream of its own, so that random candidates stay the same without the others.
+        self._near_rng = self.rng.spawn(1)[0] if self.looks_near else self.rng
         self._steps: set[bytes] = set()  # suggestions near the best one, not told yet
         self._on_plateau = False
 

@@ -18,7 +18,8 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 
 WITHIN = 1e-9
-"""Distance from the ends of a box, as a share of its width, to which numbers are moved into it."""
+"""Share of a side by which numbers moved into the box stay clear of its ends: decoding rounds, and
+those of an integer are the ends of bins."""
 
 
 class Box(Region):
@@ -47,7 +48,7 @@ class Box(Region):
 
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n unit vectors uniformly from the box, (n, d)."""
-        unit = self._lower + rng.random((n, self.space.dimension)) * self._width
+        unit: FloatArray = self._lower + rng.random((n, self.space.dimension)) * self._width
         for j, side in enumerate(self._sides):
             if side.choices is not None:
                 unit[:, j] = side.choices[(unit[:, j] * len(side.choices)).astype(np.int64)]
@@ -55,9 +56,10 @@ class Box(Region):
 
     def clip(self, unit: FloatArray) -> FloatArray:
         """Move numbers of unit vectors (n, d) into the box; choices that are not in it are NaN."""
-        inside = WITHIN * self._width  # the end of an integer's last bin is in the next one
-        low, high = self._lower + inside, self._lower + self._width - inside
-        clipped: FloatArray = np.clip(unit, low, high)
+        inside = WITHIN * self._width
+        clipped: FloatArray = np.clip(
+            unit, self._lower + inside, self._lower + self._width - inside
+        )
         for j, side in enumerate(self._sides):
             if side.choices is not None:
                 clipped[~np.isin(unit[:, j], side.choices), j] = np.nan

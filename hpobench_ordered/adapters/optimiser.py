@@ -110,6 +110,7 @@ def optimiser(
         True
     """
     spec, given, described = as_method_spec(method), listed(history), search_space(space)
+    checked = _checked_data(spec, data, len(given))
     check_use(spec, given, described)
     return Optimiser(
         spec,
@@ -117,7 +118,7 @@ def optimiser(
         direction=Direction.of(direction),
         history=given,
         context={} if context is None else context,
-        data=_checked_data(spec, data, len(given)),
+        data=checked,
         budget=budget,
         seed=seed,
         journal=None if file is None else Journal(file),

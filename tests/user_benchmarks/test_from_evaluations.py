@@ -328,8 +328,8 @@ def test_rows_outside_of_the_space_are_counted() -> None:
 
 
 def test_what_is_no_space_is_refused() -> None:
-    with pytest.raises(EvaluationsError, match="ConfigurationSpace, got dict"):
-        make(evaluations(numeric_space()), {"x": (0, 1)})  # type: ignore[arg-type]
+    with pytest.raises(EvaluationsError, match=r"ConfigurationSpace or a dict .* got list"):
+        make(evaluations(numeric_space()), ["x"])  # type: ignore[arg-type]
 
 
 def test_failed_evaluations_are_dropped_only_if_asked() -> None:
