@@ -82,8 +82,8 @@ def verify(names: tuple[str, ...]) -> None:
     Every file, packaged or fetched, must have its recorded hash. Every surrogate that comes with a
     package must give the golden values recorded when it was released. Definition, best known
     values, sizes, numbers and figures of a card are compared with what is there, and marks with
-    what random configurations give. A NAME may be the
-    path of an artifact, which has no golden values.
+    what random configurations give. A NAME may be the path of an artifact, which has no golden
+    values.
 
     Exits with 1 if anything is wrong, after everything was checked.
     """
@@ -190,7 +190,8 @@ def _marks(spec: BenchmarkSpec) -> str:
     if not spec.option().is_ready:
         return ""
     if stored is None:
-        return "" if spec.is_local or spec.option().trains else "without marks"
+        is_marked = spec.name in list_benchmarks() and not spec.is_local
+        return "without marks" if is_marked and not spec.option().trains else ""
     stored.check(Marks.of(spec.load()))
     return "marks"
 
