@@ -17,7 +17,7 @@ METHODS = (
 )
 
 if __name__ == "__main__":
-    result = hbo.run(benchmarks=hbo.suite("othpo"), methods=METHODS, seeds=range(3), workers=2)
+    result = hbo.run(benchmarks=hbo.suite("othpo"), methods=METHODS, seeds=range(5), workers=2)
     chart = result.plot.curves("rank", benchmark="all", size=(520, 300))
     title = "Mean rank of eight methods on ten benchmarks"
     plotting.save(chart.properties(title=title), Path(__file__).with_name("ranks.png"))
