@@ -31,8 +31,8 @@ from hpobench_ordered.generation import base
 from hpobench_ordered.generation._fitting import write_forest
 from hpobench_ordered.generation._training import Job, run_trainings
 from hpobench_ordered.generation.base import Generator, Option, Request
+from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.raw_evaluations import RawEvaluations
-from hpobench_ordered.registry import method_spec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.artifacts import Report
 from hpobench_ordered.surrogates.base import Surrogate
@@ -40,8 +40,6 @@ from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.pipeline import FOLDS
 
-SOURCE_METHOD = "bo"
-"""The method of the source runs: Bayesian optimisation of one task."""
 CONFIGURATIONS = {
     "distbo-parkinsons": 256,
     "distbo-protein-svm": 80,
@@ -65,6 +63,12 @@ TRAININGS = "-trainings"
 _SEARCH_STREAM = 1
 
 
+class SourceMethod(BayesianOptimisation):
+    """The method of the source runs: `bo` of one task, among random candidates alone."""
+
+    looks_near = False
+
+
 def source_runs(
     defined: Definition, model: Surrogate, source: Source, request: Request
 ) -> list[RawEvaluations]:
@@ -85,7 +89,7 @@ def _source_run(
     measured = np.empty(source.evaluations)
     values[: source.random] = space.decode(space.sample_unit(rng, source.random))
     measured[: source.random] = model.predict(values[: source.random], task)
-    method = method_spec(SOURCE_METHOD).method(
+    method = SourceMethod(
         space=space,
         rng=rng,
         history=(),

@@ -68,7 +68,10 @@ class ModelBased(Method):
         self._told: list[FloatArray] = []
         self._losses: list[float] = []
         # A stream of its own, so that random candidates stay the same without the others.
-        self._near_rng = self.rng.spawn(1)[0] if self.looks_near else self.rng
+        self._looks_near = (
+            self.looks_near and self.region.size > CANDIDATES
+        )  # else all are candidates
+        self._near_rng = self.rng.spawn(1)[0] if self._looks_near else self.rng
         self._steps: set[bytes] = set()  # suggestions near the best one, not told yet
         self._on_plateau = False
 
@@ -172,8 +175,7 @@ class ModelBased(Method):
 
     def _near(self) -> Sequence[FloatArray]:
         """Candidates near the best configuration so far, one array (m, d), or none."""
-        everywhere = self.region.size <= CANDIDATES  # all there are, are candidates anyway
-        if not self.looks_near or self._on_plateau or everywhere or not self.results:
+        if not self._looks_near or self._on_plateau or not self.results:
             return ()
         return (near(self.region, self._told[int(np.argmin(self.losses()))], self._near_rng),)
 

@@ -101,7 +101,9 @@ def test_in_other_processes_too_they_fail_alone(tmp_path: Path, undisturbed: str
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="there are no such signals")
 def test_the_users_interrupt_ends_the_experiment(tmp_path: Path) -> None:
-    (tmp_path / "slow.py").write_text(SLOW.replace("workers=2", "workers=1"))
+    # A shell that started the tests in the background made them, and so this, ignore interrupts.
+    heeds = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    (tmp_path / "slow.py").write_text(heeds + SLOW.replace("workers=2", "workers=1"))
     runner = subprocess.Popen(
         [sys.executable, "slow.py", "results"], cwd=tmp_path, stderr=subprocess.PIPE
     )

@@ -213,7 +213,7 @@ def test_without_random_search_there_are_no_scores_but_all_else(tmp_path: Path) 
     entry = data["protocols"][0]["entries"][0]
     assert set(entry["measures"]) == {"regret", "rank", "value"}
     assert any("The score is not available" in note for note in entry["notes"])
-    assert len(score_benchmarks(trials)[0][0].seed_numbers) == 4
+    assert len(score_benchmarks(trials)[0][0].seed_numbers) == 5
 
 
 def test_tables_hold_any_text() -> None:

@@ -542,7 +542,8 @@ def parameters(draw: st.DrawFn, name: str) -> Parameter:
         low, high = sorted((draw(ends), draw(ends)))
     else:
         real = st.floats(1e-6 if log else -10, 30)
-        low, high = sorted(draw(st.lists(real, min_size=2, max_size=2, unique=True)))
+        ends = st.lists(real, min_size=2, max_size=2)
+        low, high = sorted(draw(ends.filter(lambda of: not math.isclose(*of, abs_tol=1e-9))))
     return Parameter.number(name, low, high, log=log, integer=kind is Kind.INTEGER)
 
 
