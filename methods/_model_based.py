@@ -67,10 +67,9 @@ class ModelBased(Method):
         self._pending: dict[bytes, FloatArray] = {}
         self._told: list[FloatArray] = []
         self._losses: list[float] = []
+        # Of a small region all configurations are candidates anyway.
+        self._looks_near = self.looks_near and self.region.size > CANDIDATES
         # A stream of its own, so that random candidates stay the same without the others.
-        self._looks_near = (
-            self.looks_near and self.region.size > CANDIDATES
-        )  # else all are candidates
         self._near_rng = self.rng.spawn(1)[0] if self._looks_near else self.rng
         self._steps: set[bytes] = set()  # suggestions near the best one, not told yet
         self._on_plateau = False
