@@ -87,7 +87,7 @@ class _Given(pickle.Pickler):
     """Pickles what was given to a method: values as they are, classes and functions by name.
 
     Attributes:
-        digest: Hash of it, the same for the same in every process.
+        digest: Hash of it; equal things have equal hashes in every process.
         modules: Names of the modules that the classes and functions are from.
         bases: Those that the bases of the classes, and what was put into these, are from.
 
@@ -207,7 +207,7 @@ def _described(
 
 
 def _places(top: str) -> list[Path]:
-    """The file of a module, or the folders of a package; none of what has or is not there."""
+    """The file of a module, or the folders of a package; empty where neither can be found."""
     module: Any = sys.modules.get(top)
     if module is None:
         with suppress(ImportError, ValueError):
