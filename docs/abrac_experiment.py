@@ -25,7 +25,6 @@ from rich.progress import track
 from scipy.optimize import minimize
 
 import hpobench_ordered as hbo
-from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.samples import two_standard_errors
 from hpobench_ordered.methods._blr.heads import (
@@ -41,6 +40,7 @@ from hpobench_ordered.methods._gp.model import standardise
 from hpobench_ordered.methods._networks.features import Network, compute_features, padded_inputs
 from hpobench_ordered.methods._networks.sgd import train
 from hpobench_ordered.methods.abrac import HIDDEN, OUTPUTS, SPREAD
+from hpobench_ordered.runtime.threads import one_thread
 
 GRID = np.linspace(0.0, 1.0, 201)[:, None]
 COUNTS = (5, 10)

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmark import Definition
+from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.generation.base import Request
-from hpobench_ordered.raw_evaluations import RawEvaluations
 from hpobench_ordered.surrogates.artifacts import Report, write_surrogates
 from hpobench_ordered.surrogates.best import NOT_OPTIMAL
 from hpobench_ordered.surrogates.coding import Coding

@@ -13,8 +13,8 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from hpobench_ordered._download import check_online
 from hpobench_ordered.errors import ArtifactError, DownloadError, needed
+from hpobench_ordered.files.download import check_online
 
 OPENML_DATA_SET = 554  # mnist_784, version 1
 POOL_SIZE = 56_000

@@ -23,8 +23,8 @@ import numpy as np
 
 from hpobench_ordered._typing import IntArray
 from hpobench_ordered.errors import ArtifactError, EvaluationsError, UnknownNameError
-from hpobench_ordered.files import write_atomically
-from hpobench_ordered.raw_evaluations import RawEvaluations
+from hpobench_ordered.files.raw_evaluations import RawEvaluations
+from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.space import Kind, Parameter, SearchSpace
 from hpobench_ordered.user_benchmarks.reading import Columns, numbers, read_frame
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.files import write_atomically
+from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.generation.base import Progress, silent
 
 _FOLDER_NAME = re.compile(r"\w[\w.+-]*")

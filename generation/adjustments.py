@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from hpobench_ordered.artifact import ArtifactWriter
 from hpobench_ordered.benchmarks._adjustment import (
     BEST_VALUES,
     SEARCHED_ON,
@@ -19,9 +18,10 @@ from hpobench_ordered.benchmarks._adjustment import (
     surrogate_hash,
 )
 from hpobench_ordered.benchmarks.adjustments import SEARCHED, SURROGATE
-from hpobench_ordered.bundle import BENCHMARK, CARD, read_card
-from hpobench_ordered.definition_json import definition_to_json
 from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.files.artifact import ArtifactWriter
+from hpobench_ordered.files.bundle import BENCHMARK, CARD, read_card
+from hpobench_ordered.files.definitions import definition_to_json
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.surrogates.base import Surrogate
 from hpobench_ordered.surrogates.best import DRAWS, NOT_OPTIMAL, best_known

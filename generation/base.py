@@ -6,8 +6,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from hpobench_ordered.artifact import check_writable
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
+from hpobench_ordered.files.artifact import check_writable
 
 
 class Progress(Protocol):

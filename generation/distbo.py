@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmark import Definition
 from hpobench_ordered.benchmarks.distbo import (
     FOREST,
     GENERATED,
@@ -26,13 +24,15 @@ from hpobench_ordered.benchmarks.distbo import (
     runs_home,
     seeded,
 )
-from hpobench_ordered.bundle import write_runs
+from hpobench_ordered.core.benchmark import Definition
+from hpobench_ordered.files.bundle import write_runs
+from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.generation import base
 from hpobench_ordered.generation._fitting import write_forest
 from hpobench_ordered.generation._training import Job, run_trainings
 from hpobench_ordered.generation.base import Generator, Option, Request
 from hpobench_ordered.methods.bo import BayesianOptimisation
-from hpobench_ordered.raw_evaluations import RawEvaluations
+from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.artifacts import Report
 from hpobench_ordered.surrogates.base import Surrogate

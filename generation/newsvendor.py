@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from hpobench_ordered.benchmarks.newsvendor import HIGHEST_PRICE, NAME, definition
-from hpobench_ordered.bundle import BundledSurrogate, write_bundle
+from hpobench_ordered.files.bundle import BundledSurrogate, write_bundle
 from hpobench_ordered.generation._newsvendor_simulation import (
     draws,
     price_grid,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered.benchmark import Definition, TaskDefinition
 from hpobench_ordered.benchmarks._openml_data import ClassificationData
 from hpobench_ordered.benchmarks.openml_flows import (
     CONTEXT,
@@ -20,7 +19,10 @@ from hpobench_ordered.benchmarks.openml_flows import (
     SURROGATES,
     Flow,
 )
+from hpobench_ordered.core.benchmark import Definition, TaskDefinition
+from hpobench_ordered.core.registry import local_folder
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
+from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.generation._fitting import write_per_task
 from hpobench_ordered.generation._flows.datasets import FOLDS as TRAINING_FOLDS
 from hpobench_ordered.generation._flows.datasets import (
@@ -45,8 +47,6 @@ from hpobench_ordered.generation._openml.tasks import (
 )
 from hpobench_ordered.generation._raw import About, RawTable, read_raw, write_raw
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
-from hpobench_ordered.raw_evaluations import RawEvaluations
-from hpobench_ordered.registry import local_folder
 from hpobench_ordered.surrogates.artifacts import Report
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.fitting import ForestRecipe

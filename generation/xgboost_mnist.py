@@ -18,7 +18,7 @@ from hpobench_ordered.benchmarks.xgboost_mnist import (
     space,
 )
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.files import write_atomically
+from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.generation._fitting import FOREST, write_forest
 from hpobench_ordered.generation._mnist import load_mnist, split
 from hpobench_ordered.generation._xgboost_comparison import FEWEST, compare

@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING
 from hpobench_ordered.adapters import history_from_frame, history_from_results
 from hpobench_ordered.adapters.optimiser import Optimiser, optimiser
 from hpobench_ordered.advice import Advice, advise
-from hpobench_ordered.benchmark import (
+from hpobench_ordered.core.benchmark import (
     Benchmark,
     Definition,
     Provenance,
     Task,
     TaskDefinition,
 )
-from hpobench_ordered.data import DataKind, DataSource, TaskData
+from hpobench_ordered.core.data import DataKind, DataSource, TaskData
+from hpobench_ordered.core.extras import Extra
+from hpobench_ordered.core.history import Evaluations, check_history
+from hpobench_ordered.core.objective import Direction, Objective
+from hpobench_ordered.core.registry import list_benchmarks, list_methods, load
+from hpobench_ordered.core.specs import BenchmarkFamily, BenchmarkSpec, SurrogateOption
+from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.api import Results, merge_stores, report, run
-from hpobench_ordered.extras import Extra
-from hpobench_ordered.history import Evaluations, check_history
 from hpobench_ordered.methods.base import Method, MethodSpec
-from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered
-from hpobench_ordered.registry import list_benchmarks, list_methods, load
 from hpobench_ordered.space import (
     Compare,
     Comparison,
@@ -34,8 +36,6 @@ from hpobench_ordered.space import (
     SearchSpace,
     SpaceChange,
 )
-from hpobench_ordered.specs import BenchmarkFamily, BenchmarkSpec, SurrogateOption
-from hpobench_ordered.suites import suite
 from hpobench_ordered.surrogates import Surrogate, SurrogateType
 from hpobench_ordered.user_benchmarks import from_evaluations, save
 

@@ -32,13 +32,13 @@ from hpobench_ordered.analysis.labels import counted, listed
 from hpobench_ordered.analysis.samples import Resampling, samples_of
 from hpobench_ordered.analysis.scores import best_met, normalised_regrets
 from hpobench_ordered.analysis.significance import least_significant_difference
-from hpobench_ordered.benchmark import Benchmark
+from hpobench_ordered.core.benchmark import Benchmark
+from hpobench_ordered.core.history import Evaluations, aligned, check_history
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, ExperimentError, PoorSurrogateWarning
 from hpobench_ordered.experiment.api import Results, run
 from hpobench_ordered.experiment.plan import several_of
 from hpobench_ordered.experiment.scored import scored
-from hpobench_ordered.history import Evaluations, aligned, check_history
-from hpobench_ordered.objective import Direction
 from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.space.given import search_space
 from hpobench_ordered.surrogates import SurrogateType

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
-from hpobench_ordered.data import DataKind, TaskData
+from hpobench_ordered.core.data import DataKind, TaskData
 from hpobench_ordered.errors import EvaluationsError, needed
+from hpobench_ordered.runtime.threads import one_thread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

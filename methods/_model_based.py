@@ -22,7 +22,7 @@ from hpobench_ordered.methods._candidates import (
 from hpobench_ordered.methods.base import Method
 
 if TYPE_CHECKING:
-    from hpobench_ordered.history import Evaluations
+    from hpobench_ordered.core.history import Evaluations
 
 RANDOM_DRAWS = 100  # of single configurations, before untried ones are looked for systematically
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.history import Evaluations
+from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.methods._model_based import ModelBased, finite_history
 from hpobench_ordered.methods.bo import BayesianOptimisation
-from hpobench_ordered.objective import Direction
 
 MAX_PREDICTED = 200
 """Configurations of previous tasks among which the model looks for a first incumbent."""

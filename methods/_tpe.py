@@ -32,8 +32,8 @@ from typing import Self
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from hpobench_ordered._compile import compiled
 from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered.runtime.compiling import compiled
 from hpobench_ordered.space.parameters import Kind, Parameter
 
 GOOD = 0.15

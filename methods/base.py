@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.extras import Extra
-from hpobench_ordered.names import check_name
+from hpobench_ordered.core.extras import Extra
+from hpobench_ordered.core.names import check_name
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from hpobench_ordered.data import TaskData
-    from hpobench_ordered.history import Evaluations
+    from hpobench_ordered.core.data import TaskData
+    from hpobench_ordered.core.history import Evaluations
 
 
 class Method(ABC):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.extras import NEURAL
-from hpobench_ordered.history import Evaluations
+from hpobench_ordered.core.extras import NEURAL
+from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
 from hpobench_ordered.methods._multi_task import TaskByTask, standardised_part, subsample_counts
 from hpobench_ordered.methods.base import MethodSpec

@@ -15,7 +15,7 @@ from hpobench_ordered.methods._model_based import ModelBased, ModelError, Scorer
 from hpobench_ordered.methods.base import MethodSpec
 
 if TYPE_CHECKING:
-    from hpobench_ordered.history import Evaluations
+    from hpobench_ordered.core.history import Evaluations
     from hpobench_ordered.methods._boosting.model import BoostedTrees
 
 CANDIDATES = 2000

@@ -11,7 +11,7 @@ from itertools import zip_longest
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.history import Evaluations
+from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods._carry_over import carried_over
 from hpobench_ordered.methods._model_based import DesignOnly, finite_history
 from hpobench_ordered.methods.base import MethodSpec

@@ -24,7 +24,7 @@ from hpobench_ordered.methods.simple_ordered import ordered_configurations
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
-    from hpobench_ordered.history import Evaluations
+    from hpobench_ordered.core.history import Evaluations
 
 CANDIDATES = 2000
 """Configurations the portfolio is chosen from."""

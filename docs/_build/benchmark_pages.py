@@ -11,14 +11,14 @@ from landscape import CROSSES, DRAWS, SAMPLES, Landscape
 from markdown_text import code, facts, plain, table
 
 import hpobench_ordered as hbo
-from hpobench_ordered.benchmark import Definition
-from hpobench_ordered.bundle import find_card
+from hpobench_ordered.core.benchmark import Definition
+from hpobench_ordered.files.bundle import find_card
 from hpobench_ordered.cli.benchmarks import best_values, space_rows, task_rows
-from hpobench_ordered.objective import Direction
-from hpobench_ordered.registry import benchmark_families, benchmark_spec
+from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.core.registry import benchmark_families, benchmark_spec
 from hpobench_ordered.space import SearchSpace, SpaceChange
-from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
-from hpobench_ordered.suites import SUITES
+from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.core.suites import SUITES
 from hpobench_ordered.surrogates.card import Card
 
 PAGES = jinja2.Environment(

@@ -17,8 +17,8 @@ import pandas as pd
 from hpobench_ordered import plotting
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.landscape import best_indices, colour_ends, explained_shares
-from hpobench_ordered.benchmark import Benchmark, Task
-from hpobench_ordered.objective import Direction
+from hpobench_ordered.core.benchmark import Benchmark, Task
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.plotting import Dimension, Panel
 from hpobench_ordered.plotting.landscapes import CROSS, cells
 from hpobench_ordered.plotting.saving import svg_of

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from hpobench_ordered.errors import ExperimentError, UnknownNameError, suggestion
-from hpobench_ordered.files import file_sha256
+from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.generation._custom.split import Kind
 
 EXAMPLE = "sklearn.ensemble:RandomForestClassifier"

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.core.objective import Objective
 from hpobench_ordered.errors import ExperimentError, needed
 from hpobench_ordered.generation._custom.data import PREFIX, DataSet, read_data
 from hpobench_ordered.generation._custom.estimators import built_in_space, read_space
 from hpobench_ordered.generation._custom.model import Model, kind_of_estimator
 from hpobench_ordered.generation._custom.split import Kind, kind_of_target, split
 from hpobench_ordered.generation._custom.training import EstimatorTrainer, Failures, Metric
-from hpobench_ordered.objective import Objective
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.pipeline import FOLDS
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.core.objective import Objective
 from hpobench_ordered.generation._raw import configured, raw_frame
-from hpobench_ordered.objective import Objective
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.errors import HPOBenchOrderedError, UnknownNameError
 from hpobench_ordered.generation._custom.model import Model
 from hpobench_ordered.generation._custom.split import Kind, Split
-from hpobench_ordered.objective import Direction, Objective
 
 NEGATED = "neg_"
 """What the names of scikit-learn's scorers begin with that are an error times -1."""

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 
-from hpobench_ordered._download import check_online
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
 from hpobench_ordered.benchmarks._openml_data import (
     MONKS_TASKS,
@@ -30,6 +29,7 @@ from hpobench_ordered.errors import (
     ExperimentError,
     needed,
 )
+from hpobench_ordered.files.download import check_online
 
 FOLDS = 5
 FOLD_SEED = 0

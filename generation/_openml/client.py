@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Any, NamedTuple, TypeVar
 
-from hpobench_ordered._download import check_online
 from hpobench_ordered.errors import DownloadError, needed
+from hpobench_ordered.files.download import check_online
 
 FUNCTION = "area_under_roc_curve"
 IDS_A_REQUEST = 500

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.files import write_atomically
+from hpobench_ordered.files.writing import write_atomically
 
 MANIFEST = "manifest.json"
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.generation._custom.results import Results
 from hpobench_ordered.generation._custom.training import Failures, TrainingError, described
 from hpobench_ordered.generation._retrain.plan import RetrainPlan
-from hpobench_ordered.raw_evaluations import RawEvaluations
 
 
 def gather(

@@ -18,6 +18,8 @@ from typing import Any, cast
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray, Value
+from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import (
     EvaluationsError,
     HistoryWarning,
@@ -25,8 +27,6 @@ from hpobench_ordered.errors import (
     enumerated,
     suggestion,
 )
-from hpobench_ordered.history import Evaluations
-from hpobench_ordered.objective import Direction
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 

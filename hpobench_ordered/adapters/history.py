@@ -26,13 +26,13 @@ from hpobench_ordered.adapters._rows import (
     is_missing,
     near,
 )
-from hpobench_ordered.benchmark import Benchmark, Definition
+from hpobench_ordered.core.benchmark import Benchmark, Definition
+from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.core.specs import CONTENT_MARK
 from hpobench_ordered.errors import EvaluationsError, StoreError, UnknownNameError, suggestion
-from hpobench_ordered.history import Evaluations
-from hpobench_ordered.objective import Direction
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.given import search_space
-from hpobench_ordered.specs import CONTENT_MARK
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from hpobench_ordered.adapters.identity import is_installed
+from hpobench_ordered.core.extras import OPTUNA
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
-from hpobench_ordered.extras import OPTUNA
 
 FILE_PREFIX = "_file_"
 """Stands before the name of a module whose file is called like another module."""

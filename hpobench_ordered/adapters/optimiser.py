@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered._threads import Lock, one_thread
 from hpobench_ordered._typing import Config, ConfigLike
 from hpobench_ordered.adapters._journal import FORMAT, Journal, plain
 from hpobench_ordered.adapters._rows import contexts_of, warn
 from hpobench_ordered.adapters.factory import as_method_spec
 from hpobench_ordered.adapters.identity import ONCE, method_version
 from hpobench_ordered.analysis.labels import counted
-from hpobench_ordered.data import TaskData
+from hpobench_ordered.core.data import TaskData
+from hpobench_ordered.core.history import Evaluations, aligned, check_history, differences, listed
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import (
     EvaluationsError,
     ExperimentError,
@@ -28,9 +29,8 @@ from hpobench_ordered.errors import (
     check_seed,
     enumerated,
 )
-from hpobench_ordered.history import Evaluations, aligned, check_history, differences, listed
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.objective import Direction
+from hpobench_ordered.runtime.threads import Lock, one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.given import search_space
 from hpobench_ordered.space.reading import MALFORMED

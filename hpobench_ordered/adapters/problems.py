@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered._typing import ConfigLike
 from hpobench_ordered.adapters._optuna_space import distribution, suggest_config
-from hpobench_ordered.benchmark import Task
+from hpobench_ordered.core.benchmark import Task
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import needed
-from hpobench_ordered.objective import Direction
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace

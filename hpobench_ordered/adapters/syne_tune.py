@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmark import Benchmark
+from hpobench_ordered.core.benchmark import Benchmark
+from hpobench_ordered.core.history import Evaluations, aligned, check_history
 from hpobench_ordered.errors import EvaluationsError
-from hpobench_ordered.history import Evaluations, aligned, check_history
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 

@@ -26,7 +26,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.samples import two_standard_errors
 from hpobench_ordered.analysis.scores import Scores
-from hpobench_ordered.objective import Direction
+from hpobench_ordered.core.objective import Direction
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,14 @@ from functools import partial
 import numpy as np
 
 from hpobench_ordered._typing import Config, Value
-from hpobench_ordered.artifact import Artifact
-from hpobench_ordered.benchmark import Definition, Provenance
-from hpobench_ordered.bundle import BENCHMARK
+from hpobench_ordered.core.benchmark import Definition, Provenance
+from hpobench_ordered.core.objective import Objective
+from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.objective import Objective
+from hpobench_ordered.files.artifact import Artifact
+from hpobench_ordered.files.bundle import BENCHMARK
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
-from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.surrogates.base import Surrogate
 from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate
 

@@ -23,9 +23,9 @@ from functools import lru_cache, partial
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.data import DataKind, TaskData
+from hpobench_ordered.core.data import DataKind, TaskData
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.remote import RemoteFile
+from hpobench_ordered.files.remote import RemoteFile
 
 TOY_STREAM, COUNTEREXAMPLE_STREAM, CLASSIFICATION_STREAM, SPLIT_STREAM = range(4)
 """First number of every seed: tells the random numbers of one family from those of another."""

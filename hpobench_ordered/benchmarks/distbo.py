@@ -14,19 +14,19 @@ from functools import partial
 from pathlib import Path
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.artifact import Artifact
-from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.benchmarks import _distbo_data as data
 from hpobench_ordered.benchmarks import _distbo_models as models
-from hpobench_ordered.bundle import RUNS, Recorded, bundled_spec, read_best_values
-from hpobench_ordered.data import DataSource, TaskData
-from hpobench_ordered.extras import SKLEARN, Extra
-from hpobench_ordered.objective import Direction, Objective
-from hpobench_ordered.registry import local_folder
-from hpobench_ordered.remote import RemoteFile
+from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.core.data import DataSource, TaskData
+from hpobench_ordered.core.extras import SKLEARN, Extra
+from hpobench_ordered.core.objective import Direction, Objective
+from hpobench_ordered.core.registry import local_folder
+from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.files.artifact import Artifact
+from hpobench_ordered.files.bundle import RUNS, Recorded, bundled_spec, read_best_values
+from hpobench_ordered.files.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.surrogates.base import Surrogate
 
 PAPER = "Law et al. (2019)"

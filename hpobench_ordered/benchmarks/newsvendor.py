@@ -1,8 +1,8 @@
 """NewsVendor: prices of three items under a drifting demand (Hellan et al. 2023, section 4)."""
 
-from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
-from hpobench_ordered.bundle import bundled_spec
-from hpobench_ordered.objective import Direction, Objective
+from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.core.objective import Direction, Objective
+from hpobench_ordered.files.bundle import bundled_spec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 

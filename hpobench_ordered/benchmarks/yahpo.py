@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
-from hpobench_ordered.bundle import bundled_spec
+from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.core.extras import Extra
+from hpobench_ordered.core.objective import Direction, Objective
+from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
-from hpobench_ordered.extras import Extra
-from hpobench_ordered.objective import Direction, Objective
-from hpobench_ordered.remote import RemoteFile
+from hpobench_ordered.files.bundle import bundled_spec
+from hpobench_ordered.files.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.surrogates.onnx import Encoding, Layout, OnnxSurrogate, check_network
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import click
 
 from hpobench_ordered._typing import Value
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError
-from hpobench_ordered.files import check_file
+from hpobench_ordered.files.writing import check_file
 from hpobench_ordered.space import Parameter, SearchSpace
 from hpobench_ordered.space.reading import read_space
 

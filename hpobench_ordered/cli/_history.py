@@ -10,8 +10,8 @@ import click
 
 from hpobench_ordered.adapters.history import history_from_frame
 from hpobench_ordered.cli._files import INPUT, native, number_of, table_of
+from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.errors import EvaluationsError, ExperimentError, UnknownNameError
-from hpobench_ordered.history import Evaluations
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:

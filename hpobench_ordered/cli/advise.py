@@ -15,8 +15,8 @@ from hpobench_ordered.cli._history import Earlier, earlier_options
 from hpobench_ordered.cli._options import workers_option
 from hpobench_ordered.cli._show import print_table, progress_bar, say, warnings_said
 from hpobench_ordered.cli.experiments import announce_compiling, parse_seeds
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import PoorSurrogateWarning
-from hpobench_ordered.objective import Direction
 
 if TYPE_CHECKING:
     from hpobench_ordered.advice import Advice

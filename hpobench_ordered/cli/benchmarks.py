@@ -9,8 +9,6 @@ from typing import Any
 import click
 
 from hpobench_ordered._typing import Config, Value
-from hpobench_ordered.benchmark import Benchmark, Definition, Task
-from hpobench_ordered.bundle import find_card
 from hpobench_ordered.cli._completion import (
     complete_benchmark,
     complete_suite,
@@ -19,8 +17,8 @@ from hpobench_ordered.cli._completion import (
 )
 from hpobench_ordered.cli._options import json_option
 from hpobench_ordered.cli._show import print_json, print_table, say
-from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
-from hpobench_ordered.registry import (
+from hpobench_ordered.core.benchmark import Benchmark, Definition, Task
+from hpobench_ordered.core.registry import (
     benchmark_families,
     benchmark_spec,
     list_benchmarks,
@@ -28,10 +26,12 @@ from hpobench_ordered.registry import (
     load,
     method_spec,
 )
+from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered.core.suites import suite
+from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
+from hpobench_ordered.files.bundle import find_card
 from hpobench_ordered.space import SearchSpace, SpaceChange
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.specs import BenchmarkSpec
-from hpobench_ordered.suites import suite
 from hpobench_ordered.surrogates.card import Figures
 
 

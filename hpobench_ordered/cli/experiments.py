@@ -23,11 +23,11 @@ from hpobench_ordered.cli._options import (
 from hpobench_ordered.cli._protocol import PROTOCOLS, default_trials, make_protocol
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.cli.leaderboard import show_scores
+from hpobench_ordered.core.suites import SUITES, suite
 from hpobench_ordered.errors import FailedRunsWarning
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
 from hpobench_ordered.experiment.scored import scored
 from hpobench_ordered.protocols import Adjustment
-from hpobench_ordered.suites import SUITES, suite
 
 if TYPE_CHECKING:
     from hpobench_ordered.experiment.api import Results
@@ -321,8 +321,8 @@ def _report(
 
 def announce_compiling() -> None:
     """Say what the first minute of the first experiment is spent on."""
-    from hpobench_ordered._compile import is_compiled
     from hpobench_ordered.methods._gp import compiled  # noqa: F401  what is to be compiled
+    from hpobench_ordered.runtime.compiling import is_compiled
 
     if not is_compiled():
         say("compiling the numerics, once: about half a minute")

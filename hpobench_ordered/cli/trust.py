@@ -7,9 +7,11 @@ from typing import Any
 
 import click
 
-from hpobench_ordered.bundle import find_card
 from hpobench_ordered.cli._completion import complete_benchmark
 from hpobench_ordered.cli._show import progress_bar, say
+from hpobench_ordered.core.marks import Marks
+from hpobench_ordered.core.registry import benchmark_families, benchmark_spec, list_benchmarks
+from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import (
     ArtifactError,
     DownloadError,
@@ -17,12 +19,10 @@ from hpobench_ordered.errors import (
     MissingExtraError,
     UnknownNameError,
 )
+from hpobench_ordered.files.bundle import find_card
+from hpobench_ordered.files.remote import RemoteFile, cache_folder
 from hpobench_ordered.generation.base import silent
-from hpobench_ordered.golden import check_golden, golden_options, read_golden
-from hpobench_ordered.marks import Marks
-from hpobench_ordered.registry import benchmark_families, benchmark_spec, list_benchmarks
-from hpobench_ordered.remote import RemoteFile, cache_folder
-from hpobench_ordered.specs import BenchmarkSpec
+from hpobench_ordered.testing.golden import check_golden, golden_options, read_golden
 
 FEW = 3
 """So many benchmarks are checked in about two seconds, and need no progress bar."""
@@ -177,7 +177,7 @@ def _golden(spec: BenchmarkSpec, golden: Mapping[str, Any]) -> str:
 
 
 def _card(spec: BenchmarkSpec) -> str:
-    from hpobench_ordered.verification import check_card
+    from hpobench_ordered.files.verification import check_card
 
     if spec.artifact is None or find_card(spec.artifact) is None:
         return ""

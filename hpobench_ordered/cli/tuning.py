@@ -15,14 +15,14 @@ from hpobench_ordered.cli._completion import complete_method
 from hpobench_ordered.cli._files import INPUT, native, number_of, space_of, table_of
 from hpobench_ordered.cli._history import Earlier, earlier_options, pairs
 from hpobench_ordered.cli._show import warnings_said
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import (
     EvaluationsError,
     ExperimentError,
     InvalidConfigError,
     UnknownNameError,
 )
-from hpobench_ordered.files import write_atomically
-from hpobench_ordered.objective import Direction
+from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.reading import is_number
 

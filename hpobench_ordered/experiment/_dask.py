@@ -8,14 +8,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from hpobench_ordered._child import CHILDREN, pickled
-from hpobench_ordered._machine import package_versions
 from hpobench_ordered.errors import (
     ExperimentError,
     HPOBenchOrderedError,
     StoreError,
     needed,
 )
+from hpobench_ordered.runtime.child import CHILDREN, pickled
+from hpobench_ordered.runtime.machine import package_versions
 
 if TYPE_CHECKING:
     from distributed import Client, Future

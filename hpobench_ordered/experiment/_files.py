@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.files import write_atomically
+from hpobench_ordered.files.writing import write_atomically
 
 T = TypeVar("T")
 

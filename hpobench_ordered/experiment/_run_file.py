@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._machine import package_versions
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmark import Benchmark
+from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._files import DamagedFileError, content_hash, read_checked
 from hpobench_ordered.experiment.plan import Cell
+from hpobench_ordered.runtime.machine import package_versions
 from hpobench_ordered.space.parameters import Kind, Parameter
 
 if TYPE_CHECKING:

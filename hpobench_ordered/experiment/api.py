@@ -9,9 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpobench_ordered._machine import describe_machine
-from hpobench_ordered._progress import watched
-from hpobench_ordered.benchmark import Benchmark
+from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.errors import FailedRunsWarning, StoreError
 from hpobench_ordered.experiment.overview import Overview, State, overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT, run_cells
@@ -20,6 +18,8 @@ from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.scored import families, known_limits, left_out, measured, scored
 from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.protocols import Ordered, Protocol
+from hpobench_ordered.runtime.machine import describe_machine
+from hpobench_ordered.runtime.progress import watched
 
 if TYPE_CHECKING:
     import pandas as pd

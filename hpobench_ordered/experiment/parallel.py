@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered._child import ChildDiedError, Children
-from hpobench_ordered._threads import one_thread
 from hpobench_ordered.errors import (
     DamagedFilesWarning,
     ExperimentError,
@@ -27,6 +25,8 @@ from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.runner import run_cell
 from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.experiment.watchdog import ENDED, can_interrupt
+from hpobench_ordered.runtime.child import ChildDiedError, Children
+from hpobench_ordered.runtime.threads import one_thread
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered._machine import clock, package_versions
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.benchmark import Benchmark, Task
-from hpobench_ordered.data import TaskData
+from hpobench_ordered.core.benchmark import Benchmark, Task
+from hpobench_ordered.core.data import TaskData
+from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.registry import load
 from hpobench_ordered.errors import (
     BenchmarkFailedError,
     InvalidConfigError,
@@ -30,10 +31,9 @@ from hpobench_ordered.experiment._run_file import run_table
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Record
 from hpobench_ordered.experiment.watchdog import Overdue, Watchdog
-from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Assignment, Protocol
-from hpobench_ordered.registry import load
+from hpobench_ordered.runtime.machine import clock, package_versions
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ import threading
 from time import perf_counter  # this one, whatever a method puts in its place
 from types import FrameType
 
-from hpobench_ordered._child import crash_report
+from hpobench_ordered.runtime.child import crash_report
 
 FEWEST_SIGNALS = 4
 """Signals within a limit's time."""

@@ -13,7 +13,7 @@ from typing import Any
 import altair as alt
 
 from hpobench_ordered.errors import UnknownNameError
-from hpobench_ordered.files import write_atomically
+from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.plotting.theme import dark as darkened
 
 DOTS_PER_INCH = 200.0

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.benchmark import Benchmark, Task
-from hpobench_ordered.history import Evaluations
+from hpobench_ordered.core.benchmark import Benchmark, Task
+from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods.base import MethodSpec
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from hpobench_ordered.specs import BenchmarkSpec
+    from hpobench_ordered.core.specs import BenchmarkSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
-from hpobench_ordered.files import write_atomically
+from hpobench_ordered.files.remote import cache_folder
+from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.plotting.saving import javascript
-from hpobench_ordered.remote import cache_folder
 
 
 def render(

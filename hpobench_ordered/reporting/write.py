@@ -19,7 +19,7 @@ from hpobench_ordered.analysis.scoring import (
 from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.analysis.verdict import verdicts
 from hpobench_ordered.errors import ExperimentError, StoreError
-from hpobench_ordered.files import write_atomically
+from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.plotting.evaluations import Configurations
 from hpobench_ordered.reporting.figures import SECTIONS, Figure, Material
 from hpobench_ordered.reporting.formats import Table, csv_bytes, latex, markdown, markdown_text

@@ -20,11 +20,11 @@ from hpobench_ordered.analysis.scores import (
     ranks_by_seed,
 )
 from hpobench_ordered.analysis.scoring import fallback_counts
-from hpobench_ordered.benchmark import Benchmark
+from hpobench_ordered.core.benchmark import Benchmark
+from hpobench_ordered.core.registry import load
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Protocol
-from hpobench_ordered.registry import load
 from hpobench_ordered.reproduction.paper import Comparison
 
 if TYPE_CHECKING:

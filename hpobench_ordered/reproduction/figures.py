@@ -16,7 +16,7 @@ from hpobench_ordered import plotting
 from hpobench_ordered.analysis.curves import product
 from hpobench_ordered.analysis.landscape import best_indices, colour_ends, visible_indices
 from hpobench_ordered.analysis.scores import Scores
-from hpobench_ordered.objective import Direction
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.plotting.axes import PAPER_SCORE
 from hpobench_ordered.plotting.landscapes import Dimension, Panel, cells
 from hpobench_ordered.plotting.theme import STYLES

@@ -22,17 +22,17 @@ from typing import Protocol, cast
 import numpy as np
 
 from hpobench_ordered import plotting
-from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.analysis.curves import product
 from hpobench_ordered.analysis.samples import two_standard_errors
+from hpobench_ordered.core.registry import load
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.runner import setting_of, training_data
-from hpobench_ordered.files import write_atomically
-from hpobench_ordered.registry import load
+from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.reproduction.evidence import Evidence, Measure
 from hpobench_ordered.reproduction.figures import PANEL, mean_curves
 from hpobench_ordered.reproduction.paper import Check, Comparison, Drawing, Finding
+from hpobench_ordered.runtime.threads import one_thread
 
 
 class Comparing(Protocol):

@@ -28,7 +28,7 @@ from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.space.space import SearchSpace
 
 if TYPE_CHECKING:
-    from hpobench_ordered.history import Evaluations
+    from hpobench_ordered.core.history import Evaluations
 
 
 @dataclass(frozen=True)

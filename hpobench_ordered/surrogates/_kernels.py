@@ -19,8 +19,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hpobench_ordered._compile import compiled
 from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered.runtime.compiling import compiled
 from hpobench_ordered.surrogates.coding import FeatureKind
 
 IDENTITY = int(FeatureKind.IDENTITY)

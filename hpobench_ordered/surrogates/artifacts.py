@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hpobench_ordered.bundle import BundledSurrogate, write_bundle
-from hpobench_ordered.raw_evaluations import RawEvaluations, count_distinct
+from hpobench_ordered.files.bundle import BundledSurrogate, write_bundle
+from hpobench_ordered.files.raw_evaluations import RawEvaluations, count_distinct
 from hpobench_ordered.surrogates.card import Card, versions_of
 from hpobench_ordered.surrogates.pipeline import BenchmarkFit
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.objective import Objective
+from hpobench_ordered.core.objective import Objective
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind
 from hpobench_ordered.surrogates.base import Surrogate

@@ -16,8 +16,8 @@ from typing import Any, Self
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.objective import Direction
 from hpobench_ordered.surrogates import SurrogateType
 
 

@@ -9,8 +9,8 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-from hpobench_ordered._child import CHILDREN, ChildDiedError
 from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError
+from hpobench_ordered.runtime.child import CHILDREN, ChildDiedError
 
 P = ParamSpec("P")
 T = TypeVar("T")

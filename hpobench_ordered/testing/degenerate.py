@@ -9,8 +9,8 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.adapters import as_method_spec
-from hpobench_ordered.benchmark import Task
-from hpobench_ordered.history import Evaluations
+from hpobench_ordered.core.benchmark import Task
+from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.base import Surrogate
 from hpobench_ordered.testing._require import ConformanceError

@@ -14,25 +14,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.benchmark import (
+from hpobench_ordered.core.benchmark import (
     Benchmark,
     Definition,
     Provenance,
     Task,
     TaskDefinition,
 )
-from hpobench_ordered.data import DataKind, DataSource, TaskData
+from hpobench_ordered.core.data import DataKind, DataSource, TaskData
+from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.objective import Direction, Objective
+from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment.runner import Outcome, optimise, setting_of
-from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods.base import Method, MethodSpec
-from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.protocols import Assignment
+from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.surrogates.base import Surrogate
 from hpobench_ordered.testing._require import ConformanceError
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmark import Definition
-from hpobench_ordered.raw_evaluations import RawEvaluations, comparable
+from hpobench_ordered.core.benchmark import Definition
+from hpobench_ordered.files.raw_evaluations import RawEvaluations, comparable
 from hpobench_ordered.surrogates import SurrogateType
 
 if TYPE_CHECKING:

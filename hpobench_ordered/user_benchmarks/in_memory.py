@@ -5,9 +5,9 @@ import json
 
 import numpy as np
 
-from hpobench_ordered.benchmark import Benchmark, Definition, TaskDefinition
-from hpobench_ordered.data import DataSource
-from hpobench_ordered.specs import BenchmarkSpec
+from hpobench_ordered.core.benchmark import Benchmark, Definition, TaskDefinition
+from hpobench_ordered.core.data import DataSource
+from hpobench_ordered.core.specs import BenchmarkSpec
 
 CONTENT_SIZE = 256
 """Random configurations whose values, on every task, identify a benchmark in memory."""

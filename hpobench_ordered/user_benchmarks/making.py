@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered.benchmark import Benchmark, Definition, Provenance, TaskDefinition
-from hpobench_ordered.data import TaskData
+from hpobench_ordered.core.benchmark import Benchmark, Definition, Provenance, TaskDefinition
+from hpobench_ordered.core.data import TaskData
+from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.errors import EvaluationsError, PoorSurrogateWarning, suggestion
-from hpobench_ordered.history import Evaluations
-from hpobench_ordered.objective import Direction, Objective
-from hpobench_ordered.raw_evaluations import RawEvaluations
+from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.space.given import search_space
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.user_benchmarks.fitting import averaged, fit_benchmark

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered.artifact import Artifact, is_artifact
-from hpobench_ordered.benchmark import Benchmark, Definition
-from hpobench_ordered.bundle import EVALUATIONS, read_card, read_definition, read_evaluations
+from hpobench_ordered.core.benchmark import Benchmark, Definition
 from hpobench_ordered.errors import EvaluationsError
-from hpobench_ordered.raw_evaluations import RawEvaluations
+from hpobench_ordered.files.artifact import Artifact, is_artifact
+from hpobench_ordered.files.bundle import EVALUATIONS, read_card, read_definition, read_evaluations
+from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.best import NOT_OPTIMAL
 from hpobench_ordered.user_benchmarks.fitting import raw_evaluations
@@ -25,7 +25,7 @@ def save(benchmark: Benchmark, folder: str | Path, *, overwrite: bool = False) -
 
     It holds the surrogate, the evaluations, and a quality card of a cross-validation by
     configurations. `hpobench_ordered.load` and `run` take the artifact's path; in the folder
-    `hpobench_ordered.registry.local_folder()` it is found by name.
+    `hpobench_ordered.core.registry.local_folder()` it is found by name.
 
     Args:
         benchmark: The benchmark.

@@ -44,10 +44,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hpobench_ordered._compile import compiled
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp.compiled import cholesky, inverse_from_factor
 from hpobench_ordered.methods._model_based import ModelError
+from hpobench_ordered.runtime.compiling import compiled
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -33,8 +33,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpobench_ordered._compile import compiled
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
+from hpobench_ordered.runtime.compiling import compiled
 
 MIN_GAIN = 1e-6
 """By which a split must raise the sum of G^2 / (H + l2) over nodes, as in XGBoost."""

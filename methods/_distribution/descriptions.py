@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.data import DataKind, TaskData
+from hpobench_ordered.core.data import DataKind, TaskData
 
 MOST = 5000
 """Points of each data set that a model looks at."""

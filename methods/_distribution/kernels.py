@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from hpobench_ordered._compile import compiled
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp.compiled import exp_in_place
+from hpobench_ordered.runtime.compiling import compiled
 
 
 @compiled

@@ -20,8 +20,8 @@ import math
 
 import numpy as np
 
-from hpobench_ordered._compile import compiled
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.runtime.compiling import compiled
 
 SQRT_HALF = math.sqrt(0.5)
 LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)

@@ -31,8 +31,8 @@ import math
 
 import numpy as np
 
-from hpobench_ordered._compile import compiled
 from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered.runtime.compiling import compiled
 
 SQRT5 = math.sqrt(5.0)
 LOG_2PI = math.log(2.0 * math.pi)

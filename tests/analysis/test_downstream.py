@@ -7,7 +7,7 @@ from hpobench_ordered.analysis.differences import (
     over_tasks,
     reduction_in_standard_error,
 )
-from hpobench_ordered.objective import Direction
+from hpobench_ordered.core.objective import Direction
 
 # Two seeds, two tasks. Means 10 and 30 against 8 and 40; the spread is 2 and 0 against 4 and 2.
 OWN = np.array([[9.0, 30.0], [11.0, 30.0]])

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import hpobench_ordered as hbo
-from hpobench_ordered.benchmark import Benchmark
 from hpobench_ordered.benchmarks.synthetic import (
     CORRELATION,
     FAMILIES,
@@ -22,9 +21,10 @@ from hpobench_ordered.benchmarks.synthetic import (
     forrester,
     quadratic,
 )
+from hpobench_ordered.core.benchmark import Benchmark
+from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.core.registry import benchmark_spec
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
-from hpobench_ordered.objective import Direction
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates import Surrogate
 from hpobench_ordered.surrogates.analytic import ForresterSurrogate, QuadraticSurrogate
 from hpobench_ordered.testing import check_benchmark

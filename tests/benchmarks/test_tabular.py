@@ -18,8 +18,6 @@ import numpy as np
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered import extras, registry
-from hpobench_ordered.benchmark import Task
 from hpobench_ordered.benchmarks import _published_tables
 from hpobench_ordered.benchmarks._published_tables import EXTRA
 from hpobench_ordered.benchmarks.tabular import (
@@ -31,8 +29,10 @@ from hpobench_ordered.benchmarks.tabular import (
     OPERATIONS,
     edge,
 )
+from hpobench_ordered.core import extras, registry
+from hpobench_ordered.core.benchmark import Task
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import ArtifactError, MissingExtraError
-from hpobench_ordered.objective import Direction
 from hpobench_ordered.testing import check_benchmark
 
 needs_tables = pytest.mark.skipif(

@@ -6,8 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpobench_ordered.artifact import Artifact
-from hpobench_ordered.benchmark import Definition
 from hpobench_ordered.benchmarks.yahpo import (
     FAMILIES,
     FRACTIONS,
@@ -20,14 +18,16 @@ from hpobench_ordered.benchmarks.yahpo import (
     definition,
     remote_files,
 )
-from hpobench_ordered.bundle import read_card
+from hpobench_ordered.core.benchmark import Definition
+from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.core.registry import benchmark_spec, load
+from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered.core.suites import SUITES
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError, UnknownNameError
-from hpobench_ordered.files import file_sha256
-from hpobench_ordered.objective import Direction
-from hpobench_ordered.registry import benchmark_spec, load
-from hpobench_ordered.remote import CACHE_VARIABLE
-from hpobench_ordered.specs import BenchmarkSpec
-from hpobench_ordered.suites import SUITES
+from hpobench_ordered.files.artifact import Artifact
+from hpobench_ordered.files.bundle import read_card
+from hpobench_ordered.files.remote import CACHE_VARIABLE
+from hpobench_ordered.files.writing import file_sha256
 
 COMPLETE = ("rpart", "xgboost")
 """Scenarios whose three files are in the shared data."""
@@ -262,7 +262,7 @@ def test_the_family_knows_all_files() -> None:
 
 def test_loading_imports_nothing_heavy(fetched: Path) -> None:
     code = (
-        "import sys, hpobench_ordered.registry as r; r.load('yahpo-xgboost-1220');"
+        "import sys, hpobench_ordered.core.registry as r; r.load('yahpo-xgboost-1220');"
         "heavy = {'onnxruntime', 'numba', 'pandas', 'ConfigSpace', 'sklearn', 'scipy'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -14,9 +14,9 @@ import pytest
 from distributed import Client, LocalCluster
 
 import hpobench_ordered as hbo
-from hpobench_ordered._machine import package_versions
 from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, StoreError
 from hpobench_ordered.experiment.records import Reason
+from hpobench_ordered.runtime.machine import package_versions
 
 pytestmark = pytest.mark.slow
 

@@ -25,7 +25,6 @@ from hpobench_ordered import (
     registry,
     run,
 )
-from hpobench_ordered._machine import clock
 from hpobench_ordered.errors import (
     ArtifactError,
     ExperimentError,
@@ -39,6 +38,7 @@ from hpobench_ordered.experiment.records import TIMING, Reason
 from hpobench_ordered.experiment.runner import optimise
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Assignment, Protocol
+from hpobench_ordered.runtime.machine import clock
 from hpobench_ordered.testing.toy import numeric_space, numeric_space_before, toy_spec
 
 

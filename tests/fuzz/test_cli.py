@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hpobench_ordered import _download
-from hpobench_ordered._download import OFFLINE_VARIABLE
-from hpobench_ordered.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.cli import main
-from hpobench_ordered.remote import CACHE_VARIABLE
+from hpobench_ordered.files import download as _download
+from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
+from hpobench_ordered.files.download import OFFLINE_VARIABLE
+from hpobench_ordered.files.remote import CACHE_VARIABLE
 
 fuzzed = settings(
     max_examples=30,

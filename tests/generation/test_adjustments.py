@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 from hpobench_ordered._typing import Value
-from hpobench_ordered.artifact import Artifact, ArtifactWriter
-from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.benchmarks._adjustment import SpaceAdjustment, Steps
 from hpobench_ordered.benchmarks.adjustments import SEARCHED
 from hpobench_ordered.benchmarks.openml_flows import SVM, XGBOOST, svm_space, xgboost_space
-from hpobench_ordered.bundle import (
+from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.core.objective import Direction, Objective
+from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered.errors import ArtifactError, ExperimentError
+from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
+from hpobench_ordered.files.bundle import (
     BENCHMARK,
     BundledSurrogate,
     folder_spec,
@@ -21,13 +24,10 @@ from hpobench_ordered.bundle import (
     read_definition,
     write_bundle,
 )
-from hpobench_ordered.errors import ArtifactError, ExperimentError
 from hpobench_ordered.generation import adjustments
 from hpobench_ordered.generation.adjustments import GENERATORS, generate
 from hpobench_ordered.generation.base import Request
-from hpobench_ordered.objective import Direction, Objective
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.specs import BenchmarkSpec
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.surrogates.card import Card, Figures

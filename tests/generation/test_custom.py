@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
-from hpobench_ordered.artifact import Artifact
+from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.core.registry import LOCAL_VARIABLE, generators
 from hpobench_ordered.errors import (
     ArtifactError,
     DuplicateNameError,
@@ -25,6 +26,7 @@ from hpobench_ordered.errors import (
     InvalidSpaceError,
     UnknownNameError,
 )
+from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.generation import _mnist as mnist
 from hpobench_ordered.generation._custom.data import DataSet, read_data
 from hpobench_ordered.generation._custom.model import Model, kind_of_estimator
@@ -44,8 +46,6 @@ from hpobench_ordered.generation._custom.training import (
 from hpobench_ordered.generation._raw import read_raw
 from hpobench_ordered.generation._xgboost_training import AS_PUBLISHED, XGBoostTrainer
 from hpobench_ordered.generation.custom import Custom, generate_custom
-from hpobench_ordered.objective import Direction
-from hpobench_ordered.registry import LOCAL_VARIABLE, generators
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.testing import check_benchmark

@@ -15,16 +15,17 @@ from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import IntArray
-from hpobench_ordered.artifact import Artifact
 from hpobench_ordered.benchmarks._openml_data import ClassificationData
 from hpobench_ordered.benchmarks.openml_flows import RANGER, SVM, XGBOOST, Flow
-from hpobench_ordered.bundle import read_card, read_definition, read_evaluations
+from hpobench_ordered.core.registry import LOCAL_VARIABLE, benchmark_spec, local_folder
 from hpobench_ordered.errors import (
     ArtifactError,
     DownloadError,
     ExperimentError,
     UnknownNameError,
 )
+from hpobench_ordered.files.artifact import Artifact
+from hpobench_ordered.files.bundle import read_card, read_definition, read_evaluations
 from hpobench_ordered.generation import openml_flows
 from hpobench_ordered.generation._openml import tasks as openml_tasks
 from hpobench_ordered.generation._openml.client import Connection
@@ -38,7 +39,6 @@ from hpobench_ordered.generation._openml.tasks import (
 )
 from hpobench_ordered.generation._raw import About, read_raw, write_raw
 from hpobench_ordered.generation.base import Generator
-from hpobench_ordered.registry import LOCAL_VARIABLE, benchmark_spec, local_folder
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.surrogates.fitting import ForestRecipe

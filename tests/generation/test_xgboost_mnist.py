@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpobench_ordered.artifact import Artifact
 from hpobench_ordered.benchmarks.xgboost_mnist import NAME, SIZES, space
 from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.generation import _xgboost_comparison as comparison
 from hpobench_ordered.generation import xgboost_mnist
 from hpobench_ordered.surrogates.artifacts import Report

@@ -8,8 +8,6 @@ import pandas as pd
 import pytest
 from sklearn.metrics import r2_score
 
-from hpobench_ordered.artifact import Artifact
-from hpobench_ordered.benchmark import Definition
 from hpobench_ordered.benchmarks.yahpo import (
     FRACTIONS,
     FURTHER_BENCHMARKS,
@@ -21,8 +19,13 @@ from hpobench_ordered.benchmarks.yahpo import (
     network,
     remote_files,
 )
+from hpobench_ordered.core.benchmark import Definition
+from hpobench_ordered.core.registry import LOCAL_VARIABLE, load, local_folder
+from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
-from hpobench_ordered.files import file_sha256
+from hpobench_ordered.files.artifact import Artifact
+from hpobench_ordered.files.remote import CACHE_VARIABLE
+from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.generation import yahpo
 from hpobench_ordered.generation.base import Generator, Request
 from hpobench_ordered.generation.yahpo import (
@@ -31,9 +34,6 @@ from hpobench_ordered.generation.yahpo import (
     read_evaluations,
     sample_network,
 )
-from hpobench_ordered.registry import LOCAL_VARIABLE, load, local_folder
-from hpobench_ordered.remote import CACHE_VARIABLE
-from hpobench_ordered.suites import suite
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.testing import check_benchmark

@@ -9,7 +9,6 @@ import pytest
 from histories import minimised
 
 from hpobench_ordered import Evaluations, SearchSpace
-from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._blr.heads import Head
 from hpobench_ordered.methods._blr.likelihood import likelihood
@@ -28,6 +27,7 @@ from hpobench_ordered.methods.abrac import (
     ABRACPrior,
     FixedNetwork,
 )
+from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space.parameters import Parameter
 
 M = TypeVar("M", bound=LinearHead)

@@ -12,7 +12,6 @@ from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
 
-from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._blr.heads import Head, Precisions
 from hpobench_ordered.methods._blr.joint import (
@@ -30,6 +29,7 @@ from hpobench_ordered.methods._networks.features import (
     RandomKitchenSinks,
     compute_features,
 )
+from hpobench_ordered.runtime.threads import one_thread
 
 SMALL = Network(8, (6,))
 

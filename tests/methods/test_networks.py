@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
 
-from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._networks import runtime, sgd
 from hpobench_ordered.methods._networks.features import Network, compute_features
+from hpobench_ordered.runtime.threads import one_thread
 
 PROGRAM = """
 import hashlib, sys
 import numpy as np
-from hpobench_ordered._threads import one_thread
+from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.methods._blr.joint import Parameters, descend
 from hpobench_ordered.methods._networks.features import Network
 from hpobench_ordered.methods._networks.sgd import train

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from hpobench_ordered._threads import one_thread
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.benchmark import Task
-from hpobench_ordered.history import Evaluations
+from hpobench_ordered.core.benchmark import Task
+from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.registry import method_spec
 from hpobench_ordered.methods._blr.joint import Parameters, value_and_gradient
 from hpobench_ordered.methods._networks.features import Network
 from hpobench_ordered.methods.base import Method
-from hpobench_ordered.registry import method_spec
+from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.testing.toy import random_history, toy_benchmark

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpobench_ordered.benchmark import Benchmark, Task
 from hpobench_ordered.benchmarks.yahpo import FRACTIONS, definition, network
+from hpobench_ordered.core.benchmark import Benchmark, Task
 
 AT_LEAST = {"rpart": (6000, 60_000), "xgboost": (3500, 60_000)}
 """Evaluations a second, one at a time and batched. The network of xgboost has 800 000 weights: one

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from histories import minimised
 
-from hpobench_ordered import registry
-from hpobench_ordered.benchmark import Benchmark
+from hpobench_ordered.core import registry
+from hpobench_ordered.core.benchmark import Benchmark
+from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.runner import optimise
-from hpobench_ordered.history import Evaluations
 from hpobench_ordered.protocols import Assignment, Protocol
-from hpobench_ordered.specs import BenchmarkSpec
 from hpobench_ordered.testing.toy import numeric_space, numeric_space_before, toy_spec
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hpobench_ordered import MethodSpec, Ordered, load
+from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.history import Evaluations
 from hpobench_ordered.methods.random_search import RandomSearch
 
 TRANSFER = MethodSpec("transfer", RandomSearch, "", "", min_history=2)

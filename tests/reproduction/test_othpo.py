@@ -7,8 +7,8 @@ import pytest
 from hpobench_ordered import list_methods, load, suite
 from hpobench_ordered.benchmarks import xgboost_mnist
 from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.files.remote import CACHE_VARIABLE
 from hpobench_ordered.protocols import Ordered
-from hpobench_ordered.remote import CACHE_VARIABLE
 from hpobench_ordered.reproduction import paper
 from hpobench_ordered.reproduction.evidence import Evidence, Landscape
 from hpobench_ordered.reproduction.paper import Setting, experiments

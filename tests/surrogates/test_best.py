@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.objective import Direction, Objective
+from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conditions import Compare, Comparison
 from hpobench_ordered.space.parameters import Parameter

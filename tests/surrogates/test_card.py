@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 from sklearn.metrics import r2_score
 
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.objective import Direction
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.card import (
     Card,

@@ -10,8 +10,8 @@ import onnxruntime
 import pytest
 from joblib import Parallel, delayed
 
-from hpobench_ordered.benchmark import Benchmark, Definition
 from hpobench_ordered.benchmarks.yahpo import FRACTIONS, SCENARIOS, TARGETS, definition
+from hpobench_ordered.core.benchmark import Benchmark, Definition
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates import onnx
 from hpobench_ordered.surrogates._onnx_graph import keep_output

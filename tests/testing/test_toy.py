@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from hpobench_ordered import SearchSpace
-from hpobench_ordered.objective import Direction
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.testing.toy import (
     DRIFT,
     START,

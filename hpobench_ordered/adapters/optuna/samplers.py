@@ -24,12 +24,13 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from hpobench_ordered._threads import Lock
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters._optuna_space import distribution, space_of
 from hpobench_ordered.adapters.factory import as_method_spec
 from hpobench_ordered.adapters.optimiser import BUDGET, Optimiser, check_use
 from hpobench_ordered.adapters.optuna.studies import history_from_studies, is_same
+from hpobench_ordered.core.history import Evaluations, listed
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import (
     ExperimentError,
     HistoryWarning,
@@ -37,8 +38,7 @@ from hpobench_ordered.errors import (
     UnknownNameError,
     enumerated,
 )
-from hpobench_ordered.history import Evaluations, listed
-from hpobench_ordered.objective import Direction
+from hpobench_ordered.runtime.threads import Lock
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.given import search_space
 

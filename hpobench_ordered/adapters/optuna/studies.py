@@ -30,14 +30,14 @@ from hpobench_ordered._typing import Value
 from hpobench_ordered.adapters._optuna_space import joined, parameter_of
 from hpobench_ordered.adapters._rows import Reader, Rows, check_renaming, contexts_of
 from hpobench_ordered.adapters.optuna.methods import quiet
+from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import (
     EvaluationsError,
     InvalidSpaceError,
     UnknownNameError,
 )
-from hpobench_ordered.files import check_file
-from hpobench_ordered.history import Evaluations
-from hpobench_ordered.objective import Direction
+from hpobench_ordered.files.writing import check_file
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
 from hpobench_ordered.space.change import SpaceChange
 from hpobench_ordered.space.differences import Change, allows

@@ -9,6 +9,7 @@ from functools import partial
 
 from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.analysis.speedup import PAPER_BUDGETS
+from hpobench_ordered.core.suites import suite
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.tpe import TPE
 from hpobench_ordered.protocols import Adjustment
@@ -22,7 +23,6 @@ from hpobench_ordered.reproduction.speedups import (
     often_fails,
     speedups_by_benchmark,
 )
-from hpobench_ordered.suites import suite
 
 BENCHMARKS = tuple(suite("adjustments"))
 OLD_BUDGETS = (10, 20, 40)

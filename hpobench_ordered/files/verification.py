@@ -15,12 +15,12 @@ from functools import partial
 
 import numpy as np
 
-from hpobench_ordered.artifact import Artifact
-from hpobench_ordered.benchmark import Benchmark, Definition, Task
-from hpobench_ordered.bundle import EVALUATIONS, read_card, read_definition, read_evaluations
+from hpobench_ordered.core.benchmark import Benchmark, Definition, Task
+from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.raw_evaluations import RawEvaluations, count_distinct
-from hpobench_ordered.specs import BenchmarkSpec
+from hpobench_ordered.files.artifact import Artifact
+from hpobench_ordered.files.bundle import EVALUATIONS, read_card, read_definition, read_evaluations
+from hpobench_ordered.files.raw_evaluations import RawEvaluations, count_distinct
 from hpobench_ordered.surrogates import DescribedSurrogate, Surrogate
 from hpobench_ordered.surrogates.artifacts import comparison_name
 from hpobench_ordered.surrogates.card import Card, r_squared

@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpobench_ordered.artifact import Artifact, ArtifactWriter, is_artifact
-from hpobench_ordered.benchmark import Definition
-from hpobench_ordered.definition_json import definition_from_json, definition_to_json
+from hpobench_ordered.core.benchmark import Definition
+from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.history import Evaluations
-from hpobench_ordered.raw_evaluations import RAW_ARRAYS, STORED_ARRAYS, RawEvaluations
+from hpobench_ordered.files.artifact import Artifact, ArtifactWriter, is_artifact
+from hpobench_ordered.files.definitions import definition_from_json, definition_to_json
+from hpobench_ordered.files.raw_evaluations import RAW_ARRAYS, STORED_ARRAYS, RawEvaluations
 from hpobench_ordered.space.reading import MALFORMED, numbers, text_of, whole_number_of
-from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.surrogates._stored import check_arrays, load_stored
 from hpobench_ordered.surrogates.base import (
     StoredSurrogate,

@@ -8,11 +8,11 @@ import numpy as np
 
 from hpobench_ordered._html import key_values, table
 from hpobench_ordered._typing import ConfigLike, FloatArray
-from hpobench_ordered.data import TaskData
+from hpobench_ordered.core.data import TaskData
+from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.names import check_name
+from hpobench_ordered.core.objective import Objective
 from hpobench_ordered.errors import UnknownNameError
-from hpobench_ordered.history import Evaluations
-from hpobench_ordered.names import check_name
-from hpobench_ordered.objective import Objective
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.base import Surrogate
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.artifact import is_artifact
-from hpobench_ordered.benchmark import Benchmark
+from hpobench_ordered.core.benchmark import Benchmark
+from hpobench_ordered.core.specs import BenchmarkFamily, BenchmarkSpec
 from hpobench_ordered.errors import BrokenPluginWarning, DuplicateNameError, UnknownNameError
-from hpobench_ordered.specs import BenchmarkFamily, BenchmarkSpec
+from hpobench_ordered.files.artifact import is_artifact
 
 if TYPE_CHECKING:
     from hpobench_ordered.generation.base import Generator, GeneratorFamily
@@ -130,7 +130,7 @@ def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
 
 
 def _folder_spec(folder: str | os.PathLike[str]) -> BenchmarkSpec:
-    from hpobench_ordered.bundle import folder_spec
+    from hpobench_ordered.files.bundle import folder_spec
 
     return replace(folder_spec(Path(folder)), is_local=True)
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from hpobench_ordered.artifact import Artifact, is_artifact
-from hpobench_ordered.benchmark import HISTORY_SIZE, Benchmark, Definition
-from hpobench_ordered.data import DataSource
+from hpobench_ordered.core.benchmark import HISTORY_SIZE, Benchmark, Definition
+from hpobench_ordered.core.data import DataSource
+from hpobench_ordered.core.extras import Extra
+from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.marks import Marks, stored_marks
 from hpobench_ordered.errors import (
     ArtifactError,
     NotFetchedError,
     UnknownNameError,
 )
-from hpobench_ordered.extras import Extra
-from hpobench_ordered.history import Evaluations
-from hpobench_ordered.marks import Marks, stored_marks
-from hpobench_ordered.remote import RemoteFile, cache_folder
+from hpobench_ordered.files.artifact import Artifact, is_artifact
+from hpobench_ordered.files.remote import RemoteFile, cache_folder
 from hpobench_ordered.surrogates.base import Surrogate
 
 CONTENT_MARK = "+"
@@ -44,7 +44,7 @@ class SurrogateOption:
         trains: Whether a model is trained for every value, which takes milliseconds or longer.
 
     Examples:
-        >>> from hpobench_ordered.registry import benchmark_spec
+        >>> from hpobench_ordered.core.registry import benchmark_spec
         >>> option = benchmark_spec("newsvendor").option("table")
         >>> option.is_ready, option.lacks
         (True, '')
@@ -142,7 +142,7 @@ class BenchmarkSpec:
             benchmarks; "" for one that is a family by itself.
 
     Examples:
-        >>> from hpobench_ordered.registry import benchmark_spec
+        >>> from hpobench_ordered.core.registry import benchmark_spec
         >>> spec = benchmark_spec("xgboost-mnist")
         >>> [option.name for option in spec.surrogates]
         ['forest', 'nearest', 'nearest-log']

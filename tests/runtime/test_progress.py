@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from hpobench_ordered import Ordered, _progress, run
-from hpobench_ordered._progress import watched
+from hpobench_ordered import Ordered, run
+from hpobench_ordered.runtime import progress as _progress
+from hpobench_ordered.runtime.progress import watched
 
 
 class Notebook:

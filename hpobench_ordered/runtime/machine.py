@@ -28,7 +28,9 @@ def describe_machine() -> dict[str, Any]:
 
 def clock() -> float:
     """Seconds of a clock that stands still while numba compiles, once for all runs."""
-    compiling = sys.modules.get("hpobench_ordered._compile")  # importing it here would take long
+    compiling = sys.modules.get(
+        "hpobench_ordered.runtime.compiling"
+    )  # importing it here would take long
     return perf_counter() - (compiling.seconds_compiling() if compiling else 0.0)
 
 

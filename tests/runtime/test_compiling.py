@@ -2,7 +2,7 @@ import warnings
 
 import pytest
 
-from hpobench_ordered import _compile
+from hpobench_ordered.runtime import compiling as _compile
 
 
 def test_a_missing_cache_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,8 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import ArtifactError
 
 if TYPE_CHECKING:
-    from hpobench_ordered.benchmark import Benchmark
-    from hpobench_ordered.specs import BenchmarkSpec
+    from hpobench_ordered.core.benchmark import Benchmark
+    from hpobench_ordered.core.specs import BenchmarkSpec
 
 FILE = "marks.json"
 DRAWS = 4000
@@ -114,7 +114,7 @@ def stored_marks(spec: "BenchmarkSpec") -> Marks | None:
     Raises:
         ArtifactError: A file of marks is damaged.
     """
-    from hpobench_ordered.registry import local_folder
+    from hpobench_ordered.core.registry import local_folder
 
     for path in (resources.files("hpobench_ordered") / "artifacts" / FILE, local_folder() / FILE):
         entry = _entries(path.read_bytes(), str(path)).get(spec.id) if path.is_file() else None
@@ -136,7 +136,7 @@ def write_marks(
     Raises:
         ArtifactError: The file that is there is damaged.
     """
-    from hpobench_ordered.files import write_atomically
+    from hpobench_ordered.files.writing import write_atomically
     from hpobench_ordered.surrogates.card import versions_of
 
     versions = versions_of("hpobench-ordered", "numpy")

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from hpobench_ordered._download import ProgressBar, check_online, download, locked_part
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError
-from hpobench_ordered.files import file_sha256, write_atomically
+from hpobench_ordered.files.download import ProgressBar, check_online, download, locked_part
+from hpobench_ordered.files.writing import file_sha256, write_atomically
 
 CACHE_VARIABLE = "HPOBENCH_ORDERED_CACHE"
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
+from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.specs import BenchmarkSpec, SurrogateOption
 
 FILE = "golden.json"
 TOLERANCE = 1e-12

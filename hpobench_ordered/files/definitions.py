@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hpobench_ordered.benchmark import Definition, Provenance, TaskDefinition
-from hpobench_ordered.objective import Direction, Objective
+from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.space.reading import numbers, read_space, text_of, whole_number_of
 
 

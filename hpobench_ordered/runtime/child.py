@@ -23,7 +23,7 @@ IDLE_SECONDS = 60.0
 """Time without work after which a process ends itself."""
 _START = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
-    "from hpobench_ordered import _child; _child.serve()"
+    "from hpobench_ordered.runtime import child; child.serve()"
 )
 _REPLY = pickle.PROTO
 """Begins a reply, a pickle; what Python says when it crashes begins otherwise."""

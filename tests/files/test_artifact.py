@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpobench_ordered.artifact import SUMS, Artifact, ArtifactWriter, check_writable
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.files import write_atomically
+from hpobench_ordered.files.artifact import SUMS, Artifact, ArtifactWriter, check_writable
+from hpobench_ordered.files.writing import write_atomically
 
 ARRAYS = {"b": np.arange(6.0).reshape(2, 3), "a": np.array([1, 2], dtype=np.int8)}
 

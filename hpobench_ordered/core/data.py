@@ -12,7 +12,7 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import EvaluationsError, UnknownNameError
 
 if TYPE_CHECKING:
-    from hpobench_ordered.remote import RemoteFile
+    from hpobench_ordered.files.remote import RemoteFile
 
 
 class DataKind(Enum):
@@ -126,7 +126,7 @@ class DataSource:
         files: What must be fetched first; nothing for data that are generated.
 
     Examples:
-        >>> from hpobench_ordered.registry import benchmark_spec
+        >>> from hpobench_ordered.core.registry import benchmark_spec
         >>> source = benchmark_spec("distbo-toy").data
         >>> source.missing, len(source.load(0))
         ((), 500)

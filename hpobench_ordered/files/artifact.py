@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpobench_ordered._arrays import MAX_UNPACKED, read_npz
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.files import file_sha256
+from hpobench_ordered.files.arrays import MAX_UNPACKED, read_npz
+from hpobench_ordered.files.writing import file_sha256
 
 SUMS = "SHA256SUMS"
 MAX_JSON = 2**23

@@ -9,8 +9,14 @@ from pathlib import Path
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered import registry
-from hpobench_ordered.artifact import Artifact
+from hpobench_ordered.core import registry
+from hpobench_ordered.core.extras import Extra
+from hpobench_ordered.core.registry import (
+    LOCAL_VARIABLE,
+    benchmark_families,
+    benchmark_spec,
+)
+from hpobench_ordered.core.specs import SurrogateOption
 from hpobench_ordered.errors import (
     ArtifactError,
     BrokenPluginWarning,
@@ -19,14 +25,8 @@ from hpobench_ordered.errors import (
     NotFetchedError,
     UnknownNameError,
 )
-from hpobench_ordered.extras import Extra
-from hpobench_ordered.registry import (
-    LOCAL_VARIABLE,
-    benchmark_families,
-    benchmark_spec,
-)
-from hpobench_ordered.remote import CACHE_VARIABLE, RemoteFile
-from hpobench_ordered.specs import SurrogateOption
+from hpobench_ordered.files.artifact import Artifact
+from hpobench_ordered.files.remote import CACHE_VARIABLE, RemoteFile
 
 TEN = [
     ("newsvendor", 9, 3, "table"),
@@ -120,7 +120,7 @@ def test_a_missing_artifact_is_named() -> None:
 
 def test_the_same_name_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from hpobench_ordered.benchmarks import newsvendor
-    from hpobench_ordered.bundle import bundled_spec
+    from hpobench_ordered.files.bundle import bundled_spec
 
     again = bundled_spec("newsvendor", version=2, summary="", surrogates={"table": ""})
     monkeypatch.setattr(newsvendor, "SPECS", (*newsvendor.SPECS, again))

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from hpobench_ordered import _download
-from hpobench_ordered._download import OFFLINE_VARIABLE
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError
+from hpobench_ordered.files import download as _download
+from hpobench_ordered.files.download import OFFLINE_VARIABLE
+from hpobench_ordered.files.remote import CACHE_VARIABLE, RemoteFile, cache_folder
 from hpobench_ordered.generation._openml.client import Connection, connected
-from hpobench_ordered.remote import CACHE_VARIABLE, RemoteFile, cache_folder
 
 CONTENT = b"published " * 20_000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -298,7 +298,7 @@ def slow_server() -> Iterator[tuple[str, threading.Event]]:
 
 def downloading(url: str) -> "subprocess.Popen[bytes]":
     script = (
-        "from hpobench_ordered.remote import RemoteFile\n"
+        "from hpobench_ordered.files.remote import RemoteFile\n"
         f"RemoteFile('file', {url!r}, {DIGEST!r}).download()"
     )
     return subprocess.Popen([sys.executable, "-c", script])

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, enumerated
-from hpobench_ordered.objective import Direction
 from hpobench_ordered.space import SearchSpace, SpaceChange
 from hpobench_ordered.space.differences import Change, recoded
 

@@ -1,0 +1,1 @@
+"""What benchmarks, their tasks and histories are, and how they are found by name."""

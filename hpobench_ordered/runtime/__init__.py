@@ -1,0 +1,1 @@
+"""What everything runs on: child processes, compiled code, threads, progress bars."""
