@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
-from hpobench_ordered.core.registry import benchmark_spec, generators, local_folder
 from hpobench_ordered.errors import DuplicateNameError, ExperimentError, UnknownNameError
 from hpobench_ordered.files.artifact import check_writable, is_artifact
 from hpobench_ordered.generation._custom.plan import (
@@ -34,6 +33,7 @@ from hpobench_ordered.generation._fitting import FOREST, write_forest
 from hpobench_ordered.generation._raw import About, write_raw
 from hpobench_ordered.generation._training import Job, run_trainings
 from hpobench_ordered.generation.base import Progress, Request, silent
+from hpobench_ordered.registry import benchmark_spec, generators, local_folder
 from hpobench_ordered.surrogates.artifacts import Report
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.coding import space_coding

@@ -16,7 +16,6 @@ import numpy as np
 from hpobench_ordered.benchmarks.retrain import FOREST, RETRAINING, VERSION, Retraining
 from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.core.objective import Objective
-from hpobench_ordered.core.registry import local_folder
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.files.artifact import check_writable
 from hpobench_ordered.generation._custom.model import Model
@@ -42,6 +41,7 @@ from hpobench_ordered.generation.base import (
     silent,
 )
 from hpobench_ordered.generation.custom import EVALUATIONS, check_new_name
+from hpobench_ordered.registry import local_folder
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind as ParameterKind
 from hpobench_ordered.surrogates.artifacts import Report

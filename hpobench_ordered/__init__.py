@@ -18,13 +18,13 @@ from hpobench_ordered.core.data import DataKind, DataSource, TaskData
 from hpobench_ordered.core.extras import Extra
 from hpobench_ordered.core.history import Evaluations, check_history
 from hpobench_ordered.core.objective import Direction, Objective
-from hpobench_ordered.core.registry import list_benchmarks, list_methods, load
 from hpobench_ordered.core.specs import BenchmarkFamily, BenchmarkSpec, SurrogateOption
 from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.api import Results, merge_stores, report, run
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered
+from hpobench_ordered.registry import list_benchmarks, list_methods, load
 from hpobench_ordered.space import (
     Compare,
     Comparison,

@@ -15,7 +15,7 @@ from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.files.bundle import find_card
 from hpobench_ordered.cli.benchmarks import best_values, space_rows, task_rows
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.core.registry import benchmark_families, benchmark_spec
+from hpobench_ordered.registry import benchmark_families, benchmark_spec
 from hpobench_ordered.space import SearchSpace, SpaceChange
 from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.core.suites import SUITES

@@ -10,7 +10,7 @@ from markdown_text import code, facts, plain, table
 
 import hpobench_ordered as hbo
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.core.registry import method_spec
+from hpobench_ordered.registry import method_spec
 
 MARKER = "<!-- facts -->"
 """Where the facts go in a hand-written page."""

@@ -13,7 +13,7 @@ import pandas as pd
 
 import hpobench_ordered as hbo
 from hpobench_ordered import plotting
-from hpobench_ordered.core.registry import benchmark_spec
+from hpobench_ordered.registry import benchmark_spec
 
 DRAWN = (
     "random-search",

@@ -10,9 +10,9 @@ import numpy as np
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters._pending import Pending
 from hpobench_ordered.adapters.importing import import_object
-from hpobench_ordered.core.registry import list_methods, method_spec
 from hpobench_ordered.errors import ExperimentError, MethodError, suggestion
 from hpobench_ordered.methods.base import Method, MethodSpec
+from hpobench_ordered.registry import list_methods, method_spec
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:

@@ -38,8 +38,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from hpobench_ordered.adapters._edited import refuse_edited
-from hpobench_ordered.core.registry import list_methods, method_spec
 from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.registry import list_methods, method_spec
 from hpobench_ordered.runtime.machine import package_versions
 
 PACKAGE = "hpobench_ordered"

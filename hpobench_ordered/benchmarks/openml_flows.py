@@ -15,9 +15,9 @@ from hpobench_ordered.benchmarks._openml_data import FILES, task_data
 from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.core.data import DataSource, TaskData
 from hpobench_ordered.core.objective import Direction, Objective
-from hpobench_ordered.core.registry import local_folder
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.files.bundle import bundled_spec, generated_spec
+from hpobench_ordered.registry import local_folder
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conditions import Compare, Comparison
 from hpobench_ordered.space.parameters import Parameter

@@ -9,8 +9,8 @@ import click
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.cli._options import CHECK_LIMIT
 from hpobench_ordered.cli._show import say
-from hpobench_ordered.core.registry import list_methods
 from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError, InvalidConfigError
+from hpobench_ordered.registry import list_methods
 from hpobench_ordered.testing import (
     ConformanceError,
     check_beats_random_search,

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 
 import click
 
-from hpobench_ordered.core.registry import benchmark_spec, list_benchmarks, list_methods
 from hpobench_ordered.core.suites import SUITES
 from hpobench_ordered.errors import HPOBenchOrderedError
+from hpobench_ordered.registry import benchmark_spec, list_benchmarks, list_methods
 
 
 def complete_benchmark(

@@ -7,8 +7,8 @@ import click
 from hpobench_ordered.cli._completion import complete_benchmark
 from hpobench_ordered.cli._show import progress_bar
 from hpobench_ordered.core.marks import FILE, Marks, write_marks
-from hpobench_ordered.core.registry import benchmark_spec, list_benchmarks, local_folder
 from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered.registry import benchmark_spec, list_benchmarks, local_folder
 
 COMMAND = "hpobench-ordered generate marks"
 

@@ -18,7 +18,11 @@ from hpobench_ordered.cli._completion import (
 from hpobench_ordered.cli._options import json_option
 from hpobench_ordered.cli._show import print_json, print_table, say
 from hpobench_ordered.core.benchmark import Benchmark, Definition, Task
-from hpobench_ordered.core.registry import (
+from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered.core.suites import suite
+from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
+from hpobench_ordered.files.bundle import find_card
+from hpobench_ordered.registry import (
     benchmark_families,
     benchmark_spec,
     list_benchmarks,
@@ -26,10 +30,6 @@ from hpobench_ordered.core.registry import (
     load,
     method_spec,
 )
-from hpobench_ordered.core.specs import BenchmarkSpec
-from hpobench_ordered.core.suites import suite
-from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
-from hpobench_ordered.files.bundle import find_card
 from hpobench_ordered.space import SearchSpace, SpaceChange
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.card import Figures

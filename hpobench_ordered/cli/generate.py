@@ -8,9 +8,9 @@ from hpobench_ordered.cli._completion import complete_suite
 from hpobench_ordered.cli._marks import marks
 from hpobench_ordered.cli._own_trainings import COMMANDS, sizes_of
 from hpobench_ordered.cli._show import progress_bar, say
-from hpobench_ordered.core.registry import benchmark_spec, generator, generator_families, generators
 from hpobench_ordered.core.suites import SUITES
 from hpobench_ordered.errors import UnknownNameError
+from hpobench_ordered.registry import benchmark_spec, generator, generator_families, generators
 
 EXAMPLES = """\b
 Examples:

@@ -10,7 +10,6 @@ import click
 from hpobench_ordered.cli._completion import complete_benchmark
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.core.marks import Marks
-from hpobench_ordered.core.registry import benchmark_families, benchmark_spec, list_benchmarks
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import (
     ArtifactError,
@@ -22,6 +21,7 @@ from hpobench_ordered.errors import (
 from hpobench_ordered.files.bundle import find_card
 from hpobench_ordered.files.remote import RemoteFile, cache_folder
 from hpobench_ordered.generation.base import silent
+from hpobench_ordered.registry import benchmark_families, benchmark_spec, list_benchmarks
 from hpobench_ordered.testing.golden import check_golden, golden_options, read_golden
 
 FEW = 3

@@ -126,7 +126,7 @@ class DataSource:
         files: What must be fetched first; nothing for data that are generated.
 
     Examples:
-        >>> from hpobench_ordered.core.registry import benchmark_spec
+        >>> from hpobench_ordered.registry import benchmark_spec
         >>> source = benchmark_spec("distbo-toy").data
         >>> source.missing, len(source.load(0))
         ((), 500)

@@ -114,7 +114,7 @@ def stored_marks(spec: "BenchmarkSpec") -> Marks | None:
     Raises:
         ArtifactError: A file of marks is damaged.
     """
-    from hpobench_ordered.core.registry import local_folder
+    from hpobench_ordered.registry import local_folder
 
     for path in (resources.files("hpobench_ordered") / "artifacts" / FILE, local_folder() / FILE):
         entry = _entries(path.read_bytes(), str(path)).get(spec.id) if path.is_file() else None

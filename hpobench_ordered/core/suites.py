@@ -3,8 +3,8 @@
 from hpobench_ordered.benchmarks.distbo import GENERATED, REAL
 from hpobench_ordered.benchmarks.retrain import RETRAINING
 from hpobench_ordered.benchmarks.yahpo import FURTHER_BENCHMARKS, GENERATED_BENCHMARKS, name_of
-from hpobench_ordered.core.registry import benchmark_spec
 from hpobench_ordered.errors import UnknownNameError
+from hpobench_ordered.registry import benchmark_spec
 
 OTHPO = (
     "newsvendor",

@@ -14,11 +14,11 @@ import numpy as np
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.adapters.identity import ONCE, is_ours, method_version
 from hpobench_ordered.core.benchmark import Benchmark
-from hpobench_ordered.core.registry import benchmark_spec
 from hpobench_ordered.core.specs import CONTENT_MARK, BenchmarkSpec
 from hpobench_ordered.errors import ExperimentError, NotFetchedError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Protocol
+from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.user_benchmarks.in_memory import content_hash, spec_in_memory
 
 T = TypeVar("T")

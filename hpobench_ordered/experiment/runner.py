@@ -19,7 +19,6 @@ from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.core.benchmark import Benchmark, Task
 from hpobench_ordered.core.data import TaskData
 from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.core.registry import load
 from hpobench_ordered.errors import (
     BenchmarkFailedError,
     InvalidConfigError,
@@ -33,6 +32,7 @@ from hpobench_ordered.experiment.records import Record
 from hpobench_ordered.experiment.watchdog import Overdue, Watchdog
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Assignment, Protocol
+from hpobench_ordered.registry import load
 from hpobench_ordered.runtime.machine import clock, package_versions
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered.analysis.scoring import BenchmarkScores, score_benchmarks
-from hpobench_ordered.core.registry import benchmark_spec
 from hpobench_ordered.core.specs import CONTENT_MARK, SurrogateOption
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.overview import Overview, State
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files.bundle import find_card
+from hpobench_ordered.registry import benchmark_spec
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.core.registry import (
-    benchmark_spec,
-    list_benchmarks,
-    list_methods,
-    method_spec,
-)
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ExperimentError, check_count
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols._targets import Targets, checked_targets, target_indices
 from hpobench_ordered.protocols.base import Assignment
+from hpobench_ordered.registry import (
+    benchmark_spec,
+    list_benchmarks,
+    list_methods,
+    method_spec,
+)
 
 if TYPE_CHECKING:
     import numpy as np

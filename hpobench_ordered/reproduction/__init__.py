@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from functools import cache
 
-from hpobench_ordered.core.registry import specs_by_name
 from hpobench_ordered.errors import UnknownNameError
+from hpobench_ordered.registry import specs_by_name
 from hpobench_ordered.reproduction.paper import Paper
 from hpobench_ordered.reproduction.reproduce import reproduce
 from hpobench_ordered.reproduction.result import Reproduction

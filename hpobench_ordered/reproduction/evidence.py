@@ -21,10 +21,10 @@ from hpobench_ordered.analysis.scores import (
 )
 from hpobench_ordered.analysis.scoring import fallback_counts
 from hpobench_ordered.core.benchmark import Benchmark
-from hpobench_ordered.core.registry import load
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Protocol
+from hpobench_ordered.registry import load
 from hpobench_ordered.reproduction.paper import Comparison
 
 if TYPE_CHECKING:

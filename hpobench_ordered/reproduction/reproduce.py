@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from hpobench_ordered.core.registry import benchmark_spec, generator
 from hpobench_ordered.errors import ExperimentError, MethodError, StoreError, UnknownNameError
 from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import Cell, plan
@@ -12,6 +11,7 @@ from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.plotting.saving import png_of, svg_of
 from hpobench_ordered.protocols import Ordered
+from hpobench_ordered.registry import benchmark_spec, generator
 from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.paper import (
     Entry,

@@ -25,10 +25,10 @@ from hpobench_ordered import plotting
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.analysis.curves import product
 from hpobench_ordered.analysis.samples import two_standard_errors
-from hpobench_ordered.core.registry import load
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.runner import setting_of, training_data
 from hpobench_ordered.files.writing import write_atomically
+from hpobench_ordered.registry import load
 from hpobench_ordered.reproduction.evidence import Evidence, Measure
 from hpobench_ordered.reproduction.figures import PANEL, mean_curves
 from hpobench_ordered.reproduction.paper import Check, Comparison, Drawing, Finding

@@ -8,8 +8,8 @@ import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.core.benchmark import Benchmark, Task
-from hpobench_ordered.core.registry import load
 from hpobench_ordered.errors import InvalidConfigError
+from hpobench_ordered.registry import load
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.testing._require import (
     ConformanceError,

@@ -13,11 +13,11 @@ from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.core.benchmark import Task
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.core.registry import method_spec
 from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment.runner import Outcome, follow
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Ordered
+from hpobench_ordered.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.testing._require import (

@@ -20,9 +20,9 @@ from optimisers import Sampling, pair
 import hpobench_ordered as hbo
 from hpobench_ordered.adapters import as_method_spec, identity
 from hpobench_ordered.adapters.identity import ONCE, method_version
-from hpobench_ordered.core.registry import method_spec
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.random_search import RandomSearch
+from hpobench_ordered.registry import method_spec
 
 MINE = """
 import enum

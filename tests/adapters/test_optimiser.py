@@ -19,7 +19,6 @@ from tuning_support import METHODS, made, setting, tune
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters.optimiser import Trial
-from hpobench_ordered.core.registry import method_spec
 from hpobench_ordered.errors import (
     EvaluationsError,
     ExperimentError,
@@ -30,6 +29,7 @@ from hpobench_ordered.errors import (
     UnknownNameError,
 )
 from hpobench_ordered.methods.base import Method
+from hpobench_ordered.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.testing.toy import (
     numeric_space,

@@ -22,13 +22,13 @@ import hpobench_ordered as hbo
 from hpobench_ordered import Evaluations, Parameter, SearchSpace
 from hpobench_ordered.adapters import OptunaSampler
 from hpobench_ordered.cli import app, main
-from hpobench_ordered.core.registry import list_methods, method_spec
 from hpobench_ordered.errors import (
     EvaluationsError,
     ExperimentError,
     HistoryWarning,
     InvalidSpaceError,
 )
+from hpobench_ordered.registry import list_methods, method_spec
 from hpobench_ordered.testing.toy import numeric_space, toy_benchmark
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -17,9 +17,9 @@ from hpobench_ordered.benchmarks._published_tables import EXTRA
 from hpobench_ordered.benchmarks.adjustments import FINITE, SEARCHED
 from hpobench_ordered.benchmarks.tabular import FCNET_TABLES
 from hpobench_ordered.core.benchmark import Benchmark
-from hpobench_ordered.core.registry import benchmark_spec
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.files.bundle import read_card, read_definition
+from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.testing import check_benchmark

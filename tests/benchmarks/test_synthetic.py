@@ -23,8 +23,8 @@ from hpobench_ordered.benchmarks.synthetic import (
 )
 from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.core.registry import benchmark_spec
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
+from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates import Surrogate
 from hpobench_ordered.surrogates.analytic import ForresterSurrogate, QuadraticSurrogate
 from hpobench_ordered.testing import check_benchmark

@@ -20,7 +20,6 @@ from hpobench_ordered.benchmarks.yahpo import (
 )
 from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.core.registry import benchmark_spec, load
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.core.suites import SUITES
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError, UnknownNameError
@@ -28,6 +27,7 @@ from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.files.bundle import read_card
 from hpobench_ordered.files.remote import CACHE_VARIABLE
 from hpobench_ordered.files.writing import file_sha256
+from hpobench_ordered.registry import benchmark_spec, load
 
 COMPLETE = ("rpart", "xgboost")
 """Scenarios whose three files are in the shared data."""
@@ -262,7 +262,7 @@ def test_the_family_knows_all_files() -> None:
 
 def test_loading_imports_nothing_heavy(fetched: Path) -> None:
     code = (
-        "import sys, hpobench_ordered.core.registry as r; r.load('yahpo-xgboost-1220');"
+        "import sys, hpobench_ordered.registry as r; r.load('yahpo-xgboost-1220');"
         "heavy = {'onnxruntime', 'numba', 'pandas', 'ConfigSpace', 'sklearn', 'scipy'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -14,11 +14,11 @@ from hpobench_ordered import SearchSpace, list_benchmarks, list_methods, load, s
 from hpobench_ordered.benchmarks.yahpo import remote_files
 from hpobench_ordered.cli.benchmarks import aligned, parse_config
 from hpobench_ordered.core import extras
-from hpobench_ordered.core.registry import generators
 from hpobench_ordered.core.suites import SUITES
 from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.files.bundle import BENCHMARK
+from hpobench_ordered.registry import generators
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 

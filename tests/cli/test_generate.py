@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hpobench_ordered.core.registry import generators
+from hpobench_ordered.registry import generators
 
 # Shells let commands in the background ignore interrupts, and so what these start.
 HEAR = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "

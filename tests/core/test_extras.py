@@ -9,8 +9,8 @@ import pytest
 import hpobench_ordered as hbo
 from hpobench_ordered.adapters import import_object
 from hpobench_ordered.core.extras import NEURAL, OPTUNA, SKLEARN, Extra
-from hpobench_ordered.core.registry import list_methods, method_spec
 from hpobench_ordered.errors import MissingExtraError
+from hpobench_ordered.registry import list_methods, method_spec
 
 WITHOUT = """
 import sys, warnings
@@ -21,7 +21,7 @@ class Absent:
 sys.meta_path.insert(0, Absent)
 import numpy as np
 import hpobench_ordered as hbo
-from hpobench_ordered.core.registry import method_spec
+from hpobench_ordered.registry import method_spec
 from hpobench_ordered.testing.toy import numeric_space, random_history, toy_benchmark
 
 warnings.simplefilter("ignore")

@@ -13,9 +13,9 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.benchmark import Benchmark, Definition, Provenance, TaskDefinition
 from hpobench_ordered.core.marks import FILE, Marks, write_marks
 from hpobench_ordered.core.objective import Direction, Objective
-from hpobench_ordered.core.registry import LOCAL_VARIABLE, benchmark_spec
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.artifact import Artifact
+from hpobench_ordered.registry import LOCAL_VARIABLE, benchmark_spec
 
 Function = Callable[[FloatArray], FloatArray]
 

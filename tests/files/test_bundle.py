@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered.core.registry import benchmark_spec
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
@@ -32,6 +31,7 @@ from hpobench_ordered.files.bundle import (
     write_bundle,
 )
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
+from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates.table import TableSurrogate
 
 PRICES = {"price_0": 9, "price_1": 9, "price_2": 9}

@@ -28,13 +28,13 @@ from toy_artifacts import (
     write_artifact,
 )
 
-from hpobench_ordered.core.registry import benchmark_spec
 from hpobench_ordered.errors import ArtifactError, HPOBenchOrderedError
 from hpobench_ordered.files import arrays as _arrays
 from hpobench_ordered.files.arrays import read_npz
 from hpobench_ordered.files.artifact import MAX_DEPTH, MAX_JSON, SUMS, Artifact
 from hpobench_ordered.files.bundle import BENCHMARK, CARD, EVALUATIONS
 from hpobench_ordered.files.verification import check_card
+from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates import _stored
 from hpobench_ordered.surrogates.forest import LEAF
 

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.core.registry import LOCAL_VARIABLE, generators
 from hpobench_ordered.errors import (
     ArtifactError,
     DuplicateNameError,
@@ -46,6 +45,7 @@ from hpobench_ordered.generation._custom.training import (
 from hpobench_ordered.generation._raw import read_raw
 from hpobench_ordered.generation._xgboost_training import AS_PUBLISHED, XGBoostTrainer
 from hpobench_ordered.generation.custom import Custom, generate_custom
+from hpobench_ordered.registry import LOCAL_VARIABLE, generators
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.testing import check_benchmark

@@ -17,7 +17,6 @@ import hpobench_ordered as hbo
 from hpobench_ordered._typing import IntArray
 from hpobench_ordered.benchmarks._openml_data import ClassificationData
 from hpobench_ordered.benchmarks.openml_flows import RANGER, SVM, XGBOOST, Flow
-from hpobench_ordered.core.registry import LOCAL_VARIABLE, benchmark_spec, local_folder
 from hpobench_ordered.errors import (
     ArtifactError,
     DownloadError,
@@ -39,6 +38,7 @@ from hpobench_ordered.generation._openml.tasks import (
 )
 from hpobench_ordered.generation._raw import About, read_raw, write_raw
 from hpobench_ordered.generation.base import Generator
+from hpobench_ordered.registry import LOCAL_VARIABLE, benchmark_spec, local_folder
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.surrogates.fitting import ForestRecipe

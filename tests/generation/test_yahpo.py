@@ -20,7 +20,6 @@ from hpobench_ordered.benchmarks.yahpo import (
     remote_files,
 )
 from hpobench_ordered.core.benchmark import Definition
-from hpobench_ordered.core.registry import LOCAL_VARIABLE, load, local_folder
 from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
 from hpobench_ordered.files.artifact import Artifact
@@ -34,6 +33,7 @@ from hpobench_ordered.generation.yahpo import (
     read_evaluations,
     sample_network,
 )
+from hpobench_ordered.registry import LOCAL_VARIABLE, load, local_folder
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.testing import check_benchmark

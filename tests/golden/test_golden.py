@@ -12,8 +12,8 @@ import pytest
 from by_speed import LINEAR, SAMPLED
 
 import hpobench_ordered as hbo
-from hpobench_ordered.core.registry import benchmark_spec, method_spec
 from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.testing.golden import check_golden, read_golden
 
 FOLDER = Path(__file__).parent

@@ -70,7 +70,7 @@ def test_without_jax_the_error_names_the_extra(
 def test_jax_is_not_imported_until_a_method_is_made() -> None:
     code = (
         "import sys, hpobench_ordered as h; h.list_methods(); print('jax' in sys.modules);"
-        "from hpobench_ordered.core.registry import method_spec; import numpy as np;"
+        "from hpobench_ordered.registry import method_spec; import numpy as np;"
         "b = h.load('forrester'); method_spec('bohamiann').method(space=b.space,"
         "rng=np.random.default_rng(0), history=(), context={}, budget=1);"
         "print('jax' in sys.modules)"

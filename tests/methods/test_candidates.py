@@ -8,12 +8,12 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.core.registry import method_spec
 from hpobench_ordered.experiment.runner import follow
 from hpobench_ordered.methods import _model_based
 from hpobench_ordered.methods._candidates import CANDIDATES, NEAR, Region, key, near
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.bounding_box import Box
+from hpobench_ordered.registry import method_spec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conditions import Compare, Comparison
 from hpobench_ordered.space.parameters import Parameter

@@ -8,12 +8,12 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.registry import method_spec
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods import distbo
 from hpobench_ordered.methods._distribution import models
 from hpobench_ordered.methods._distribution.product_gp import Observations
 from hpobench_ordered.methods._model_based import ModelError
+from hpobench_ordered.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
 
 SPACE = hbo.SearchSpace([hbo.Parameter.number("theta", -8, 8)])

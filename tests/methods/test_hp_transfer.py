@@ -10,10 +10,10 @@ from scipy.stats import kstest
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.registry import method_spec
 from hpobench_ordered.methods._tpe import needed
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.methods.tpe import TPE
+from hpobench_ordered.registry import method_spec
 from hpobench_ordered.space.parameters import Parameter
 
 OLD = hbo.SearchSpace(

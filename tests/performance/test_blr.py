@@ -13,10 +13,10 @@ import pytest
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.benchmark import Task
 from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.core.registry import method_spec
 from hpobench_ordered.methods._blr.joint import Parameters, value_and_gradient
 from hpobench_ordered.methods._networks.features import Network
 from hpobench_ordered.methods.base import Method
+from hpobench_ordered.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter

@@ -13,8 +13,8 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.core.registry import method_spec
 from hpobench_ordered.methods.base import Method
+from hpobench_ordered.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
 
 SPACE = hbo.SearchSpace([hbo.Parameter.number(f"x{i}", 0, 1) for i in range(7)])

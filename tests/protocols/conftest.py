@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from histories import minimised
 
-from hpobench_ordered.core import registry
+from hpobench_ordered import registry
 from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.specs import BenchmarkSpec

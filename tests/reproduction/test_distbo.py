@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.core.registry import benchmark_spec, method_spec
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.protocols import LeaveOneOut
+from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.reproduction import Paper, checks, paper, reproduce
 from hpobench_ordered.reproduction.evidence import Evidence, Measure
 from hpobench_ordered.reproduction.figures import illustration, progress

@@ -10,8 +10,8 @@ import pytest
 
 from hpobench_ordered import list_methods, run
 from hpobench_ordered.adapters.identity import method_version
-from hpobench_ordered.core.registry import benchmark_spec, method_spec
 from hpobench_ordered.protocols import Adjustment, Protocol
+from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.reproduction import Paper, paper, reproduce, speedups
 from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.paper import Check, Comparison, Finding, combined, experiments

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from hpobench_ordered import list_methods, load
-from hpobench_ordered.core.registry import benchmark_spec, method_spec
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import LeaveOneOut
+from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.reproduction import Paper, checks, paper, reproduce
 from hpobench_ordered.reproduction.evidence import Evidence, Measure
 from hpobench_ordered.reproduction.figures import progress

@@ -3,7 +3,7 @@
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered.core.registry import method_spec
+from hpobench_ordered.registry import method_spec
 
 LINEAR = {
     "hpobench_ordered.methods.ablr",

@@ -10,7 +10,7 @@ import hpobench_ordered as hbo
 from hpobench_ordered import SearchSpace
 from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.core.registry import benchmark_spec
+from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.testing import ConformanceError, check_benchmark
 from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark

@@ -19,7 +19,6 @@ from hpobench_ordered import SearchSpace
 from hpobench_ordered.core.benchmark import Benchmark, Provenance
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.core.registry import benchmark_spec
 from hpobench_ordered.errors import (
     ArtifactError,
     EvaluationsError,
@@ -27,6 +26,7 @@ from hpobench_ordered.errors import (
     PoorSurrogateWarning,
 )
 from hpobench_ordered.files.bundle import read_card
+from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates import SurrogateType, _stored
 from hpobench_ordered.surrogates.card import r_squared

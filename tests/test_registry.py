@@ -9,13 +9,8 @@ from pathlib import Path
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered.core import registry
+from hpobench_ordered import registry
 from hpobench_ordered.core.extras import Extra
-from hpobench_ordered.core.registry import (
-    LOCAL_VARIABLE,
-    benchmark_families,
-    benchmark_spec,
-)
 from hpobench_ordered.core.specs import SurrogateOption
 from hpobench_ordered.errors import (
     ArtifactError,
@@ -27,6 +22,11 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.files.remote import CACHE_VARIABLE, RemoteFile
+from hpobench_ordered.registry import (
+    LOCAL_VARIABLE,
+    benchmark_families,
+    benchmark_spec,
+)
 
 TEN = [
     ("newsvendor", 9, 3, "table"),
