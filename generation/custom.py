@@ -14,6 +14,7 @@ import numpy as np
 from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.errors import DuplicateNameError, ExperimentError, UnknownNameError
 from hpobench_ordered.files.artifact import check_writable, is_artifact
+from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.generation._custom.plan import (
     COMMAND,
     CONFIGURATIONS,
@@ -33,7 +34,7 @@ from hpobench_ordered.generation._fitting import FOREST, write_forest
 from hpobench_ordered.generation._raw import About, write_raw
 from hpobench_ordered.generation._training import Job, run_trainings
 from hpobench_ordered.generation.base import Progress, Request, silent
-from hpobench_ordered.registry import benchmark_spec, generators, local_folder
+from hpobench_ordered.registry import benchmark_spec, generators
 from hpobench_ordered.surrogates.artifacts import Report
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.coding import space_coding
@@ -73,7 +74,7 @@ def generate_custom(
     Args:
         custom: What is asked for.
         output: Folder that gets the artifact, in a folder of the benchmark's name; default:
-            `registry.local_folder()`, where the benchmark is found by its name.
+            `files.local.local_folder()`, where the benchmark is found by its name.
         replace: Whether a benchmark of that name that was generated before may be replaced.
         workers: Number of processes.
         progress: Told how far the work is.

@@ -21,6 +21,7 @@ from hpobench_ordered.benchmarks.openml_flows import (
 )
 from hpobench_ordered.core.benchmark import Definition, TaskDefinition
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
+from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.generation._fitting import write_per_task
 from hpobench_ordered.generation._flows.datasets import FOLDS as TRAINING_FOLDS
@@ -46,7 +47,6 @@ from hpobench_ordered.generation._openml.tasks import (
 )
 from hpobench_ordered.generation._raw import About, RawTable, read_raw, write_raw
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
-from hpobench_ordered.registry import local_folder
 from hpobench_ordered.surrogates.artifacts import Report
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.fitting import ForestRecipe

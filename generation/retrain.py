@@ -18,6 +18,7 @@ from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefiniti
 from hpobench_ordered.core.objective import Objective
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.files.artifact import check_writable
+from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.generation._custom.model import Model
 from hpobench_ordered.generation._custom.plan import Trained
 from hpobench_ordered.generation._custom.results import Results
@@ -41,7 +42,6 @@ from hpobench_ordered.generation.base import (
     silent,
 )
 from hpobench_ordered.generation.custom import EVALUATIONS, check_new_name
-from hpobench_ordered.registry import local_folder
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind as ParameterKind
 from hpobench_ordered.surrogates.artifacts import Report

@@ -36,11 +36,11 @@ from hpobench_ordered.benchmarks.yahpo import (
 )
 from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
+from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.files.remote import RemoteFile
 from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.generation._fitting import FOREST, write_forest
 from hpobench_ordered.generation.base import Generator, Option, Request, Source, here
-from hpobench_ordered.registry import local_folder
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.artifacts import Report
 from hpobench_ordered.surrogates.coding import space_coding

@@ -23,24 +23,15 @@ from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.specs import BenchmarkFamily, BenchmarkSpec
 from hpobench_ordered.errors import BrokenPluginWarning, DuplicateNameError, UnknownNameError
 from hpobench_ordered.files.artifact import is_artifact
+from hpobench_ordered.files.local import local_folder
 
 if TYPE_CHECKING:
     from hpobench_ordered.generation.base import Generator, GeneratorFamily
     from hpobench_ordered.methods.base import MethodSpec
 
-LOCAL_VARIABLE = "HPOBENCH_ORDERED_BENCHMARKS"
 BENCHMARKS = "hpobench_ordered.benchmarks"
 METHODS = "hpobench_ordered.methods"
 GENERATION = "hpobench_ordered.generation"
-
-
-def local_folder() -> Path:
-    """Folder of the user's own benchmarks: HPOBENCH_ORDERED_BENCHMARKS, or in the user's data."""
-    if folder := os.environ.get(LOCAL_VARIABLE):
-        return Path(folder)
-    import platformdirs
-
-    return platformdirs.user_data_path("hpobench_ordered") / "benchmarks"
 
 
 def load(name: str | os.PathLike[str], *, surrogate: str | None = None) -> Benchmark:

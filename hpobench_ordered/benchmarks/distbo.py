@@ -23,8 +23,8 @@ from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.files.bundle import RUNS, Recorded, bundled_spec, read_best_values
+from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.files.remote import RemoteFile
-from hpobench_ordered.registry import local_folder
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.base import Surrogate

@@ -10,7 +10,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.errors import EvaluationsError, enumerated
+from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError, enumerated
 from hpobench_ordered.space import SearchSpace, SpaceChange
 from hpobench_ordered.space.differences import Change, recoded
 
@@ -119,6 +119,35 @@ class Evaluations:
         }
         whole = {task: [self.task] * len(self), **columns, objective: self.objective}
         return pd.DataFrame(whole)
+
+    def in_shared(self, change: SpaceChange) -> "Evaluations":
+        """Project them to what two search spaces share, without those that do not lie in it.
+
+        Stoll et al. (2020), algorithm 1, lines 2 and 3. An evaluation is left out if a
+        hyperparameter that is active in the shared space was inactive, or has a value that is not
+        in the intersection.
+
+        Args:
+            change: Two search spaces, one of which is that of these evaluations.
+
+        Returns:
+            Those that are left, in their order, on `SpaceChange.shared_space`.
+
+        Raises:
+            InvalidSpaceError: Nothing is shared, or these are on another search space.
+        """
+        if not (self.is_on(change.old) or self.is_on(change.new)):
+            raise InvalidSpaceError(
+                f"the evaluations of task {self.task!r} are neither on the old search space "
+                f"nor on the new one; their hyperparameters are {list(self.names)}"
+            )
+        shared = change.shared_space()
+        values = _recoded(self, shared)
+        active = shared.active(values)
+        inside = ~(active & np.isnan(values)).any(axis=1)
+        values[~active] = np.nan
+        objective = self.objective[inside]
+        return replace(self, values=values[inside], objective=objective, space=shared)
 
     def copied(self, space: SearchSpace) -> "Evaluations":
         """Copy everything, without checking it again.
@@ -252,7 +281,7 @@ def aligned(history: Sequence[Evaluations], space: SearchSpace) -> tuple[Evaluat
         EvaluationsError: It is no list of `Evaluations`.
     """
     return tuple(
-        replace(e, values=_in_order(e, space), space=space)
+        replace(e, values=_recoded(e, space), space=space)
         if not e.is_on(space) and _has_same_configurations(e.space, space)
         else e
         for e in listed(history)
@@ -263,8 +292,8 @@ def _has_same_configurations(old: SearchSpace, new: SearchSpace) -> bool:
     return not any(SpaceChange(old, new).changes.values())
 
 
-def _in_order(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
-    """The configurations, coded by a space that has the same, (n, d)."""
+def _recoded(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
+    """The values of a space's hyperparameters, coded by it, NaN where it does not allow them."""
     old, values = evaluations.space, evaluations.values
     columns = [
         recoded(values[:, old.names.index(p.name)], old[p.name], p) for p in space.parameters

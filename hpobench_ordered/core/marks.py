@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.files.local import local_folder
 
 if TYPE_CHECKING:
     from hpobench_ordered.core.benchmark import Benchmark
-    from hpobench_ordered.core.specs import BenchmarkSpec
 
 FILE = "marks.json"
 DRAWS = 4000
@@ -108,44 +108,35 @@ class Marks:
         return f"{', '.join(self.names) or 'none'} ({figures})"
 
 
-def stored_marks(spec: "BenchmarkSpec") -> Marks | None:
-    """The marks that are stored of a benchmark as it is; None if there are none.
+class Marked(NamedTuple):
+    """What marks are computed of, and stored with: other content has other marks."""
 
-    Raises:
-        ArtifactError: A file of marks is damaged.
-    """
-    from hpobench_ordered.registry import local_folder
+    id: str
+    surrogate: str
+    content: str
 
+
+def stored_marks(marked: Marked) -> Marks | None:
+    """The marks that are stored of a benchmark with this very content; None if there are none."""
     for path in (resources.files("hpobench_ordered") / "artifacts" / FILE, local_folder() / FILE):
-        entry = _entries(path.read_bytes(), str(path)).get(spec.id) if path.is_file() else None
-        if entry is not None and all(entry[key] == value for key, value in _made_of(spec).items()):
+        entry = _entries(path.read_bytes(), str(path)).get(marked.id) if path.is_file() else None
+        if entry and (entry["surrogate"], entry["content"]) == marked[1:]:
             return Marks(near_best=entry["near_best"], copying=entry["copying"])
     return None
 
 
-def write_marks(
-    path: Path, marks: "Sequence[tuple[BenchmarkSpec, Marks]]", *, command: str
-) -> None:
-    """Write marks to a file, and keep those of other benchmarks that are there.
-
-    Args:
-        path: The file.
-        marks: Benchmarks with their marks.
-        command: What computed them.
-
-    Raises:
-        ArtifactError: The file that is there is damaged.
-    """
+def write_marks(path: Path, marks: Sequence[tuple[Marked, Marks]], *, command: str) -> None:
+    """Write marks, and the command that computed them, to a file that may hold those of others."""
     from hpobench_ordered.files.writing import write_atomically
     from hpobench_ordered.surrogates.card import versions_of
 
     versions = versions_of("hpobench-ordered", "numpy")
     entries = dict(_entries(path.read_bytes(), str(path))) if path.is_file() else {}
-    names = {spec.name for spec, _ in marks}
+    names = {marked.id.rpartition("@")[0] for marked, _ in marks}
     entries = {key: entry for key, entry in entries.items() if key.rpartition("@")[0] not in names}
-    for spec, one in marks:
-        figures = {"near_best": one.near_best, "copying": one.copying}
-        entries[spec.id] = {**_made_of(spec), **figures}
+    for marked, one in marks:
+        made_of = {"surrogate": marked.surrogate, "content": marked.content}
+        entries[marked.id] = made_of | {"near_best": one.near_best, "copying": one.copying}
     content = {
         "command": command,
         "versions": versions,
@@ -155,12 +146,6 @@ def write_marks(
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
-
-
-def _made_of(spec: "BenchmarkSpec") -> dict[str, str]:
-    """What marks were computed of: they are of nothing else."""
-    option = spec.option()
-    return {"surrogate": option.name, "content": spec.content or option.content}
 
 
 def _entries(content: bytes, path: str) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from hpobench_ordered.core.benchmark import HISTORY_SIZE, Benchmark, Definition
 from hpobench_ordered.core.data import DataSource
 from hpobench_ordered.core.extras import Extra
 from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.core.marks import Marks, stored_marks
+from hpobench_ordered.core.marks import Marked, Marks, stored_marks
 from hpobench_ordered.errors import (
     ArtifactError,
     NotFetchedError,
@@ -170,7 +170,13 @@ class BenchmarkSpec:
         Raises:
             ArtifactError: A file of marks is damaged.
         """
-        return stored_marks(self)
+        return stored_marks(self.marked)
+
+    @property
+    def marked(self) -> Marked:
+        """What its marks are computed of: its values on the default surrogate."""
+        option = self.option()
+        return Marked(self.id, option.name, self.content or option.content)
 
     @property
     def id(self) -> str:

@@ -1,5 +1,6 @@
 """`Results.plot`: charts of an experiment, by the names of what they show."""
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,14 +12,16 @@ from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.together import Together, differences_of
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
-from hpobench_ordered.experiment.scored import scored
-from hpobench_ordered.plotting.evaluations import evaluated, evaluations, telling_axes
+from hpobench_ordered.plotting.evaluations import (
+    Configurations,
+    evaluated,
+    evaluations,
+    telling_axes,
+)
 from hpobench_ordered.plotting.theme import drawing_order
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from hpobench_ordered.experiment.api import Results
 
 Size = tuple[float, float]
 
@@ -36,7 +39,9 @@ class Plots:
     results `ExperimentError`.
 
     Args:
-        results: The experiment.
+        scored: Gives scores by benchmark, and why others have none.
+        runs: Gives a frame of one row a run.
+        configurations: Reads the configurations of runs by their keys.
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -51,8 +56,13 @@ class Plots:
         'Curves of the normalised regret of random-search, bo over 3 trials on all, forrester@1.'
     """
 
-    def __init__(self, results: "Results") -> None:
-        self._results = results
+    def __init__(
+        self,
+        scored: Callable[[], tuple[list[BenchmarkScores], list[str]]],
+        runs: "Callable[[], pd.DataFrame]",
+        configurations: Configurations,
+    ) -> None:
+        self._scored, self._runs, self._configurations = scored, runs, configurations
 
     def curves(
         self, measure: str = "score", *, benchmark: str | None = None, size: Size | None = None
@@ -130,8 +140,13 @@ class Plots:
         if task not in item.task_names:
             raise UnknownNameError(f"task of {item.benchmark}", task, item.task_names)
         seed = item.seed_numbers[0] if seed is None else seed
-        runs, read = self._results.overview().runs, self._results.store.configurations
-        tried = evaluations(item, runs, read, methods=item.methods, seeds=item.seed_numbers)
+        tried = evaluations(
+            item,
+            self._runs(),
+            self._configurations,
+            methods=item.methods,
+            seeds=item.seed_numbers,
+        )
         tried = tried[tried["task"] == item.tasks[item.task_names.index(task)]]
         methods = drawing_order(tried.loc[tried["seed"] == seed, "method"])
         if not methods:
@@ -149,7 +164,7 @@ class Plots:
 
     @cached_property
     def _scores(self) -> list[BenchmarkScores]:
-        every, unscored = scored(self._results.store, self._results.overview())
+        every, unscored = self._scored()
         if not every:
             raise ExperimentError(" ".join(unscored) or "no run is finished")
         return next(iter(by_protocol(every).values()))

@@ -25,7 +25,7 @@ from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Protocol
 from hpobench_ordered.registry import load
-from hpobench_ordered.reproduction.paper import Comparison
+from hpobench_ordered.reproduction.comparison import Comparison
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,8 +20,9 @@ from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.plotting.axes import PAPER_SCORE
 from hpobench_ordered.plotting.landscapes import Dimension, Panel, cells
 from hpobench_ordered.plotting.theme import STYLES
+from hpobench_ordered.reproduction.comparison import Comparison
 from hpobench_ordered.reproduction.evidence import Evidence, Landscape, Measure
-from hpobench_ordered.reproduction.paper import Comparison, Drawing
+from hpobench_ordered.reproduction.paper import Drawing
 
 if TYPE_CHECKING:
     import altair as alt

@@ -14,30 +14,13 @@ from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Protocol
+from hpobench_ordered.reproduction.comparison import Comparison
 
 if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
 
     from hpobench_ordered.reproduction.evidence import Evidence
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Methods that are compared with each other on one benchmark.
-
-    The normalised score of each depends on all of them: 0 is the best one's final performance.
-
-    Attributes:
-        benchmark: Name of the benchmark.
-        methods: Names of the methods; none where the benchmark itself is shown.
-        protocol: Run under this one; default: that of the paper's setting. If one comparison of a
-            benchmark names its protocol, all of that paper do.
-    """
-
-    benchmark: str
-    methods: tuple[str, ...] = ()
-    protocol: Protocol | None = None
 
 
 @dataclass(frozen=True, slots=True)

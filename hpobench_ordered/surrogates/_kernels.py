@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.runtime.compiling import compiled
-from hpobench_ordered.surrogates.coding import FeatureKind
+from hpobench_ordered.surrogates.feature_kinds import FeatureKind
 
 IDENTITY = int(FeatureKind.IDENTITY)
 LOG = int(FeatureKind.LOG)

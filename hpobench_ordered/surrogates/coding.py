@@ -15,7 +15,6 @@ features, bit by bit, when a surrogate is fitted and when it is evaluated.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from functools import cache, cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Self
@@ -24,6 +23,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.space.parameters import Kind, Parameter
+from hpobench_ordered.surrogates.feature_kinds import FeatureKind
 
 if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
@@ -38,21 +38,6 @@ def kernels() -> ModuleType:
     from hpobench_ordered.surrogates import _kernels
 
     return _kernels
-
-
-class FeatureKind(IntEnum):
-    """What a feature is, before it is standardised. The numbers are part of stored artifacts."""
-
-    IDENTITY = 0
-    """The hyperparameter itself."""
-    LOG = 1
-    """Its natural logarithm."""
-    LOG_PRODUCT = 2
-    """Log of a product of two hyperparameters, such as learning_rate x n_estimators."""
-    ONE_HOT = 3
-    """1 if a categorical hyperparameter takes one particular choice, else 0."""
-    LOG_RATIO = 4
-    """Log of one hyperparameter over another, such as subsample / min_child_weight."""
 
 
 _PAIRS = (FeatureKind.LOG_PRODUCT, FeatureKind.LOG_RATIO)

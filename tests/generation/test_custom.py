@@ -26,6 +26,7 @@ from hpobench_ordered.errors import (
     UnknownNameError,
 )
 from hpobench_ordered.files.artifact import Artifact
+from hpobench_ordered.files.local import LOCAL_VARIABLE
 from hpobench_ordered.generation import _mnist as mnist
 from hpobench_ordered.generation._custom.data import DataSet, read_data
 from hpobench_ordered.generation._custom.model import Model, kind_of_estimator
@@ -45,7 +46,7 @@ from hpobench_ordered.generation._custom.training import (
 from hpobench_ordered.generation._raw import read_raw
 from hpobench_ordered.generation._xgboost_training import AS_PUBLISHED, XGBoostTrainer
 from hpobench_ordered.generation.custom import Custom, generate_custom
-from hpobench_ordered.registry import LOCAL_VARIABLE, generators
+from hpobench_ordered.registry import generators
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.testing import check_benchmark

@@ -19,6 +19,7 @@ import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks.retrain import RETRAINING, STREAMS, Retraining
 from hpobench_ordered.cli import app
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
+from hpobench_ordered.files.local import LOCAL_VARIABLE
 from hpobench_ordered.generation import retrain
 from hpobench_ordered.generation._custom.model import Model
 from hpobench_ordered.generation._custom.split import Kind
@@ -30,7 +31,6 @@ from hpobench_ordered.generation._retrain.streams import Stream, read_stream
 from hpobench_ordered.generation._retrain.training import RetrainTrainer
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.generation.retrain import Retrain, generate_retrain
-from hpobench_ordered.registry import LOCAL_VARIABLE
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.coding import space_coding

@@ -23,6 +23,7 @@ from hpobench_ordered.reproduction.checks import (
     similar,
     stays_ahead,
 )
+from hpobench_ordered.reproduction.comparison import Comparison
 from hpobench_ordered.reproduction.figures import (
     Slice,
     bars,
@@ -32,14 +33,7 @@ from hpobench_ordered.reproduction.figures import (
     points,
     rank_curves,
 )
-from hpobench_ordered.reproduction.paper import (
-    Claim,
-    Comparison,
-    Figure,
-    Paper,
-    Setting,
-    Table,
-)
+from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting, Table
 from hpobench_ordered.reproduction.tables import IMPROVEMENT, REDUCTION, downstream
 
 NO_TRANSFER = ("random-search", "bo")

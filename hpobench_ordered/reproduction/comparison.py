@@ -1,0 +1,23 @@
+"""What figures, tables and claims of papers are drawn from."""
+
+from dataclasses import dataclass
+
+from hpobench_ordered.protocols import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Methods that are compared with each other on one benchmark.
+
+    The normalised score of each depends on all of them: 0 is the best one's final performance.
+
+    Attributes:
+        benchmark: Name of the benchmark.
+        methods: Names of the methods; none where the benchmark itself is shown.
+        protocol: Run under this one; default: that of the paper's setting. If one comparison of a
+            benchmark names its protocol, all of that paper do.
+    """
+
+    benchmark: str
+    methods: tuple[str, ...] = ()
+    protocol: Protocol | None = None
