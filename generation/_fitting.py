@@ -44,21 +44,7 @@ def write_forest(
     evaluations: Sequence[RawEvaluations] | None = None,
     runs: Sequence[RawEvaluations] | None = None,
 ) -> Path:
-    """Fit a forest to evaluations and write the benchmark's artifact; return its folder.
-
-    Args:
-        request: Folder, seed of folds and trees, workers, progress.
-        defined: Space, objective and tasks of the benchmark.
-        values: Configurations as coded by the search space, shape (n, d).
-        targets: Their objective values, one column an output, shape (n, K).
-        report: What the card says of them.
-        coding: Features the trees split on.
-        recipe: How to fit.
-        rng: As of `Fit.of_all_tasks`.
-        mixes: As of `Fit.of_all_tasks`.
-        evaluations: What the artifact records, one set a task; default: nothing.
-        runs: What serves as history in their place, one set a task.
-    """
+    """Fit a forest to evaluations and write the benchmark's artifact; return its folder."""
     fitter = partial(fit_forest, coding=coding, recipe=recipe, workers=request.workers)
     fit = Fit.of_all_tasks(fitter, values, targets, seed=request.seed, rng=rng, mixes=mixes)
     limits = (recipe.describe(), *report.limits, NOT_OPTIMAL)
@@ -80,11 +66,7 @@ def write_per_task(
     coding: Coding,
     recipe: ForestRecipe,
 ) -> Path:
-    """Fit surrogates to the evaluations of every task and write the artifact; return its folder.
-
-    Raises:
-        ExperimentError: A task has evaluations of fewer trainings than there are folds.
-    """
+    """Fit surrogates to the evaluations of every task and write the artifact; return its folder."""
     for task, raw in zip(defined.tasks, evaluations, strict=True):
         trainings = len(np.unique(raw.training))
         if trainings < FOLDS:

@@ -26,15 +26,7 @@ _FOLDER_NAME = re.compile(r"\w[\w.+-]*")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A training to do.
-
-    Attributes:
-        where: Task, training-set size or the like; names a folder.
-        config: Configuration, as JSON can hold it.
-
-    Raises:
-        ValueError: `where` is not a plain name.
-    """
+    """A training to do."""
 
     where: str
     config: Mapping[str, Any]
@@ -70,9 +62,6 @@ def run_trainings(
     """Do every job that `folder` does not hold yet; equal jobs are done once.
 
     `progress` is told how many distinct jobs are done, those stored before included.
-
-    Returns:
-        Outcome of every job, in the jobs' order, as read back from JSON.
     """
     from joblib import Parallel, delayed
 

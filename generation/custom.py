@@ -70,27 +70,6 @@ def generate_custom(
 
     Finished trainings are stored beside the artifact, in a folder of its name and "-evaluations".
     Calling this again continues, and more configurations or other sizes train only what is new.
-
-    Args:
-        custom: What is asked for.
-        output: Folder that gets the artifact, in a folder of the benchmark's name; default:
-            `files.local.local_folder()`, where the benchmark is found by its name.
-        replace: Whether a benchmark of that name that was generated before may be replaced.
-        workers: Number of processes.
-        progress: Told how far the work is.
-
-    Returns:
-        Folder of the artifact.
-
-    Raises:
-        DuplicateNameError: There is a benchmark of that name.
-        ExperimentError: What is asked for cannot be done: name, sizes, model, target.
-        UnknownNameError: No such class, keyword, column, data set or metric.
-        InvalidSpaceError: The file of the search space does not hold one.
-        ArtifactError: The data cannot be read, or the artifact not be written.
-        TrainingError: A configuration could not be trained.
-        StoreError: Trainings cannot be stored, or a stored one is damaged.
-        MissingExtraError: scikit-learn is not installed.
     """
     folder = (local_folder() if output is None else output) / custom.name
     check_new_name(custom.name, folder, replace=replace)
@@ -120,13 +99,7 @@ def generate_custom(
 
 
 def check_new_name(name: str, folder: Path, *, replace: bool) -> None:
-    """Check that a benchmark of one's own may have a name and be written to a folder.
-
-    Raises:
-        ExperimentError: It is no name.
-        DuplicateNameError: There is a benchmark of that name, or one in the folder that is not to
-            be replaced.
-    """
+    """Check that a benchmark of one's own may have a name and be written to a folder."""
     if _NAME.fullmatch(name) is None:
         raise ExperimentError(
             f"a benchmark's name is letters, digits and . _ - after the first, got {name!r}"
@@ -150,12 +123,7 @@ def _is_registered(name: str) -> bool:
 
 
 def _check_results(plan: Plan, results: Results) -> None:
-    """Check that failures may count as worst, and that there is a worst value.
-
-    Raises:
-        TrainingError: One failed that counted as worst when it was trained but does not now; or all
-            of a size did.
-    """
+    """Check that failures may count as worst, and that there is a worst value."""
     for (i, j), failure in results.failures.items():
         has_no_worst = bool(np.isnan(results.values[:, j]).all())
         if has_no_worst or plan.trainer.failures is Failures.STOP:

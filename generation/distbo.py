@@ -159,11 +159,7 @@ def generate_runs(generated: Generated, seed: int, request: Request) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class TaskTrainer:
-    """Trains a configuration on all tasks of a benchmark on published data.
-
-    Attributes:
-        real: The benchmark.
-    """
+    """Trains a configuration on all tasks of a benchmark on published data."""
 
     real: Real
 
@@ -181,11 +177,7 @@ class TaskTrainer:
 
 
 def generate_forest(real: Real, request: Request) -> Path:
-    """Train on published data, fit a forest, make source runs, and write the artifact.
-
-    Raises:
-        DownloadError: A file is not the published one, or cannot be downloaded.
-    """
+    """Train on published data, fit a forest, make source runs, and write the artifact."""
     for file in real.files:
         if request.local is not None:
             file.store(request.local / Path(file.name).name)

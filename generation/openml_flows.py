@@ -96,11 +96,7 @@ def generate_by_training(plan: Plan, training: Training, request: Request) -> Pa
 
 
 def generate_from_openml(plan: Plan, request: Request) -> Path:
-    """Download OpenML's records of the flow, then fit.
-
-    Raises:
-        ExperimentError: A task is no number, or none has evaluations enough.
-    """
+    """Download OpenML's records of the flow, then fit."""
     flow, folder = plan.flow, _beside(request, "records")
     tasks = flow.tasks if request.tasks is None else _numbers(request.tasks)
     sizes = data_sizes(tasks, folder, progress=request.progress)
@@ -134,11 +130,7 @@ def generate_from_openml(plan: Plan, request: Request) -> Path:
 
 
 def generate_from_evaluations(plan: Plan, request: Request) -> Path:
-    """Fit to raw evaluations that are there already.
-
-    Raises:
-        ExperimentError: No file of them is named.
-    """
+    """Fit to raw evaluations that are there already."""
     if request.local is None:
         raise ExperimentError(
             f"source 'evaluations' of {plan.flow.name} needs a parquet file: {Option.LOCAL.value}"
@@ -177,11 +169,7 @@ def _data(flow: Flow, request: Request) -> dict[str, ClassificationData]:
 
 
 def _numbers(tasks: Sequence[str]) -> tuple[int, ...]:
-    """OpenML's ids as numbers.
-
-    Raises:
-        ExperimentError: One is not a number.
-    """
+    """OpenML's ids as numbers."""
     for task in tasks:
         if not task.isdecimal():
             raise ExperimentError(f"OpenML's tasks have numbers, got {task!r}")
@@ -204,15 +192,7 @@ def _frequent(frame: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
 def _fit(
     plan: Plan, request: Request, table: RawTable, command: str, *, most: int | None = None
 ) -> Path:
-    """Fit surrogates to raw evaluations and write the artifact; return its folder.
-
-    Args:
-        plan: How the artifact is made.
-        request: What is asked for.
-        table: The evaluations.
-        command: What the card names as the command.
-        most: Most evaluations a task; the others are left out at random.
-    """
+    """Fit surrogates to raw evaluations and write the artifact; return its folder."""
     flow = plan.flow
     evaluations = {
         name: raw if most is None else _some(raw, most, [request.seed, *name.encode()])

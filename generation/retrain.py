@@ -66,15 +66,7 @@ MORE = {
 
 @dataclass(frozen=True, kw_only=True)
 class Retrain(Trained):
-    """All that decides a benchmark of retraining on a stream of the user's own.
-
-    Attributes:
-        time: Column of times.
-        time_format: How they are written, as `datetime.strptime` has it.
-        every: A calendar period ("month"), or a number of rows.
-        window: Periods that a model is trained on: least and most. If they differ, the window is
-            a hyperparameter.
-    """
+    """All that decides a benchmark of retraining on a stream of the user's own."""
 
     time: str
     every: str
@@ -91,16 +83,7 @@ class Retrain(Trained):
 
 @dataclass(frozen=True)
 class _Benchmark:
-    """What is said of a benchmark.
-
-    Attributes:
-        name: Its name.
-        summary: One line.
-        objective: What is measured.
-        source: Where the evaluations come from.
-        licence: Licence of the evaluations.
-        words: The command's words.
-    """
+    """What is said of a benchmark."""
 
     name: str
     summary: str
@@ -113,12 +96,7 @@ class _Benchmark:
 def plan_of(
     benchmark: Retraining, folder: Path, *, configurations: int | None = None, seed: int = 0
 ) -> RetrainPlan:
-    """What is trained for one of this package's benchmarks, on the streams in a folder.
-
-    Raises:
-        ArtifactError: The stream cannot be read.
-        ExperimentError: XGBoost is not installed, where that is trained.
-    """
+    """What is trained for one of this package's benchmarks, on the streams in a folder."""
     stream, learner = benchmark.stream, LEARNERS[benchmark.learner]
     kind = Kind.REGRESSION if stream.is_regression else Kind.CLASSIFICATION
     scorer = "neg_mean_absolute_error" if stream.is_regression else "roc_auc"
@@ -138,11 +116,7 @@ def plan_of(
 
 
 def generate(benchmark: Retraining, request: Request) -> Path:
-    """Train on the stream of one of this package's benchmarks, fit, and write the artifact.
-
-    Raises:
-        ExperimentError: No folder of streams is named.
-    """
+    """Train on the stream of one of this package's benchmarks, fit, and write the artifact."""
     if request.local is None:
         raise ExperimentError(
             f"{benchmark.name} needs a folder with {benchmark.stream.name}.parquet: "

@@ -88,12 +88,7 @@ def generate_by_training(request: Request) -> Path:
 
 
 def generate_comparison(request: Request) -> Path:
-    """Train a sample of the published configurations and write how the error counts compare.
-
-    Raises:
-        ExperimentError: A training-set size is not one of the benchmark's, or there are not as
-            many configurations.
-    """
+    """Train a sample of the published configurations and write how the error counts compare."""
     _check_sizes(request)
     values, errors = _published(None)
     if request.configurations is not None and request.configurations > len(values):

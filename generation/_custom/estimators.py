@@ -109,9 +109,6 @@ def built_in_space(key: str, *, smallest: int, leave_out: Container[str] = ()) -
     """The search space of a well-known class, such as "sklearn.SVC", but for some hyperparameters.
 
     There are at most as many neighbours as rows in the smallest training set.
-
-    Raises:
-        ExperimentError: There is none; the message says how to write one.
     """
     if key not in SPACES:
         known = ", ".join(name.partition(".")[2] for name in SPACES)
@@ -129,11 +126,7 @@ def built_in_space(key: str, *, smallest: int, leave_out: Container[str] = ()) -
 
 
 def read_space(path: Path) -> SearchSpace:
-    """Read a search space from a file, in ConfigSpace's JSON.
-
-    Raises:
-        InvalidSpaceError: The file cannot be read or does not describe a search space.
-    """
+    """Read a search space from a file, in ConfigSpace's JSON."""
     try:
         return SearchSpace.from_json(json.loads(path.read_bytes()))
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:

@@ -20,14 +20,7 @@ EXAMPLE = "sklearn.ensemble:RandomForestClassifier"
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A class, or a function, that makes an estimator from keywords.
-
-    Attributes:
-        path: MODULE:CLASS. It is imported where it is used, so that a model is easily sent to
-            other processes.
-        fixed: Keywords that every configuration gets.
-        version: Version of the package, or else the hash of the module's file.
-    """
+    """A class, or a function, that makes an estimator from keywords."""
 
     path: str
     fixed: Mapping[str, Any]
@@ -35,15 +28,7 @@ class Model:
 
     @classmethod
     def imported(cls, path: str, *, fixed: Mapping[str, Any], seed: int) -> "Model":
-        """Import a model and settle its keywords.
-
-        Args:
-            path: MODULE:CLASS.
-            fixed: Keywords that every configuration gets. Where the class takes them and these say
-                nothing else, `random_state` is the seed and `n_jobs` is 1: trainings run side by
-                side, and one thread gives the same values everywhere.
-            seed: Seed of the estimator.
-        """
+        """Import a model and settle its keywords."""
         factory = _factory(path)
         known, _ = _keywords(factory)
         usual = {"random_state": seed, "n_jobs": 1}

@@ -32,22 +32,7 @@ VALIDATION = 0.25
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """All that decides a benchmark of somebody's own trainings, but for what its tasks are.
-
-    Attributes:
-        name: Name of the benchmark.
-        model: What is trained: MODULE:CLASS, or a function that makes an estimator.
-        data: A file of data; see `read_data`.
-        target: Column to be predicted; default: the last one.
-        kind: What is predicted; default: told from the model, or else the target.
-        metric: Name of a scorer of scikit-learn; default: the share of misclassified rows or
-            the mean squared error.
-        fixed: Keywords of the model that every configuration gets.
-        space: File of the search space in ConfigSpace's JSON; default: a built-in one.
-        configurations: Number of configurations, the same on every task.
-        failures: What becomes of a configuration that cannot be trained.
-        seed: Seed of the split, the configurations, the model and the surrogate.
-    """
+    """All that decides a benchmark of somebody's own trainings, but for what its tasks are."""
 
     name: str
     model: str
@@ -86,13 +71,7 @@ class Trained:
     def search_space(
         self, model: Model, *, smallest: int, of_the_data: Sequence[str] = ()
     ) -> SearchSpace:
-        """The search space: the user's file, or a built-in one.
-
-        Args:
-            model: The model.
-            smallest: Rows of the smallest training set.
-            of_the_data: Names of hyperparameters that are not keywords of the model.
-        """
+        """The search space: the user's file, or a built-in one."""
         if self.space is None:
             return built_in_space(model.key, smallest=smallest, leave_out=self.fixed)
         space = read_space(self.space)
@@ -103,12 +82,7 @@ class Trained:
         return space
 
     def imported(self) -> Model:
-        """The model, if there is what trains it.
-
-        Raises:
-            MissingExtraError: scikit-learn is not installed.
-            ExperimentError: There are too few configurations, or the model cannot be imported.
-        """
+        """The model, if there is what trains it."""
         purpose = "generating a benchmark"
         needed("sklearn", package="scikit-learn", extra="generate", purpose=purpose)
         if self.configurations < FOLDS:
@@ -120,12 +94,7 @@ class Trained:
 
 @dataclass(frozen=True, kw_only=True)
 class Custom(Trained):
-    """All that decides a custom benchmark.
-
-    Attributes:
-        sizes: Training-set sizes; each is a task.
-        validation: Share of the rows that validate.
-    """
+    """All that decides a custom benchmark."""
 
     sizes: Sequence[int]
     validation: float = VALIDATION
@@ -138,16 +107,7 @@ class Custom(Trained):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is trained: n configurations on every size.
-
-    Attributes:
-        data: Where the split comes from.
-        trainer: Trains one configuration on one size.
-        space: Search space.
-        values: Configurations as coded by the space, shape (n, d).
-        configs: The same as dicts.
-        sizes: Training-set sizes, ascending.
-    """
+    """What is trained: n configurations on every size."""
 
     data: DataSet
     trainer: EstimatorTrainer
@@ -163,15 +123,7 @@ class Plan:
 
 
 def plan_of(custom: Custom) -> Plan:
-    """Read data, model and search space, and draw the configurations.
-
-    Raises:
-        ExperimentError: Sizes, model, target or number of configurations cannot be used.
-        UnknownNameError: No such class, keyword, column, data set or metric.
-        InvalidSpaceError: The file of the search space does not hold one.
-        ArtifactError: The data cannot be read.
-        MissingExtraError: scikit-learn is not installed.
-    """
+    """Read data, model and search space, and draw the configurations."""
     model = custom.imported()
     data = read_data(custom.data, target=custom.target)
     sizes = tuple(sorted(set(custom.sizes)))

@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Outcomes of all trainings.
-
-    Attributes:
-        values: Values of the objective, in its own units; NaN where the training failed, (n, S).
-        seconds: How long each training took; NaN where it failed, (n, S).
-        failures: Why trainings failed, by configuration and size, counted from 0.
-    """
+    """Outcomes of all trainings."""
 
     values: FloatArray
     seconds: FloatArray

@@ -41,17 +41,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Split:
-    """Training pool and validation part.
-
-    Attributes:
-        kind: What is predicted.
-        classes: Names of the classes that the targets number, in order; empty for a regression.
-        pool: Standardised features in the order training sets grow, shape (N, p).
-        pool_target: Their classes or numbers, shape (N,).
-        validation: Features of the others, standardised as the pool's, shape (M, p).
-        validation_target: Their classes or numbers, shape (M,).
-        digest: SHA-256 of data, order and cut: tells one split from another.
-    """
+    """Training pool and validation part."""
 
     kind: Kind
     classes: tuple[str, ...]
@@ -62,12 +52,7 @@ class Split:
     digest: str
 
     def check_sizes(self, sizes: Sequence[int]) -> None:
-        """Check that every training set can be had and holds all classes.
-
-        Raises:
-            ExperimentError: A size is beyond the pool, or the smallest lacks a class; the message
-                names the smallest size that would do.
-        """
+        """Check that every training set can be had and holds all classes."""
         if not sizes or sizes[0] < 1:
             raise ExperimentError(f"training-set sizes are numbers from 1 on, got {list(sizes)}")
         if sizes[-1] > len(self.pool):
@@ -96,12 +81,7 @@ def kind_of_target(target: NDArray[Any]) -> Kind:
 
 
 def split(data: DataSet, kind: Kind, *, validation: float, seed: int) -> Split:
-    """Shuffle, cut and prepare a data set; `validation` is the share of the rows that validate.
-
-    Raises:
-        ExperimentError: The share leaves nothing on one side, the target does not fit its kind, or
-            a class has no row in the pool.
-    """
+    """Shuffle, cut and prepare a data set; `validation` is the share of the rows that validate."""
     cut = len(data) - round(validation * len(data))
     if not (0 < validation < 1 and 0 < cut < len(data)):
         raise ExperimentError(

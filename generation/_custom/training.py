@@ -38,13 +38,7 @@ class Failures(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What is measured on the validation part.
-
-    Attributes:
-        kind: What is predicted.
-        scorer: Name of a scorer of scikit-learn; default: the share of misclassified rows, or the
-            mean squared error.
-    """
+    """What is measured on the validation part."""
 
     kind: Kind
     scorer: str | None = None
@@ -85,14 +79,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class EstimatorTrainer:
-    """Trains a model on one split; a job's place is the size of its training set.
-
-    Attributes:
-        split: The data.
-        model: What is trained.
-        metric: What is measured.
-        failures: What becomes of a configuration that cannot be trained.
-    """
+    """Trains a model on one split; a job's place is the size of its training set."""
 
     split: Split
     model: Model
@@ -114,14 +101,7 @@ class EstimatorTrainer:
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train and measure.
-
-        Returns:
-            `value` and `seconds`; or `failure`, where that is to count as the worst value.
-
-        Raises:
-            TrainingError: It failed and everything is to stop.
-        """
+        """Train and measure."""
         try:
             value, seconds = self._train(config, int(where))
         except Exception as error:  # whatever an estimator may raise

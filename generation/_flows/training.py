@@ -69,9 +69,6 @@ class SVMTrainer:
 
     Hyperparameters: kernel, cost, gamma (not linear), degree (polynomial). coef0 is 0, the
     tolerance 0.001. Where the solver stops early, the values are those of that moment.
-
-    Attributes:
-        data: What is trained on.
     """
 
     data: ClassificationData
@@ -134,9 +131,6 @@ class BoostingTrainer:
     histograms (`tree_method="hist"`: 0.06 to 0.3 ms a round on these data, three to five times
     faster than the exact method), and linear models descend coordinate by coordinate, since the
     default updater of then and now, shotgun, gives another result every time.
-
-    Attributes:
-        data: What is trained on.
     """
 
     data: ClassificationData

@@ -40,18 +40,7 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How OpenML is asked.
-
-    Attributes:
-        server: Address of its XML interface.
-        attempts: How often a request is made before the download fails.
-        first_pause: Seconds before the second attempt; each further pause is twice as long.
-        longest_pause: Most seconds between two attempts.
-        timeout: Seconds an answer may take.
-        requests_per_second: Pace over the whole download.
-        clock: Tells the time in seconds.
-        sleep: Waits some seconds.
-    """
+    """How OpenML is asked."""
 
     server: str = "https://www.openml.org/api/v1/xml"
     attempts: int = 6
@@ -96,11 +85,7 @@ class Client:
     def evaluations(
         self, flow: int, task: int, offsets: Sequence[int]
     ) -> tuple[list[Evaluation], int]:
-        """Evaluations of a flow on a task at consecutive offsets, fewer at the end of the task.
-
-        Returns:
-            The evaluations, and the number of those that the client cannot read.
-        """
+        """Evaluations of a flow on a task at consecutive offsets, fewer at the end of the task."""
 
         def part(offsets: Sequence[int]) -> list[Evaluation]:
             what = f"evaluations {offsets[0]} to {offsets[-1]} of flow {flow} on task {task}"
@@ -192,9 +177,6 @@ class Client:
         """Call the client until it has an answer.
 
         `what` is asked for, as part of a sentence; the client makes `requests` requests for it.
-
-        Raises:
-            DownloadError: There is none after all attempts.
         """
         connection = self._connection
         reason = ""
@@ -218,12 +200,7 @@ class Client:
         self._earliest = max(now, self._earliest) + requests * self._interval
 
     def _transient(self, error: Exception, what: str) -> str:
-        """What may be over at the next attempt, in words; anything else is raised.
-
-        Raises:
-            RefusedError: OpenML's own errors, but for a busy database.
-            MalformedError: The client stumbled over an entry of an answer.
-        """
+        """What may be over at the next attempt, in words; anything else is raised."""
         from xml.parsers.expat import ExpatError
 
         import requests
@@ -285,9 +262,6 @@ def _all_readable(
     """Ask for items, in ever smaller parts around those that the client cannot read.
 
     The client gives up on a whole listing where one entry is malformed.
-
-    Returns:
-        The answers, and the items without one because it is malformed.
     """
     try:
         return ask(items), items[:0]

@@ -28,15 +28,7 @@ REPEATED = 32
 
 @dataclass(frozen=True)
 class RetrainPlan:
-    """Trainings of n configurations on every task.
-
-    Attributes:
-        trainer: Trains a configuration on all tasks.
-        space: Search space.
-        values: Configurations as coded by the space, shape (n, d).
-        seed: Seed of the configurations, and first one of the models.
-        averaged: Seeds of which a configuration's value is the mean.
-    """
+    """Trainings of n configurations on every task."""
 
     trainer: RetrainTrainer
     space: SearchSpace
@@ -73,12 +65,7 @@ def retrain_plan(
     seed: int,
     averaged: int = 1,
 ) -> RetrainPlan:
-    """Draw the configurations and say what trains them.
-
-    Raises:
-        ExperimentError: The stream has fewer than two periods after the longest window, or the
-            target does not fit its kind.
-    """
+    """Draw the configurations and say what trains them."""
     if not 1 <= longest <= len(stream.names) - 2:
         raise ExperimentError(
             f"{stream.data.name} has {len(stream.names)} periods; with two to predict, a model is "

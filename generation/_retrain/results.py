@@ -22,17 +22,7 @@ from hpobench_ordered.generation._retrain.plan import RetrainPlan
 def gather(
     plan: RetrainPlan, outcomes: Sequence[Mapping[str, Any]]
 ) -> tuple[Results, FloatArray | None]:
-    """Take the outcomes of a plan's jobs together.
-
-    Returns:
-        The results of every configuration, means over seeds where the plan says so, (n, T); and
-        the values of those that were trained with every seed, shape (S, m, T), or None if there are
-        none or one failed.
-
-    Raises:
-        TrainingError: A configuration failed that counted as worst when it was trained but does not
-            now, or all configurations of a task did.
-    """
+    """Take the outcomes of a plan's jobs together."""
     results = _results(plan, outcomes)
     return _averaged(plan, results), _repeated(plan, results.values)
 

@@ -28,13 +28,7 @@ PERIODS = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
 
 @dataclass(frozen=True)
 class Stream:
-    """Rows in the order of time.
-
-    Attributes:
-        data: The rows, n of them.
-        names: Names of the periods, P of them.
-        starts: First row of each period, and n, shape (P + 1,).
-    """
+    """Rows in the order of time."""
 
     data: DataSet
     names: tuple[str, ...]
@@ -46,11 +40,7 @@ class Stream:
 
 
 def cut(data: DataSet, periods: Sequence[str]) -> Stream:
-    """Cut rows into periods; `periods` names that of each row, equal ones next to each other.
-
-    Raises:
-        ExperimentError: A period's rows are apart.
-    """
+    """Cut rows into periods; `periods` names that of each row, equal ones next to each other."""
     names = np.asarray(periods, dtype=str)
     starts = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
     found = names[starts].tolist()
@@ -62,21 +52,7 @@ def cut(data: DataSet, periods: Sequence[str]) -> Stream:
 def read_stream(
     path: Path, *, target: str | None, time: str, every: str, time_format: str | None = None
 ) -> Stream:
-    """Read a user's own stream from a CSV or parquet file.
-
-    Args:
-        path: The file.
-        target: Column to be predicted; default: the last one.
-        time: Column of times: dates, or numbers that ascend; it is no feature.
-        every: A calendar period of `PERIODS`, or a number of rows; rows of equal time are in one
-            period.
-        time_format: How the times are written, as `datetime.strptime` has it.
-
-    Raises:
-        ArtifactError: The file cannot be read, or times cannot, or some are missing.
-        UnknownNameError: No such column or period.
-        ExperimentError: There are no two periods, or times are ambiguous.
-    """
+    """Read a user's own stream from a CSV or parquet file."""
     frame = read_table(path)
     if time not in frame.columns:
         raise UnknownNameError(f"column of {path}", time, frame.columns)
@@ -96,12 +72,7 @@ def read_stream(
 def _times(
     path: Path, column: "pd.Series[Any]", time_format: str | None, *, may_be_numbers: bool
 ) -> "pd.Series[Any]":
-    """Dates without a zone, or numbers.
-
-    Raises:
-        ArtifactError: There are others, or missing ones.
-        ExperimentError: The column can be read in two ways.
-    """
+    """Dates without a zone, or numbers."""
     import pandas as pd
 
     if missing := int(column.isna().sum()):
@@ -242,11 +213,7 @@ PUBLIC: Mapping[str, Callable[["pd.DataFrame"], tuple["pd.DataFrame", "NDArray[A
 
 
 def public_stream(name: str, folder: Path) -> Stream:
-    """Read one of the public streams from NAME.parquet in a folder.
-
-    Raises:
-        ArtifactError: The file cannot be read or has other columns.
-    """
+    """Read one of the public streams from NAME.parquet in a folder."""
     path = folder / f"{name}.parquet"
     try:
         table, periods = PUBLIC[name](read_table(path))

@@ -34,18 +34,7 @@ SEED = "random_state"
 
 @dataclass(frozen=True)
 class RetrainTrainer:
-    """Trains a configuration once for every task; a job's place is the seed of the model.
-
-    Attributes:
-        stream: The data.
-        target: What is predicted, coded, of every row.
-        classes: Names of the classes that the target numbers; empty for a regression.
-        digest: Tells the data.
-        longest: Longest window; the first task is the period after that many.
-        model: What is trained.
-        metric: What is measured.
-        failures: What becomes of a configuration that cannot be trained.
-    """
+    """Trains a configuration once for every task; a job's place is the seed of the model."""
 
     stream: Stream
     target: NDArray[Any]
@@ -77,15 +66,7 @@ class RetrainTrainer:
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train for every task.
-
-        Returns:
-            `values` and `seconds`, one a task; None and 0 where it failed, if failures are to count
-            as the worst value, and then `failure` is the first reason.
-
-        Raises:
-            TrainingError: It failed and everything is to stop.
-        """
+        """Train for every task."""
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(1):  # once for all tasks: it takes as long as a short training
@@ -126,11 +107,7 @@ class RetrainTrainer:
         )
 
     def train(self, config: Mapping[str, Any], task: int, *, seed: int) -> tuple[float, float]:
-        """Train for the period of number `task`.
-
-        Returns:
-            Value of the metric, and seconds of training and measuring.
-        """
+        """Train for the period of number `task`."""
         from sklearn.compose import TransformedTargetRegressor
         from sklearn.preprocessing import StandardScaler
 

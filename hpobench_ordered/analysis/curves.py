@@ -125,9 +125,6 @@ def attained_levels(values: FloatArray, fractions: Sequence[float] = QUARTILES) 
 
     Returns:
         The levels, shape (H, M), each the value of some run.
-
-    Raises:
-        ExperimentError: A fraction is out of range.
     """
     beyond = [fraction for fraction in fractions if not 0 < fraction <= 1]
     if beyond:

@@ -115,9 +115,6 @@ def drift(coordinate: FloatArray, losses: FloatArray, *, count: int) -> float:
         coordinate: One hyperparameter of every configuration, on its scale, shape (n,).
         losses: Losses on the tasks in order, shape (T, n).
         count: How many of the best configurations count, by the mean of their coordinates.
-
-    Returns:
-        Spearman's coefficient: 1 if the hyperparameter grows from task to task.
     """
     from scipy.stats import spearmanr
 

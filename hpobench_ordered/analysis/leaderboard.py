@@ -97,11 +97,6 @@ def benchmark_intervals(
 ) -> dict[tuple[str, Resampling], Intervals]:
     """Means over the tasks that count and the seeds, with their intervals.
 
-    Args:
-        item: Scores of the benchmark.
-        trials: The trials, from 0.
-        overs: What intervals are over.
-
     Returns:
         By measure of `MEASURES`, and by what the interval is over: intervals of shape (A, M).
     """
@@ -124,13 +119,6 @@ def overall_intervals(
     together: Together, measure: str, over: Resampling, *, trials: slice = slice(None)
 ) -> Intervals:
     """Mean of a measure over benchmarks, with its interval.
-
-    Args:
-        together: The benchmarks; those without the measure are left out.
-        measure: Name of the measure.
-        over: Whether seeds are the samples, of which there is an interval only if all benchmarks
-            have the same; or families, for `Resampling.TASKS`.
-        trials: The trials, from 0.
 
     Returns:
         Intervals of shape (A, M), with the number of samples; 0 if no benchmark has the measure.

@@ -49,17 +49,8 @@ def trial_arrays(
 ) -> dict[str, FloatArray]:
     """Arrange the results on one benchmark as arrays.
 
-    Args:
-        results: One row a trial, as `Store.read` gives, of one benchmark, surrogate and protocol.
-        methods: Names of the methods, in the order of the first axis; others are left out.
-        columns: Names of columns of numbers, such as "loss".
-        allow_missing_runs: Whether a method may lack some seeds, which are then NaN.
-
     Returns:
         By column an array, shape (A, S, T, M); seeds and tasks ascending.
-
-    Raises:
-        ExperimentError: The methods were not all run on the same seeds, tasks and trials.
     """
     import pandas as pd
 

@@ -58,14 +58,7 @@ UNDEFINED = {
 
 @dataclass(frozen=True, slots=True)
 class MethodRuns:
-    """What became of the runs of one method on one benchmark.
-
-    Attributes:
-        states: Number of runs by state: "done", "failed", "running" and "missing".
-        seeds: The seeds that it has finished.
-        suggestions: Number of suggestions it made in these, of which the time is known.
-        seconds: Time spent inside the method for these suggestions.
-    """
+    """What became of the runs of one method on one benchmark."""
 
     states: Mapping[str, int]
     seeds: tuple[int, ...] = ()
@@ -189,11 +182,7 @@ class BenchmarkScores:
 
 
 def fallback_counts(results: "pd.DataFrame") -> dict[str, int]:
-    """Suggestions that each method made at random because its model failed.
-
-    Args:
-        results: One row a trial, as `Store.read` gives, of one benchmark, surrogate and protocol.
-    """
+    """Suggestions that each method made at random because its model failed."""
     # The count goes on over the trials of a task.
     by_task = results.groupby(["method", "seed", "task"], observed=True)["fallbacks"].max()
     return {str(m): int(n) for m, n in by_task.groupby("method", observed=True).sum().items()}
@@ -307,11 +296,7 @@ def _runs(
 
 
 def _compared(runs: Mapping[str, MethodRuns], planned: "pd.DataFrame") -> tuple[str, ...]:
-    """The methods that are compared on a benchmark.
-
-    Raises:
-        ExperimentError: There are none.
-    """
+    """The methods that are compared on a benchmark."""
     # A method that finished nothing must not change how many seeds the others need.
     some = [method for method, its in runs.items() if its.seeds]
     seeds = planned.loc[planned["method"].isin(some), "seed"].nunique()

@@ -176,12 +176,7 @@ class SpaceAdjustment:
         return model, self._searched(self.artifact, step, option.name)
 
     def _searched(self, artifact: Artifact, step: Steps, surrogate: str) -> list[float]:
-        """Best known values from the artifact.
-
-        Raises:
-            ArtifactError: It is missing or malformed, or its values were searched on another
-                surrogate than that of the base benchmark.
-        """
+        """Best known values from the artifact."""
         try:
             stored = artifact.read_json(BENCHMARK)[BEST_VALUES][surrogate]
             searched_on, values = stored[SEARCHED_ON], [float(v) for v in stored[step.name]]
@@ -196,11 +191,7 @@ class SpaceAdjustment:
 
 
 def surrogate_hash(base: BenchmarkSpec, surrogate: str) -> str:
-    """SHA-256 of a surrogate's file in a benchmark's artifact.
-
-    Raises:
-        ArtifactError: The artifact has no such file.
-    """
+    """SHA-256 of a surrogate's file in a benchmark's artifact."""
     sums = {} if base.artifact is None else base.artifact.sums()
     try:
         return sums[f"{surrogate}.npz"]

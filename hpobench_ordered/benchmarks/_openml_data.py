@@ -75,12 +75,7 @@ class Published:
     largest: int
 
     def read(self, content: bytes) -> ClassificationData:
-        """Code the published file.
-
-        Raises:
-            ArtifactError: It is another data set.
-            ValueError: It is not a parquet file.
-        """
+        """Code the published file."""
         import pandas as pd
 
         frame = pd.read_parquet(io.BytesIO(content))
@@ -128,12 +123,7 @@ FILES = {task: published.file(task) for task, published in PUBLISHED.items()}
 
 @lru_cache(maxsize=len(PUBLISHED) + len(MONKS_TASKS))
 def task_data(task: str) -> TaskData | None:
-    """All examples of an OpenML task, as a flow is cross-validated on; None for tasks not known.
-
-    Raises:
-        NotFetchedError: The file must be fetched first.
-        ArtifactError: It is damaged.
-    """
+    """All examples of an OpenML task, as a flow is cross-validated on; None for tasks not known."""
     if task in MONKS_TASKS:
         data = monks(MONKS_TASKS.index(task) + 1)
     elif task in PUBLISHED:
@@ -149,9 +139,6 @@ def monks(problem: int) -> ClassificationData:
     As OpenML's version it holds every combination of the attributes once, free of noise, followed
     by as many training examples as the original. Which examples these are the rule does not tell:
     they are drawn here, so this part differs from OpenML's.
-
-    Raises:
-        ValueError: There is no such problem.
     """
     import pandas as pd
 

@@ -86,12 +86,7 @@ def table_options(tables: PublishedTables) -> tuple[SurrogateOption, ...]:
 def _load(
     tables: PublishedTables, repeat: int | None
 ) -> tuple[TableSurrogate, Sequence[float | None]]:
-    """The table of all tasks, built once a process, and its optima.
-
-    Args:
-        tables: What to read.
-        repeat: Which repeat; the mean over all of them if None.
-    """
+    """The table of all tasks, built once a process, and its optima."""
     values = [_choose(_repeats(tables, *one), repeat) for one in tables.data_sets]
     table = TableSurrogate.from_values(
         np.reshape(values, (-1, *tables.shape)), lower=[0] * len(tables.shape)
@@ -115,11 +110,7 @@ def _choose(repeats: FloatArray, repeat: int | None) -> FloatArray:
 
 @cache
 def _repeats(tables: PublishedTables, data_set: str, sha256: str) -> FloatArray:
-    """All repeats of all configurations, NaN where there are fewer, shape (r, N).
-
-    Raises:
-        ArtifactError: The installed package holds other tables.
-    """
+    """All repeats of all configurations, NaN where there are fewer, shape (r, N)."""
     published = _read(tables.folder, data_set, sha256)
     keys = map("".join, product(*(map(str, range(m)) for m in tables.shape)))
     rows = [published[key][tables.metric] for key in keys]

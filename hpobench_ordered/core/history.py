@@ -256,11 +256,7 @@ def _problems(
 
 
 def listed(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
-    """The evaluations of a history.
-
-    Raises:
-        EvaluationsError: It is no list of `Evaluations`.
-    """
+    """The evaluations of a history."""
     what = type(history).__name__
     if isinstance(history, Iterable):
         evaluations = tuple(history)
@@ -276,9 +272,6 @@ def aligned(history: Sequence[Evaluations], space: SearchSpace) -> tuple[Evaluat
 
     Order is that of the hyperparameters, and of the choices of categoricals. Evaluations on a space
     that differs in more than that stay as they are.
-
-    Raises:
-        EvaluationsError: It is no list of `Evaluations`.
     """
     return tuple(
         replace(e, values=_recoded(e, space), space=space)

@@ -88,11 +88,7 @@ class Marks:
         return tuple(name for name, held in holds.items() if held)
 
     def check(self, computed: "Marks") -> None:
-        """Check that these are what was computed again, up to last bits of values.
-
-        Raises:
-            ArtifactError: They are not.
-        """
+        """Check that these are what was computed again, up to last bits of values."""
         mine, its = (
             [np.nan if figure is None else figure for figure in (one.near_best, one.copying)]
             for one in (self, computed)

@@ -33,11 +33,7 @@ _LEAST = 1  # byte; numpy refuses text of length 0
 
 
 def read_npz(data: bytes) -> dict[str, NDArray[Any]]:
-    """Read the arrays of an npz file, by name.
-
-    Raises:
-        ValueError: It is damaged, too large, or holds what `ArtifactWriter` does not write.
-    """
+    """Read the arrays of an npz file, by name."""
     # Every entry costs half a kilobyte once the directory is read: count before.
     if data.count(_DIRECTORY_ENTRY) > MAX_ARRAYS:
         raise ValueError(f"it holds more than {MAX_ARRAYS} arrays")

@@ -36,11 +36,7 @@ _LINE = re.compile(r"([0-9a-f]{64})  (\w[\w.+-]*)", re.ASCII)
 
 
 class Artifact:
-    """A folder of files, each checked against the folder's SHA256SUMS when it is read.
-
-    Args:
-        folder: The folder, or a resource of an installed package.
-    """
+    """A folder of files, each checked against the folder's SHA256SUMS when it is read."""
 
     def __init__(self, folder: Traversable) -> None:
         self.folder = folder
@@ -54,11 +50,7 @@ class Artifact:
         return cls(resources.files("hpobench_ordered") / "artifacts" / name)
 
     def sums(self) -> dict[str, str]:
-        """SHA-256 of every file, by name.
-
-        Raises:
-            ArtifactError: The list is missing or malformed.
-        """
+        """SHA-256 of every file, by name."""
         what = f"{SUMS} in {self.folder}"
         try:
             is_there = self.folder.is_dir()
@@ -102,11 +94,7 @@ class Artifact:
         return data
 
     def _bytes(self, name: str, limit: int) -> bytes:
-        """Content of a regular file of the folder itself, at most so many bytes.
-
-        Raises:
-            ValueError: It is too large, no file, or elsewhere.
-        """
+        """Content of a regular file of the folder itself, at most so many bytes."""
         path = self.folder / name
         if isinstance(path, Path):  # other resources have no links
             if path.resolve().parent != Path(str(self.folder)).resolve():
@@ -127,11 +115,7 @@ class Artifact:
         return len(names)
 
     def read_json(self, name: str) -> Any:
-        """Read a JSON file: within the limits, with no key twice and no NaN or infinity.
-
-        Raises:
-            ArtifactError: The file is missing, damaged or not such JSON.
-        """
+        """Read a JSON file: within the limits, with no key twice and no NaN or infinity."""
         try:
             content = json.loads(
                 self._read(name, MAX_JSON),
@@ -147,11 +131,7 @@ class Artifact:
         return content
 
     def read_arrays(self, name: str) -> dict[str, NDArray[Any]]:
-        """Read the arrays of an npz file, checked as `read_npz` does.
-
-        Raises:
-            ArtifactError: The file is missing, damaged or not an array file.
-        """
+        """Read the arrays of an npz file, checked as `read_npz` does."""
         try:
             return read_npz(self.read(name))
         except ValueError as error:
@@ -195,11 +175,7 @@ def is_artifact(folder: Path) -> bool:
 
 
 class ArtifactWriter:
-    """Writes an artifact as a whole: the folder appears, complete, when the block ends.
-
-    Args:
-        folder: Where the artifact goes; an artifact already there is replaced, nothing else is.
-    """
+    """Writes an artifact as a whole: the folder appears, complete, when the block ends."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()  # through a link, what it points to is replaced
@@ -267,20 +243,12 @@ class ArtifactWriter:
 
 
 def check_writable(folder: Path) -> None:
-    """Check that an artifact can be written to a folder, before hours of work depend on it.
-
-    Raises:
-        ArtifactError: The folder cannot be created, or holds something that is no artifact.
-    """
+    """Check that an artifact can be written to a folder, before hours of work depend on it."""
     _scratch_folder(folder.resolve()).rmdir()
 
 
 def _check_replaceable(folder: Path) -> None:
-    """Check that nothing but an artifact would be lost if a folder were replaced.
-
-    Raises:
-        ArtifactError: It is a file, or holds files that no artifact lists.
-    """
+    """Check that nothing but an artifact would be lost if a folder were replaced."""
     if folder.exists() and not folder.is_dir():
         raise ArtifactError(f"{folder} is a file, not the folder of an artifact")
     present = {path.name for path in folder.iterdir()} if folder.exists() else set()

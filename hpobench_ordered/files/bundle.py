@@ -45,14 +45,7 @@ BEST_VALUES = "best_values"
 
 @dataclass(frozen=True, slots=True)
 class BundledSurrogate:
-    """A surrogate on its way into an artifact.
-
-    Attributes:
-        name: Name of the option, such as "forest".
-        summary: One line.
-        model: The surrogate.
-        best_values: Best known value of each task on it, in the objective's own units.
-    """
+    """A surrogate on its way into an artifact."""
 
     name: str
     summary: str
@@ -69,16 +62,7 @@ def write_bundle(
     evaluations: Sequence[RawEvaluations] | None = None,
     runs: Sequence[RawEvaluations] | None = None,
 ) -> None:
-    """Write a benchmark's artifact; the folder appears complete or not at all.
-
-    Args:
-        folder: Folder of the artifact; its last part should be the benchmark's name.
-        definition: Space, objective and tasks.
-        surrogates: The surrogates; the first is the default.
-        card: Quality report; its size is set to that of the written arrays.
-        evaluations: Raw evaluations to be recorded, one a task.
-        runs: What serves as history in their place, one set a task.
-    """
+    """Write a benchmark's artifact; the folder appears complete or not at all."""
     with ArtifactWriter(folder) as writer:
         size = 0
         if runs is not None:
@@ -106,14 +90,7 @@ def write_runs(
     runs: Sequence[RawEvaluations],
     best_values: Sequence[float],
 ) -> None:
-    """Write the artifact of a benchmark whose models are trained live.
-
-    Args:
-        folder: Folder of the artifact; its last part should be the benchmark's name.
-        definition: Space, objective and tasks.
-        runs: What serves as history, one set a task.
-        best_values: Best known value of each task, in the objective's own units.
-    """
+    """Write the artifact of a benchmark whose models are trained live."""
     with ArtifactWriter(folder) as writer:
         writer.write_arrays(RUNS, _raw_to_arrays(runs, definition))
         content = {**definition_to_json(definition), BEST_VALUES: list(best_values)}
@@ -131,11 +108,7 @@ def read_best_values(artifact: Artifact) -> list[float]:
 def _check_loadable(
     folder: Path, written: Artifact, surrogates: Iterable[str], *, is_recorded: bool
 ) -> None:
-    """Check that what was written can be read within the limits of reading.
-
-    Raises:
-        ArtifactError: It cannot.
-    """
+    """Check that what was written can be read within the limits of reading."""
     try:
         for name in surrogates:
             _load_surrogate(written, name)
@@ -160,18 +133,7 @@ def bundled_spec(
     has_runs: bool = False,
     family: str = "",
 ) -> BenchmarkSpec:
-    """Describe a benchmark whose artifact comes with the package.
-
-    Args:
-        name: Name of the benchmark and of its artifact.
-        version: Version of its values.
-        summary: One line.
-        surrogates: Surrogates in the artifact with one line each; the first is the default.
-        more: Surrogates beside those in the artifact.
-        is_recorded: Whether the artifact holds the raw evaluations.
-        has_runs: Whether it holds runs that serve as history in their place.
-        family: As of `BenchmarkSpec`.
-    """
+    """Describe a benchmark whose artifact comes with the package."""
     artifact = Artifact.packaged(name)
     define = partial(_define, artifact, version, name)
     return BenchmarkSpec(
@@ -195,16 +157,7 @@ def generated_spec(
     planned: Callable[[], Definition],
     surrogates: Mapping[str, str],
 ) -> BenchmarkSpec:
-    """Describe a benchmark whose artifact every user generates.
-
-    Args:
-        name: Name of the benchmark.
-        folder: Where its artifact will be; it holds the raw evaluations, too.
-        version: Version of its values.
-        summary: One line.
-        planned: Search space, objective and tasks while there is no artifact.
-        surrogates: Surrogates in the artifact with one line each; the first is the default.
-    """
+    """Describe a benchmark whose artifact every user generates."""
     artifact = Artifact(folder)
     return BenchmarkSpec(
         name=name,
@@ -219,11 +172,7 @@ def generated_spec(
 
 
 def folder_spec(folder: Path) -> BenchmarkSpec:
-    """Describe the benchmark of an artifact anywhere on disk; its name is the absolute path.
-
-    Raises:
-        ArtifactError: The artifact is missing or damaged.
-    """
+    """Describe the benchmark of an artifact anywhere on disk; its name is the absolute path."""
     try:
         folder = folder.resolve()
     except (OSError, RuntimeError, ValueError) as error:  # such as links in a circle
@@ -297,12 +246,7 @@ def find_card(artifact: Artifact | None) -> Card | None:
 
 
 class Recorded:
-    """The raw evaluations of an artifact as history, read when they are first asked for.
-
-    Args:
-        artifact: The artifact.
-        file: The file that holds them.
-    """
+    """The raw evaluations of an artifact as history, read when they are first asked for."""
 
     def __init__(self, artifact: Artifact, file: str = EVALUATIONS) -> None:
         self._artifact, self._file = artifact, file

@@ -56,15 +56,7 @@ class TransientError(DownloadError):
 
 
 def check_online(what: str, *, instead: str = FROM_COPY) -> None:
-    """Check that the user allows downloads.
-
-    Args:
-        what: What is to be downloaded, for the message.
-        instead: What else can be done, as a sentence.
-
-    Raises:
-        DownloadError: The environment variable HPOBENCH_ORDERED_OFFLINE forbids them.
-    """
+    """Check that the user allows downloads."""
     if os.environ.get(OFFLINE_VARIABLE, "") not in ("", "0"):
         raise DownloadError(f"{what} is not downloaded: {OFFLINE_VARIABLE} is set. {instead}")
 
@@ -90,19 +82,7 @@ def download(
     resume: bool,
     progress: ProgressBar | None = None,
 ) -> None:
-    """Complete a file by what is missing at its end.
-
-    Args:
-        url: Address; https, or http on the loopback interface.
-        file: What has arrived already, open for reading and appending.
-        limit: Most bytes the whole file may have.
-        resume: Whether what is there may be continued, since a hash will tell if it does not fit.
-        progress: Bar to move along.
-
-    Raises:
-        DownloadError: No connection, a refusal, too many bytes, or a broken transfer after all
-            attempts. What has arrived stays in the file, unless it is of no use.
-    """
+    """Complete a file by what is missing at its end."""
     if not resume:
         file.truncate(0)
     for attempt in range(1, ATTEMPTS + 1):
@@ -204,11 +184,7 @@ def _check_continues(response: "requests.Response", have: int) -> None:
 
 
 def _check_address(target: str, url: str) -> None:
-    """Check that an address is one of HTTPS, or of this machine.
-
-    Raises:
-        DownloadError: It is not.
-    """
+    """Check that an address is one of HTTPS, or of this machine."""
     try:
         parts = urlsplit(target)
         host = parts.hostname or ""

@@ -66,15 +66,7 @@ class RemoteFile:
         return self.path.is_file()
 
     def open_path(self, benchmark: str | None = None) -> Path:
-        """Path of the fetched file, its hash checked.
-
-        Args:
-            benchmark: What it is fetched with, for the message where it is missing.
-
-        Raises:
-            NotFetchedError: It is not in the cache.
-            ArtifactError: It is, but is damaged.
-        """
+        """Path of the fetched file, its hash checked."""
         if not self.is_fetched:
             way_out = f"; get it with: hpobench-ordered fetch {benchmark}" if benchmark else ""
             raise NotFetchedError(f"{self.name} is not in the cache {cache_folder()}{way_out}")
@@ -99,11 +91,7 @@ class RemoteFile:
             write_atomically(self.path, data)
 
     def _accepted(self, data: bytes, origin: str) -> str:
-        """SHA-256 of bytes that are the published file.
-
-        Raises:
-            DownloadError: They are not.
-        """
+        """SHA-256 of bytes that are the published file."""
         digest = hashlib.sha256(data).hexdigest()
         known = self.sha256 or self._recorded_hash()
         if known not in (None, digest):
@@ -143,11 +131,7 @@ class RemoteFile:
         return self.path.with_name(self.path.name + ".part")
 
     def download(self, *, progress: "ProgressBar | None" = None) -> None:
-        """Download the file into the cache, checked and atomically; continue an earlier attempt.
-
-        Args:
-            progress: Bar to move along.
-        """
+        """Download the file into the cache, checked and atomically; continue an earlier attempt."""
         check_online(self.name)
         part = self.part_path
         with _writing():

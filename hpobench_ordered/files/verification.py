@@ -33,11 +33,7 @@ _ROUNDING = 1e-9
 
 
 def check_card(spec: BenchmarkSpec, artifact: Artifact) -> None:
-    """Check a benchmark's definition, best known values and card.
-
-    Raises:
-        ArtifactError: Something does not fit; the message names the first.
-    """
+    """Check a benchmark's definition, best known values and card."""
     card, defined = read_card(artifact), read_definition(artifact)
     if defined != spec.define():
         raise ArtifactError("the definition is not that of the code")

@@ -29,11 +29,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def check_file(path: Path) -> None:
-    """Check that there is a file.
-
-    Raises:
-        UnknownNameError: There is none; the nearest one of that kind is named.
-    """
+    """Check that there is a file."""
     if not path.is_file():
         alike = [other.name for other in path.parent.glob(f"*{path.suffix}")]
         raise UnknownNameError("file", path.name, alike, hint=f" (in {path.parent.absolute()})")

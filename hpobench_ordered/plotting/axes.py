@@ -46,13 +46,7 @@ def spaced_trials(last: int, count: int) -> list[int]:
 
 
 def measure_axis(measure: str, numbers: Iterable[float], *, top: float | None = None) -> alt.Y:
-    """The vertical axis of the column `mean`, on which all of some numbers can be seen.
-
-    Args:
-        measure: Name of the measure.
-        numbers: What must be seen, such as the means of all curves; NaN is ignored.
-        top: Upper end of the plotted range; default: the largest number.
-    """
+    """The vertical axis of the column `mean`, on which all of some numbers can be seen."""
     known = np.array([number for number in numbers if math.isfinite(number)])
     low, high = float(known.min()), float(known.max())
     if measure in ("score", PAPER_SCORE):

@@ -54,9 +54,6 @@ def telling_axes(
     """The two hyperparameters that explain most of the losses on some tasks, unless named.
 
     None where no two of them vary and are active together on each task.
-
-    Raises:
-        UnknownNameError: There is no such hyperparameter.
     """
     import pandas as pd
 

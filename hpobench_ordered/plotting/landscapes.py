@@ -113,13 +113,7 @@ class Dimension:
         return np.asarray(low + (high - low) * unit)
 
     def channel(self, kind: type[Any], *, margin: float = MARGIN, labels: bool = True) -> Any:
-        """Its channel, with the names of choices.
-
-        Args:
-            kind: `alt.X` or `alt.Y`.
-            margin: Margin on both sides, relative to its width.
-            labels: Whether the axis has a title and labels.
-        """
+        """Its channel, with the names of choices."""
         log = "log" if self.log else "linear"
         room = 0.0 if self.choices else margin
         ends = self.from_unit(np.array([-room, 1.0 + room])).tolist()
@@ -252,14 +246,7 @@ def _points(points: "pd.DataFrame", colour: str | None) -> Any:
 
 
 def cells(means: FloatArray, x: Dimension, y: Dimension) -> "pd.DataFrame":
-    """Cells of equal size on the axes, for `Panel.values`.
-
-    Args:
-        means: Value of every cell, shape (rows, columns), the first row at the lower end of y; NaN
-            where there is none.
-        x: The horizontal axis.
-        y: The vertical axis.
-    """
+    """Cells of equal size on the axes, for `Panel.values`."""
     import pandas as pd
 
     rows, columns = means.shape

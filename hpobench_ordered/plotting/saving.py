@@ -80,12 +80,7 @@ def save(chart: alt.TopLevelMixin, path: str | Path, *, dark: bool = False) -> P
 
 
 def svg_of(chart: alt.TopLevelMixin, *, prefix: str = "") -> str:
-    """Convert a chart to SVG; equal charts give equal text.
-
-    Args:
-        chart: The chart.
-        prefix: What its ids begin with, which charts on one page share otherwise.
-    """
+    """Convert a chart to SVG; equal charts give equal text."""
     return _svg(specification(chart), prefix)
 
 

@@ -60,14 +60,7 @@ THIN = "M0,-1L.55,0L0,1L-.55,0Z"
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a method is drawn.
-
-    Attributes:
-        colour: Colour on a white page.
-        dark: Colour on a dark page.
-        dashes: Lengths of dashes and gaps, in pixels.
-        marker: Marker, as Vega names or draws it.
-    """
+    """How a method is drawn."""
 
     colour: str
     dark: str
@@ -123,12 +116,7 @@ def drawing_order(methods: Iterable[str]) -> list[str]:
 
 
 def styles(methods: Iterable[str]) -> dict[str, Style]:
-    """The style of each method.
-
-    Args:
-        methods: All methods of an experiment: those that are not in `STYLES` get theirs in the
-            order of their names, so that the same set has the same styles in every chart.
-    """
+    """The style of each method."""
     ordered = drawing_order(methods)
     others = [method for method in ordered if method not in STYLES]
     return STYLES | {method: _other(number) for number, method in enumerate(others)}
@@ -144,13 +132,7 @@ def _other(number: int) -> Style:
 
 
 def by_method(shown: Iterable[str], methods: Iterable[str] = ()) -> dict[str, Any]:
-    """Channels by method, with one legend below the chart: color, strokeDash and shape.
-
-    Args:
-        shown: The methods in the chart.
-        methods: All methods of the experiment, for the same styles in every chart; default: those
-            in the chart.
-    """
+    """Channels by method, with one legend below the chart: color, strokeDash and shape."""
     names = drawing_order(shown)
     every = styles([*names, *methods])
     looks = [every[name] for name in names]

@@ -67,14 +67,7 @@ class Adjustment:
         return asdict(self)
 
     def check(self, benchmark: BenchmarkSpec, method: MethodSpec) -> None:
-        """Check that the search space was adjusted, and that the method copes with that.
-
-        Raises:
-            ExperimentError: There is no search space before an adjustment; or the method needs the
-                history on the same search space, or of more than one task; or the first method
-                needs one.
-            UnknownNameError: There is no such task, or no such first method.
-        """
+        """Check that the search space was adjusted, and that the method copes with that."""
         if benchmark.previous is None:
             adjusted = (n for n in list_benchmarks() if benchmark_spec(n).previous is not None)
             raise ExperimentError(
@@ -112,11 +105,7 @@ class Adjustment:
         evaluated: Sequence[Evaluations],
         rng: "np.random.Generator",
     ) -> Assignment:
-        """At even positions the optimisation before the adjustment, at odd ones that after it.
-
-        Raises:
-            ExperimentError: The search space was never adjusted.
-        """
+        """At even positions the optimisation before the adjustment, at odd ones that after it."""
         if benchmark.previous is None:
             raise ExperimentError(f"the search space of {benchmark.id} was never adjusted")
         which, step = divmod(position, 2)

@@ -49,14 +49,7 @@ PARTS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart, as the page and as files.
-
-    Attributes:
-        stem: Name of its files, without ending, and its id on the page.
-        title: What it shows, for those who do not see it.
-        caption: How to read it.
-        chart: The chart.
-    """
+    """A chart, as the page and as files."""
 
     stem: str
     title: str
@@ -82,14 +75,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Material:
-    """What the figures of one protocol are made of.
-
-    Attributes:
-        group: Scores of its benchmarks.
-        board: Their leaderboard, as `analysis.leaderboard.leaderboard` gives.
-        runs: All runs, as `Overview.runs`.
-        configurations: Gives the configurations of runs by their keys; None: no landscapes.
-    """
+    """What the figures of one protocol are made of."""
 
     group: Together
     board: "pd.DataFrame"

@@ -26,14 +26,7 @@ LATEX = re.compile(r"([&%$#_{}])")
 
 @dataclass(frozen=True)
 class Table:
-    """A table as people read it.
-
-    Attributes:
-        caption: What it shows, a sentence or two.
-        header: Names of the columns, length C.
-        rows: Cells of every row, length C each.
-        text_columns: Number of columns at the left that are text; the others are numbers.
-    """
+    """A table as people read it."""
 
     caption: str
     header: Sequence[str]

@@ -53,13 +53,7 @@ Views = Mapping[tuple[str, str], Mapping[str, Mapping[str, list[Any]]]]
 def interactive(
     scored: Sequence[BenchmarkScores], means: "pd.DataFrame", board: "pd.DataFrame"
 ) -> tuple[dict[str, Any], list[Any]]:
-    """Everything that the script shows, and the curves of tasks by protocol and entry.
-
-    Args:
-        scored: Scores by benchmark.
-        means: Their curves, as `analysis.curves.curves` gives.
-        board: Their leaderboard, as `analysis.leaderboard.leaderboard` gives.
-    """
+    """Everything that the script shows, and the curves of tasks by protocol and entry."""
     protocols, tasks = [], []
     for protocol, items in by_protocol(scored).items():
         methods = drawing_order(method for item in items for method in item.runs)

@@ -22,13 +22,7 @@ from hpobench_ordered.plotting.saving import javascript
 def render(
     values: Mapping[str, Any], data: Mapping[str, Any] | None, tasks: Sequence[Any] = ()
 ) -> str:
-    """Make the page.
-
-    Args:
-        values: What the template shows.
-        data: What the script shows; None where there is nothing to compare.
-        tasks: Curves of tasks, which the script unpacks when they are first asked for.
-    """
+    """Make the page."""
     import jinja2
     from markupsafe import Markup
 

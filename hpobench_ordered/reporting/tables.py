@@ -35,11 +35,7 @@ SESSION = ("started", "shard", "workers", "backend", "python", "platform", "proc
 
 
 def leaderboard_tables(board: "pd.DataFrame") -> Iterator[Table]:
-    """A table of each protocol's overall rows, and one of each benchmark.
-
-    Args:
-        board: As `analysis.leaderboard.leaderboard` gives.
-    """
+    """A table of each protocol's overall rows, and one of each benchmark."""
     for labels, rows in board.groupby(["protocol", "benchmark", "surrogate"], sort=False):
         protocol, benchmark, surrogate = map(str, labels)
         counts = int(rows["benchmarks"].max()), int(rows["families"].max())

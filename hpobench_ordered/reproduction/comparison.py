@@ -10,12 +10,6 @@ class Comparison:
     """Methods that are compared with each other on one benchmark.
 
     The normalised score of each depends on all of them: 0 is the best one's final performance.
-
-    Attributes:
-        benchmark: Name of the benchmark.
-        methods: Names of the methods; none where the benchmark itself is shown.
-        protocol: Run under this one; default: that of the paper's setting. If one comparison of a
-            benchmark names its protocol, all of that paper do.
     """
 
     benchmark: str

@@ -57,12 +57,7 @@ class Measure(Enum):
 
 @dataclass(frozen=True)
 class Landscape:
-    """Many configurations of a benchmark, evaluated on all of its tasks.
-
-    Attributes:
-        benchmark: The benchmark.
-        values: Configurations coded as `SearchSpace.values`, shape (n, d).
-    """
+    """Many configurations of a benchmark, evaluated on all of its tasks."""
 
     benchmark: Benchmark
     values: FloatArray
@@ -99,17 +94,7 @@ class Landscape:
 
 
 class Evidence:
-    """The results that figures, tables and claims are made from.
-
-    Args:
-        store: Where the runs are.
-        cells: The runs that count, all finished.
-        surrogates: Surrogate by name of benchmark; default: the benchmark's default surrogate.
-        evaluated: As `Paper.evaluated`.
-        first_task: As `Paper.first_task`.
-        drawn: For benchmarks with a seed in their name, the name without; as `Paper.runs_on` gives.
-        pooled: As `Paper.pooled`.
-    """
+    """The results that figures, tables and claims are made from."""
 
     def __init__(
         self,

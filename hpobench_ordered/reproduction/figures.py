@@ -36,15 +36,7 @@ PANEL = (300, 230)
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One row of landscapes: two hyperparameters of a benchmark on some tasks.
-
-    Attributes:
-        benchmark: Name of the benchmark.
-        x: Hyperparameter on the horizontal axis.
-        y: Hyperparameter on the vertical axis.
-        tasks: The tasks, from 0.
-        crosses: How many of the best configurations of each task are marked.
-    """
+    """One row of landscapes: two hyperparameters of a benchmark on some tasks."""
 
     benchmark: str
     x: str
@@ -168,13 +160,6 @@ def progress(
     """Means after every trial with two standard errors: a row of panels a comparison.
 
     Errors are over seeds; where runs are pooled, over runs, and ranks have one standard deviation.
-
-    Args:
-        evidence: The results.
-        comparisons: One a row.
-        measures: One a column.
-        by_task: Make a row of each task instead of their mean.
-        times: Show the methods' own time, too.
     """
     import pandas as pd
 

@@ -76,13 +76,6 @@ def belief(benchmark: str, task: int, method: str, *, fixed: int, own: int) -> B
     """Fit a method's model to evaluations of a task: some at random, then some of its own.
 
     The random ones are the same for all methods, as is the history.
-
-    Args:
-        benchmark: Name of a benchmark with one hyperparameter.
-        task: Index of the task.
-        method: Name of a method with a linear head.
-        fixed: Random evaluations.
-        own: Evaluations that the method suggests.
     """
     source = load(benchmark)
     rng = np.random.default_rng([task, 0])

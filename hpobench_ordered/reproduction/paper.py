@@ -25,13 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a run says about a claim.
-
-    Attributes:
-        subject: What was looked at, such as a benchmark.
-        measured: The numbers.
-        holds: Whether the claim holds there.
-    """
+    """What a run says about a claim."""
 
     subject: str
     measured: str
@@ -44,15 +38,7 @@ Check = Callable[["Evidence", Sequence[Comparison]], Sequence[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Something the paper says that a number can confirm.
-
-    Attributes:
-        section: Where it says so, such as "5.4".
-        sentence: What it says, in our own words.
-        check: Says whether it holds.
-        afterwards: Whether it is asked at a trial that was chosen when the results were known; such
-            claims are marked, and counted by themselves.
-    """
+    """Something the paper says that a number can confirm."""
 
     section: str
     sentence: str
@@ -67,12 +53,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A figure and the numbers in it.
-
-    Attributes:
-        figure: The chart.
-        data: The numbers.
-    """
+    """A figure and the numbers in it."""
 
     figure: "alt.TopLevelMixin"
     data: "pd.DataFrame"
@@ -80,16 +61,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of a paper.
-
-    Attributes:
-        number: Its number.
-        caption: What ours shows, and how.
-        says: What the paper says about it, in our own words.
-        needs: The comparisons that it shows.
-        draw: Draws it.
-        claims: What the paper claims with it.
-    """
+    """A figure of a paper."""
 
     number: int
     caption: str
@@ -111,14 +83,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One number of a table, next to the published one.
-
-    Attributes:
-        row: What was measured.
-        column: Where.
-        published: The paper's number.
-        measured: Ours.
-    """
+    """One number of a table, next to the published one."""
 
     row: str
     column: str
@@ -138,16 +103,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a paper.
-
-    Attributes:
-        number: Its number.
-        caption: What ours shows, and how.
-        says: What the paper says about it, in our own words.
-        needs: The comparisons that it is computed from.
-        compute: Computes its entries.
-        claims: What the paper claims with it.
-    """
+    """A table of a paper."""
 
     number: int
     caption: str
@@ -172,13 +128,7 @@ Exhibit = Figure | Table
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How methods are run on a benchmark.
-
-    Attributes:
-        protocol: The protocol.
-        seeds: The seeds.
-        surrogate: What is evaluated on; default: the benchmark's default.
-    """
+    """How methods are run on a benchmark."""
 
     protocol: Protocol
     seeds: tuple[int, ...]

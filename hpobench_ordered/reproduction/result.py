@@ -24,14 +24,7 @@ SUMMARY, GALLERY, CLAIMS = "summary.md", "figures.md", "claims.csv"
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What is reproduced, and how.
-
-    Attributes:
-        paper: The paper.
-        exhibits: The figures and tables that are made.
-        settings: How methods are run on each benchmark, its surrogate included.
-        folder: Where everything goes.
-    """
+    """What is reproduced, and how."""
 
     paper: Paper
     exhibits: tuple[Exhibit, ...]
@@ -64,13 +57,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class CheckedClaim:
-    """A claim and whether it holds.
-
-    Attributes:
-        exhibit: The figure or table it belongs to.
-        claim: The claim.
-        findings: What the runs say about it, such as one for each benchmark.
-    """
+    """A claim and whether it holds."""
 
     exhibit: Exhibit
     claim: Claim

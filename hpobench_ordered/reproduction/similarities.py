@@ -102,15 +102,7 @@ def similarity_curves(
     trials: int,
     values: bool,
 ) -> Drawing:
-    """Mean similarity of every source task to the target over trials, one panel a method.
-
-    Args:
-        evidence: The results.
-        comparisons: One.
-        methods: Those that have similarities.
-        trials: So many are drawn.
-        values: Draw the mean best value of all methods on the left, too.
-    """
+    """Mean similarity of every source task to the target over trials, one panel a method."""
     import pandas as pd
 
     (comparison,) = comparisons

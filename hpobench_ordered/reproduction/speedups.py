@@ -37,12 +37,7 @@ SUBJECT = "subject"
 def speedup_table(
     evidence: Evidence, comparisons: Sequence[Comparison], *, reference: str
 ) -> "pd.DataFrame":
-    """Speed-ups over a reference and failure rates, those of the reference among them.
-
-    Returns:
-        A row an `old_budget`, `benchmark`, `method`, `task` (from 1) and `reference_budget`, with
-        `speedup` and `failure_rate`.
-    """
+    """Speed-ups over a reference and failure rates, those of the reference among them."""
     import pandas as pd
 
     with_reference = {item.benchmark: item for item in comparisons if reference in item.methods}

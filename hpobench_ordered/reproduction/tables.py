@@ -25,16 +25,7 @@ def downstream(
     trial: int,
     published: Mapping[tuple[str, str], Estimate],
 ) -> list[Entry]:
-    """Compare the objective of two methods in its own units, on the tasks with history.
-
-    Args:
-        evidence: The results.
-        comparisons: One a benchmark, with both methods.
-        method: The method.
-        baseline: What it is compared with.
-        trial: The trial, counted from 1; the best value so far counts.
-        published: The paper's numbers, by row and benchmark.
-    """
+    """Compare the objective of two methods in its own units, on the tasks with history."""
     entries = []
     for comparison in comparisons:
         name = comparison.benchmark

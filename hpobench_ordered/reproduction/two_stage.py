@@ -26,12 +26,6 @@ class LearnedContexts:
 
     Perrone et al. (2018), supplement B.4. The tasks of the two benchmarks are the same data sets,
     which are recognised by their contexts; these are not used otherwise.
-
-    Attributes:
-        source: Name of the other benchmark.
-        surrogate: Its surrogate.
-        first: Learns the embeddings, from evaluations of all its tasks.
-        second: Is told them.
     """
 
     source: str

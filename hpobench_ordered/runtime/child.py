@@ -37,14 +37,7 @@ class ChildDiedError(Exception):
 
 
 class Child:
-    """A Python process that runs functions, one at a time.
-
-    Args:
-        group: Whose functions it runs.
-
-    Raises:
-        ExperimentError: It does not start.
-    """
+    """A Python process that runs functions, one at a time."""
 
     def __init__(self, group: str = "") -> None:
         self.group = group
@@ -64,12 +57,7 @@ class Child:
         return self._process.poll() is None
 
     def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function there; what is defined in scripts is sent with its code.
-
-        Raises:
-            ChildDiedError: The process ended.
-            ExperimentError: The function or its arguments cannot be sent there.
-        """
+        """Call a function there; what is defined in scripts is sent with its code."""
         self._write(pickle.dumps(pickled(function, *args, **kwargs)))
         result, error = pickle.loads(self._read())
         if error is not None:
@@ -152,11 +140,7 @@ atexit.register(CHILDREN.close)
 
 
 def pickled(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> bytes:
-    """A call for another process.
-
-    Raises:
-        ExperimentError: It cannot be sent there.
-    """
+    """A call for another process."""
     from hpobench_ordered.adapters.importing import cloudpickle
 
     try:

@@ -16,13 +16,7 @@ DELAY = 2.0
 
 @contextmanager
 def watched(progress: bool | Watcher | None, *, what: str) -> Iterator[Watcher | None]:
-    """What to tell of progress.
-
-    Args:
-        progress: True for a bar, where somebody can see one; a function that is called instead;
-            False or None for neither.
-        what: What is counted, for the bar.
-    """
+    """What to tell of progress."""
     if not isinstance(progress, bool | None):
         yield progress
     elif progress and in_notebook():

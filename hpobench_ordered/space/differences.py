@@ -36,16 +36,7 @@ class Change(Enum):
 
 
 def recoded(coded: FloatArray, old: Parameter, new: Parameter) -> FloatArray:
-    """Codes of the same native values by another hyperparameter, (n,) to (n,).
-
-    Args:
-        coded: Values as `old` codes them; NaN where inactive.
-        old: What they are coded by.
-        new: What they shall be coded by.
-
-    Returns:
-        Values as `new` codes them; NaN where inactive or not allowed.
-    """
+    """Codes of the same native values by another hyperparameter, (n,) to (n,)."""
     codes = [math.nan if math.isnan(x) else _code(old.value(x), new) for x in coded.tolist()]
     return np.array(codes, dtype=np.float64)
 

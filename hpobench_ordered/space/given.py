@@ -55,11 +55,7 @@ def _of_dict(described: Mapping[str, object]) -> SearchSpace:
 
 
 def _parameter(name: object, what: object) -> Parameter:
-    """Read a hyperparameter.
-
-    Raises:
-        InvalidSpaceError: It is described by something else.
-    """
+    """Read a hyperparameter."""
     if isinstance(name, str) and isinstance(what, list) and all(map(_is_value, what)):
         return Parameter.choice(name, tuple(what))
     if isinstance(name, str) and isinstance(what, tuple) and what[2:] in ((), (LOG,)):

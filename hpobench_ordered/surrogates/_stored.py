@@ -34,11 +34,7 @@ def load_stored(
     space: "SearchSpace",
     n_tasks: int,
 ) -> StoredSurrogate:
-    """Build a surrogate from its arrays, as `StoredSurrogate.to_arrays` makes them.
-
-    Raises:
-        ValueError: They are of another type, too many, or do not fit the space or the tasks.
-    """
+    """Build a surrogate from its arrays, as `StoredSurrogate.to_arrays` makes them."""
     expected = dict(kind.surrogate_class.ARRAYS)
     if kind is SurrogateType.PER_TASK:
         inner = SurrogateType[str(arrays["kind"])]
@@ -58,11 +54,7 @@ def load_stored(
 
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, StoredArray]) -> None:
-    """Check type, dimensions and finiteness of arrays by NAME or TASK/NAME, `expected` by NAME.
-
-    Raises:
-        ValueError: An array is another one, or not among them.
-    """
+    """Check type, dimensions and finiteness of arrays by NAME or TASK/NAME, `expected` by NAME."""
     for name, array in arrays.items():
         allowed = expected.get(name.rpartition("/")[2])
         if allowed is None:

@@ -56,14 +56,6 @@ def top_decile_overlap(
     """Share of the true best k configurations that are among the predicted best k.
 
     Among equal values the configuration that comes first counts as the better one.
-
-    Args:
-        truth: Evaluations, shape (n, T).
-        predicted: Predictions, shape (n, T).
-        direction: Whether the best values are the lowest or the highest.
-
-    Returns:
-        Shares in [0, 1], shape (T,).
     """
     n = len(truth)
     k = max(1, n // 10)
@@ -109,14 +101,7 @@ class Figures:
 def figures(
     truth: FloatArray, predicted: FloatArray, *, names: Sequence[str], direction: Direction
 ) -> tuple[Figures, ...]:
-    """Compute the figures of every output.
-
-    Args:
-        truth: Evaluations, shape (n, T).
-        predicted: Out-of-fold predictions, as of `cross_validate`, shape (n, T).
-        names: Name of each output, T of them.
-        direction: Whether the objective is minimised or maximised.
-    """
+    """Compute the figures of every output."""
     if truth.shape != predicted.shape:
         raise ValueError(f"truth has shape {truth.shape}, predictions {predicted.shape}")
     columns = (
@@ -178,11 +163,7 @@ class Card:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read a card from `to_json`'s result.
-
-        Raises:
-            ArtifactError: Something is missing, unknown or of another type.
-        """
+        """Read a card from `to_json`'s result."""
         try:
             typed = {
                 "surrogate": SurrogateType[content["surrogate"]],

@@ -73,11 +73,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Coding:
-    """An ordered list of features.
-
-    Attributes:
-        features: The features, p of them.
-    """
+    """An ordered list of features."""
 
     features: tuple[Feature, ...]
 
@@ -98,11 +94,7 @@ class Coding:
 
     @classmethod
     def from_table(cls, table: FloatArray) -> Self:
-        """Build a coding from `table`.
-
-        Raises:
-            ValueError: It is not a coding's table.
-        """
+        """Build a coding from `table`."""
         if table.ndim != 2 or table.shape[1] != _TABLE_COLUMNS:
             raise ValueError(f"a coding has {_TABLE_COLUMNS} columns, not shape {table.shape}")
         return cls(
@@ -113,14 +105,7 @@ class Coding:
         )
 
     def encode(self, values: FloatArray) -> FloatArray:
-        """Compute the features of configurations.
-
-        Args:
-            values: Native values, inactive ones NaN, shape (n, d).
-
-        Returns:
-            Features, shape (n, p).
-        """
+        """Compute the features of configurations."""
         values = np.ascontiguousarray(values, dtype=np.float64)
         self.check(values)
         features: FloatArray = kernels().encode(values, self.table)
@@ -138,11 +123,7 @@ class Coding:
         return 1 + max((*pairs, *(f.column for f in self.features)))
 
     def check_finite(self, space: "SearchSpace") -> None:
-        """Check that every configuration of a space has finite features.
-
-        Raises:
-            ValueError: One may have none, and no nearest neighbour.
-        """
+        """Check that every configuration of a space has finite features."""
         if self.width != space.dimension:
             return  # refused where the dimensions are compared
         for feature in self.features:
@@ -156,12 +137,7 @@ class Coding:
                 raise ValueError(f"{feature} is beyond all floats")
 
     def standardised(self, values: FloatArray) -> Self:
-        """Standardise every feature by its mean and population standard deviation.
-
-        Args:
-            values: Configurations whose features get mean 0 and variance 1, shape (n, d). A
-                feature that is constant on them is only centred.
-        """
+        """Standardise every feature by its mean and population standard deviation."""
         raw = type(self)(tuple(replace(f, mean=0.0, scale=1.0) for f in self.features))
         columns = raw.encode(values)
         means, scales = columns.mean(axis=0), columns.std(axis=0)
@@ -185,13 +161,6 @@ def space_coding(
 
     An inactive number is put in the middle of its range, an inactive categorical has zeros only;
     the parent's own features tell that it is inactive.
-
-    Args:
-        space: The search space.
-        log_scales: Use logarithms where the space has a log scale; else everything is raw.
-        products: Pairs of names of positive hyperparameters; each adds the log of their product.
-        ratios: Pairs as well; each adds the log of the first over the second.
-        also_raw: Names of numbers on a log scale to be added un-logged.
     """
     index = {name: column for column, name in enumerate(space.names)}
     features: list[Feature] = []

@@ -36,13 +36,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class TaskMix:
-    """What a task's prediction is made of: (1 - weight) * low + weight * high.
-
-    Attributes:
-        low: Index of an output.
-        high: Index of an output.
-        weight: Weight of `high`, in [0, 1].
-    """
+    """What a task's prediction is made of: (1 - weight) * low + weight * high."""
 
     low: int
     high: int
@@ -50,15 +44,7 @@ class TaskMix:
 
 
 def interpolate(fitted: Sequence[float], contexts: Sequence[float]) -> tuple[TaskMix, ...]:
-    """Place tasks linearly between outputs.
-
-    Args:
-        fitted: Contexts of the outputs, such as training fractions, increasing, K of them.
-        contexts: Contexts of the tasks, T of them.
-
-    Raises:
-        ValueError: A task lies outside of the outputs, or these do not increase.
-    """
+    """Place tasks linearly between outputs."""
     if any(a >= b for a, b in pairwise(fitted)):
         raise ValueError(f"contexts of outputs must increase, got {list(fitted)}")
     mixes = []
@@ -88,9 +74,6 @@ class ForestSurrogate(StoredSurrogate):
         offset: Value of code 0 of each output, (K,).
         step: Value from one code to the next of each output, (K,).
         tasks: How each task is made of the outputs, T of them.
-
-    Raises:
-        ValueError: The arrays do not fit each other.
     """
 
     STORED_AS = SurrogateType.FOREST

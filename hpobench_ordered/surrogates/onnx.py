@@ -47,13 +47,7 @@ Encoding = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Columns of a network.
-
-    Attributes:
-        categorical: Names of the columns of its input `x_cat`.
-        continuous: Names of the columns of its input `x_cont`.
-        targets: Names of the columns of its output.
-    """
+    """Columns of a network."""
 
     categorical: tuple[str, ...]
     continuous: tuple[str, ...]
@@ -110,20 +104,7 @@ class OnnxSurrogate:
         varied: Mapping[str, Sequence[float]],
         target: str,
     ) -> Self:
-        """Fit a network's columns to a search space.
-
-        Args:
-            model: The network, an ONNX file's content.
-            space: Search space of the configurations.
-            layout: Columns of the network.
-            encoding: Code of every choice of the categorical inputs, by name.
-            fixed: Inputs that are the same for all tasks.
-            varied: Continuous inputs that tell the tasks apart, one value a task.
-            target: Name of the output to predict.
-
-        Raises:
-            ArtifactError: A column or a choice is unknown: these files do not belong together.
-        """
+        """Fit a network's columns to a search space."""
         names = {*space.names, *fixed, *varied}
         columns = {*layout.categorical, *layout.continuous}
         if names != columns or target not in layout.targets:
@@ -210,11 +191,7 @@ class OnnxSurrogate:
         return output[:, 0 if output.shape[1] == 1 else self._target]
 
     def _ready_session(self) -> "InferenceSession":
-        """Start onnxruntime with the network, if that was not done yet in this process.
-
-        Raises:
-            ArtifactError: The network is damaged, or has other inputs than it should.
-        """
+        """Start onnxruntime with the network, if that was not done yet in this process."""
         if self._session is not None:
             return self._session
         try:
@@ -230,20 +207,12 @@ class OnnxSurrogate:
 
 
 def check_network(model: bytes, layout: Layout) -> None:
-    """Check that bytes are a network with the inputs of a layout.
-
-    Raises:
-        ArtifactError: They are not.
-    """
+    """Check that bytes are a network with the inputs of a layout."""
     _start(model, len(layout.categorical), len(layout.continuous))
 
 
 def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceSession":
-    """Start onnxruntime with a network.
-
-    Raises:
-        ArtifactError: The network is damaged, or has other inputs than it should.
-    """
+    """Start onnxruntime with a network."""
     try:
         import onnxruntime
     except ImportError:

@@ -23,14 +23,7 @@ _KIND = "kind"
 
 @dataclass(frozen=True, eq=False)
 class PerTaskSurrogate(StoredSurrogate):
-    """Surrogates of one kind, each of one task.
-
-    Attributes:
-        models: One a task, T of them.
-
-    Raises:
-        ValueError: There are none, they are not of one stored kind, or their dimensions differ.
-    """
+    """Surrogates of one kind, each of one task."""
 
     STORED_AS = SurrogateType.PER_TASK
     ARRAYS = {_KIND: StoredArray(0, (np.str_,))}  # noqa: RUF012  # a ClassVar in the base class

@@ -140,14 +140,7 @@ class Fit:
             )
 
     def cross_validate(self, tell: Callable[[], None] = lambda: None) -> FloatArray:
-        """Predict every configuration by a surrogate that was fitted to the other folds.
-
-        Args:
-            tell: Called when a fold is finished.
-
-        Returns:
-            Predictions, shape (n, T).
-        """
+        """Predict every configuration by a surrogate that was fitted to the other folds."""
         predicted = np.empty((len(self.values), len(self.mixes) or self.targets.shape[1]))
         for held_out in self.folds:
             rows = np.setdiff1d(np.arange(len(self.values)), held_out)
@@ -180,11 +173,7 @@ def grouped_folds(groups: IntArray, folds: int, rng: np.random.Generator) -> lis
 
 
 def row_folds(n: int, folds: int, seed: int) -> list[IntArray]:
-    """Split n configurations into folds.
-
-    Raises:
-        ValueError: There are fewer than two folds, or fewer configurations than folds.
-    """
+    """Split n configurations into folds."""
     if not 2 <= folds <= n:
         raise ValueError(f"folds must be from 2 to {n}, got {folds}")
     return grouped_folds(np.arange(n), folds, np.random.default_rng(seed))
@@ -196,15 +185,7 @@ def _silent(step: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class BenchmarkFit:
-    """A surrogate of all tasks of a benchmark, and its quality.
-
-    Attributes:
-        defined: Space, objective and tasks.
-        fits: One fit of all tasks, or one a task.
-        seed: The seed that all of them follow from.
-        progress: Told the step, how many parts of it are done, and of how many.
-        is_per_task: Whether there is one fit a task.
-    """
+    """A surrogate of all tasks of a benchmark, and its quality."""
 
     defined: Definition
     fits: Sequence[Fit]

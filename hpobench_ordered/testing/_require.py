@@ -39,11 +39,7 @@ def untouched_global_random_state(what: str) -> Iterator[None]:
 def elsewhere(
     executor: Executor | None, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Call a function in another process; default: one started for it.
-
-    Raises:
-        ConformanceError: It cannot be sent there, or ends the process.
-    """
+    """Call a function in another process; default: one started for it."""
     if executor is not None:
         return executor.submit(function, *args, **kwargs).result()
     try:

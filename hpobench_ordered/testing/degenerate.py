@@ -71,14 +71,7 @@ def check_degenerate_input(method: object, *, seed: int = 0) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A task with too little to learn from.
-
-    Attributes:
-        what: What is special about it.
-        task: The task.
-        history: The history.
-        budget: Number of trials.
-    """
+    """A task with too little to learn from."""
 
     what: str
     task: Task

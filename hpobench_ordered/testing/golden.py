@@ -20,15 +20,7 @@ TOLERANCE = 1e-12
 
 
 def read_golden() -> Mapping[str, Any]:
-    """The golden values that come with the package.
-
-    Returns:
-        By name and version of each benchmark its configurations, "configs", and their "values" by
-        surrogate and task.
-
-    Raises:
-        ArtifactError: The file is missing or damaged.
-    """
+    """The golden values that come with the package."""
     path = resources.files("hpobench_ordered") / "artifacts" / FILE
     try:
         content: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -46,13 +38,6 @@ def check_golden(spec: BenchmarkSpec, golden: Mapping[str, Any]) -> int:
     """Compare a benchmark's values with the golden ones; return how many were compared.
 
     Surrogates whose extra is not installed are left out.
-
-    Args:
-        spec: The benchmark.
-        golden: All golden values, as of `read_golden`.
-
-    Raises:
-        ArtifactError: A value differs, or a surrogate has no golden values.
     """
     recorded = golden.get(spec.id)
     if recorded is None:

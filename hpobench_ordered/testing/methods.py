@@ -203,11 +203,7 @@ def _content(history: Sequence[Evaluations]) -> list[tuple[object, ...]]:
 def _blame_difference(
     spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int
 ) -> None:
-    """Say why a method gave other suggestions for the same seed.
-
-    Raises:
-        ConformanceError: Always.
-    """
+    """Say why a method gave other suggestions for the same seed."""
     try:
         anew = [in_new_process(_played, spec, task, history, seed) for _ in range(2)]
     except ConformanceError:  # it cannot be sent there
@@ -252,11 +248,7 @@ def _ordered(
     *,
     budget: int = BUDGET,
 ) -> list[Outcome]:
-    """Let a method follow the ordered protocol on a toy benchmark.
-
-    Raises:
-        ConformanceError: It raises, or suggests something that is no configuration.
-    """
+    """Let a method follow the ordered protocol on a toy benchmark."""
     benchmark = toy_benchmark(space, tasks=tasks, direction=direction)
 
     def rng(position: int) -> np.random.Generator:

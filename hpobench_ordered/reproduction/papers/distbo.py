@@ -78,12 +78,7 @@ def _joint(model: str, benchmark: str) -> Comparison:
 
 @dataclass(frozen=True)
 class StartedAtRandom:
-    """Makes a method that starts with more or fewer random trials than it does by default.
-
-    Attributes:
-        method: The method.
-        trials: The number of random trials.
-    """
+    """Makes a method that starts with more or fewer random trials than it does by default."""
 
     method: type[ModelBased]
     trials: int
