@@ -59,7 +59,7 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, Stor
         allowed = expected.get(name.rpartition("/")[2])
         if allowed is None:
             raise ValueError(f"nothing is known of an array {name!r}; there are {sorted(expected)}")
-        if array.dtype.type not in allowed.types:
+        if array.dtype.type not in allowed.types or not array.dtype.isnative:
             names = " or ".join(sorted(np.dtype(kind).name for kind in allowed.types))
             raise ValueError(f"array {name!r} must be of type {names}: {array.dtype}")
         if array.ndim != allowed.dimensions and allowed.dimensions is not None:
