@@ -5,7 +5,6 @@ it: others wait, and find the finished file. pooch starts over after every inter
 redirects to anywhere.
 """
 
-import ipaddress
 import os
 import sys
 import time
@@ -13,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from hpobench_ordered.errors import DownloadError
 
@@ -30,10 +29,10 @@ TIMEOUT = 30.0
 """Seconds without a byte."""
 
 _CHUNK = 2**16
-_REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 5
-_PASSING = (429, 500, 502, 503, 504)
 _PARTIAL, _BEYOND = 206, 416
+_PASSING = (_BEYOND, 429, 500, 502, 503, 504)
+_HERE = [("http", host) for host in ("localhost", "127.0.0.1", "::1")]
 
 
 class ProgressBar(Protocol):
@@ -49,10 +48,6 @@ class ProgressBar(Protocol):
 
     def close(self) -> None:
         """End."""
-
-
-class TransientError(DownloadError):
-    """What may be over at the next attempt."""
 
 
 def check_online(what: str, *, instead: str = FROM_COPY) -> None:
@@ -82,68 +77,58 @@ def download(
     resume: bool,
     progress: ProgressBar | None = None,
 ) -> None:
-    """Complete a file by what is missing at its end."""
-    if not resume:
-        file.truncate(0)
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            _attempt(url, file, limit, progress)
-        except TransientError as error:
-            if not resume:
-                file.truncate(0)
-            if attempt == ATTEMPTS:
-                raise DownloadError(
-                    f"cannot download {url}: {error}, in {ATTEMPTS} attempts. {FROM_COPY}"
-                ) from None
-            time.sleep(FIRST_PAUSE * 2.0 ** (attempt - 1))
-        else:
-            return
-
-
-def _attempt(url: str, file: IO[bytes], limit: int, progress: ProgressBar | None) -> None:
+    """Complete a file by what is missing at its end; without `resume`, download all of it."""
     import requests
 
-    have = file.seek(0, os.SEEK_END)
-    try:
-        with requests.Session() as session, _response(session, url, have) as response:
-            if response.status_code == _BEYOND:  # more than there is: it was another file
-                file.truncate(0)
-                raise TransientError(f"HTTP {_BEYOND}")
-            if response.status_code == _PARTIAL:
-                _check_continues(response, have)
-            else:
-                file.truncate(0)
-                have = 0
-            _receive(response, file, have, limit, progress)
-    except requests.RequestException as error:
-        reason = _reason(error)
-        if _is_passing(error):
-            raise TransientError(reason) from None
-        raise DownloadError(f"cannot download {url}: {reason}. {FROM_COPY}") from None
-
-
-@contextmanager
-def _response(session: "requests.Session", url: str, have: int) -> "Iterator[requests.Response]":
-    """The answer to a request for all bytes from `have` on, redirects followed."""
-    headers = {"Accept-Encoding": "identity"}  # bytes are counted and continued as they are
-    if have:
-        headers["Range"] = f"bytes={have}-"
-    target = url
-    for _ in range(_MOST_REDIRECTS + 1):
-        _check_address(target, url)
-        response = session.get(
-            target, headers=headers, stream=True, timeout=TIMEOUT, allow_redirects=False
-        )
-        if response.status_code in _REDIRECTS and "Location" in response.headers:
-            target = urljoin(target, response.headers["Location"])
-            response.close()
-            continue
-        with response:
-            if response.status_code != _BEYOND:
-                response.raise_for_status()
-            yield response
+    for attempt in range(1, ATTEMPTS + 1):
+        if not resume:
+            file.truncate(0)
+        try:
+            with _session() as session:
+                _attempt(session, url, file, limit, progress)
             return
-    raise DownloadError(f"cannot download {url}: more than {_MOST_REDIRECTS} redirects")
+        except requests.RequestException as error:
+            reason = _reason(error)
+            if not _may_pass(error):
+                raise DownloadError(f"cannot download {url}: {reason}. {FROM_COPY}") from None
+        time.sleep(FIRST_PAUSE * 2.0 ** (attempt - 1))
+    if not resume:
+        file.truncate(0)
+    raise DownloadError(f"cannot download {url}: {reason}, in {ATTEMPTS} attempts. {FROM_COPY}")
+
+
+def _session() -> "requests.Session":
+    """A session that asks over HTTPS alone, also where it is redirected, and this machine."""
+    import requests
+
+    class Session(requests.Session):
+        def get_adapter(self, url: str | bytes) -> Any:
+            parts = urlsplit(str(url))
+            if parts.scheme != "https" and (parts.scheme, parts.hostname) not in _HERE:
+                raise DownloadError(f"only https is trusted, not {str(url)}")
+            return super().get_adapter(url)
+
+    session = Session()
+    session.max_redirects = _MOST_REDIRECTS
+    session.headers["Accept-Encoding"] = "identity"  # bytes are counted and continued as they are
+    return session
+
+
+def _attempt(
+    session: "requests.Session", url: str, file: IO[bytes], limit: int, progress: ProgressBar | None
+) -> None:
+    have = file.seek(0, os.SEEK_END)
+    headers = {"Range": f"bytes={have}-"} if have else {}
+    with session.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
+        if response.status_code == _BEYOND:  # more than there is: it was another file
+            file.truncate(0)
+        response.raise_for_status()
+        if response.status_code != _PARTIAL:
+            file.truncate(0)
+            have = 0
+        elif not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+            raise DownloadError(f"{response.url} sends another part than the one asked for")
+        _receive(response, file, have, limit, progress)
 
 
 def _receive(
@@ -175,60 +160,33 @@ def _receive(
             progress.update(len(chunk))
     file.flush()
     if total is not None and have < total:
-        raise TransientError(f"{have} of {total} bytes arrived")
+        from requests.exceptions import ChunkedEncodingError
+
+        raise ChunkedEncodingError(f"{have} of {total} bytes arrived")
 
 
-def _check_continues(response: "requests.Response", have: int) -> None:
-    if not str(response.headers.get("Content-Range", "")).startswith(f"bytes {have}-"):
-        raise DownloadError(f"{response.url} sends another part than the one asked for")
-
-
-def _check_address(target: str, url: str) -> None:
-    """Check that an address is one of HTTPS, or of this machine."""
-    try:
-        parts = urlsplit(target)
-        host = parts.hostname or ""
-    except ValueError as error:
-        raise DownloadError(f"{target!r} is no address: {error}") from None
-    if parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host)):
-        return
-    where = target if target == url else f"{target}, where {url} leads"
-    raise DownloadError(f"only https is trusted, not {where}")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _is_passing(error: Exception) -> bool:
-    import requests
-    from urllib3.exceptions import MaxRetryError
-
-    response = getattr(error, "response", None)
-    if response is not None:
-        return response.status_code in _PASSING
-    if isinstance(error, requests.ConnectionError):  # but for those that never came about
-        return not (error.args and isinstance(error.args[0], MaxRetryError))
-    return isinstance(error, requests.Timeout | requests.exceptions.ChunkedEncodingError)
-
-
-def _reason(error: Exception) -> str:
-    """The first words of what went wrong."""
+def _may_pass(error: "requests.RequestException") -> bool:
     import requests
 
-    response = getattr(error, "response", None)
-    if response is not None:
-        return f"HTTP {response.status_code}"
+    if error.response is not None:
+        return error.response.status_code in _PASSING
+    kinds = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
+    return isinstance(error, kinds)
+
+
+def _reason(error: "requests.RequestException") -> str:
+    """What went wrong, in a few words."""
+    import requests
+
+    if error.response is not None:
+        return f"HTTP {error.response.status_code}"
     if isinstance(error, requests.Timeout):
         return f"no answer for {TIMEOUT:g} s"
-    if not _is_passing(error) and isinstance(error, requests.ConnectionError):
-        return "no connection"
-    if isinstance(error, requests.ConnectionError | requests.exceptions.ChunkedEncodingError):
+    if isinstance(error, requests.exceptions.ChunkedEncodingError):
         return "the connection broke"
-    return type(error).__name__
+    if isinstance(error, requests.ConnectionError):
+        return "no connection"
+    return str(error)
 
 
 def _lock(file: IO[Any]) -> None:
