@@ -86,11 +86,12 @@ def download(
         try:
             with _session() as session:
                 _attempt(session, url, file, limit, progress)
-            return
         except requests.RequestException as error:
             reason = _reason(error)
             if not _may_pass(error):
                 raise DownloadError(f"cannot download {url}: {reason}. {FROM_COPY}") from None
+        else:
+            return
         time.sleep(FIRST_PAUSE * 2.0 ** (attempt - 1))
     if not resume:
         file.truncate(0)
@@ -101,11 +102,11 @@ def _session() -> "requests.Session":
     """A session that asks over HTTPS alone, also where it is redirected, and this machine."""
     import requests
 
-    class Session(requests.Session):
+    class Session(requests.Session):  # type: ignore[misc]
         def get_adapter(self, url: str | bytes) -> Any:
             parts = urlsplit(str(url))
             if parts.scheme != "https" and (parts.scheme, parts.hostname) not in _HERE:
-                raise DownloadError(f"only https is trusted, not {str(url)}")
+                raise DownloadError(f"only https is trusted, not {url!s}")
             return super().get_adapter(url)
 
     session = Session()

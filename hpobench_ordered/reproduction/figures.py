@@ -97,7 +97,7 @@ def points(
     """Points by task with history, so many panels in a row: a benchmark and trial each."""
     table = score_table(evidence, comparisons, trials)
     table = table[table["method"].isin(methods)]
-    shown = table[table["task"] > evidence.first_task].sort_values("trial", kind="stable")
+    shown = table[table["task"] > 1].sort_values("trial", kind="stable")
     panels = _on_surrogate(shown) + ", trial " + shown["trial"].astype(str)
     frame = _means(shown, "score").assign(panel=panels)
     frame["top"] = 1.15 * frame.groupby("panel")["mean"].transform("max").clip(lower=1.0)
@@ -156,10 +156,12 @@ def progress(
     measures: Sequence[Measure] = (Measure.REGRET, Measure.RANK),
     by_task: bool = False,
     times: bool = False,
+    over_runs: bool = False,
 ) -> Drawing:
     """Means after every trial with two standard errors: a row of panels a comparison.
 
-    Errors are over seeds; where runs are pooled, over runs, and ranks have one standard deviation.
+    A column a measure; `by_task` makes a row of each task, and `times` adds the methods' own time.
+    Errors are over seeds; `over_runs`, over runs, and ranks have one standard deviation.
     """
     import pandas as pd
 
@@ -167,13 +169,13 @@ def progress(
     frames = []
     names = _names(comparisons)
     for comparison, measure in itertools.product(comparisons, measures):
-        scores = evidence.counted(evidence.measured(comparison, measure))
+        scores = evidence.measured(comparison, measure)
         parts = {"mean": scores}
         if by_task:
             parts = evidence.split(comparison.benchmark, scores)
         for part, chosen in parts.items():
             name = f"{names[comparison]}, {part}"
-            deviations = evidence.pooled and measure is Measure.RANK
+            deviations = over_runs and measure is Measure.RANK
             panel = mean_curves(chosen, measure, name=name, deviations=deviations)
             rows.setdefault(name, []).append(panel.figure)
             frames.append(panel.data)
@@ -183,7 +185,7 @@ def progress(
             name = f"{names[comparison]}, mean"
             rows[name].append(plotting.times(frame, title="time"))
             frames.append(frame.assign(benchmark=name, measure="time"))
-    title = f"after every trial, mean over {'runs' if evidence.pooled else 'seeds'}"
+    title = f"after every trial, mean over {'runs' if over_runs else 'seeds'}"
     data = pd.concat(frames, ignore_index=True).astype({"trial": "Int64"})  # times have none
     panels = [*itertools.chain(*rows.values())]
     shared = len({item.methods for item in comparisons}) == 1

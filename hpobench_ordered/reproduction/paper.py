@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.differences import Estimate
+from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Protocol
 from hpobench_ordered.reproduction.comparison import Comparison
+from hpobench_ordered.reproduction.evidence import Evidence, Landscape, everything
 
 if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
-
-    from hpobench_ordered.reproduction.evidence import Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Finding:
     holds: bool
 
 
-Check = Callable[["Evidence", Sequence[Comparison]], Sequence[Finding]]
+Check = Callable[[Evidence, Sequence[Comparison]], Sequence[Finding]]
 """Checks a claim on the comparisons of the figure or table that it belongs to."""
 
 
@@ -59,31 +59,42 @@ class Drawing:
     data: "pd.DataFrame"
 
 
+class _Numbered:
+    """What is numbered in a paper: named after its class."""
+
+    __slots__ = ()
+    number: int
+
+    @property
+    def name(self) -> str:
+        """Name of its files, such as "figure-5"."""
+        return f"{type(self).__name__.lower()}-{self.number}"
+
+    @property
+    def title(self) -> str:
+        """What the paper calls it, such as "Figure 5"."""
+        return f"{type(self).__name__} {self.number}"
+
+
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure of a paper."""
+class Figure(_Numbered):
+    """A figure of a paper: `caption` says what ours shows, `says` what the paper says of its own.
+
+    Both are in our own words. It shows the comparisons that it `needs`, and `claims` are checked on
+    these.
+    """
 
     number: int
     caption: str
     says: str
     needs: tuple[Comparison, ...]
-    draw: Callable[["Evidence", Sequence[Comparison]], Drawing]
+    draw: Callable[[Evidence, Sequence[Comparison]], Drawing]
     claims: tuple[Claim, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Name of its files, such as "figure-5"."""
-        return f"figure-{self.number}"
-
-    @property
-    def title(self) -> str:
-        """What the paper calls it, such as "Figure 5"."""
-        return f"Figure {self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One number of a table, next to the published one."""
+    """One number of a table, ours next to the published one; columns are benchmarks."""
 
     row: str
     column: str
@@ -102,25 +113,15 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A table of a paper."""
+class Table(_Numbered):
+    """A table of a paper; as `Figure`."""
 
     number: int
     caption: str
     says: str
     needs: tuple[Comparison, ...]
-    compute: Callable[["Evidence", Sequence[Comparison]], Sequence[Entry]]
+    compute: Callable[[Evidence, Sequence[Comparison]], Sequence[Entry]]
     claims: tuple[Claim, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Name of its files, such as "table-4"."""
-        return f"table-{self.number}"
-
-    @property
-    def title(self) -> str:
-        """What the paper calls it, such as "Table 4"."""
-        return f"Table {self.number}"
 
 
 Exhibit = Figure | Table
@@ -135,25 +136,28 @@ class Setting:
     surrogate: str | None = None
 
 
+def on_the_same(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """Runs with all seeds are on the same benchmark."""
+    return {benchmark: tuple(seeds)}
+
+
 @dataclass(frozen=True, slots=True)
 class Paper:
     """A paper whose results can be reproduced.
+
+    What only one paper has is a function in its module: `counted`, `landscape` and `runs_on`.
 
     Attributes:
         name: Name on the command line.
         citation: Authors, year, title.
         setting: How it ran its experiments.
         exhibits: Its figures and tables, in the order of the paper.
-        exceptions: How it ran those on some benchmarks, by name.
-        first_task: First task that counts in means over tasks, from 0; 1 leaves out a task without
-            history.
-        methods: Its methods that are not registered, by name.
         notes: What its scores are, for people.
-        evaluated: The configurations that its authors evaluated, coded as values, by benchmark and
-            surrogate: where a surrogate knows them, landscapes show these instead of random ones.
-        drawn: Benchmarks whose tasks are drawn anew for every seed, see `runs_on`.
-        pooled: Whether means are over runs, each a task and a seed, and errors between runs; else
-            errors are between seeds.
+        exceptions: How it ran those on some benchmarks, by name.
+        methods: Its methods that are not registered, by name.
+        counted: Chooses of a quantity, shape (A, S, T, M), the tasks that count in means.
+        landscape: The configurations of a benchmark that are shown.
+        runs_on: The benchmarks that runs with some seeds are on, each with its seeds.
     """
 
     name: str
@@ -162,22 +166,10 @@ class Paper:
     exhibits: tuple[Exhibit, ...]
     notes: str
     exceptions: Mapping[str, Setting] = field(default_factory=dict, hash=False)
-    first_task: int = 0
     methods: Mapping[str, MethodSpec] = field(default_factory=dict, hash=False)
-    evaluated: Mapping[tuple[str, str], Callable[[], FloatArray]] = field(
-        default_factory=dict, hash=False
-    )
-    drawn: frozenset[str] = frozenset()
-    pooled: bool = False
-
-    def runs_on(self, benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
-        """The benchmarks that runs with some seeds are on, each with its seeds.
-
-        Where tasks are drawn by the seed, seed 0 is on NAME itself and seed S on NAME-seed-S.
-        """
-        if benchmark not in self.drawn:
-            return {benchmark: tuple(seeds)}
-        return {f"{benchmark}-seed-{seed}" if seed else benchmark: (seed,) for seed in seeds}
+    counted: Callable[[FloatArray], FloatArray] = everything
+    landscape: Callable[[Benchmark], Landscape] = Landscape.of
+    runs_on: Callable[[str, Sequence[int]], dict[str, tuple[int, ...]]] = on_the_same
 
     def setting_of(self, benchmark: str) -> Setting:
         """How methods are run on a benchmark."""

@@ -37,7 +37,7 @@ class Setup:
         return {name: str(setting.surrogate) for name, setting in self.settings.items()}
 
     def runs_on(self, benchmark: str) -> dict[str, tuple[int, ...]]:
-        """As `Paper.runs_on`, with the benchmark's seeds."""
+        """The benchmarks that runs are on, with their seeds; see `Paper.runs_on`."""
         return self.paper.runs_on(benchmark, self.settings[benchmark].seeds)
 
     @property

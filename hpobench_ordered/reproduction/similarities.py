@@ -109,7 +109,7 @@ def similarity_curves(
     sources = _sources(evidence, comparison)
     charts, frames = [], []
     if values:
-        best = evidence.counted(evidence.measured(comparison, Measure.VALUE))
+        best = evidence.measured(comparison, Measure.VALUE)
         left = mean_curves(best, Measure.VALUE, name=comparison.benchmark)
         charts, frames = [left.figure], [left.data]
     for method in methods:

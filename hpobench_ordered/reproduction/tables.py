@@ -30,8 +30,7 @@ def downstream(
     for comparison in comparisons:
         name = comparison.benchmark
         tested, reference = (
-            evidence.best_values(name, which)[:, evidence.first_task :, trial - 1]
-            for which in (method, baseline)
+            evidence.best_values(name, which)[:, :, trial - 1] for which in (method, baseline)
         )
         direction = evidence.benchmark(name).objective.direction
         measured = {

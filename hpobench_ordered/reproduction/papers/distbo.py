@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.benchmarks.distbo import GENERATED
 from hpobench_ordered.methods._model_based import ModelBased
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.methods.distbo import NoneBLR, NoneGP
@@ -57,6 +59,18 @@ RANDOM = "random-search"
 MODELS = GP, BLR = "gp", "blr"
 GPS = ("dist-gp", "manual-gp", "multi-gp")
 """The methods whose model has a similarity of tasks."""
+
+
+def pooled(values: FloatArray) -> FloatArray:
+    """Every run, a task and a seed, as a seed of one task, shape (A, S T, 1, M)."""
+    return values.reshape(len(values), -1, 1, values.shape[-1])
+
+
+def drawn_by_seed(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """Of a generated benchmark, seed 0 is on NAME itself and seed S on NAME-seed-S."""
+    if benchmark not in GENERATED:
+        return {benchmark: tuple(seeds)}
+    return {f"{benchmark}-seed-{seed}" if seed else benchmark: (seed,) for seed in seeds}
 
 
 def _none(model: str, benchmark: str) -> str:
@@ -110,8 +124,8 @@ def _without_transfer(benchmark: str) -> dict[str, MethodSpec]:
 
 VALUES = "Best value so far, mean over runs ± two standard errors"
 RANKS = "rank among the methods of a panel, mean ± one standard deviation over runs"
-_drawn = partial(progress, measures=(Measure.VALUE, Measure.RANK))
-_drawn_values = partial(progress, measures=(Measure.VALUE,))
+_drawn = partial(progress, measures=(Measure.VALUE, Measure.RANK), over_runs=True)
+_drawn_values = partial(progress, measures=(Measure.VALUE,), over_runs=True)
 
 
 def _ahead(
@@ -401,7 +415,7 @@ PAPERS = (
             for benchmark in SETTINGS
             for name, spec in _without_transfer(benchmark).items()
         },
-        drawn=frozenset({TOY, COUNTEREXAMPLE, SIMILAR, OTHER}),
-        pooled=True,
+        counted=pooled,
+        runs_on=drawn_by_seed,
     ),
 )
