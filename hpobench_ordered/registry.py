@@ -1,7 +1,8 @@
 """Finds benchmarks and methods by name.
 
 Every module of `hpobench_ordered.benchmarks` and `hpobench_ordered.methods` may export `SPECS`, a
-tuple of specs; benchmark modules may also export `FAMILIES`, for names too many to list. The
+tuple of specs; benchmark modules may also export `FAMILIES`, for names too many to list, and
+`SUITES`, pairs of a suite and the name of one of its benchmarks. The
 user's own benchmarks are artifacts in `local_folder()`, by the name of their folder. Other packages
 add theirs through the entry-point groups `hpobench_ordered.benchmarks` and
 `hpobench_ordered.methods`, each entry naming a module that exports the same.
@@ -84,6 +85,15 @@ def list_methods() -> list[str]:
         True
     """
     return sorted(_methods())
+
+
+@cache
+def suites() -> Mapping[str, tuple[str, ...]]:
+    """Names of the benchmarks of each suite, those included that are still to be made."""
+    members: dict[str, list[str]] = {}
+    for name, benchmark in (pair for pair, _ in _exported(BENCHMARKS, "SUITES", tuple)):
+        members.setdefault(name, []).append(benchmark)
+    return {name: tuple(names) for name, names in members.items()}
 
 
 @cache

@@ -409,3 +409,4 @@ SPECS = (
     *(real.spec() for real in REAL.values()),
 )
 FAMILIES = (DistboFamily(f"NAME-seed-SEED, NAME one of {', '.join(GENERATED)}"),)
+SUITES = tuple(("distbo", spec.name) for spec in SPECS)

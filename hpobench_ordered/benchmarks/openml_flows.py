@@ -206,3 +206,4 @@ SPECS = (
         surrogates=SURROGATES,
     ),
 )
+SUITES = (("openml", SVM.name), ("openml", XGBOOST.name))

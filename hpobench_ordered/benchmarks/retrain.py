@@ -143,3 +143,4 @@ SPECS = tuple(
     )
     for benchmark in RETRAINING
 )
+SUITES = tuple((suite, spec.name) for suite in ("retrain", "wide") for spec in SPECS)

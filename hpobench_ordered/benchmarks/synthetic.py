@@ -262,3 +262,4 @@ FAMILIES = (
         + ", ".join(spec.name for spec in SPECS)
     ),
 )
+SUITES = tuple(("synthetic", spec.name) for spec in SPECS)

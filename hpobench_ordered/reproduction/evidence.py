@@ -159,10 +159,11 @@ class Evidence:
     def split(self, benchmark: str, scores: Scores) -> dict[str, Scores]:
         """A measure on each task that counts, by its name."""
         tasks = self.benchmark(benchmark).tasks
-        counted = self._counted(np.arange(len(tasks))[None, None, :, None]).ravel()
+        indices = np.arange(len(tasks), dtype=np.float64)[None, None, :, None]
+        counted = self._counted(indices).ravel()[: scores.values.shape[2]]
         return {
-            tasks[index].name: Scores(scores.methods, scores.values[:, :, [place]])
-            for place, index in enumerate(counted[: scores.values.shape[2]])
+            tasks[int(index)].name: Scores(scores.methods, scores.values[:, :, [place]])
+            for place, index in enumerate(counted)
         }
 
     def ranks(self, comparison: Comparison) -> Ranks:
