@@ -56,7 +56,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RECIPE = ForestRecipe(trees=40, min_samples_leaf=1)
-"""Down to single evaluations, which are few and hold no noise between repetitions. A forest a task
+"""Down to single evaluations, which are few and hold no noise between repetitions. A forest per
+task
 makes many trees: with 40 instead of 60, R2 is lower by 0.001."""
 MOST = 4000
 """Evaluations a task that surrogates are fitted to unless asked otherwise: records are many more,

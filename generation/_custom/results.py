@@ -57,7 +57,7 @@ class Results:
         configs: Sequence[Config],
         tasks: Sequence[str],
     ) -> "pd.DataFrame":
-        """One row a training, task by task, as `_raw` describes; with `seconds` and `failure`."""
+        """One row per training, task by task, as `_raw` describes; with `seconds` and `failure`."""
         filled = self.filled(objective)
         cells = [(j, task, i) for j, task in enumerate(tasks) for i in range(len(configs))]
         rows = [

@@ -1,4 +1,4 @@
-"""How the artifacts of the OpenML flows are made, one plan a flow."""
+"""How the artifacts of the OpenML flows are made, one plan per flow."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

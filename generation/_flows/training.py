@@ -189,7 +189,7 @@ def _margins(fold: Fold, config: Mapping[str, Any]) -> Iterator[FloatArray]:
 
 
 def _log_odds(margin: FloatArray) -> FloatArray:
-    """Scores from margins, shape (n, S) to (n, S): log-probabilities if there is one a class."""
+    """Scores from margins, shape (n, S) to (n, S): log-probabilities if there is one per class."""
     if margin.shape[1] == 1:
         return margin
     from scipy.special import log_softmax

@@ -1,4 +1,4 @@
-"""Curves over the trials, as tidy frames: a row a number, with what it belongs to.
+"""Curves over the trials, as tidy frames: one row per number, with what it belongs to.
 
 `curves`, the measures over the trials; `attained`, the levels that shares of the runs attain.
 

@@ -135,7 +135,7 @@ def over_tasks(per_task: FloatArray) -> Estimate:
     """Mean over tasks with two standard errors, those between tasks; NaN is left out.
 
     Args:
-        per_task: One number a task, shape (T,).
+        per_task: One number per task, shape (T,).
     """
     defined = per_task[~np.isnan(per_task)]
     mean = float(defined.mean()) if len(defined) else float("nan")

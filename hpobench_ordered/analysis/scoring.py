@@ -204,9 +204,9 @@ def score_benchmarks(
     """Score every benchmark in some results.
 
     Args:
-        results: One row a trial, as `Store.read` gives.
-        runs: One row a planned run, as `Overview.runs`; default: those in the results.
-        timings: One row a run, as `Results.timings` gives; default: times are not known.
+        results: One row per trial, as `Store.read` gives.
+        runs: One row per planned run, as `Overview.runs`; default: those in the results.
+        timings: One row per run, as `Results.timings` gives; default: times are not known.
         left_out: Why means over benchmarks leave a benchmark out, by its name and surrogate.
         families: Families of benchmarks, by name; others are families by themselves.
 

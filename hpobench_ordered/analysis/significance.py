@@ -182,7 +182,7 @@ def holm(p_values: FloatArray) -> FloatArray:
     """Adjust p values of hypotheses tested together by Holm's step-down procedure.
 
     Args:
-        p_values: One a hypothesis, shape (P,), in any order.
+        p_values: One per hypothesis, shape (P,), in any order.
 
     Returns:
         Adjusted p values in the same order, shape (P,): to reject those up to alpha wrongly rejects

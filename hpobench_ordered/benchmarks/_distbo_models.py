@@ -104,7 +104,7 @@ def ridge_value(data: Split, row: FloatArray, *, points: int | None = None) -> f
     Args:
         data: Data of the task.
         row: alpha and the bandwidths, (1 + p,).
-        points: Training points, the first so many. Default: all.
+        points: Number of training points that are used, the first ones. Default: all.
     """
     from scipy.linalg import cho_factor, cho_solve
 

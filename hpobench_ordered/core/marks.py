@@ -1,9 +1,9 @@
-"""Marks of benchmarks on which methods can hardly be told apart: plateaus, and copying suffices.
+"""Marks of benchmarks on which methods hardly differ: plateaus, and those that copying solves.
 
 Both are computed from random configurations on the default surrogate, by the command
 `hpobench-ordered generate marks`, which stores them in `marks.json`: those of this package's
 benchmarks among the artifacts, others in the folder of the user's own benchmarks. They are stored
-with the content that they were computed of, and shown for that alone.
+with the hash of the content that they were computed from, and shown only for that content.
 
 Notation:
     n   configurations
@@ -33,25 +33,25 @@ DRAWS = 4000
 """Random configurations, the same for all tasks; n."""
 SEED = 0
 MOST = Fraction(2, 3)
-"""Share of the tasks of which a mark has to be true."""
+"""Share of the tasks on which a mark must hold."""
 PLATEAU = 0.1
-"""More random configurations than this share near the best are a plateau."""
+"""A larger share of random configurations near the best is a plateau."""
 COPYING = 0.05
-"""Copying suffices where it leaves less than this share."""
+"""Copying suffices where a smaller share of the regret is left."""
 DIGITS = 4
 ROUNDING = 10 * 10.0**-DIGITS
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What random configurations say of a benchmark.
+    """Figures of random configurations on a benchmark.
 
     Attributes:
         near_best: Share of random configurations that are within 5 % of the distance from the
-            median to the best known value, on two thirds of the tasks at least so many.
-        copying: What the best of the random configurations on the task before leaves of that
-            distance, on two thirds of the tasks at most so much; None where there is no task
-            before.
+            median to the best known value; two thirds of the tasks have at least this share.
+        copying: Share of that distance that is left when the best of the random configurations on
+            the task before is copied; two thirds of the tasks have at most this share. None for
+            a single task.
     """
 
     near_best: float
@@ -80,7 +80,7 @@ class Marks:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The marks that it bears: "plateau", "copying", or both."""
+        """Its marks: "plateau", "copying", or both."""
         holds = {
             "plateau": self.near_best > PLATEAU,
             "copying": self.copying is not None and self.copying < COPYING,
@@ -88,7 +88,7 @@ class Marks:
         return tuple(name for name, held in holds.items() if held)
 
     def check(self, computed: "Marks") -> None:
-        """Check that these are what was computed again, up to last bits of values."""
+        """Check that these are the recomputed ones, up to rounding."""
         mine, its = (
             [np.nan if figure is None else figure for figure in (one.near_best, one.copying)]
             for one in (self, computed)
@@ -105,7 +105,7 @@ class Marks:
 
 
 class Marked(NamedTuple):
-    """What marks are computed of, and stored with: other content has other marks."""
+    """The benchmark, surrogate and content that marks were computed from."""
 
     id: str
     surrogate: str

@@ -30,7 +30,7 @@ _UNREADABLE = (
 
 
 def read_npz(data: bytes) -> dict[str, NDArray[Any]]:
-    """Read the arrays of an npz file, by name; raises ValueError if it is none, or too large."""
+    """Read the arrays of an npz file, by name; ValueError if it is malformed or too large."""
     if data.count(_DIRECTORY_ENTRY) > MAX_ARRAYS:
         raise ValueError(f"it holds more than {MAX_ARRAYS} arrays")
     try:

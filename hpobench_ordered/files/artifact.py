@@ -1,7 +1,7 @@
 """Artifacts: folders of data files, each checked against its recorded hash when read.
 
-Hashes tell damage, not intent: whoever made an artifact also wrote its hashes. What is read here is
-therefore limited in size, and never outside of the folder.
+Hashes reveal damage, not intent: whoever made an artifact also wrote its hashes. Files are
+therefore limited in size, and must be in the folder itself.
 """
 
 import hashlib
@@ -69,7 +69,7 @@ class Artifact:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the names and hashes of all files: another one where any content differs."""
+        """SHA-256 of the names and hashes of all files: it changes with any content."""
         pairs = sorted(self.sums().items())
         return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
 
@@ -91,7 +91,7 @@ class Artifact:
         return data
 
     def _bytes(self, name: str, limit: int) -> bytes:
-        """Content of a regular file of the folder itself, at most so many bytes."""
+        """Content of a regular file in the folder itself; ValueError if it is too large."""
         path = self.folder / name
         if isinstance(path, Path):  # other resources have no links
             if path.resolve().parent != Path(str(self.folder)).resolve():
@@ -135,7 +135,7 @@ class ArtifactWriter:
     """Writes an artifact as a whole: the folder appears, complete, when the block ends."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder.resolve()  # through a link, what it points to is replaced
+        self.folder = folder.resolve()  # if it is a link, its target is replaced
 
     def __enter__(self) -> "ArtifactWriter":
         self._scratch = _scratch_folder(self.folder)
@@ -181,7 +181,7 @@ class ArtifactWriter:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _publish(self) -> None:
-        """Put the new artifact in the old one's place; at any moment one of them is there whole."""
+        """Replace the old artifact by the new one; at any moment one of them is complete."""
         self.written()
         self._scratch.chmod(0o755)
         _check_replaceable(self.folder)
@@ -205,7 +205,7 @@ def check_writable(folder: Path) -> None:
 
 
 def _check_replaceable(folder: Path) -> None:
-    """Check that nothing but an artifact would be lost if a folder were replaced."""
+    """Check that a folder holds nothing but an artifact, since it will be replaced."""
     if folder.exists() and not folder.is_dir():
         raise ArtifactError(f"{folder} is a file, not the folder of an artifact")
     present = {path.name for path in folder.iterdir()} if folder.exists() else set()

@@ -1,4 +1,4 @@
-"""A benchmark's artifact: `benchmark.json`, one npz file a surrogate, `card.json`, SHA256SUMS.
+"""A benchmark's artifact: `benchmark.json`, one npz file per surrogate, `card.json`, SHA256SUMS.
 
 It may also hold the raw evaluations behind the surrogates, in `evaluations.npz`, and in
 `runs.npz` those that serve as history in their place. Where models are trained live there is no
@@ -39,13 +39,13 @@ BENCHMARK = "benchmark.json"
 CARD = "card.json"
 EVALUATIONS = "evaluations.npz"
 RUNS = "runs.npz"
-"""Evaluations made by a method, as history: not those that a surrogate was fitted to."""
+"""Evaluations made by a method, which serve as history instead of those behind the surrogate."""
 BEST_VALUES = "best_values"
 
 
 @dataclass(frozen=True, slots=True)
 class BundledSurrogate:
-    """A surrogate on its way into an artifact."""
+    """A surrogate that is to be written into an artifact."""
 
     name: str
     summary: str
@@ -108,7 +108,7 @@ def read_best_values(artifact: Artifact) -> list[float]:
 def _check_loadable(
     folder: Path, written: Artifact, surrogates: Iterable[str], *, is_recorded: bool
 ) -> None:
-    """Check that what was written can be read within the limits of reading."""
+    """Check that what was written can be loaded again."""
     try:
         for name in surrogates:
             _load_surrogate(written, name)
@@ -118,7 +118,7 @@ def _check_loadable(
     except ArtifactError as error:
         reason = str(error).replace(str(written.folder), folder.name)
         raise ArtifactError(
-            f"{folder} is not written, for it could not be loaded again: {reason}"
+            f"{folder} is not written, since it could not be loaded again: {reason}"
         ) from None
 
 
@@ -175,7 +175,7 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
     try:
         folder = folder.resolve()
     except (OSError, RuntimeError, ValueError) as error:  # such as links in a circle
-        raise ArtifactError(f"{str(folder)!r} is no path: {error}") from None
+        raise ArtifactError(f"{str(folder)!r} is not a path: {error}") from None
     artifact = Artifact(folder)
     content = artifact.read_json(BENCHMARK)
     with _reading(f"{BENCHMARK} in {folder}"):
@@ -218,7 +218,7 @@ def read_definition(artifact: Artifact) -> Definition:
 
 
 def _define(artifact: Artifact, version: int, name: str | None) -> Definition:
-    """Read a definition and check that it is of the version, and the name if any, expected."""
+    """Read a definition and check its version, and its name if one is expected."""
     found = read_definition(artifact)
     if found.version != version or name not in (None, found.name):
         raise ArtifactError(
@@ -272,7 +272,7 @@ class Recorded:
 
 
 def read_evaluations(artifact: Artifact, file: str = EVALUATIONS) -> tuple[RawEvaluations, ...]:
-    """Read the raw evaluations in a file of an artifact, one set a task, T of them."""
+    """Read the raw evaluations in a file of an artifact, one set per task, T of them."""
     defined = read_definition(artifact)
     arrays = artifact.read_arrays(file)
     with _reading(f"{file} of {artifact}"):

@@ -1,8 +1,7 @@
 """Downloads: over HTTPS, limited in size, retried, and continued where an earlier one stopped.
 
 What has arrived is kept in a `.part` file beside the target. Only one process at a time writes to
-it: others wait, and find the finished file. pooch starts over after every interruption, and follows
-redirects to anywhere.
+it: others wait, and find the finished file.
 """
 
 import os
@@ -26,7 +25,7 @@ ATTEMPTS = 4
 FIRST_PAUSE = 0.5
 """Seconds before the second attempt; each further pause is twice as long."""
 TIMEOUT = 30.0
-"""Seconds without a byte."""
+"""Seconds without receiving a byte."""
 
 _CHUNK = 2**16
 _MOST_REDIRECTS = 5
@@ -36,12 +35,12 @@ _HERE = [("http", host) for host in ("localhost", "127.0.0.1", "::1")]
 
 
 class ProgressBar(Protocol):
-    """What is moved along while a file arrives."""
+    """A progress bar, in bytes."""
 
     total: int
 
     def update(self, size: int) -> None:
-        """Add so many bytes."""
+        """Add a number of bytes."""
 
     def reset(self) -> None:
         """Start at 0 again."""
@@ -77,7 +76,7 @@ def download(
     resume: bool,
     progress: ProgressBar | None = None,
 ) -> None:
-    """Complete a file by what is missing at its end; without `resume`, download all of it."""
+    """Append the missing bytes to a file; without `resume`, download all of it."""
     import requests
 
     for attempt in range(1, ATTEMPTS + 1):
@@ -99,7 +98,7 @@ def download(
 
 
 def _session() -> "requests.Session":
-    """A session that asks over HTTPS alone, also where it is redirected, and this machine."""
+    """A session that uses HTTPS only, also after redirects; HTTP to this machine is allowed."""
     import requests
 
     class Session(requests.Session):  # type: ignore[misc]
@@ -111,7 +110,8 @@ def _session() -> "requests.Session":
 
     session = Session()
     session.max_redirects = _MOST_REDIRECTS
-    session.headers["Accept-Encoding"] = "identity"  # bytes are counted and continued as they are
+    # Without compression, since bytes are counted and resumed as they are stored.
+    session.headers["Accept-Encoding"] = "identity"
     return session
 
 
@@ -121,7 +121,7 @@ def _attempt(
     have = file.seek(0, os.SEEK_END)
     headers = {"Range": f"bytes={have}-"} if have else {}
     with session.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
-        if response.status_code == _BEYOND:  # more than there is: it was another file
+        if response.status_code == _BEYOND:  # the part is longer than the file: it was another one
             file.truncate(0)
         response.raise_for_status()
         if response.status_code != _PARTIAL:
@@ -139,7 +139,7 @@ def _receive(
     limit: int,
     progress: ProgressBar | None,
 ) -> None:
-    """Append what arrives, never more than is announced or allowed."""
+    """Append the bytes received, never more than announced or allowed."""
     announced = response.headers.get("Content-Length", "")
     total = have + int(announced) if announced.isdecimal() else None
     most = limit if total is None else total

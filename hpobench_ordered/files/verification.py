@@ -1,9 +1,9 @@
 """Checks of what a benchmark's artifact and its quality card claim, against files and code.
 
 Everything here is recomputed: what surrogates give, how large files are, how many evaluations are
-recorded. Cross-validated figures of forests cannot be, in seconds: they have to be possible, and no
-better than on the evaluations that a surrogate was fitted to. Those of the nearest neighbours of
-tasks with recorded evaluations are computed again.
+recorded. Cross-validation of forests would take too long: their figures have to be possible, and no
+better than on the evaluations that a surrogate was fitted to. Figures of nearest neighbours on
+tasks with recorded evaluations are recomputed.
 
 Notation:
     T   number of tasks
@@ -27,7 +27,7 @@ from hpobench_ordered.surrogates.card import Card, r_squared
 from hpobench_ordered.surrogates.pipeline import BenchmarkFit, fit_nearest
 
 DRAWS = 1000
-"""Random configurations of which none may beat a best known value."""
+"""Number of random configurations, none of which may beat a best known value."""
 NEAREST_COMPARISON = comparison_name("nearest")
 _ROUNDING = 1e-9
 
@@ -126,7 +126,7 @@ def _check_fit(card: Card, benchmark: Benchmark, raw: tuple[RawEvaluations, ...]
 
 
 def _check_best(task: Task, surrogate: str, model: Surrogate) -> None:
-    """Check that a best known value is one that the surrogate takes, and that none is better."""
+    """Check that a best known value is attainable, and that no random configuration beats it."""
     if task.best_value is None:
         return
     best = task.objective.loss(task.best_value)
@@ -143,7 +143,7 @@ def _check_best(task: Task, surrogate: str, model: Surrogate) -> None:
         better = task.objective.loss(float(drawn))
         raise ArtifactError(f"the {label} is beaten by a random configuration: {better!r}")
     if isinstance(model, DescribedSurrogate) and not model.can_give(task.best_value, task.index):
-        raise ArtifactError(f"the {label} is none that it can give")
+        raise ArtifactError(f"the {label} is unattainable")
 
 
 def _check_nearest(card: Card, defined: Definition, raw: tuple[RawEvaluations, ...]) -> None:

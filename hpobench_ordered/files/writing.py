@@ -1,4 +1,4 @@
-"""Files: written as a whole, and hashed."""
+"""Atomic writing of files, and their hashes."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ def file_sha256(path: Path) -> str:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that it is there as a whole or not at all, even after a crash."""
+    """Write a file atomically: after a crash it is complete or absent."""
     scratch = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     try:
         with scratch.open("xb") as file:

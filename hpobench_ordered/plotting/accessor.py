@@ -40,7 +40,7 @@ class Plots:
 
     Args:
         scored: Gives scores by benchmark, and why others have none.
-        runs: Gives a frame of one row a run.
+        runs: Gives a frame of one row per run.
         configurations: Reads the configurations of runs by their keys.
 
     Examples:
@@ -67,7 +67,7 @@ class Plots:
     def curves(
         self, measure: str = "score", *, benchmark: str | None = None, size: Size | None = None
     ) -> alt.TopLevelMixin:
-        """A measure over trials with its 95 % interval, one panel a benchmark.
+        """A measure over trials with its 95 % interval, one panel per benchmark.
 
         Args:
             measure: "score", "regret", "rank" or "value".
@@ -85,7 +85,7 @@ class Plots:
         return plotting.curves(chosen, measure=measure, facet="task", size=size, title=title)
 
     def ranks(self, *, size: Size | None = None) -> alt.TopLevelMixin:
-        """Mean ranks over trials, one panel a benchmark; 1 is best."""
+        """Mean ranks over trials, one panel per benchmark; 1 is best."""
         return self.curves("rank", size=size)
 
     def critical_differences(self, *, trial: int | None = None) -> alt.TopLevelMixin:
@@ -104,7 +104,7 @@ class Plots:
     def attainment(
         self, benchmark: str | None = None, *, size: Size | None = None
     ) -> alt.TopLevelMixin:
-        """The normalised regret that half of the runs attain, with quartiles; one panel a method.
+        """The normalised regret that half of the runs attain, with quartiles; one panel per method.
 
         Needs the best values of the benchmark.
         """

@@ -133,7 +133,7 @@ def heatmap(
     """Draw a measure of every method on every benchmark as a table of coloured numbers.
 
     Args:
-        frame: As `analysis.leaderboard` gives: a row a benchmark and method, of one protocol;
+        frame: As `analysis.leaderboard` gives: one row per benchmark and method, of one protocol;
             methods and benchmarks are drawn in its order.
         measure: Column of the frame; lower is better.
         title: Title of the chart; default: the measure.
@@ -184,8 +184,8 @@ def by_task(
     A dark arrow says that a mean is above the plotted range, a pale one that its error is.
 
     Args:
-        frame: A row a panel, task and method, with mean, low and high, and top, the upper end of
-            its panel's plotted range; panels and tasks in order.
+        frame: One row per panel, task and method, with mean, low and high, and top, the upper end
+            of its panel's plotted range; panels and tasks in order.
         bars: Draw bars; otherwise points.
         columns: Panels in a row.
         size: Width and height of a panel, in pixels.
@@ -242,8 +242,8 @@ def strips(
     """Draw every value as a point and the mean as a line, of methods beside each other.
 
     Args:
-        frame: A row a panel, group, method and what the values are of (`benchmark`, and `task` if
-            there is one), with its value and the mean of its method there; panels and groups in
+        frame: One row per panel, group, method and what the values are of (`benchmark`, and `task`
+            if there is one), with its value and the mean of its method there; panels and groups in
             order.
         x: Title of the groups.
         y: Title of the values, and of the chart.

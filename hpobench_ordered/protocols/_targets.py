@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hpobench_ordered.errors import ExperimentError, UnknownNameError, check_count
 
 Targets = int | tuple[str | int, ...] | None
-"""The first so many tasks; or these, by name or index; or all of them."""
+"""Number of tasks, the first ones; or a list of names or indices; or None for all tasks."""
 
 
 def checked_targets(tasks: int | Sequence[str | int] | None) -> Targets:

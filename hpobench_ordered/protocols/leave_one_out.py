@@ -30,8 +30,8 @@ class LeaveOneOut:
         trials: Evaluations per target.
         history: Evaluations per source task. Default: all that are recorded, or else the
             benchmark's `history_size`.
-        tasks: The targets: the first so many, or these, by name or index. Default: all.
-            Source tasks are always all the others.
+        tasks: The targets: the first n if a number n, else names or indices. Default: all. Source
+            tasks are always all the others.
 
     Raises:
         ExperimentError: A number below 1.

@@ -72,9 +72,9 @@ class ReportInput:
     """What a report is made of.
 
     Attributes:
-        trials: One row a trial of the finished runs, as `Store.read` gives.
+        trials: One row per trial of the finished runs, as `Store.read` gives.
         overview: What became of the planned runs; default: all runs of the trials are finished.
-        timings: One row a run, as `Store.timings` gives; default: no times are shown.
+        timings: One row per run, as `Store.timings` gives; default: no times are shown.
         configurations: Gives the configurations of runs of one benchmark by their keys, as
             `Store.configurations`; default: no landscapes are drawn.
         limits: Known limits of the surrogates, by benchmark.

@@ -2,7 +2,7 @@
 
 Measures are means over the tasks that count (of ordered tasks those with history) and over seeds;
 lower is better. A claim holds on what was measured, the means; the two standard errors printed
-beside them, of the difference seed by seed, say how much that is worth.
+beside them, of the difference seed by seed, say how certain that is.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from hpobench_ordered.reproduction.paper import Check, Entry, Finding
 ScoreCheck = Callable[[str, Scores], Finding]
 
 DIGITS = {Measure.SCORE: ".1f", Measure.RANK: ".2f", Measure.REGRET: ".3g"}
-"""How means are written."""
+"""Formats of means."""
 
 
 def ahead(
@@ -31,7 +31,7 @@ def ahead(
     measure: Measure = Measure.SCORE,
     by_task: bool = False,
 ) -> Check:
-    """Each of some methods is better than each of some others, by benchmark or by task."""
+    """Every one of `firsts` is better than every rival, by benchmark or by task."""
 
     def check(benchmark: str, scores: Scores) -> Finding:
         means = _means(scores, trial)
@@ -65,7 +65,7 @@ def on(comparison: Comparison, check: Check) -> Check:
 
 
 def near(methods: Sequence[str], *, trial: int, margin: float) -> Check:
-    """Each of some methods is so near to the best value known."""
+    """Every one of some methods is within a margin of the best known value."""
 
     def check(benchmark: str, scores: Scores) -> Finding:
         means = _means(scores, trial)

@@ -1,4 +1,4 @@
-"""What finished runs show: read from the store when a figure, table or claim asks for it."""
+"""Results of finished runs, read from the store when a figure, table or claim needs them."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -34,11 +34,11 @@ SAMPLED = 1000
 """Number of random configurations of a landscape: as many as the paper evaluated of XGBoost."""
 
 ENUMERATED = 20_000
-"""Up to so many configurations, a discrete search space is shown as a whole."""
+"""A discrete search space with at most this many configurations is shown as a whole."""
 
 
 class Measure(Enum):
-    """What claims and curves are about; lower is better.
+    """Measures of claims and curves; lower is better.
 
     SCORE: Normalised among the methods of a comparison.
     REGRET: Distance of the best value so far from the best one known, in the objective's own units.
@@ -176,13 +176,13 @@ class Evidence:
         return np.asarray(measured.values[0])
 
     def configurations(self, benchmark: str, method: str) -> "pd.DataFrame":
-        """The configurations a method tried: seed, task, trial, and a column a hyperparameter."""
+        """The configurations a method tried: seed, task, trial, and a column per hyperparameter."""
         seeds = {cell.key: cell.seed for cell in self.cells(benchmark, method)}
         tried = self._store.configurations(seeds)
         return tried.assign(seed=tried["key"].map(seeds)).drop(columns=["key", "value", "loss"])
 
     def milliseconds(self, benchmark: str, method: str) -> float:
-        """What a method needs for a suggestion, its preparation included; the mean over its runs.
+        """Mean time of a suggestion over all runs of a method, its preparation included.
 
         NaN where no run's time is known.
         """

@@ -1,4 +1,4 @@
-"""What methods with a linear head believe of a task: the posteriors that Horvath et al. draw.
+"""Posteriors of methods with a linear head on a task, as Horvath et al. draw them.
 
 ======  =======  ==========================================================================
 symbol  shape    meaning
@@ -123,7 +123,7 @@ def posteriors(
     fixed: int,
     own: int,
 ) -> Drawing:
-    """The posterior and the basis functions of each method, on one task, one row a method."""
+    """The posterior and the basis functions of each method, on one task, one row per method."""
     import pandas as pd
 
     rows, frames = [], []

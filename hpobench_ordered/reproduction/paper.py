@@ -1,4 +1,4 @@
-"""What the reproduction of a paper consists of: figures, tables, and what the paper says of them.
+"""The parts of a reproduction: figures and tables with what the paper claims, and settings.
 
 A figure or table names the comparisons it is drawn from; together they are the experiments that
 have to be run, and nothing else is.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a run says about a claim."""
+    """Whether a claim holds for a subject, such as a benchmark, and what was measured."""
 
     subject: str
     measured: str
@@ -38,7 +38,11 @@ Check = Callable[[Evidence, Sequence[Comparison]], Sequence[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Something the paper says that a number can confirm."""
+    """A statement of the paper that can be checked.
+
+    `afterwards` marks claims at a trial that was chosen when the results were known; they are
+    counted separately.
+    """
 
     section: str
     sentence: str
@@ -60,7 +64,7 @@ class Drawing:
 
 
 class _Numbered:
-    """What is numbered in a paper: named after its class."""
+    """A figure or table, named after its class and number."""
 
     __slots__ = ()
     number: int
@@ -209,7 +213,7 @@ def experiments(exhibits: Iterable[Exhibit]) -> dict[str, tuple[str, ...]]:
 
 
 def combined(exhibits: Iterable[Exhibit]) -> tuple[Comparison, ...]:
-    """What has to be run: one comparison for each benchmark and protocol, of all methods there."""
+    """The comparisons to run: one per benchmark and protocol, of all methods there."""
     methods: dict[tuple[str, Protocol | None], dict[str, None]] = {}
     for exhibit in exhibits:
         for item in exhibit.needs:

@@ -90,7 +90,7 @@ def reproduce(
 
 
 def _generate_missing(setup: Setup, report: Progress) -> None:
-    """Make the source runs of benchmarks that are drawn by a seed, where these are not there."""
+    """Generate the missing source runs of benchmarks that are drawn by a seed."""
     run = [name for name, methods in experiments(setup.exhibits).items() if methods]
     drawn = [one for name in run for one in setup.runs_on(name) if one != name]
     missing = [name for name in drawn if benchmark_spec(name).recorded is None]
@@ -102,7 +102,7 @@ def _generate_missing(setup: Setup, report: Progress) -> None:
 
 
 def _require_all(store: Store, cells: Sequence[Cell]) -> None:
-    """A paper is reproduced from all runs or not at all."""
+    """Raise `MethodError` if a run failed: a paper is reproduced from all runs."""
     failures = store.records.failures()
     for cell in cells:
         if cell.key in failures:
@@ -142,7 +142,7 @@ def _setting(
 
 
 def _plan(setup: Setup) -> dict[str, list[Cell]]:
-    """The runs by benchmark, each once; none for what shows benchmarks alone."""
+    """The runs by benchmark; figures that show only a benchmark need none."""
     cells: dict[str, list[Cell]] = {}
     for item in combined(setup.exhibits):
         if not item.methods:

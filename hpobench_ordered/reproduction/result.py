@@ -1,4 +1,4 @@
-"""What a reproduction gave."""
+"""The result of a reproduction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ class Setup:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that are written, but for the runs."""
+        """The files that are written, except for the runs."""
         names = [SUMMARY, GALLERY, CLAIMS]
         for exhibit in self.exhibits:
             suffixes = ("csv",) if isinstance(exhibit, Table) else ("png", "svg", "csv")
@@ -74,7 +74,7 @@ class CheckedClaim:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What a reproduction gave.
+    """The result of a reproduction.
 
     Attributes:
         setup: What was reproduced, and how.

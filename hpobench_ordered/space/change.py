@@ -29,7 +29,7 @@ from hpobench_ordered.space.space import SearchSpace
 
 @dataclass(frozen=True)
 class SpaceChange:
-    """What became of the hyperparameters of a search space.
+    """How the hyperparameters of a search space changed.
 
     A hyperparameter is shared if both spaces tune it and its ranges, or its choices, meet; floats
     have to meet in more than a point. It is new if it was a constant, or is a number now and was a
@@ -55,7 +55,7 @@ class SpaceChange:
 
     @classmethod
     def between(cls, old: SearchSpace, new: SearchSpace) -> "SpaceChange":
-        """Compare a search space with what became of it."""
+        """Compare a search space with its successor."""
         return cls(old, new)
 
     @cached_property
@@ -70,7 +70,7 @@ class SpaceChange:
 
     @cached_property
     def changes(self) -> Mapping[str, tuple[Change, ...]]:
-        """What became of every hyperparameter and constant, by name; empty if it is as it was.
+        """How every hyperparameter and constant changed, by name; empty if it did not.
 
         Those of the new space come first.
         """
@@ -159,7 +159,7 @@ class SpaceChange:
         is_below = rng.random() < below / share
         unit = rng.uniform(0, below) if is_below else rng.uniform(above, 1)
         coded = float(new.decode(np.array(unit)))
-        # Rounding may lead to the end of the shared range: then the next value beyond it.
+        # Rounding may give the end of the shared range: take the next value beyond it.
         if is_below:
             end = both.lower - 1 if new.is_discrete else math.nextafter(both.lower, -math.inf)
             return min(coded, end)

@@ -60,7 +60,7 @@ def check_coded(values: FloatArray, parameters: Sequence[Parameter]) -> None:
 def check_allowed(
     values: FloatArray, active: BoolArray | None, parameters: Sequence[Parameter]
 ) -> None:
-    """Check that what is active is allowed; all is if `active` is None."""
+    """Check that active values are allowed; if `active` is None, all are active."""
     for j, parameter in enumerate(parameters):
         column = values[:, j]
         bad = ~parameter.allows(column)

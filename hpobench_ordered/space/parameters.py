@@ -151,7 +151,7 @@ class Parameter:
             number = float(value)
         except OverflowError:
             raise InvalidConfigError(
-                f"{self.name} must be {self.describe()}, got an integer beyond all floats"
+                f"{self.name} must be {self.describe()}, got an integer too large for a float"
             ) from None
         whole = self.kind is Kind.FLOAT or number.is_integer()
         if not (whole and self.lower <= number <= self.upper):

@@ -15,7 +15,7 @@ from hpobench_ordered.surrogates.pipeline import BenchmarkFit
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What a quality card says beside figures and numbers of evaluations."""
+    """The texts of a quality card, and further comparisons."""
 
     source: str
     limits: Sequence[str]
@@ -63,7 +63,7 @@ def write_surrogates(
 
 
 def comparison_name(surrogate: str) -> str:
-    """What a card calls the comparison of its surrogate with another one."""
+    """Name of the comparison with another surrogate on a card."""
     return f"surrogate {surrogate}"
 
 

@@ -1,4 +1,4 @@
-"""Best known values: a random search on the surrogate itself, refined around the best of it.
+"""Best known values: a random search on the surrogate itself, refined around the best found.
 
 Notation:
     n   number of candidates
@@ -70,7 +70,7 @@ def _neighbours(
 ) -> FloatArray:
     """Move each configuration `NEIGHBOURS` times, in about half of its hyperparameters.
 
-    Numbers move by a Gaussian step; categoricals, and what was inactive, are drawn anew.
+    Numbers move by a Gaussian step; categoricals and inactive hyperparameters are drawn anew.
     """
     unit = np.repeat(space.encode(values), NEIGHBOURS, axis=0)
     fresh = rng.random(unit.shape)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
 
 _TABLE_COLUMNS = 6
-_WIDEST = 1e150  # features of which the squared distance is a float
+_WIDEST = 1e150  # squared distances of larger features overflow
 
 
 @cache
@@ -125,16 +125,16 @@ class Coding:
     def check_finite(self, space: "SearchSpace") -> None:
         """Check that every configuration of a space has finite features."""
         if self.width != space.dimension:
-            return  # refused where the dimensions are compared
+            return  # refused later, where dimensions are compared
         for feature in self.features:
             columns = [feature.column, *([feature.operand] if feature.kind in _PAIRS else [])]
             parameters = [space.parameters[column] for column in columns]
             logarithm = feature.kind in (*_PAIRS, FeatureKind.LOG)
             if logarithm and any(parameter.lower <= 0 for parameter in parameters):
-                raise ValueError(f"{feature} is the logarithm of what may be 0")
+                raise ValueError(f"{feature} is a logarithm, but its argument may be 0")
             widest = max(max(abs(p.lower), abs(p.upper), 1e3) for p in parameters)
             if (widest + abs(feature.inactive) + abs(feature.mean)) / feature.scale > _WIDEST:
-                raise ValueError(f"{feature} is beyond all floats")
+                raise ValueError(f"{feature} overflows")
 
     def standardised(self, values: FloatArray) -> Self:
         """Standardise every feature by its mean and population standard deviation."""
@@ -157,7 +157,7 @@ def space_coding(
     ratios: Iterable[Sequence[str]] = (),
     also_raw: Iterable[str] = (),
 ) -> Coding:
-    """Code a search space: a feature a number, one a choice of each categorical, and extras.
+    """Code a search space: a feature per number, one per choice of each categorical, and extras.
 
     An inactive number is put in the middle of its range, an inactive categorical has zeros only;
     the parent's own features tell that it is inactive.

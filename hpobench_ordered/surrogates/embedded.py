@@ -27,8 +27,8 @@ class EmbeddedSurrogate(DescribedSurrogate):
 
     A configuration of the part becomes one of the whole space: hyperparameters are matched by
     name, choices are coded as there, fixed values are added, and what the conditions of the whole
-    space make inactive is inactive. Numbers may lie beyond the bounds of the whole space; what they
-    are worth is up to the surrogate.
+    space make inactive is inactive. Numbers may lie beyond the bounds of the whole space; the
+    surrogate extrapolates.
 
     Attributes:
         inner: The surrogate on the whole space.

@@ -154,15 +154,15 @@ class ForestSurrogate(StoredSurrogate):
         return len(self.tasks)
 
     def check_covers(self, space: "SearchSpace") -> None:
-        """Check that no value is beyond all floats."""
+        """Check that no value overflows."""
         if not all(0 <= mix.weight <= 1 for mix in self.tasks):
             raise ValueError("the weight of an output is not between 0 and 1")
         highest = self.offset + self.step * np.iinfo(np.uint16).max
         if not np.isfinite(highest).all():
-            raise ValueError("a forest's values are beyond all floats")
+            raise ValueError("a forest's values overflow")
 
     def can_give(self, value: float, task: int) -> bool:
-        """Whether the leaves can sum up to a value of a task, and it is such a sum at all."""
+        """Whether leaves can sum up to the value on a task: it is such a sum, within its range."""
         mix, trees = self.tasks[task], len(self.nodes)
         outputs = [(mix.low, 1.0 - mix.weight), (mix.high, mix.weight)]
         # Every tree has one leaf more than inner nodes.
@@ -241,8 +241,8 @@ def _links(
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
     """Roots (t,), children (2 q,) and leaf numbers (q,), as `_kernels.forest_predict` has them."""
     is_leaf = feature == LEAF
-    # Subtrees still to come before a node is read: the left child's subtree has been read when
-    # this number is for the first time what it was before the parent; there is the right child.
+    # Number of subtrees that are still to be read before a node: the right child comes where it is
+    # for the first time what it was before the parent, since the left subtree has then been read.
     missing = np.concatenate(([0], np.cumsum(np.where(is_leaf, -1, 1))[:-1]))
     order = np.argsort(missing, kind="stable")
     following = np.zeros(len(feature), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""One surrogate a task: for tasks that were not evaluated on the same configurations.
+"""One surrogate per task: for tasks that were not evaluated on the same configurations.
 
 Notation:
     n, d    configurations, hyperparameters
@@ -42,7 +42,7 @@ class PerTaskSurrogate(StoredSurrogate):
             )
         if len(dimensions) > 1:
             raise ValueError(f"the tasks' surrogates have dimensions {sorted(dimensions)}")
-        # A look-up less in what is called most.
+        # Saves a look-up in the most frequent call.
         object.__setattr__(self, "_predict_one", tuple(m.predict_one for m in self.models))
 
     def __reduce__(self) -> tuple[type[Self], tuple[tuple[StoredSurrogate, ...]]]:
@@ -50,7 +50,7 @@ class PerTaskSurrogate(StoredSurrogate):
 
     @property
     def kind(self) -> SurrogateType:
-        """Kind of every one of them."""
+        """Kind of all of them."""
         return self.models[0].STORED_AS
 
     @property

@@ -56,7 +56,7 @@ def fit_nearest(
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A surrogate of one or more tasks, and all that it follows from.
+    """A surrogate of one or more tasks, and everything that determines it.
 
     Attributes:
         fitter: Fits it.
@@ -90,8 +90,7 @@ class Fit:
     ) -> Self:
         """A surrogate of tasks that were evaluated on the same configurations.
 
-        The fitter and the folds have the seed, and so has the search for best values unless it gets
-        a generator; for the others see `Fit`.
+        The fitter, the folds, and without `rng` the search for best values are seeded by `seed`.
         """
         rows = row_folds(len(values), folds, seed)
         rng = np.random.default_rng(seed) if rng is None else rng
@@ -107,7 +106,7 @@ class Fit:
         seed: int,
         folds: int = FOLDS,
     ) -> Self:
-        """A surrogate of one task, bit by bit the same whatever other tasks there are.
+        """A surrogate of one task, which does not depend on the other tasks.
 
         All that is random follows from the seed and the task's name. All evaluations of one
         training are in one fold.
@@ -163,7 +162,7 @@ class Fit:
 
 
 def grouped_folds(groups: IntArray, folds: int, rng: np.random.Generator) -> list[IntArray]:
-    """Split evaluations into folds of about as many groups, never a group into two.
+    """Split evaluations into folds with about equally many groups; a group is never split.
 
     The groups are numbered, shape (n,). Returns the indices of the evaluations of each fold,
     ascending.
@@ -204,7 +203,7 @@ class BenchmarkFit:
         folds: int = FOLDS,
         progress: Callable[[str, int, int], None] = _silent,
     ) -> Self:
-        """A surrogate a task, see `Fit.of_task`; `evaluations` are one set a task."""
+        """A surrogate per task, see `Fit.of_task`; `evaluations` are one set per task."""
         fits = [
             Fit.of_task(fitter, raw, task=task.name, seed=seed, folds=folds)
             for task, raw in zip(defined.tasks, evaluations, strict=True)

@@ -1,8 +1,8 @@
-"""Golden values: what benchmarks gave when they were released, and have to give everywhere.
+"""Golden values: the values of benchmarks at their release, which they must always give.
 
 They are values of a few random configurations on the first, a middle and the last task, on every
 surrogate that needs no download and no generation. `python tests/golden/write.py` writes them, when
-a benchmark gets a new version; everything else only reads them.
+a benchmark gets a new version; nothing else writes them.
 """
 
 import json

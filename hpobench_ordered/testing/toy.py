@@ -188,7 +188,7 @@ def random_history(
     seed: int,
     evaluations: int = EVALUATIONS,
 ) -> tuple[Evaluations, ...]:
-    """Evaluate random configurations on every task, others than a run of that seed draws."""
+    """Evaluate random configurations on every task; a run with this seed draws other ones."""
     rng = np.random.default_rng([seed, HISTORY_STREAM])
     finished = []
     for task in tasks:

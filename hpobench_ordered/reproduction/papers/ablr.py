@@ -48,7 +48,7 @@ def _learned(name: str, source: str) -> MethodSpec:
 
 
 def _claims(measure: Measure) -> tuple[Claim, ...]:
-    """What the text says of figures 1 to 4."""
+    """Claims of the text on figures 1 to 4."""
     end = partial(ahead, trial=TRIALS, measure=measure)
     return (
         Claim("B.3", "Both GP transfers are ahead of plain GP", end(GP_TRANSFER, ("bo",))),

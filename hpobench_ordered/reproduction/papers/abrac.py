@@ -75,7 +75,7 @@ def _best_in_rank(rivals: Sequence[str]) -> tuple[Claim, ...]:
 
 
 def _components(trial: int) -> tuple[Claim, ...]:
-    """What the paper says of the parts of ABRAC, of which it shows regret and rank."""
+    """Claims on the components of ABRAC, in regret and rank."""
 
     def improves(what: str, method: str, measure: Measure) -> Claim:
         return Claim(

@@ -51,7 +51,7 @@ RANDOM_TRIALS = {TOY: 5, COUNTEREXAMPLE: 20, SIMILAR: 25, OTHER: 25, PARKINSONS:
 FEW, EARLY, QUARTER = 3, 5, 25
 """Trials after which methods are compared: on the toy example, on the others, in classification."""
 NEAR = 0.05
-"""Distance from the highest value of the toy example that is taken for its optimum."""
+"""Distance from the highest value of the toy example that counts as its optimum."""
 COMPARED = 20
 """Trials of the counterexample whose similarities are drawn, of the 50: they take a run each."""
 
@@ -211,7 +211,7 @@ def _near_optimum(kind: str, model: str) -> Claim:
 
 
 def _few_shot(model: str) -> tuple[Claim, ...]:
-    """What the text says of the toy example."""
+    """Claims of the text on the toy example."""
     upper = model.upper()
     return (
         _near_optimum("dist", model),

@@ -92,10 +92,10 @@ AXES = {
 """Hyperparameters of the landscapes, by benchmark; those of YAHPO by their beginning."""
 
 ALMOST_ALL = 0.9
-"""Share of tasks that is taken for "almost all"."""
+"""Share of tasks that counts as "almost all"."""
 
 HARDLY = 10.0
-"""Difference of normalised scores that is taken for "very similar"."""
+"""Difference of normalised scores that counts as "very similar"."""
 
 
 def _yahpo(name: str) -> Slice:
