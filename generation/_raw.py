@@ -1,4 +1,4 @@
-"""The one format of raw evaluations: a parquet file, one row an evaluation.
+"""The one format of raw evaluations: a parquet file, one row per evaluation.
 
     task                    name of the task
     training                number of the training that the evaluation was read from; several
@@ -8,8 +8,7 @@
     value                   the objective, in its own units
     spread                  standard deviation over what the value is the mean of; null if unknown
 
-and whatever further columns, such as `seconds`. The file's metadata hold, as JSON, what is said of
-them (`About`).
+and further columns, such as `seconds`. The file's metadata hold an `About` as JSON.
 """
 
 import io
@@ -37,7 +36,7 @@ _METADATA = b"hpobench_ordered"
 
 @dataclass(frozen=True)
 class About:
-    """What is said of a table of raw evaluations."""
+    """Metadata of a table of raw evaluations."""
 
     benchmark: str
     source: str

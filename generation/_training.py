@@ -1,12 +1,12 @@
-"""Trainings, many and long: in parallel, stored one by one, resumable.
+"""Trainings in parallel, stored one by one, resumable.
 
 A `Job` is one training: a configuration, and where it is trained (a task, a training-set size). A
 `Trainer` does it. `run_trainings` does all jobs and stores every finished one:
 
     FOLDER/<where>/<key>.json   one finished training
 
-Killing the process loses the trainings in flight alone; running again continues. The key hashes
-all that decides a training, so folders are merged by copying them together.
+Killing the process loses only the trainings in flight; running again continues. The key hashes
+everything that determines a training, so folders are merged by copying them together.
 """
 
 import hashlib
@@ -43,11 +43,11 @@ class Trainer(Protocol):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """All but the job that decides an outcome, as JSON can hold it."""
+        """Everything but the job that determines an outcome, as JSON."""
         ...
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train; return the outcome, as JSON can hold it."""
+        """Train; return the outcome as JSON."""
         ...
 
 
@@ -73,7 +73,7 @@ def run_trainings(
     missing = {path: job for path, job in distinct.items() if path not in outcomes}
     _make_folders(missing)
     progress("training", len(outcomes), len(distinct))
-    # A batch would hold finished trainings back until all of it is finished.
+    # In batches, finished trainings would be stored late.
     parallel = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
     calls = (delayed(_train_and_store)(trainer, job, path) for path, job in missing.items())
     for path, outcome in parallel(calls):

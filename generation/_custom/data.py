@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PREFIX = "sklearn:"
-"""What names of scikit-learn's data sets begin with."""
+"""Prefix of the names of scikit-learn's data sets."""
 BUNDLED = ("breast_cancer", "diabetes", "digits", "iris", "wine")
 """scikit-learn's data sets that need no download."""
 MOST_CATEGORIES = 100
@@ -182,14 +182,14 @@ def _checked(
     name: str, origin: str, numbers: FloatArray, categories: IntArray, target: NDArray[Any]
 ) -> DataSet:
     if np.isinf(numbers).any():
-        raise ArtifactError(f"{origin}: infinite numbers; leave them out or put in what is meant")
+        raise ArtifactError(f"{origin}: infinite numbers; remove or replace them")
     if target.dtype.kind == "f" and not np.isfinite(target).all():
         raise ArtifactError(f"{origin}: the target has values that are missing or infinite")
     return DataSet(name, origin, numbers, categories, target)
 
 
 def digest_of(*arrays: NDArray[Any]) -> str:
-    """SHA-256 of what arrays hold, with their shapes and types."""
+    """SHA-256 of the content, shapes and types of arrays."""
     content = hashlib.sha256()
     for array in arrays:
         content.update(f"{array.dtype.str}{array.shape}".encode())

@@ -19,14 +19,14 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 
 NEIGHBOURS = "n_neighbors"
-"""Cannot be more than there are rows to learn from."""
+"""Names of hyperparameters that must not exceed the number of rows to learn from."""
 
 EXAMPLE = """{"hyperparameters": [
   {"type": "uniform_float", "name": "alpha", "lower": 1e-4, "upper": 1.0, "log": true},
   {"type": "uniform_int", "name": "max_iter", "lower": 10, "upper": 500, "log": true},
   {"type": "categorical", "name": "penalty", "choices": ["l1", "l2"]}
 ]}"""
-"""A search space as its file holds it."""
+"""An example of a file with a search space."""
 _HOW_TO = "It is in ConfigSpace's JSON, the names being keywords of the class, such as\n" + EXAMPLE
 
 
@@ -106,7 +106,7 @@ SPACES: Mapping[str, tuple[Parameter, ...]] = {
 
 
 def built_in_space(key: str, *, smallest: int, leave_out: Container[str] = ()) -> SearchSpace:
-    """The search space of a well-known class, such as "sklearn.SVC", but for some hyperparameters.
+    """The search space of a well-known class, such as "sklearn.SVC", without some hyperparameters.
 
     There are at most as many neighbours as rows in the smallest training set.
     """

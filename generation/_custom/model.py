@@ -28,7 +28,7 @@ class Model:
 
     @classmethod
     def imported(cls, path: str, *, fixed: Mapping[str, Any], seed: int) -> "Model":
-        """Import a model and settle its keywords."""
+        """Import a model and determine its fixed keywords."""
         factory = _factory(path)
         known, _ = _keywords(factory)
         usual = {"random_state": seed, "n_jobs": 1}
@@ -56,12 +56,12 @@ class Model:
                 raise UnknownNameError(f"keyword of {self.path}", name, known)
 
     def estimator(self, config: Mapping[str, Any]) -> Any:
-        """Make the estimator of a configuration, which overrules what is fixed."""
+        """Make the estimator of a configuration, which overrides fixed keywords."""
         return _factory(self.path)(**{**self.fixed, **config})
 
 
 def kind_of_estimator(estimator: Any) -> Kind | None:
-    """Tell what an estimator predicts by what scikit-learn's say of themselves; None if nothing."""
+    """Tell by scikit-learn's metadata what an estimator predicts; None if unknown."""
     told = getattr(estimator, "_estimator_type", None)
     if told is None and hasattr(estimator, "__sklearn_tags__"):  # from scikit-learn 1.6 on
         told = estimator.__sklearn_tags__().estimator_type
@@ -83,7 +83,7 @@ def _factory(path: str) -> Callable[..., Any]:
         public = [n for n in dir(module) if not n.startswith("_") and callable(getattr(module, n))]
         raise UnknownNameError(f"class of the module {name}", attribute, public)
     if not callable(factory):
-        raise ExperimentError(f"{path} is no class or function that makes an estimator")
+        raise ExperimentError(f"{path} is not a class or function that makes an estimator")
     return factory
 
 

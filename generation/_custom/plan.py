@@ -1,4 +1,4 @@
-"""What decides a custom benchmark, and what is trained for it.
+"""The specification of a custom benchmark, and its plan of trainings.
 
 Notation:
     n, d    configurations, hyperparameters
@@ -25,14 +25,14 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.pipeline import FOLDS
 
 COMMAND = "custom"
-"""What follows `hpobench-ordered generate`, in the place of a benchmark's name."""
+"""The subcommand of `hpobench-ordered generate`."""
 CONFIGURATIONS = 200
 VALIDATION = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """All that decides a benchmark of somebody's own trainings, but for what its tasks are."""
+    """The specification of a benchmark of the user's own trainings, without its tasks."""
 
     name: str
     model: str
@@ -47,7 +47,7 @@ class Trained:
     seed: int = 0
 
     def options(self, **others: str | None) -> list[str]:
-        """The command's words that ask for this, with other options."""
+        """The options of the command that makes this."""
         data = self.data if self.data.startswith(PREFIX) else Path(self.data).name
         options = {
             "--model": self.model,
@@ -65,7 +65,7 @@ class Trained:
         return [*words, *(f"--set {shlex.quote(setting)}" for setting in settings)]
 
     def kind_with(self, model: Model, config: Config, target: NDArray[Any]) -> Kind:
-        """What is predicted: as it was said, or as model or target tell."""
+        """What is predicted: as specified, or else told from the model or the target."""
         return self.kind or _kind(model, config) or kind_of_target(target)
 
     def search_space(
@@ -82,7 +82,7 @@ class Trained:
         return space
 
     def imported(self) -> Model:
-        """The model, if there is what trains it."""
+        """Import the model; raise an error if scikit-learn is missing."""
         purpose = "generating a benchmark"
         needed("sklearn", package="scikit-learn", extra="generate", purpose=purpose)
         if self.configurations < FOLDS:
@@ -94,20 +94,20 @@ class Trained:
 
 @dataclass(frozen=True, kw_only=True)
 class Custom(Trained):
-    """All that decides a custom benchmark."""
+    """The specification of a custom benchmark."""
 
     sizes: Sequence[int]
     validation: float = VALIDATION
 
     def words(self) -> list[str]:
-        """The command's words that ask for this, but for those that every generation has."""
+        """The words of the command that makes this, without the options of every generation."""
         share = None if self.validation == VALIDATION else str(self.validation)
         return [COMMAND, *self.options(validation=share)]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is trained: n configurations on every size."""
+    """The trainings: n configurations on every size."""
 
     data: DataSet
     trainer: EstimatorTrainer

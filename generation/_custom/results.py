@@ -1,4 +1,4 @@
-"""What the trainings of a custom benchmark gave: values for the surrogate, a table of all of it.
+"""Results of the trainings of a custom benchmark: values for the surrogate, and a table.
 
 Notation:
     n   configurations

@@ -20,7 +20,7 @@ from hpobench_ordered.generation._custom.model import Model
 from hpobench_ordered.generation._custom.split import Kind, Split
 
 NEGATED = "neg_"
-"""What the names of scikit-learn's scorers begin with that are an error times -1."""
+"""Prefix of scikit-learn's scorers that are an error times -1."""
 
 
 class TrainingError(HPOBenchOrderedError):
@@ -28,10 +28,10 @@ class TrainingError(HPOBenchOrderedError):
 
 
 class Failures(Enum):
-    """What becomes of a configuration that cannot be trained."""
+    """How a configuration that cannot be trained is treated."""
 
     STOP = "stop"
-    """Everything stops there; finished trainings stay stored."""
+    """Stop; finished trainings stay stored."""
     WORST = "worst"
     """It has the worst value of all configurations on the same training set."""
 
@@ -50,7 +50,7 @@ class Metric:
             raise UnknownNameError("metric", self.scorer, get_scorer_names())
 
     def objective(self, rows: int) -> Objective:
-        """The benchmark's objective, measured on so many rows."""
+        """The benchmark's objective, measured on a number of rows."""
         if self.scorer is None:
             names = {
                 Kind.CLASSIFICATION: ("error", "share misclassified"),
@@ -88,7 +88,7 @@ class EstimatorTrainer:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Data, model, metric and versions; what becomes of failures decides no value."""
+        """Data, model, metric and versions; the treatment of failures changes no value."""
         import sklearn
 
         return {

@@ -245,7 +245,7 @@ def train_flow(
     task are done.
 
     Returns:
-        One row an evaluation, in the order of tasks, design and rounds: `task` (str), `training`
+        One row per evaluation, in the order of tasks, design and rounds: `task` (str), `training`
         (int, the same for all evaluations of one training), `config.<hyperparameter>` (native,
         null where inactive), `value`, `spread`, `capped`, `seconds`. All but the seconds is
         independent of workers and interruptions.

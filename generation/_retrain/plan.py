@@ -1,4 +1,4 @@
-"""What decides a benchmark of retraining, and what is trained for it.
+"""The plan of trainings of a retraining benchmark.
 
 Notation:
     n, d    configurations, hyperparameters
@@ -65,7 +65,7 @@ def retrain_plan(
     seed: int,
     averaged: int = 1,
 ) -> RetrainPlan:
-    """Draw the configurations and say what trains them."""
+    """Draw the configurations and make their trainer."""
     if not 1 <= longest <= len(stream.names) - 2:
         raise ExperimentError(
             f"{stream.data.name} has {len(stream.names)} periods; with two to predict, a model is "

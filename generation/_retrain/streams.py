@@ -1,6 +1,6 @@
 """Streams: rows in the order of time, cut into consecutive periods.
 
-Five public ones are read from parquet files; anybody's own from a table with a column of times.
+Five public ones are read from parquet files; the user's own from a table with a column of times.
 
 Notation:
     n   rows
@@ -100,7 +100,7 @@ def _readings(
     """The dates as a format says, or as they can be read with the month or the day first."""
     import pandas as pd
 
-    # Who writes the year first writes the month second.
+    # If the year comes first, the month is second.
     is_clear = time_format is not None or column.astype(str).str.match(r"\d{4}\D").all()
     readings, failure = [], None
     for day_first in (False,) if is_clear else (False, True):
@@ -117,7 +117,7 @@ def _readings(
 
 
 def _every_rows(times: "pd.Series[Any]", rows: int) -> list[str]:
-    """Periods of so many rows; those of equal time go where the first of them is."""
+    """Periods of `count` rows; rows of equal time are in the period of the first of them."""
     first = np.maximum.accumulate(np.where(times.ne(times.shift()), np.arange(len(times)), 0))
     numbers = np.unique(first // rows, return_inverse=True)[1]
     width = len(str(numbers[-1]))
@@ -135,7 +135,7 @@ def _calendar(times: "pd.Series[Any]", every: str) -> list[str]:
 DAY = 48
 """Half-hours."""
 MARKET = ["nswprice", "nswdemand", "vicprice", "vicdemand", "transfer"]
-"""What is measured in a half-hour, and known when it is over."""
+"""Columns that are measured in a half-hour, and known afterwards."""
 
 
 def _electricity(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
@@ -164,13 +164,13 @@ def _bike_sharing(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"
 
 
 LAGS = (1, 2, 3, 24, 168)
-"""Rows, about hours, by which traffic is known when it is to be predicted."""
+"""Lags of traffic in rows, about hours, that are known at the time of prediction."""
 HOUR = ["attr_1", "attr_2", "attr_3", "attr_4", "target"]
-"""What rows of the same hour share: they differ in the weather's description alone."""
+"""Columns that are equal in rows of the same hour; only the weather's description differs."""
 
 
 def _metro_traffic(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
-    """Traffic from what it was, a row an hour; the file has no times, so missing hours are unknown.
+    """Traffic from earlier traffic, one row per hour; the file has no times.
 
     An hour with several descriptions of the weather has as many rows; the first is taken.
     """

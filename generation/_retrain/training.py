@@ -1,7 +1,7 @@
 """Training any estimator again every period.
 
 The model of a period is trained on the rows of the last few periods before it and measured on the
-rows of the period itself. Features are made with what its training rows alone tell, as in
+rows of the period itself. Features are made from its training rows alone, as in
 `_custom.split`; a number to be predicted is standardised by them for training, and predictions are
 in its own units again.
 
@@ -52,7 +52,7 @@ class RetrainTrainer:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Data, model, metric and versions; what becomes of failures decides no value."""
+        """Data, model, metric and versions; the treatment of failures changes no value."""
         import sklearn
 
         return {
@@ -69,7 +69,7 @@ class RetrainTrainer:
         """Train for every task."""
         from threadpoolctl import threadpool_limits
 
-        with threadpool_limits(1):  # once for all tasks: it takes as long as a short training
+        with threadpool_limits(1):  # once for all tasks, since it takes as long as a short training
             outcomes = [self._tried(config, task, seed=int(where)) for task in self.tasks]
         values, seconds, reasons = (list(column) for column in zip(*outcomes, strict=True))
         failure = next(filter(None, reasons), None)
@@ -90,7 +90,7 @@ class RetrainTrainer:
             return None, 0.0, reason
 
     def split(self, task: int, window: int) -> Split:
-        """What a period's model is trained on, and measured on."""
+        """The rows that a period's model is trained on and measured on."""
         train = self.stream.rows(task - window, task - 1)
         rows = slice(train.start, self.stream.rows(task, task).stop)
         cut, data = train.stop - train.start, self.stream.data

@@ -75,9 +75,9 @@ class Scores:
 
     Attributes:
         methods: Names of the methods, length A.
-        values: Score of every seed, shape (A, S, T, M); NaN on tasks where there is none, and in
+        values: Score of every seed, shape (A, S, T, M); NaN on tasks where it is undefined, and in
             runs that were not finished.
-        possible: The lowest and the highest value that there can be.
+        possible: The lowest and the highest possible value.
     """
 
     methods: tuple[str, ...]
@@ -148,7 +148,7 @@ def normalised_scores(
 def robust_scores(
     losses: FloatArray, methods: Sequence[str], best: FloatArray, *, reference: str = RANDOM_SEARCH
 ) -> Scores:
-    """What is left of the distance from the median random configuration to the best, in per cent.
+    """Remaining distance from the median random configuration to the best, in per cent.
 
     Args:
         losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
@@ -172,7 +172,7 @@ def _place(reference: str, methods: Sequence[str]) -> int:
 
 
 def best_known(losses: FloatArray, regrets: FloatArray) -> FloatArray:
-    """Best known losses b that regrets were taken from, shape (T,); NaN where there are none.
+    """Best known losses b that regrets were taken from, shape (T,); NaN if unknown.
 
     Args:
         losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.

@@ -1,4 +1,4 @@
-"""What was measured on each benchmark: scores, values, regrets and ranks of every run.
+"""Measures on each benchmark: scores, values, regrets and ranks of every run.
 
 Which runs count: a method that has finished fewer than half of the planned seeds of a benchmark is
 not compared there. Of the others every finished run counts: a mean is over all seeds that a method
@@ -43,7 +43,7 @@ SHARE_NEEDED = 0.5
 """Share of the planned seeds that a method must have finished to be compared."""
 
 GROUP = ("benchmark", "surrogate", "protocol")
-"""What is scored by itself."""
+"""Columns that identify what is scored separately."""
 
 NAMES = ("method", "task_name")
 NEEDED = (*NAMES, "seed", "task", "trial", "loss", "value", "regret", "fallbacks")
@@ -58,7 +58,7 @@ UNDEFINED = {
 
 @dataclass(frozen=True, slots=True)
 class MethodRuns:
-    """What became of the runs of one method on one benchmark."""
+    """States and times of the runs of one method on one benchmark."""
 
     states: Mapping[str, int]
     seeds: tuple[int, ...] = ()
@@ -78,7 +78,7 @@ class MethodRuns:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkScores:
-    """What was measured of all compared methods on one benchmark under one protocol.
+    """Measures of all compared methods on one benchmark under one protocol.
 
     Attributes:
         benchmark: Name and version of the benchmark.
@@ -96,10 +96,10 @@ class BenchmarkScores:
         unavailable: Why a measure is NaN everywhere, by its name.
         is_maximised: Whether higher values are better.
         fallbacks: Suggestions each method made at random because its model failed.
-        runs: What became of the runs of every planned method, compared or not.
+        runs: States of the runs of every planned method, compared or not.
         left_out: Why means over benchmarks leave it out; "" if they do not.
-        family: Benchmarks of one family count once together in means over benchmarks; "" for one
-            that is a family by itself.
+        family: Benchmarks of one family count once together in means over benchmarks; "" if it is
+            the only one of its family.
     """
 
     benchmark: str
@@ -273,7 +273,7 @@ def _score(
 def _runs(
     trials: "pd.DataFrame", planned: "pd.DataFrame", timings: "pd.DataFrame | None"
 ) -> dict[str, MethodRuns]:
-    """What became of the runs of every planned method, in the order of `BenchmarkScores`."""
+    """States of the runs of every planned method, in the order of `BenchmarkScores`."""
     finished = trials[["method", "seed"]].drop_duplicates()
     seeds = finished.groupby("method", observed=True)["seed"].agg(list).to_dict()
     counts = planned.groupby("method", observed=True)["state"].value_counts()

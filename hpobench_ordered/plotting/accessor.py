@@ -1,4 +1,4 @@
-"""`Results.plot`: charts of an experiment, by the names of what they show."""
+"""`Results.plot`: charts of an experiment."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -32,11 +32,10 @@ COLUMNS = 4
 class Plots:
     """Charts of an experiment; each method returns one, which a notebook shows.
 
-    Runs of several protocols are drawn of the protocol with the most benchmarks. Altair's methods
-    restyle a chart; `size` is the width and height of a panel in pixels, as a chart of several
-    panels has no width. A `trial` is counted from 1 and the last one if none is named, a
-    `benchmark` the only one. Wrong names raise `UnknownNameError`, what cannot be drawn of these
-    results `ExperimentError`.
+    If there are several protocols, runs of the one with the most benchmarks are drawn. Altair's
+    methods restyle a chart; `size` is the width and height of a panel in pixels. A `trial` is
+    counted from 1, by default it is the last; `benchmark` may be left out if there is only one.
+    Wrong names raise `UnknownNameError`, results that cannot be drawn `ExperimentError`.
 
     Args:
         scored: Gives scores by benchmark, and why others have none.

@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 
 DECADES = 30.0
-"""Positive numbers of which the largest is so many times the smallest get a logarithmic axis."""
+"""Positive numbers whose largest is more times the smallest get a logarithmic axis."""
 
 PAPER_SCORE = "normalised score"
 """The measure of Hellan et al. (2023), which only the reproduction of that paper draws."""

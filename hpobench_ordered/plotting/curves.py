@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 BAND_OPACITY = 0.12
 DIMMED = 0.12
 POINTS, MARKERS = 60, 6
-"""So many points make a curve, and so many of them have its method's marker."""
+"""Number of points of a curve, and of those with its method's marker."""
 
 SIZE = (210, 150)
 """Width and height of a panel, in pixels; a panel alone is twice as large."""

@@ -1,4 +1,4 @@
-"""Charts beside each other, and what models believe of a function of one variable."""
+"""Charts beside each other, and posteriors of models of a function of one variable."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -99,11 +99,11 @@ def functions(frame: "pd.DataFrame", *, x: str, title: str) -> alt.TopLevelMixin
 def posterior(
     belief: "pd.DataFrame", evaluations: "pd.DataFrame", bases: "pd.DataFrame", *, title: str
 ) -> alt.HConcatChart:
-    """Draw a model of a function: on the left what it believes, on the right its basis functions.
+    """Draw a model of a function: on the left its posterior, on the right its basis functions.
 
     Args:
         belief: One row per point, with columns x, truth, mean, low and high.
-        evaluations: What the model knows, columns x and y.
+        evaluations: The evaluations that the model was fitted to, columns x and y.
         bases: One row per basis function and point, with columns basis, x, value and weight, its
             share of the largest one, between 0 and 1.
         title: Name of the model.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FEW, BEST = 12, 5
-"""With at most so many methods all are in colour at first; with more, the best so many."""
+"""At first, all methods are in colour if there are at most `FEW`, else the best `BEST`."""
 
 DIGITS = 5
 """Significant digits of the numbers on the page; `means.csv` has all."""
@@ -44,7 +44,7 @@ COLUMNS = (
     ("failed", "Failed", "Failed runs, of all that were planned."),
     ("seconds", "Time per suggestion", "Inside the method, the mean."),
 )
-"""Columns of the leaderboard: what they are sorted by, heading, and meaning."""
+"""Columns of the leaderboard: sort key, heading, and explanation."""
 
 Views = Mapping[tuple[str, str], Mapping[str, Mapping[str, list[Any]]]]
 """Curves by benchmark and surrogate, task ("" for the mean over tasks), and measure."""
@@ -127,7 +127,7 @@ def _entries(
 
 
 def _failed(row: Mapping[Any, Any]) -> tuple[int, str]:
-    """What a cell is sorted by, and its text."""
+    """Sort key and text of a cell."""
     return int(row["failed"]), f"{row['failed']} of {row['runs']}"
 
 
@@ -136,7 +136,7 @@ def _seconds(row: Mapping[Any, Any]) -> tuple[float | None, str]:
 
 
 def _views(means: "pd.DataFrame", methods: Sequence[str]) -> Views:
-    """Curves as JSON has them: [mean, low, high] by method and trial, or [mean] alone."""
+    """Curves as JSON: [mean, low, high] by method and trial, or only [mean]."""
     views: dict[tuple[str, str], dict[str, dict[str, list[Any]]]] = {}
     levels = ["benchmark", "surrogate", "task", "measure"]
     for (benchmark, surrogate, task, measure), rows in means.groupby(

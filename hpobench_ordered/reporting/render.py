@@ -1,6 +1,6 @@
-"""Puts the page together: text from the template; numbers, style and scripts inline.
+"""Renders the page: text from the template; numbers, style and scripts inline.
 
-Whatever comes from results (names, messages, tracebacks) is text that nobody has checked. The
+Text from results (names, messages, tracebacks) is not trusted. The
 template escapes it; the script's data are in base64; and the page's content security policy forbids
 every request and every script but the page's.
 """
@@ -56,7 +56,7 @@ def packed(data: Any) -> str:
 
 
 def _library() -> str:
-    """Vega and what embeds it; bundling takes seconds, so that a copy stays in the cache."""
+    """Vega and vega-embed; bundling takes seconds, so a copy is kept in the cache."""
     path = cache_folder() / f"vega-{version('vl-convert-python')}.js"
     try:
         return path.read_text(encoding="utf-8")

@@ -180,7 +180,7 @@ def _benchmarks(setup: Setup) -> str:
 
 
 def _held(claims: Sequence[CheckedClaim]) -> str:
-    """How many claims hold; those chosen afterwards by themselves."""
+    """How many claims hold; those chosen afterwards are counted separately."""
     verdicts: dict[bool, list[str]] = {}
     for item in claims:
         verdicts.setdefault(item.claim.afterwards, []).append(item.verdict)
@@ -229,7 +229,7 @@ def _csv(frame: "pd.DataFrame") -> bytes:
 
 
 def _ranges(seeds: Sequence[int]) -> str:
-    """Numbers as people write them: "0 to 49" where nothing is left out."""
+    """Seeds as text: "0 to 49" if they are consecutive."""
     if len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
         return f"{seeds[0]} to {seeds[-1]}"
     return ", ".join(map(str, seeds))

@@ -316,7 +316,7 @@ class TestSplit:
     @pytest.mark.parametrize(
         ("target", "kind", "validation", "message"),
         [
-            (["a"] * 8, Kind.CLASSIFICATION, 0.25, "one class alone"),
+            (["a"] * 8, Kind.CLASSIFICATION, 0.25, "only one class"),
             ([0.5, 1.5] * 4, Kind.CLASSIFICATION, 0.25, "fractional values, such as 0.5"),
             (["a", "b"] * 4, Kind.REGRESSION, 0.25, "is text, such as 'a'"),
             ([0, 1] * 4, Kind.CLASSIFICATION, 0.0, "between 0 and 1"),
