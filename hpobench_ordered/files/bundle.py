@@ -165,6 +165,7 @@ def generated_spec(
         summary=summary,
         define=partial(_define_generated, folder, version, name, planned),
         surrogates=_options(artifact, surrogates, generated=folder),
+        artifact=artifact if is_artifact(folder) else None,
         is_local=True,
         recorded=Recorded(artifact),
     )
