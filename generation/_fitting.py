@@ -9,7 +9,7 @@ Notation:
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -30,28 +30,45 @@ from hpobench_ordered.surrogates.pipeline import FOLDS, BenchmarkFit, Fit, Fitte
 FOREST, NEAREST = "forest", "nearest"
 
 
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Configurations (n, d), their objective values (n, K), and how a forest is fitted to them.
+
+    For `rng` and `mixes` see `Fit`.
+    """
+
+    values: FloatArray
+    targets: FloatArray
+    coding: Coding
+    recipe: ForestRecipe
+    rng: np.random.Generator | None = None
+    mixes: tuple[TaskMix, ...] = ()
+
+
 def write_forest(
     request: Request,
     defined: Definition,
-    values: FloatArray,
-    targets: FloatArray,
+    forest: Forest,
     report: Report,
     *,
-    coding: Coding,
-    recipe: ForestRecipe,
-    rng: np.random.Generator | None = None,
-    mixes: tuple[TaskMix, ...] = (),
     evaluations: Sequence[RawEvaluations] | None = None,
     runs: Sequence[RawEvaluations] | None = None,
 ) -> Path:
     """Fit a forest to evaluations and write the benchmark's artifact; return its folder."""
-    fitter = partial(fit_forest, coding=coding, recipe=recipe, workers=request.workers)
-    fit = Fit.of_all_tasks(fitter, values, targets, seed=request.seed, rng=rng, mixes=mixes)
-    limits = (recipe.describe(), *report.limits, NOT_OPTIMAL)
+    recipe = forest.recipe
+    fitter = partial(fit_forest, coding=forest.coding, recipe=recipe, workers=request.workers)
+    fit = Fit.of_all_tasks(
+        fitter,
+        forest.values,
+        forest.targets,
+        seed=request.seed,
+        rng=forest.rng,
+        mixes=forest.mixes,
+    )
     return write_surrogates(
         request.folder,
         {FOREST: BenchmarkFit(defined, [fit], request.seed, request.progress)},
-        replace(report, limits=limits),
+        replace(report, limits=(recipe.describe(), *report.limits, NOT_OPTIMAL)),
         evaluations=evaluations,
         runs=runs,
     )

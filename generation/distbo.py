@@ -28,7 +28,7 @@ from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.files.bundle import write_runs
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.generation import base
-from hpobench_ordered.generation._fitting import write_forest
+from hpobench_ordered.generation._fitting import Forest, write_forest
 from hpobench_ordered.generation._training import Job, run_trainings
 from hpobench_ordered.generation.base import Generator, Option, Request
 from hpobench_ordered.methods.bo import BayesianOptimisation
@@ -207,10 +207,8 @@ def generate_forest(real: Real, request: Request) -> Path:
         ),
         summaries={FOREST: "Random forest fitted to own trainings."},
     )
-    coding, recipe = space_coding(_log_scaled(defined.space)), RECIPES[name]
-    return write_forest(
-        request, defined, values, targets, report, coding=coding, recipe=recipe, runs=runs
-    )
+    forest = Forest(values, targets, space_coding(_log_scaled(defined.space)), RECIPES[name])
+    return write_forest(request, defined, forest, report, runs=runs)
 
 
 def _configurations(space: SearchSpace, n: int, seed: int) -> FloatArray:

@@ -19,7 +19,7 @@ from hpobench_ordered.benchmarks.xgboost_mnist import (
 )
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.files.writing import write_atomically
-from hpobench_ordered.generation._fitting import FOREST, write_forest
+from hpobench_ordered.generation._fitting import FOREST, Forest, write_forest
 from hpobench_ordered.generation._mnist import load_mnist, split
 from hpobench_ordered.generation._xgboost_comparison import FEWEST, compare
 from hpobench_ordered.generation._xgboost_training import XGBoostTrainer, train_many
@@ -134,19 +134,11 @@ def _write(
         summaries={FOREST: f"Random forest fitted to {fitted_to}."},
         comparisons=comparisons,
     )
-    return write_forest(
-        request,
-        replace(defined, tasks=tasks),
-        values,
-        errors,
-        report,
-        coding=space_coding(
-            space(),
-            products=[("learning_rate", "n_estimators")],
-            also_raw=["min_child_weight"],
-        ),
-        recipe=ForestRecipe(output_weights=tuple(weights)),
+    coding = space_coding(
+        space(), products=[("learning_rate", "n_estimators")], also_raw=["min_child_weight"]
     )
+    forest = Forest(values, errors, coding, ForestRecipe(output_weights=tuple(weights)))
+    return write_forest(request, replace(defined, tasks=tasks), forest, report)
 
 
 GENERATORS = (

@@ -39,7 +39,7 @@ from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentErro
 from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.files.remote import RemoteFile
 from hpobench_ordered.files.writing import file_sha256
-from hpobench_ordered.generation._fitting import FOREST, write_forest
+from hpobench_ordered.generation._fitting import FOREST, Forest, write_forest
 from hpobench_ordered.generation.base import Generator, Option, Request, Source, here
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.artifacts import Report
@@ -288,17 +288,11 @@ def _write(
     *,
     rng: np.random.Generator | None = None,
 ) -> Path:
-    return write_forest(
-        request,
-        defined,
-        measured.values,
-        measured.auc,
-        replace(report, command=request.command(defined.name, "--from DATA")),
-        coding=space_coding(defined.space),
-        recipe=recipe,
-        rng=rng,
-        mixes=interpolate(measured.fractions, FRACTIONS),
-    )
+    mixes = interpolate(measured.fractions, FRACTIONS)
+    coding = space_coding(defined.space)
+    forest = Forest(measured.values, measured.auc, coding, recipe, rng, mixes)
+    report = replace(report, command=request.command(defined.name, "--from DATA"))
+    return write_forest(request, defined, forest, report)
 
 
 def _generator(scenario: str, instance: str) -> Generator:

@@ -7,8 +7,8 @@ Notation:
 
 import time
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -89,15 +89,10 @@ class EstimatorTrainer:
     @property
     def identity(self) -> Mapping[str, Any]:
         """Data, model, metric and versions; the treatment of failures changes no value."""
-        import sklearn
-
         return {
+            **model_identity(self.model, self.metric),
             "data": self.split.digest,
             "kind": self.split.kind.value,
-            "model": self.model.path,
-            "fixed": {name: repr(value) for name, value in sorted(self.model.fixed.items())},
-            "metric": self.metric.scorer,
-            "versions": {"model": self.model.version, "scikit-learn": sklearn.__version__},
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
@@ -115,16 +110,38 @@ class EstimatorTrainer:
         """Value of the metric, and seconds of training and measuring."""
         from threadpoolctl import threadpool_limits
 
-        with warnings.catch_warnings(), threadpool_limits(1):
-            warnings.simplefilter("ignore")  # such as a solver's at its last iteration
-            estimator = self.model.estimator(config)
-            begin = time.perf_counter()
-            estimator.fit(self.split.pool[:size], self.split.pool_target[:size])
-            value = self.metric.value(estimator, self.split)
-            seconds = time.perf_counter() - begin
-        if not np.isfinite(value):
-            raise ValueError(f"the metric is {value}")
-        return value, seconds
+        pool, target = self.split.pool[:size], self.split.pool_target[:size]
+        parts = replace(self.split, pool=pool, pool_target=target)
+        with threadpool_limits(1):
+            return fitted_value(lambda: self.model.estimator(config), parts, self.metric)
+
+
+def model_identity(model: Model, metric: Metric) -> dict[str, Any]:
+    """Model, metric and versions, as part of a trainer's identity."""
+    import sklearn
+
+    return {
+        "model": model.path,
+        "fixed": {name: repr(value) for name, value in sorted(model.fixed.items())},
+        "metric": metric.scorer,
+        "versions": {"model": model.version, "scikit-learn": sklearn.__version__},
+    }
+
+
+def fitted_value(
+    make: Callable[[], Any], parts: Split, metric: Metric, **fit_arguments: Any
+) -> tuple[float, float]:
+    """Fit an estimator to the pool and measure it; the value, and seconds of both."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such as a solver's at its last iteration
+        estimator = make()
+        begin = time.perf_counter()
+        estimator.fit(parts.pool, parts.pool_target, **fit_arguments)
+        value = metric.value(estimator, parts)
+        seconds = time.perf_counter() - begin
+    if not np.isfinite(value):
+        raise ValueError(f"the metric is {value}")
+    return value, seconds
 
 
 def described(model: Model, config: Mapping[str, Any], where: str, failure: str) -> str:
