@@ -147,8 +147,7 @@ def generate_retrain(
     Arguments, what is stored, what can be continued and errors are those of `generate_custom`.
     """
     folder = destination(asked.name, output, replace=replace)
-    model, most = asked.imported(), asked.window[1]
-    stream = asked.stream()
+    model, most, stream = asked.imported(), asked.window[1], asked.stream()
     space = _space(asked, model, stream)
     metric = Metric(_kind(asked, model, space, stream), asked.metric)
     plan = RetrainPlan.drawn(

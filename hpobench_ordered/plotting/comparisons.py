@@ -256,12 +256,6 @@ def strips(
     data = frame[["panel", "group", "method", "value", "mean", *labels]]
     data = data.assign(is_mean=~data.duplicated(["panel", "group", "method"]), one=1.0)
     looks = by_method(methods)
-    scale, axis = alt.Scale(domainMin=0), alt.Axis(format=".0%")
-    if log:
-        low, high = min(data["value"].min(), 0.5) / 1.05, max(data["value"].max(), 2.0) * 1.05
-        scale = alt.Scale(type="log", domain=[low, high], nice=False)
-        powers = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
-        axis = alt.Axis(values=[2.0**power for power in powers], format="~r")
     side_by_side = alt.Scale(domain=methods, paddingInner=0.3)
     base = alt.Chart().encode(
         x=alt.X(
@@ -273,7 +267,7 @@ def strips(
         xOffset=alt.XOffset("method:N", sort=methods, scale=side_by_side),
         color=looks["color"],
     )
-    shown = alt.Y("value:Q", title=y, scale=scale, axis=axis)
+    shown = _ratio_axis(data["value"], y) if log else _share_axis(y)
     tips = [alt.Tooltip(f"{name}:N") for name in labels]
     number = alt.Tooltip("value:Q", format=".3~r")
     points = base.mark_point(filled=True, size=22, opacity=0.55).encode(
@@ -292,3 +286,17 @@ def strips(
         title=y,
         description=f"{y} of {', '.join(methods)}: {', '.join(panels)}.",
     )
+
+
+def _share_axis(title: str) -> alt.Y:
+    scale, axis = alt.Scale(domainMin=0), alt.Axis(format=".0%")
+    return alt.Y("value:Q", title=title, scale=scale, axis=axis)
+
+
+def _ratio_axis(values: "pd.Series[float]", title: str) -> alt.Y:
+    """A logarithmic axis with powers of two."""
+    low, high = min(values.min(), 0.5) / 1.05, max(values.max(), 2.0) * 1.05
+    scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    powers = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
+    axis = alt.Axis(values=[2.0**power for power in powers], format="~r")
+    return alt.Y("value:Q", title=title, scale=scale, axis=axis)

@@ -152,9 +152,7 @@ def _files(
     """The page and the files that it links to, by name."""
     means, board = curves(scored), leaderboard(scored)
     boards = list(leaderboard_tables(board))
-    parts: dict[str, list[str]] = {}
-    for verdict in verdicts(scored):
-        parts.setdefault(protocol_label(verdict.protocol), []).append(verdict.sentence)
+    parts = _verdicts(scored)
     sections = list(_sections(content, runs, scored, board))
     scope = [MEASURED_ONLY] if content.measured_only else []
     reasons = {item.label: item.left_out for item in scored if item.left_out}
@@ -186,6 +184,14 @@ def _files(
     for figure in (figure for section in sections for figure in section[2]):
         files |= {f"figures/{figure.stem}.{end}": data for end, data in figure.files.items()}
     return files
+
+
+def _verdicts(scored: Sequence[BenchmarkScores]) -> dict[str, list[str]]:
+    """Sentences of the verdicts by protocol."""
+    parts: dict[str, list[str]] = {}
+    for verdict in verdicts(scored):
+        parts.setdefault(protocol_label(verdict.protocol), []).append(verdict.sentence)
+    return parts
 
 
 def _tables(

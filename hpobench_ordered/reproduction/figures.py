@@ -158,7 +158,7 @@ def progress(
     times: bool = False,
     over_runs: bool = False,
 ) -> Drawing:
-    """Means after every trial with two standard errors: a row of panels a comparison.
+    """Means after every trial with two standard errors: one row of panels per comparison.
 
     A column per measure; `by_task` makes a row of each task, and `times` adds the methods' own
     time. Errors are over seeds; `over_runs`, over runs, and ranks have one standard deviation.
@@ -166,13 +166,10 @@ def progress(
     import pandas as pd
 
     rows: dict[str, list[alt.TopLevelMixin]] = {}
-    frames = []
-    names = _names(comparisons)
+    frames, names = [], _names(comparisons)
     for comparison, measure in itertools.product(comparisons, measures):
         scores = evidence.measured(comparison, measure)
-        parts = {"mean": scores}
-        if by_task:
-            parts = evidence.split(comparison.benchmark, scores)
+        parts = evidence.split(comparison.benchmark, scores) if by_task else {"mean": scores}
         for part, chosen in parts.items():
             name = f"{names[comparison]}, {part}"
             deviations = over_runs and measure is Measure.RANK
@@ -260,21 +257,19 @@ def landscapes(
     for item in slices:
         landscape = evidence.landscape(item.benchmark)
         x, y = _axes(landscape, item)
-        objective = landscape.benchmark.objective
+        objective, whole = landscape.benchmark.objective, landscape.is_complete
         maximised = objective.direction is Direction.MAXIMIZE
         rows.append([])
         for task in item.tasks:
             frames.append(_seen(landscape, item, task))
-            values = dots = _dots(frames[-1])
-            if landscape.is_complete:
-                grid = dots.pivot(index="y", columns="x", values="value")
-                values = cells(grid.to_numpy(), x, y)
+            dots = _dots(frames[-1])
+            grid = dots.pivot(index="y", columns="x", values="value") if whole else None
             scale = list(item.tasks) if common_scale else [task]
             panel = Panel(
                 f"{item.benchmark}: task {evidence.task_label(item.benchmark, task)}",
                 x,
                 y,
-                values=values,
+                values=dots if grid is None else cells(grid.to_numpy(), x, y),
                 value=objective.name,
                 domain=colour_ends(landscape.losses[scale], maximised=maximised),
                 maximised=maximised,
