@@ -73,7 +73,7 @@ def choice(name: str, *choices: Value) -> Parameter:
 
 @dataclass(frozen=True, eq=False)
 class SpaceAdjustment:
-    """An adjustment of a search space, as a table of the paper describes it.
+    """An adjustment of a search space, as in a table of the paper.
 
     Attributes:
         name: Name of the benchmark after the adjustment, which goes by this name; the one before
@@ -86,7 +86,7 @@ class SpaceAdjustment:
         surrogates: Names of its surrogates that are used; default: all.
         unlisted: Values of hyperparameters in steps that do not list them; they are no part of
             that step's configurations.
-        artifact: Best known values, where they are searched beforehand; where None, the search
+        artifact: Best known values, where they are searched beforehand; if None, the search
             spaces are finite and the optima are looked up.
     """
 

@@ -28,7 +28,7 @@ from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.remote import RemoteFile
 
 TOY_STREAM, COUNTEREXAMPLE_STREAM, CLASSIFICATION_STREAM, SPLIT_STREAM = range(4)
-"""First number of every seed: tells the random numbers of one family from those of another."""
+"""First number of every seed: it separates the random numbers of the families."""
 
 TOY_POINTS = 500
 TOY_CENTRES = (0.0,) * 3 + (4.0,) * 12 + (0.0,)
@@ -42,7 +42,7 @@ COUNTEREXAMPLE_PROCESSES = (1, 2, 3, 4, 2)
 
 CLASSIFICATION_SOURCES = 10
 BANDWIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-"""What the bandwidths of a source task are drawn from (appendix C.4)."""
+"""Possible bandwidths of a source task (appendix C.4)."""
 UNSEEN_BANDWIDTH = 1.5
 """Every bandwidth of the target of experiment B."""
 FREQUENCIES = 200
@@ -162,7 +162,7 @@ PROTEINS = {
 }
 """Molecules of every protein, and SHA-256 of their rows as bytes, one a number."""
 PROTEIN_COLUMNS = 168
-"""One that is not used, 166 MACCS keys, and the label: whether the molecule binds."""
+"""An unused column, 166 MACCS keys, and the label: whether the molecule binds."""
 
 PATIENTS = 42
 RECORDINGS = 5875

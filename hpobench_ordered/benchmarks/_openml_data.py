@@ -46,7 +46,7 @@ class ClassificationData:
         x: Inputs, shape (n, p).
         y: Codes 0, 1, ... of the classes, shape (n,).
         digest: Hash of inputs and classes.
-        description: Where the data are from, and what was done to them.
+        description: Source and preprocessing of the data.
     """
 
     name: str
@@ -137,8 +137,8 @@ def monks(problem: int) -> ClassificationData:
     """Monk's problem 1, 2 or 3, made from its rule (Thrun et al. 1991, section 1.1).
 
     As OpenML's version it holds every combination of the attributes once, free of noise, followed
-    by as many training examples as the original. Which examples these are the rule does not tell:
-    they are drawn here, so this part differs from OpenML's.
+    by as many training examples as the original. The rule does not determine these examples: they are
+    drawn here, so this part differs from OpenML's.
     """
     import pandas as pd
 
