@@ -137,8 +137,8 @@ def monks(problem: int) -> ClassificationData:
     """Monk's problem 1, 2 or 3, made from its rule (Thrun et al. 1991, section 1.1).
 
     As OpenML's version it holds every combination of the attributes once, free of noise, followed
-    by as many training examples as the original. The rule does not determine these examples: they are
-    drawn here, so this part differs from OpenML's.
+    by as many training examples as the original. The rule does not determine these examples: they
+    are drawn here, so this part differs from OpenML's.
     """
     import pandas as pd
 
