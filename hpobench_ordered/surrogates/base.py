@@ -129,17 +129,6 @@ class DescribedSurrogate(ABC):
         """All values that it can give on a task of a space; None if there are too many to list."""
         return None
 
-    def can_give(self, value: float, task: int) -> bool:
-        """Whether a value may be attainable on a task; True if unknown."""
-        return True
-
-    def check_counts(self, evaluations: int, configurations: int) -> None:  # noqa: B027
-        """Check the numbers of a card that follow from the surrogate.
-
-        Raises:
-            ValueError: They differ.
-        """
-
 
 class StoredSurrogate(DescribedSurrogate):
     """A surrogate that is stored in an artifact, as arrays."""

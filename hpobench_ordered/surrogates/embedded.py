@@ -80,15 +80,7 @@ class EmbeddedSurrogate(DescribedSurrogate):
     @property
     def kind(self) -> SurrogateType:
         """What kind of model the surrogate on the whole space is."""
-        return self._described.kind
-
-    def can_give(self, value: float, task: int) -> bool:
-        """Whether the surrogate on the whole space may give a value."""
-        return self._described.can_give(value, self.tasks[task])
-
-    @property
-    def _described(self) -> DescribedSurrogate:
-        return cast("DescribedSurrogate", self.inner)
+        return cast("DescribedSurrogate", self.inner).kind
 
     @property
     def _parameters(self) -> tuple[Parameter, ...]:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 LEAF = 255
 """Stored feature of a leaf."""
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,31 +159,6 @@ class ForestSurrogate(StoredSurrogate):
         highest = self.offset + self.step * np.iinfo(np.uint16).max
         if not np.isfinite(highest).all():
             raise ValueError("a forest's values overflow")
-
-    def can_give(self, value: float, task: int) -> bool:
-        """Whether leaves can sum up to the value on a task: it is such a sum, within its range."""
-        mix, trees = self.tasks[task], len(self.nodes)
-        outputs = [(mix.low, 1.0 - mix.weight), (mix.high, mix.weight)]
-        # Every tree has one leaf more than inner nodes.
-        ends = np.cumsum((self.nodes + 1) // 2)[:-1]
-        starts = np.concatenate(([0], ends))
-        low = high = 0.0
-        for output, weight in outputs:
-            codes = self.codes[output].astype(np.float64)
-            extremes = (np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts))
-            least, most = (float(extreme.sum()) / trees for extreme in extremes)
-            low += weight * (self.offset[output] + self.step[output] * least)
-            high += weight * (self.offset[output] + self.step[output] * most)
-        slack = _ROUNDING * max(1.0, abs(value))
-        if not low - slack <= value <= high + slack:
-            return False
-        step = self.step[mix.low] / trees
-        if mix.low != mix.high or step == 0:
-            return True
-        offset = float(self.offset[mix.low])
-        steps = (value - offset) / step
-        rounding = 4 * np.finfo(np.float64).eps * max(abs(value), abs(offset)) / abs(step)
-        return bool(abs(steps - round(steps)) <= 1e-4 + rounding)
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""

@@ -74,10 +74,6 @@ class PerTaskSurrogate(StoredSurrogate):
         """All values that the task's surrogate can give."""
         return self.models[task].known_values(0, space)
 
-    def can_give(self, value: float, task: int) -> bool:
-        """Whether the task's surrogate may give a value."""
-        return self.models[task].can_give(value, 0)
-
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""
         self._check_task(task)

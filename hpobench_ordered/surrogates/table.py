@@ -7,7 +7,6 @@ Notation:
     D           divisor: objective = code / D, codes being whole numbers
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -120,15 +119,6 @@ class TableSurrogate(StoredSurrogate):
             return None
         values: FloatArray = self._flat[task]
         return values
-
-    def check_counts(self, evaluations: int, configurations: int) -> None:
-        """Check that a card counts every entry of the table."""
-        size = math.prod(self.shape)
-        if (evaluations, configurations) != (self.n_tasks * size, size):
-            raise ValueError(
-                f"{evaluations} evaluations of {configurations} configurations, the table has "
-                f"{self.n_tasks * size} of {size}"
-            )
 
     @property
     def shape(self) -> tuple[int, ...]:
