@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hpobench_ordered.benchmarks.retrain import RETRAINING, Retraining
+from hpobench_ordered.benchmarks.retrain import RETRAINING, VERSION, Retraining
 from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation._custom.model import Model
@@ -126,6 +126,7 @@ def generate(benchmark: Retraining, request: Request) -> Path:
         plan.trainer.contexts,
         source=f"own trainings on the stream {benchmark.stream.name}: {benchmark.stream.source}",
         licence="Apache-2.0",
+        version=VERSION,
     )
     words = (benchmark.name, f"{Option.LOCAL.value} STREAMS")
     numbers = [p.name for p in plan.space.parameters if p.kind is not ParameterKind.CATEGORICAL]
@@ -172,6 +173,7 @@ def generate_retrain(
         plan.trainer.contexts,
         source=f"own trainings of {asked.model} on {stream.data.origin}",
         licence=LICENCE,
+        version=VERSION,
     )
     return _generate(plan, defined, request, asked.words(), space_coding(plan.space))
 

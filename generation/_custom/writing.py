@@ -40,11 +40,12 @@ def definition_of(
     *,
     source: str,
     licence: str,
+    version: int = 1,
 ) -> Definition:
-    """Version 1 of a benchmark; `tasks` are their contexts by name."""
+    """Define a benchmark; `tasks` are their contexts by name."""
     return Definition(
         name=name,
-        version=1,
+        version=version,
         summary=summary,
         space=space,
         objective=objective,
