@@ -347,7 +347,7 @@ class TestModel:
             ("sklaern.tree:X", "did you mean 'sklearn'"),
             ("qqqqqq:X", "is it installed, or a file in this folder"),
             ("sklearn.tree:DecisionTree", "did you mean 'BaseDecisionTree'"),
-            ("{toy}:NUMBER", "no class"),
+            ("{toy}:NUMBER", "not a class"),
         ],
     )
     def test_names_that_cannot_be(self, toy: str, path: str, message: str) -> None:

@@ -188,7 +188,7 @@ def test_the_card_tells_the_whole_command(
 ) -> None:
     commands = []
 
-    def write_forest(request, defined, values, targets, report, **_):  # type: ignore[no-untyped-def]
+    def write_forest(request, defined, forest, report, **_):  # type: ignore[no-untyped-def]
         commands.append(report.command)
         return request.folder
 
