@@ -1,4 +1,4 @@
-"""Generation of artifacts from raw evaluations, one module a benchmark family."""
+"""Generation of artifacts from raw evaluations, one module per benchmark family."""
 
 if __name__ != "hpobench_ordered.generation":
     raise ImportError(

@@ -9,7 +9,7 @@ Notation:
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -30,42 +30,45 @@ from hpobench_ordered.surrogates.pipeline import FOLDS, BenchmarkFit, Fit, Fitte
 FOREST, NEAREST = "forest", "nearest"
 
 
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Configurations (n, d), their objective values (n, K), and how a forest is fitted to them.
+
+    For `rng` and `mixes` see `Fit`.
+    """
+
+    values: FloatArray
+    targets: FloatArray
+    coding: Coding
+    recipe: ForestRecipe
+    rng: np.random.Generator | None = None
+    mixes: tuple[TaskMix, ...] = ()
+
+
 def write_forest(
     request: Request,
     defined: Definition,
-    values: FloatArray,
-    targets: FloatArray,
+    forest: Forest,
     report: Report,
     *,
-    coding: Coding,
-    recipe: ForestRecipe,
-    rng: np.random.Generator | None = None,
-    mixes: tuple[TaskMix, ...] = (),
     evaluations: Sequence[RawEvaluations] | None = None,
     runs: Sequence[RawEvaluations] | None = None,
 ) -> Path:
-    """Fit a forest to evaluations and write the benchmark's artifact; return its folder.
-
-    Args:
-        request: Folder, seed of folds and trees, workers, progress.
-        defined: Space, objective and tasks of the benchmark.
-        values: Configurations as coded by the search space, shape (n, d).
-        targets: Their objective values, one column an output, shape (n, K).
-        report: What the card says of them.
-        coding: Features the trees split on.
-        recipe: How to fit.
-        rng: As of `Fit.of_all_tasks`.
-        mixes: As of `Fit.of_all_tasks`.
-        evaluations: What the artifact records, one set a task; default: nothing.
-        runs: What serves as history in their place, one set a task.
-    """
-    fitter = partial(fit_forest, coding=coding, recipe=recipe, workers=request.workers)
-    fit = Fit.of_all_tasks(fitter, values, targets, seed=request.seed, rng=rng, mixes=mixes)
-    limits = (recipe.describe(), *report.limits, NOT_OPTIMAL)
+    """Fit a forest to evaluations and write the benchmark's artifact; return its folder."""
+    recipe = forest.recipe
+    fitter = partial(fit_forest, coding=forest.coding, recipe=recipe, workers=request.workers)
+    fit = Fit.of_all_tasks(
+        fitter,
+        forest.values,
+        forest.targets,
+        seed=request.seed,
+        rng=forest.rng,
+        mixes=forest.mixes,
+    )
     return write_surrogates(
         request.folder,
         {FOREST: BenchmarkFit(defined, [fit], request.seed, request.progress)},
-        replace(report, limits=limits),
+        replace(report, limits=(recipe.describe(), *report.limits, NOT_OPTIMAL)),
         evaluations=evaluations,
         runs=runs,
     )
@@ -80,11 +83,7 @@ def write_per_task(
     coding: Coding,
     recipe: ForestRecipe,
 ) -> Path:
-    """Fit surrogates to the evaluations of every task and write the artifact; return its folder.
-
-    Raises:
-        ExperimentError: A task has evaluations of fewer trainings than there are folds.
-    """
+    """Fit surrogates to the evaluations of every task and write the artifact; return its folder."""
     for task, raw in zip(defined.tasks, evaluations, strict=True):
         trainings = len(np.unique(raw.training))
         if trainings < FOLDS:

@@ -46,17 +46,7 @@ class Split:
 
 
 def load_mnist(path: Path | None = None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Load MNIST in OpenML's order.
-
-    Args:
-        path: An npz file with the arrays `data` and `target`; default: a download from OpenML.
-
-    Returns:
-        Pixels 0..255, shape (70000, 784), and classes 0..9, shape (70000,).
-
-    Raises:
-        ArtifactError: The file is missing or not such an npz file.
-    """
+    """Load MNIST in OpenML's order."""
     data, target = _from_openml() if path is None else _from_npz(path)
     if data.ndim != 2 or target.shape != data.shape[:1]:
         raise ArtifactError(f"MNIST is (n, pixels) and (n,), got {data.shape} and {target.shape}")

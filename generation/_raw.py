@@ -1,4 +1,4 @@
-"""The one format of raw evaluations: a parquet file, one row an evaluation.
+"""The one format of raw evaluations: a parquet file, one row per evaluation.
 
     task                    name of the task
     training                number of the training that the evaluation was read from; several
@@ -8,8 +8,7 @@
     value                   the objective, in its own units
     spread                  standard deviation over what the value is the mean of; null if unknown
 
-and whatever further columns, such as `seconds`. The file's metadata hold, as JSON, what is said of
-them (`About`).
+and further columns, such as `seconds`. The file's metadata hold an `About` as JSON.
 """
 
 import io
@@ -37,17 +36,7 @@ _METADATA = b"hpobench_ordered"
 
 @dataclass(frozen=True)
 class About:
-    """What is said of a table of raw evaluations.
-
-    Attributes:
-        benchmark: Name of the benchmark.
-        source: Where the evaluations come from, in words.
-        licence: Their licence.
-        limits: What a user should know of them, one sentence each.
-        contexts: What is known of each task beforehand, by the task's name.
-        dropped: Numbers of evaluations that were left out, by the reason.
-        versions: Versions of the software that made them, by package.
-    """
+    """Metadata of a table of raw evaluations."""
 
     benchmark: str
     source: str
@@ -65,22 +54,13 @@ class About:
 
 @dataclass(frozen=True, eq=False)
 class RawTable:
-    """Raw evaluations of a benchmark.
-
-    Attributes:
-        about: What is said of them.
-        tasks: Evaluations by the task's name, in the order of their first rows.
-    """
+    """Raw evaluations of a benchmark."""
 
     about: About
     tasks: Mapping[str, RawEvaluations]
 
     def only(self, names: Sequence[str]) -> "RawTable":
-        """The tasks of these names, in the table's order.
-
-        Raises:
-            UnknownNameError: There is no such task.
-        """
+        """The tasks of these names, in the table's order."""
         for name in names:
             if name not in self.tasks:
                 raise UnknownNameError(
@@ -127,11 +107,7 @@ def configured(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:
-    """Write raw evaluations, rows as described above; the file appears as a whole.
-
-    Raises:
-        ArtifactError: The file cannot be written.
-    """
+    """Write raw evaluations, rows as described above; the file appears as a whole."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -147,12 +123,7 @@ def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:
 
 
 def read_raw(path: Path, *, benchmark: str, space: SearchSpace) -> RawTable:
-    """Read raw evaluations of a benchmark and check every one of them.
-
-    Raises:
-        ArtifactError: No such file, or of another format or benchmark; a column is missing; or some
-            configurations or values are not allowed, of which the message says how many.
-    """
+    """Read raw evaluations of a benchmark and check every one of them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -170,11 +141,7 @@ def read_raw(path: Path, *, benchmark: str, space: SearchSpace) -> RawTable:
 
 
 def coded_tasks(frame: "pd.DataFrame", space: SearchSpace) -> dict[str, RawEvaluations]:
-    """Check the rows of a table and code them, by the task's name; as `from_evaluations` does.
-
-    Raises:
-        ArtifactError: A column is missing, or some configurations or values are not allowed.
-    """
+    """Check the rows of a table and code them, by the task's name; as `from_evaluations` does."""
     named = frame.rename(columns=lambda column: column.removeprefix(PREFIX))
     known = {PREFIX + name for name in (*space.names, *space.constants)}
     columns = Columns("task", "value", (), None)

@@ -1,12 +1,12 @@
-"""Trainings, many and long: in parallel, stored one by one, resumable.
+"""Trainings in parallel, stored one by one, resumable.
 
 A `Job` is one training: a configuration, and where it is trained (a task, a training-set size). A
 `Trainer` does it. `run_trainings` does all jobs and stores every finished one:
 
     FOLDER/<where>/<key>.json   one finished training
 
-Killing the process loses the trainings in flight alone; running again continues. The key hashes
-all that decides a training, so folders are merged by copying them together.
+Killing the process loses only the trainings in flight; running again continues. The key hashes
+everything that determines a training, so folders are merged by copying them together.
 """
 
 import hashlib
@@ -26,15 +26,7 @@ _FOLDER_NAME = re.compile(r"\w[\w.+-]*")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A training to do.
-
-    Attributes:
-        where: Task, training-set size or the like; names a folder.
-        config: Configuration, as JSON can hold it.
-
-    Raises:
-        ValueError: `where` is not a plain name.
-    """
+    """A training to do."""
 
     where: str
     config: Mapping[str, Any]
@@ -51,11 +43,11 @@ class Trainer(Protocol):
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """All but the job that decides an outcome, as JSON can hold it."""
+        """Everything but the job that determines an outcome, as JSON."""
         ...
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train; return the outcome, as JSON can hold it."""
+        """Train; return the outcome as JSON."""
         ...
 
 
@@ -70,9 +62,6 @@ def run_trainings(
     """Do every job that `folder` does not hold yet; equal jobs are done once.
 
     `progress` is told how many distinct jobs are done, those stored before included.
-
-    Returns:
-        Outcome of every job, in the jobs' order, as read back from JSON.
     """
     from joblib import Parallel, delayed
 
@@ -84,7 +73,7 @@ def run_trainings(
     missing = {path: job for path, job in distinct.items() if path not in outcomes}
     _make_folders(missing)
     progress("training", len(outcomes), len(distinct))
-    # A batch would hold finished trainings back until all of it is finished.
+    # In batches, finished trainings would be stored late.
     parallel = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
     calls = (delayed(_train_and_store)(trainer, job, path) for path, job in missing.items())
     for path, outcome in parallel(calls):

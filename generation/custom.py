@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.errors import DuplicateNameError, ExperimentError, UnknownNameError
 from hpobench_ordered.files.artifact import check_writable, is_artifact
+from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.generation._custom.plan import (
     COMMAND,
     CONFIGURATIONS,
@@ -24,20 +24,12 @@ from hpobench_ordered.generation._custom.plan import (
 )
 from hpobench_ordered.generation._custom.results import Results
 from hpobench_ordered.generation._custom.split import Kind
-from hpobench_ordered.generation._custom.training import (
-    Failures,
-    TrainingError,
-    described,
-)
-from hpobench_ordered.generation._fitting import FOREST, write_forest
-from hpobench_ordered.generation._raw import About, write_raw
-from hpobench_ordered.generation._training import Job, run_trainings
+from hpobench_ordered.generation._custom.training import Failures, TrainingError, described
+from hpobench_ordered.generation._custom.writing import OwnTrainings, definition_of, trained
+from hpobench_ordered.generation._training import Job
 from hpobench_ordered.generation.base import Progress, Request, silent
-from hpobench_ordered.registry import benchmark_spec, generators, local_folder
-from hpobench_ordered.surrogates.artifacts import Report
-from hpobench_ordered.surrogates.card import versions_of
+from hpobench_ordered.registry import benchmark_spec, generators
 from hpobench_ordered.surrogates.coding import space_coding
-from hpobench_ordered.surrogates.fitting import ForestRecipe
 
 __all__ = [
     "COMMAND",
@@ -49,11 +41,7 @@ __all__ = [
     "generate_custom",
 ]
 
-EVALUATIONS = "-evaluations"
-"""What the folder of trainings and the table of them have after the benchmark's name."""
-VERSION = 1
-
-_LICENCE = "that of the data"
+LICENCE = "that of the data"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -69,43 +57,9 @@ def generate_custom(
 
     Finished trainings are stored beside the artifact, in a folder of its name and "-evaluations".
     Calling this again continues, and more configurations or other sizes train only what is new.
-
-    Args:
-        custom: What is asked for.
-        output: Folder that gets the artifact, in a folder of the benchmark's name; default:
-            `registry.local_folder()`, where the benchmark is found by its name.
-        replace: Whether a benchmark of that name that was generated before may be replaced.
-        workers: Number of processes.
-        progress: Told how far the work is.
-
-    Returns:
-        Folder of the artifact.
-
-    Raises:
-        DuplicateNameError: There is a benchmark of that name.
-        ExperimentError: What is asked for cannot be done: name, sizes, model, target.
-        UnknownNameError: No such class, keyword, column, data set or metric.
-        InvalidSpaceError: The file of the search space does not hold one.
-        ArtifactError: The data cannot be read, or the artifact not be written.
-        TrainingError: A configuration could not be trained.
-        StoreError: Trainings cannot be stored, or a stored one is damaged.
-        MissingExtraError: scikit-learn is not installed.
     """
-    folder = (local_folder() if output is None else output) / custom.name
-    check_new_name(custom.name, folder, replace=replace)
-    check_writable(folder)
+    folder = destination(custom.name, output, replace=replace)
     plan = plan_of(custom)
-    jobs = [Job(str(size), config) for config in plan.configs for size in plan.sizes]
-    trainings = folder.with_name(f"{folder.name}{EVALUATIONS}")
-    outcomes = run_trainings(
-        plan.trainer,
-        jobs,
-        trainings,
-        workers=workers,
-        progress=progress,
-    )
-    results = Results.of(outcomes, len(plan.sizes))
-    _check_results(plan, results)
     request = Request(
         folder=folder,
         seed=custom.seed,
@@ -114,18 +68,35 @@ def generate_custom(
         configurations=custom.configurations,
         progress=progress,
     )
-    _write_raw(trainings.with_name(f"{trainings.name}.parquet"), custom, plan, results)
-    return _write(request, custom, plan, results)
+    jobs = [Job(str(size), config) for config in plan.configs for size in plan.sizes]
+    results = Results.of(trained(plan.trainer, jobs, request), len(plan.sizes))
+    _check_results(plan, results)
+    model, sizes = plan.trainer.model.name, plan.sizes
+    defined = definition_of(
+        custom.name,
+        f"{model} on {plan.data.name}, {sizes[0]} to {sizes[-1]} rows.",
+        plan.space,
+        plan.objective,
+        {str(size): {"train_size": size} for size in sizes},
+        source=f"own trainings of {model} on {plan.data.name}",
+        licence=LICENCE,
+    )
+    source = f"own trainings of {custom.model} on {plan.data.origin}"
+    trainings = OwnTrainings(defined, plan.values, results, source, _limits(plan, results))
+    trainings.store(request, "scikit-learn")
+    return trainings.write(request, space_coding(plan.space), custom.words())
+
+
+def destination(name: str, output: Path | None, *, replace: bool) -> Path:
+    """Folder of the artifact of a benchmark of the user's own; check that it can be written."""
+    folder = (local_folder() if output is None else output) / name
+    check_new_name(name, folder, replace=replace)
+    check_writable(folder)
+    return folder
 
 
 def check_new_name(name: str, folder: Path, *, replace: bool) -> None:
-    """Check that a benchmark of one's own may have a name and be written to a folder.
-
-    Raises:
-        ExperimentError: It is no name.
-        DuplicateNameError: There is a benchmark of that name, or one in the folder that is not to
-            be replaced.
-    """
+    """Check that a benchmark of one's own may have a name and be written to a folder."""
     if _NAME.fullmatch(name) is None:
         raise ExperimentError(
             f"a benchmark's name is letters, digits and . _ - after the first, got {name!r}"
@@ -149,12 +120,7 @@ def _is_registered(name: str) -> bool:
 
 
 def _check_results(plan: Plan, results: Results) -> None:
-    """Check that failures may count as worst, and that there is a worst value.
-
-    Raises:
-        TrainingError: One failed that counted as worst when it was trained but does not now; or all
-            of a size did.
-    """
+    """Check that failures may count as worst, and that there is a worst value."""
     for (i, j), failure in results.failures.items():
         has_no_worst = bool(np.isnan(results.values[:, j]).all())
         if has_no_worst or plan.trainer.failures is Failures.STOP:
@@ -162,42 +128,7 @@ def _check_results(plan: Plan, results: Results) -> None:
             raise TrainingError(described(plan.trainer.model, plan.configs[i], where, failure))
 
 
-def _write_raw(path: Path, custom: Custom, plan: Plan, results: Results) -> None:
-    tasks = [str(size) for size in plan.sizes]
-    about = About(
-        benchmark=custom.name,
-        source=_source(custom, plan),
-        licence=_LICENCE,
-        limits=tuple(_limits(plan, results)),
-        contexts={task: {"train_size": float(task)} for task in tasks},
-        versions=versions_of("hpobench-ordered", "scikit-learn"),
-    )
-    write_raw(path, results.frame(plan.objective, plan.space, plan.configs, tasks), about)
-
-
-def _write(request: Request, custom: Custom, plan: Plan, results: Results) -> Path:
-    report = Report(
-        source=_source(custom, plan),
-        command=request.command(*custom.words()),
-        limits=_limits(plan, results),
-        summaries={FOREST: "Random forest fitted to own trainings."},
-    )
-    return write_forest(
-        request,
-        _definition(custom, plan),
-        plan.values,
-        results.filled(plan.objective),
-        report,
-        coding=space_coding(plan.space),
-        recipe=ForestRecipe(),
-    )
-
-
-def _source(custom: Custom, plan: Plan) -> str:
-    return f"own trainings of {custom.model} on {plan.data.origin}"
-
-
-def _limits(plan: Plan, results: Results) -> list[str]:
+def _limits(plan: Plan, results: Results) -> tuple[str, ...]:
     parts, failed = plan.trainer.split, len(results.failures)
     limits = [
         f"One split ({len(parts.pool)} rows to train on, {len(parts.validation)} to validate) and "
@@ -208,21 +139,4 @@ def _limits(plan: Plan, results: Results) -> list[str]:
             f"{failed} of {results.values.size} trainings failed and have the worst value of their "
             "size."
         )
-    return limits
-
-
-def _definition(custom: Custom, plan: Plan) -> Definition:
-    trainer, sizes = plan.trainer, plan.sizes
-    return Definition(
-        name=custom.name,
-        version=VERSION,
-        summary=f"{trainer.model.name} on {plan.data.name}, {sizes[0]} to {sizes[-1]} rows.",
-        space=plan.space,
-        objective=plan.objective,
-        tasks=tuple(TaskDefinition(str(size), {"train_size": size}) for size in sizes),
-        provenance=Provenance(
-            paper="none",
-            source=f"own trainings of {trainer.model.name} on {plan.data.name}",
-            licence=_LICENCE,
-        ),
-    )
+    return tuple(limits)

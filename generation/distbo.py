@@ -28,7 +28,7 @@ from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.files.bundle import write_runs
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.generation import base
-from hpobench_ordered.generation._fitting import write_forest
+from hpobench_ordered.generation._fitting import Forest, write_forest
 from hpobench_ordered.generation._training import Job, run_trainings
 from hpobench_ordered.generation.base import Generator, Option, Request
 from hpobench_ordered.methods.bo import BayesianOptimisation
@@ -159,11 +159,7 @@ def generate_runs(generated: Generated, seed: int, request: Request) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class TaskTrainer:
-    """Trains a configuration on all tasks of a benchmark on published data.
-
-    Attributes:
-        real: The benchmark.
-    """
+    """Trains a configuration on all tasks of a benchmark on published data."""
 
     real: Real
 
@@ -181,11 +177,7 @@ class TaskTrainer:
 
 
 def generate_forest(real: Real, request: Request) -> Path:
-    """Train on published data, fit a forest, make source runs, and write the artifact.
-
-    Raises:
-        DownloadError: A file is not the published one, or cannot be downloaded.
-    """
+    """Train on published data, fit a forest, make source runs, and write the artifact."""
     for file in real.files:
         if request.local is not None:
             file.store(request.local / Path(file.name).name)
@@ -215,10 +207,8 @@ def generate_forest(real: Real, request: Request) -> Path:
         ),
         summaries={FOREST: "Random forest fitted to own trainings."},
     )
-    coding, recipe = space_coding(_log_scaled(defined.space)), RECIPES[name]
-    return write_forest(
-        request, defined, values, targets, report, coding=coding, recipe=recipe, runs=runs
-    )
+    forest = Forest(values, targets, space_coding(_log_scaled(defined.space)), RECIPES[name])
+    return write_forest(request, defined, forest, report, runs=runs)
 
 
 def _configurations(space: SearchSpace, n: int, seed: int) -> FloatArray:

@@ -21,6 +21,7 @@ from hpobench_ordered.benchmarks.openml_flows import (
 )
 from hpobench_ordered.core.benchmark import Definition, TaskDefinition
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
+from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.generation._fitting import write_per_task
 from hpobench_ordered.generation._flows.datasets import FOLDS as TRAINING_FOLDS
@@ -46,7 +47,6 @@ from hpobench_ordered.generation._openml.tasks import (
 )
 from hpobench_ordered.generation._raw import About, RawTable, read_raw, write_raw
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
-from hpobench_ordered.registry import local_folder
 from hpobench_ordered.surrogates.artifacts import Report
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.fitting import ForestRecipe
@@ -56,7 +56,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 RECIPE = ForestRecipe(trees=40, min_samples_leaf=1)
-"""Down to single evaluations, which are few and hold no noise between repetitions. A forest a task
+"""Down to single evaluations, which are few and hold no noise between repetitions. A forest per
+task
 makes many trees: with 40 instead of 60, R2 is lower by 0.001."""
 MOST = 4000
 """Evaluations a task that surrogates are fitted to unless asked otherwise: records are many more,
@@ -96,11 +97,7 @@ def generate_by_training(plan: Plan, training: Training, request: Request) -> Pa
 
 
 def generate_from_openml(plan: Plan, request: Request) -> Path:
-    """Download OpenML's records of the flow, then fit.
-
-    Raises:
-        ExperimentError: A task is no number, or none has evaluations enough.
-    """
+    """Download OpenML's records of the flow, then fit."""
     flow, folder = plan.flow, _beside(request, "records")
     tasks = flow.tasks if request.tasks is None else _numbers(request.tasks)
     sizes = data_sizes(tasks, folder, progress=request.progress)
@@ -134,11 +131,7 @@ def generate_from_openml(plan: Plan, request: Request) -> Path:
 
 
 def generate_from_evaluations(plan: Plan, request: Request) -> Path:
-    """Fit to raw evaluations that are there already.
-
-    Raises:
-        ExperimentError: No file of them is named.
-    """
+    """Fit to raw evaluations that are there already."""
     if request.local is None:
         raise ExperimentError(
             f"source 'evaluations' of {plan.flow.name} needs a parquet file: {Option.LOCAL.value}"
@@ -177,11 +170,7 @@ def _data(flow: Flow, request: Request) -> dict[str, ClassificationData]:
 
 
 def _numbers(tasks: Sequence[str]) -> tuple[int, ...]:
-    """OpenML's ids as numbers.
-
-    Raises:
-        ExperimentError: One is not a number.
-    """
+    """OpenML's ids as numbers."""
     for task in tasks:
         if not task.isdecimal():
             raise ExperimentError(f"OpenML's tasks have numbers, got {task!r}")
@@ -204,15 +193,7 @@ def _frequent(frame: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
 def _fit(
     plan: Plan, request: Request, table: RawTable, command: str, *, most: int | None = None
 ) -> Path:
-    """Fit surrogates to raw evaluations and write the artifact; return its folder.
-
-    Args:
-        plan: How the artifact is made.
-        request: What is asked for.
-        table: The evaluations.
-        command: What the card names as the command.
-        most: Most evaluations a task; the others are left out at random.
-    """
+    """Fit surrogates to raw evaluations and write the artifact; return its folder."""
     flow = plan.flow
     evaluations = {
         name: raw if most is None else _some(raw, most, [request.seed, *name.encode()])

@@ -13,25 +13,20 @@ from pathlib import Path
 
 import numpy as np
 
-from hpobench_ordered.benchmarks.retrain import FOREST, RETRAINING, VERSION, Retraining
-from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
-from hpobench_ordered.core.objective import Objective
+from hpobench_ordered.benchmarks.retrain import RETRAINING, VERSION, Retraining
+from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.files.artifact import check_writable
 from hpobench_ordered.generation._custom.model import Model
 from hpobench_ordered.generation._custom.plan import Trained
-from hpobench_ordered.generation._custom.results import Results
 from hpobench_ordered.generation._custom.split import Kind
 from hpobench_ordered.generation._custom.training import Metric
-from hpobench_ordered.generation._fitting import write_forest
-from hpobench_ordered.generation._raw import About, write_raw
+from hpobench_ordered.generation._custom.writing import OwnTrainings, definition_of, trained
 from hpobench_ordered.generation._retrain.figures import comparisons, flatness
 from hpobench_ordered.generation._retrain.learners import LEARNERS, window
-from hpobench_ordered.generation._retrain.plan import RetrainPlan, retrain_plan
+from hpobench_ordered.generation._retrain.plan import RetrainPlan
 from hpobench_ordered.generation._retrain.results import gather, limits_of, recorded
-from hpobench_ordered.generation._retrain.streams import public_stream, read_stream
-from hpobench_ordered.generation._retrain.training import OF_THE_DATA, WINDOW
-from hpobench_ordered.generation._training import run_trainings
+from hpobench_ordered.generation._retrain.streams import Stream, public_stream, read_stream
+from hpobench_ordered.generation._retrain.training import OF_THE_DATA, WINDOW, RetrainTrainer
 from hpobench_ordered.generation.base import (
     Generator,
     Option,
@@ -40,12 +35,9 @@ from hpobench_ordered.generation.base import (
     Source,
     silent,
 )
-from hpobench_ordered.generation.custom import EVALUATIONS, check_new_name
-from hpobench_ordered.registry import local_folder
+from hpobench_ordered.generation.custom import LICENCE, destination
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind as ParameterKind
-from hpobench_ordered.surrogates.artifacts import Report
-from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.coding import Coding, space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.surrogates.pipeline import FOLDS
@@ -66,15 +58,7 @@ MORE = {
 
 @dataclass(frozen=True, kw_only=True)
 class Retrain(Trained):
-    """All that decides a benchmark of retraining on a stream of the user's own.
-
-    Attributes:
-        time: Column of times.
-        time_format: How they are written, as `datetime.strptime` has it.
-        every: A calendar period ("month"), or a number of rows.
-        window: Periods that a model is trained on: least and most. If they differ, the window is
-            a hyperparameter.
-    """
+    """All that decides a benchmark of retraining on a stream of the user's own."""
 
     time: str
     every: str
@@ -88,49 +72,36 @@ class Retrain(Trained):
         times = {"time": self.time, "time-format": self.time_format}
         return [COMMAND, *self.options(**times, every=self.every, window=spoken)]
 
-
-@dataclass(frozen=True)
-class _Benchmark:
-    """What is said of a benchmark.
-
-    Attributes:
-        name: Its name.
-        summary: One line.
-        objective: What is measured.
-        source: Where the evaluations come from.
-        licence: Licence of the evaluations.
-        words: The command's words.
-    """
-
-    name: str
-    summary: str
-    objective: Objective
-    source: str
-    licence: str
-    words: Sequence[str]
+    def stream(self) -> Stream:
+        """Read the data, cut into periods."""
+        return read_stream(
+            Path(self.data),
+            target=self.target,
+            time=self.time,
+            every=self.every,
+            time_format=self.time_format,
+        )
 
 
 def plan_of(
     benchmark: Retraining, folder: Path, *, configurations: int | None = None, seed: int = 0
 ) -> RetrainPlan:
-    """What is trained for one of this package's benchmarks, on the streams in a folder.
-
-    Raises:
-        ArtifactError: The stream cannot be read.
-        ExperimentError: XGBoost is not installed, where that is trained.
-    """
+    """What is trained for one of this package's benchmarks, on the streams in a folder."""
     stream, learner = benchmark.stream, LEARNERS[benchmark.learner]
     kind = Kind.REGRESSION if stream.is_regression else Kind.CLASSIFICATION
     scorer = "neg_mean_absolute_error" if stream.is_regression else "roc_auc"
     longest = benchmark.window or stream.longest
     usual, averaged = MORE.get(benchmark.name, (CONFIGURATIONS, SEEDS))
     windows = () if benchmark.window else (window(1, longest),)
-    return retrain_plan(
+    trainer = RetrainTrainer.on(
         public_stream(stream.name, folder),
         Model.imported(learner.models[kind], fixed=learner.fixed, seed=seed),
-        SearchSpace([*learner.parameters, *windows]),
         Metric(kind, scorer),
         longest=longest,
+    )
+    return RetrainPlan.drawn(
+        trainer,
+        SearchSpace([*learner.parameters, *windows]),
         configurations=configurations or usual,
         seed=seed,
         averaged=averaged,
@@ -138,11 +109,7 @@ def plan_of(
 
 
 def generate(benchmark: Retraining, request: Request) -> Path:
-    """Train on the stream of one of this package's benchmarks, fit, and write the artifact.
-
-    Raises:
-        ExperimentError: No folder of streams is named.
-    """
+    """Train on the stream of one of this package's benchmarks, fit, and write the artifact."""
     if request.local is None:
         raise ExperimentError(
             f"{benchmark.name} needs a folder with {benchmark.stream.name}.parquet: "
@@ -151,18 +118,21 @@ def generate(benchmark: Retraining, request: Request) -> Path:
     plan = plan_of(
         benchmark, request.local, configurations=request.configurations, seed=request.seed
     )
-    described_as = _Benchmark(
+    defined = definition_of(
         benchmark.name,
         benchmark.summary,
+        plan.space,
         benchmark.stream.objective,
-        f"own trainings on the stream {benchmark.stream.name}: {benchmark.stream.source}",
-        "Apache-2.0",
-        (benchmark.name, f"{Option.LOCAL.value} STREAMS"),
+        plan.trainer.contexts,
+        source=f"own trainings on the stream {benchmark.stream.name}: {benchmark.stream.source}",
+        licence="Apache-2.0",
+        version=VERSION,
     )
+    words = (benchmark.name, f"{Option.LOCAL.value} STREAMS")
     numbers = [p.name for p in plan.space.parameters if p.kind is not ParameterKind.CATEGORICAL]
     pairs = list(combinations(numbers, 2))  # what matters is often a product or a ratio
     coding = space_coding(plan.space, products=pairs, ratios=pairs)
-    return _generate(plan, described_as, request, coding)
+    return _generate(plan, defined, request, words, coding)
 
 
 def generate_retrain(
@@ -177,47 +147,15 @@ def generate_retrain(
 
     Arguments, what is stored, what can be continued and errors are those of `generate_custom`.
     """
-    folder = (local_folder() if output is None else output) / asked.name
-    check_new_name(asked.name, folder, replace=replace)
-    check_writable(folder)
-    model, (least, most) = asked.imported(), asked.window
-    stream = read_stream(
-        Path(asked.data),
-        target=asked.target,
-        time=asked.time,
-        every=asked.every,
-        time_format=asked.time_format,
-    )
-    smallest = int(np.diff(stream.starts).min()) * least
-    space = asked.search_space(model, smallest=smallest, of_the_data=OF_THE_DATA)
-    if least < most and WINDOW not in space.names:
-        space = SearchSpace(
-            [*space.parameters, window(least, most)],
-            conditions=space.conditions,
-            constants=space.constants,
-        )
-    first = space.configs(space.decode(space.sample_unit(np.random.default_rng(0), 1)))[0]
-    own = {name: value for name, value in first.items() if name not in OF_THE_DATA}
-    kind = asked.kind_with(model, own, stream.data.target)
-    metric = Metric(kind, asked.metric)
-    plan = retrain_plan(
-        stream,
-        model,
+    folder = destination(asked.name, output, replace=replace)
+    model, most, stream = asked.imported(), asked.window[1], asked.stream()
+    space = _space(asked, model, stream)
+    metric = Metric(_kind(asked, model, space, stream), asked.metric)
+    plan = RetrainPlan.drawn(
+        RetrainTrainer.on(stream, model, metric, longest=most, failures=asked.failures),
         space,
-        metric,
-        longest=most,
         configurations=asked.configurations,
-        failures=asked.failures,
         seed=asked.seed,
-    )
-    periods = f"{stream.names[most]} to {stream.names[-1]}"
-    described_as = _Benchmark(
-        asked.name,
-        f"{model.name} trained again on {stream.data.name}, {periods}.",
-        metric.objective(stream.starts[-1] - stream.starts[-2]),
-        f"own trainings of {asked.model} on {stream.data.origin}",
-        "that of the data",
-        asked.words(),
     )
     request = Request(
         folder=folder,
@@ -226,70 +164,58 @@ def generate_retrain(
         configurations=asked.configurations,
         progress=progress,
     )
-    return _generate(plan, described_as, request, space_coding(plan.space))
-
-
-def _generate(plan: RetrainPlan, benchmark: _Benchmark, request: Request, coding: Coding) -> Path:
-    trainings = request.folder.with_name(f"{request.folder.name}{EVALUATIONS}")
-    outcomes = run_trainings(
-        plan.trainer, plan.jobs(), trainings, workers=request.workers, progress=request.progress
+    periods = f"{stream.names[most]} to {stream.names[-1]}"
+    defined = definition_of(
+        asked.name,
+        f"{model.name} trained again on {stream.data.name}, {periods}.",
+        plan.space,
+        metric.objective(stream.starts[-1] - stream.starts[-2]),
+        plan.trainer.contexts,
+        source=f"own trainings of {asked.model} on {stream.data.origin}",
+        licence=LICENCE,
+        version=VERSION,
     )
-    results, repeated = gather(plan, outcomes)
-    defined, limits, recipe = _definition(plan, benchmark), limits_of(plan, results), ForestRecipe()
-    _write_raw(trainings.with_name(f"{trainings.name}.parquet"), plan, defined, results, limits)
+    return _generate(plan, defined, request, asked.words(), space_coding(plan.space))
+
+
+def _space(asked: Retrain, model: Model, stream: Stream) -> SearchSpace:
+    """The search space of the model, and the window where that is a range."""
+    least, most = asked.window
+    smallest = int(np.diff(stream.starts).min()) * least
+    space = asked.search_space(model, smallest=smallest, of_the_data=OF_THE_DATA)
+    if least == most or WINDOW in space.names:
+        return space
+    parameters = [*space.parameters, window(least, most)]
+    return SearchSpace(parameters, conditions=space.conditions, constants=space.constants)
+
+
+def _kind(asked: Retrain, model: Model, space: SearchSpace, stream: Stream) -> Kind:
+    first = space.configs(space.decode(space.sample_unit(np.random.default_rng(0), 1)))[0]
+    own = {name: value for name, value in first.items() if name not in OF_THE_DATA}
+    return asked.kind_with(model, own, stream.data.target)
+
+
+def _generate(
+    plan: RetrainPlan, defined: Definition, request: Request, words: Sequence[str], coding: Coding
+) -> Path:
+    results, repeated = gather(plan, trained(plan.trainer, plan.jobs(), request))
+    source, limits = defined.provenance.source, limits_of(plan, results)
+    trainings = OwnTrainings(defined, plan.values, results, source, limits)
+    trainings.store(request, "scikit-learn", "xgboost")
     values, losses = results.filled(defined.objective), defined.objective.losses
+    recipe = ForestRecipe()
     forest = fit_forest(plan.values, values, coding=coding, recipe=recipe, seed=request.seed)
     smooth = np.stack([forest.predict(plan.values, k) for k in range(forest.n_tasks)], axis=1)
     seeds = None if repeated is None else losses(repeated)
     compared = comparisons(losses(values), losses(smooth), seeds, averaged=plan.averaged)
-    report = Report(
-        source=benchmark.source,
-        command=request.command(*benchmark.words),
-        limits=(*limits, *flatness(compared)),
-        summaries={FOREST: "Random forest fitted to own trainings."},
-        comparisons=compared,
-    )
-    return write_forest(
+    return trainings.write(
         request,
-        defined,
-        plan.values,
-        values,
-        report,
-        coding=coding,
-        recipe=recipe,
+        coding,
+        words,
+        more_limits=flatness(compared),
+        comparisons=compared,
         evaluations=recorded(plan.values, values, repeated),
     )
-
-
-def _definition(plan: RetrainPlan, benchmark: _Benchmark) -> Definition:
-    trainer = plan.trainer
-    return Definition(
-        name=benchmark.name,
-        version=VERSION,
-        summary=benchmark.summary,
-        space=plan.space,
-        objective=benchmark.objective,
-        tasks=tuple(
-            TaskDefinition(trainer.stream.names[task], {"period": float(task)})
-            for task in trainer.tasks
-        ),
-        provenance=Provenance(paper="none", source=benchmark.source, licence=benchmark.licence),
-    )
-
-
-def _write_raw(
-    path: Path, plan: RetrainPlan, defined: Definition, results: Results, limits: Sequence[str]
-) -> None:
-    about = About(
-        benchmark=defined.name,
-        source=defined.provenance.source,
-        licence=defined.provenance.licence,
-        limits=tuple(limits),
-        contexts={task.name: dict(task.context) for task in defined.tasks},
-        versions=versions_of("hpobench-ordered", "scikit-learn", "xgboost"),
-    )
-    configs, tasks = plan.space.configs(plan.values), [task.name for task in defined.tasks]
-    write_raw(path, results.frame(defined.objective, plan.space, configs, tasks), about)
 
 
 GENERATORS = tuple(

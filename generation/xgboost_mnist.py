@@ -19,7 +19,7 @@ from hpobench_ordered.benchmarks.xgboost_mnist import (
 )
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.files.writing import write_atomically
-from hpobench_ordered.generation._fitting import FOREST, write_forest
+from hpobench_ordered.generation._fitting import FOREST, Forest, write_forest
 from hpobench_ordered.generation._mnist import load_mnist, split
 from hpobench_ordered.generation._xgboost_comparison import FEWEST, compare
 from hpobench_ordered.generation._xgboost_training import XGBoostTrainer, train_many
@@ -88,12 +88,7 @@ def generate_by_training(request: Request) -> Path:
 
 
 def generate_comparison(request: Request) -> Path:
-    """Train a sample of the published configurations and write how the error counts compare.
-
-    Raises:
-        ExperimentError: A training-set size is not one of the benchmark's, or there are not as
-            many configurations.
-    """
+    """Train a sample of the published configurations and write how the error counts compare."""
     _check_sizes(request)
     values, errors = _published(None)
     if request.configurations is not None and request.configurations > len(values):
@@ -139,19 +134,11 @@ def _write(
         summaries={FOREST: f"Random forest fitted to {fitted_to}."},
         comparisons=comparisons,
     )
-    return write_forest(
-        request,
-        replace(defined, tasks=tasks),
-        values,
-        errors,
-        report,
-        coding=space_coding(
-            space(),
-            products=[("learning_rate", "n_estimators")],
-            also_raw=["min_child_weight"],
-        ),
-        recipe=ForestRecipe(output_weights=tuple(weights)),
+    coding = space_coding(
+        space(), products=[("learning_rate", "n_estimators")], also_raw=["min_child_weight"]
     )
+    forest = Forest(values, errors, coding, ForestRecipe(output_weights=tuple(weights)))
+    return write_forest(request, replace(defined, tasks=tasks), forest, report)
 
 
 GENERATORS = (

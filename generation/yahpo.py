@@ -36,11 +36,11 @@ from hpobench_ordered.benchmarks.yahpo import (
 )
 from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
+from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.files.remote import RemoteFile
 from hpobench_ordered.files.writing import file_sha256
-from hpobench_ordered.generation._fitting import FOREST, write_forest
+from hpobench_ordered.generation._fitting import FOREST, Forest, write_forest
 from hpobench_ordered.generation.base import Generator, Option, Request, Source, here
-from hpobench_ordered.registry import local_folder
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.artifacts import Report
 from hpobench_ordered.surrogates.coding import space_coding
@@ -124,13 +124,7 @@ V2_NETWORK = Report(
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The same configurations evaluated at several training fractions.
-
-    Attributes:
-        values: Configurations as coded by the search space, shape (n, d).
-        fractions: Training fractions, ascending, k of them.
-        auc: Area under the ROC curve, shape (n, k).
-    """
+    """The same configurations evaluated at several training fractions."""
 
     values: FloatArray
     fractions: tuple[float, ...]
@@ -142,11 +136,7 @@ class Measured:
 
 
 def generate_from_evaluations(scenario: str, instance: str, request: Request) -> Path:
-    """Fit the forest of a benchmark to its published evaluations and write its artifact.
-
-    Raises:
-        ExperimentError: More configurations are asked for than there are.
-    """
+    """Fit the forest of a benchmark to its published evaluations and write its artifact."""
     path = evaluations_path(request.local, scenario, instance)
     defined = _definition(scenario, instance, request.local)
     measured = read_evaluations(path, defined.space)
@@ -206,17 +196,7 @@ def _generate_from(
 
 
 def evaluations_path(local: Path | None, scenario: str, instance: str) -> Path:
-    """Find the local copy of a data set's evaluations.
-
-    Args:
-        local: The file itself, or a folder that holds rbv2_SCENARIO/INSTANCE.parquet, directly or
-            under `evaluations`.
-        scenario: The scenario, without "rbv2_".
-        instance: The OpenML data set.
-
-    Raises:
-        ArtifactError: There is none.
-    """
+    """Find the local copy of a data set's evaluations."""
     file = Path(f"rbv2_{scenario}") / f"{instance}.parquet"
     if local is None:
         raise ArtifactError(
@@ -234,16 +214,7 @@ def evaluations_path(local: Path | None, scenario: str, instance: str) -> Path:
 
 
 def read_evaluations(path: Path, space: SearchSpace) -> Measured:
-    """Read published evaluations: a row for each configuration and fraction.
-
-    Args:
-        path: A parquet file with a column a hyperparameter (missing where inactive), `train_frac`
-            and `auc`; all fractions of a configuration one after another, ascending.
-        space: The benchmark's search space.
-
-    Raises:
-        ArtifactError: The file is not of that form.
-    """
+    """Read published evaluations: a row for each configuration and fraction."""
     import pandas as pd
 
     try:
@@ -294,11 +265,7 @@ def _json(file: RemoteFile, local: Path | None) -> Any:
 
 
 def _obtain(file: RemoteFile, local: Path | None) -> Path:
-    """A published file: a copy beside the local data, else from the cache, else downloaded.
-
-    Raises:
-        DownloadError: The copy is not the published file, or the download failed.
-    """
+    """A published file: a copy beside the local data, else from the cache, else downloaded."""
     if local is not None:
         # From the evaluations of one data set, the root of the data is three folders up.
         for folder in (local, *local.absolute().parents[:3]):
@@ -321,17 +288,11 @@ def _write(
     *,
     rng: np.random.Generator | None = None,
 ) -> Path:
-    return write_forest(
-        request,
-        defined,
-        measured.values,
-        measured.auc,
-        replace(report, command=request.command(defined.name, "--from DATA")),
-        coding=space_coding(defined.space),
-        recipe=recipe,
-        rng=rng,
-        mixes=interpolate(measured.fractions, FRACTIONS),
-    )
+    mixes = interpolate(measured.fractions, FRACTIONS)
+    coding = space_coding(defined.space)
+    forest = Forest(measured.values, measured.auc, coding, recipe, rng, mixes)
+    report = replace(report, command=request.command(defined.name, "--from DATA"))
+    return write_forest(request, defined, forest, report)
 
 
 def _generator(scenario: str, instance: str) -> Generator:

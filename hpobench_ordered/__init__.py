@@ -4,7 +4,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.adapters import history_from_frame, history_from_results
+from hpobench_ordered.adapters import history_from_frame
 from hpobench_ordered.adapters.optimiser import Optimiser, optimiser
 from hpobench_ordered.advice import Advice, advise
 from hpobench_ordered.core.benchmark import (
@@ -22,6 +22,7 @@ from hpobench_ordered.core.specs import BenchmarkFamily, BenchmarkSpec, Surrogat
 from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.api import Results, merge_stores, report, run
+from hpobench_ordered.experiment.history import history_from_results
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered
 from hpobench_ordered.registry import list_benchmarks, list_methods, load

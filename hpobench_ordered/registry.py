@@ -1,7 +1,8 @@
 """Finds benchmarks and methods by name.
 
 Every module of `hpobench_ordered.benchmarks` and `hpobench_ordered.methods` may export `SPECS`, a
-tuple of specs; benchmark modules may also export `FAMILIES`, for names too many to list. The
+tuple of specs; benchmark modules may also export `FAMILIES`, for names too many to list, and
+`SUITES`, pairs of a suite and the name of one of its benchmarks. The
 user's own benchmarks are artifacts in `local_folder()`, by the name of their folder. Other packages
 add theirs through the entry-point groups `hpobench_ordered.benchmarks` and
 `hpobench_ordered.methods`, each entry naming a module that exports the same.
@@ -23,24 +24,15 @@ from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.specs import BenchmarkFamily, BenchmarkSpec
 from hpobench_ordered.errors import BrokenPluginWarning, DuplicateNameError, UnknownNameError
 from hpobench_ordered.files.artifact import is_artifact
+from hpobench_ordered.files.local import local_folder
 
 if TYPE_CHECKING:
     from hpobench_ordered.generation.base import Generator, GeneratorFamily
     from hpobench_ordered.methods.base import MethodSpec
 
-LOCAL_VARIABLE = "HPOBENCH_ORDERED_BENCHMARKS"
 BENCHMARKS = "hpobench_ordered.benchmarks"
 METHODS = "hpobench_ordered.methods"
 GENERATION = "hpobench_ordered.generation"
-
-
-def local_folder() -> Path:
-    """Folder of the user's own benchmarks: HPOBENCH_ORDERED_BENCHMARKS, or in the user's data."""
-    if folder := os.environ.get(LOCAL_VARIABLE):
-        return Path(folder)
-    import platformdirs
-
-    return platformdirs.user_data_path("hpobench_ordered") / "benchmarks"
 
 
 def load(name: str | os.PathLike[str], *, surrogate: str | None = None) -> Benchmark:
@@ -93,6 +85,15 @@ def list_methods() -> list[str]:
         True
     """
     return sorted(_methods())
+
+
+@cache
+def suites() -> Mapping[str, tuple[str, ...]]:
+    """Names of the benchmarks of each suite, those included that are still to be made."""
+    members: dict[str, list[str]] = {}
+    for name, benchmark in (pair for pair, _ in _exported(BENCHMARKS, "SUITES", tuple)):
+        members.setdefault(name, []).append(benchmark)
+    return {name: tuple(names) for name, names in members.items()}
 
 
 @cache

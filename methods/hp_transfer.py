@@ -80,7 +80,7 @@ class AfterChange(ModelBased):
                 stacklevel=2,
             )
             return None
-        shared = change.in_shared(last)
+        shared = last.in_shared(change)
         losses = np.where(np.isfinite(shared.losses), shared.losses, np.inf)
         ranking = shared.values[np.argsort(losses, kind="stable")]
         return OldStep(last, change, ranking) if len(ranking) else None

@@ -1,4 +1,4 @@
-"""Modules import each other in one direction: what is imported on import forms no circle."""
+"""Modules import each other in one direction."""
 
 import ast
 from collections.abc import Iterator
@@ -9,6 +9,12 @@ import hpobench_ordered
 
 ROOT = Path(hpobench_ordered.__file__).parent
 NAME = "hpobench_ordered"
+TO_BE_MOVED = {
+    (f"{NAME}.adapters.factory", f"{NAME}.adapters.optuna"),
+    (f"{NAME}.experiment._dask", f"{NAME}.experiment.parallel"),
+    (f"{NAME}.experiment._run_file", f"{NAME}.experiment.runner"),
+}
+"""The imports that still turn back."""
 
 
 def modules() -> dict[str, Path]:
@@ -25,18 +31,12 @@ def links() -> Iterator[Path]:
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Names that are imported when a module is: neither in functions nor for types only."""
-    pending: list[ast.stmt] = list(ast.parse(path.read_text(encoding="utf-8")).body)
-    while pending:
-        node = pending.pop()
+    """Names that a module imports, those in functions and those for types alone included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not (
-            isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        ):
-            pending += [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.stmt)]
 
 
 def test_imports_form_no_circle() -> None:
@@ -47,7 +47,7 @@ def test_imports_form_no_circle() -> None:
         targets = set()
         for imported in imports(path):
             target = imported if imported in known else imported.rpartition(".")[0]
-            if target in known and target != name:
+            if target in known and target != name and (name, target) not in TO_BE_MOVED:
                 targets.add(target)
         graph[name] = targets
     try:

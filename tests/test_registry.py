@@ -21,12 +21,9 @@ from hpobench_ordered.errors import (
     UnknownNameError,
 )
 from hpobench_ordered.files.artifact import Artifact
+from hpobench_ordered.files.local import LOCAL_VARIABLE
 from hpobench_ordered.files.remote import CACHE_VARIABLE, RemoteFile
-from hpobench_ordered.registry import (
-    LOCAL_VARIABLE,
-    benchmark_families,
-    benchmark_spec,
-)
+from hpobench_ordered.registry import benchmark_families, benchmark_spec
 
 TEN = [
     ("newsvendor", 9, 3, "table"),

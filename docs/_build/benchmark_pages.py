@@ -15,10 +15,9 @@ from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.files.bundle import find_card
 from hpobench_ordered.cli.benchmarks import best_values, space_rows, task_rows
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.registry import benchmark_families, benchmark_spec
+from hpobench_ordered.registry import benchmark_families, benchmark_spec, suites
 from hpobench_ordered.space import SearchSpace, SpaceChange
 from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
-from hpobench_ordered.core.suites import SUITES
 from hpobench_ordered.surrogates.card import Card
 
 PAGES = jinja2.Environment(
@@ -62,7 +61,7 @@ def page(name: str) -> Page:
         objective=definition.objective,
         provenance=definition.provenance,
         aim=_aim(definition),
-        suites=[suite for suite, members in SUITES.items() if name in members],
+        suites=[suite for suite, members in suites().items() if name in members],
         facts=facts,
         needs=[_needs(o, name) for o in spec.surrogates],
         trains=spec.option().trains,

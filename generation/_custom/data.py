@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PREFIX = "sklearn:"
-"""What names of scikit-learn's data sets begin with."""
+"""Prefix of the names of scikit-learn's data sets."""
 BUNDLED = ("breast_cancer", "diabetes", "digits", "iris", "wine")
 """scikit-learn's data sets that need no download."""
 MOST_CATEGORIES = 100
@@ -38,16 +38,7 @@ _UNREADABLE = (OSError, EOFError, ValueError, KeyError, BadZipFile, zlib.error)
 
 @dataclass(frozen=True)
 class DataSet:
-    """Rows to learn from, as they were read.
-
-    Attributes:
-        name: What it is called, such as "digits".
-        origin: Where it is from, for people.
-        numbers: Columns of numbers, NaN where missing, shape (n, a).
-        categories: Columns of categories, coded 0, 1, ... in the order of their names, `MISSING`
-            where missing, shape (n, b).
-        target: What is to be predicted, shape (n,): numbers, booleans or text, none missing.
-    """
+    """Rows to learn from, as they were read."""
 
     name: str
     origin: str
@@ -63,9 +54,6 @@ def read_data(data: str, *, target: str | None = None) -> DataSet:
     """Read a CSV, parquet or npz file, by its ending, or the data set "sklearn:NAME".
 
     `target` is the column of a CSV or parquet file to be predicted; default: the last one.
-
-    Raises:
-        ExperimentError: A column is named where there are none.
     """
     path = Path(data)
     if data.startswith(PREFIX):
@@ -108,12 +96,7 @@ def _no_columns(target: NDArray[Any]) -> IntArray:
 
 
 def data_set_of(path: Path, frame: "pd.DataFrame", target: str | None) -> DataSet:
-    """Take a table apart into features and the target; for the arguments see `read_data`.
-
-    Raises:
-        UnknownNameError: No such column.
-        ArtifactError: The columns cannot be used.
-    """
+    """Take a table apart into features and the target; for the arguments see `read_data`."""
     import pandas as pd
 
     chosen = frame.columns[-1] if target is None else target
@@ -151,11 +134,7 @@ def data_set_of(path: Path, frame: "pd.DataFrame", target: str | None) -> DataSe
 
 
 def read_table(path: Path) -> "pd.DataFrame":
-    """Read a CSV or parquet file, by its ending; names of columns are text.
-
-    Raises:
-        ArtifactError: It cannot be read.
-    """
+    """Read a CSV or parquet file, by its ending; names of columns are text."""
     import pandas as pd
 
     readers: dict[str, Callable[[Path], pd.DataFrame]] = {
@@ -203,14 +182,14 @@ def _checked(
     name: str, origin: str, numbers: FloatArray, categories: IntArray, target: NDArray[Any]
 ) -> DataSet:
     if np.isinf(numbers).any():
-        raise ArtifactError(f"{origin}: infinite numbers; leave them out or put in what is meant")
+        raise ArtifactError(f"{origin}: infinite numbers; remove or replace them")
     if target.dtype.kind == "f" and not np.isfinite(target).all():
         raise ArtifactError(f"{origin}: the target has values that are missing or infinite")
     return DataSet(name, origin, numbers, categories, target)
 
 
 def digest_of(*arrays: NDArray[Any]) -> str:
-    """SHA-256 of what arrays hold, with their shapes and types."""
+    """SHA-256 of the content, shapes and types of arrays."""
     content = hashlib.sha256()
     for array in arrays:
         content.update(f"{array.dtype.str}{array.shape}".encode())

@@ -19,14 +19,14 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 
 NEIGHBOURS = "n_neighbors"
-"""Cannot be more than there are rows to learn from."""
+"""Names of hyperparameters that must not exceed the number of rows to learn from."""
 
 EXAMPLE = """{"hyperparameters": [
   {"type": "uniform_float", "name": "alpha", "lower": 1e-4, "upper": 1.0, "log": true},
   {"type": "uniform_int", "name": "max_iter", "lower": 10, "upper": 500, "log": true},
   {"type": "categorical", "name": "penalty", "choices": ["l1", "l2"]}
 ]}"""
-"""A search space as its file holds it."""
+"""An example of a file with a search space."""
 _HOW_TO = "It is in ConfigSpace's JSON, the names being keywords of the class, such as\n" + EXAMPLE
 
 
@@ -106,12 +106,9 @@ SPACES: Mapping[str, tuple[Parameter, ...]] = {
 
 
 def built_in_space(key: str, *, smallest: int, leave_out: Container[str] = ()) -> SearchSpace:
-    """The search space of a well-known class, such as "sklearn.SVC", but for some hyperparameters.
+    """The search space of a well-known class, such as "sklearn.SVC", without some hyperparameters.
 
     There are at most as many neighbours as rows in the smallest training set.
-
-    Raises:
-        ExperimentError: There is none; the message says how to write one.
     """
     if key not in SPACES:
         known = ", ".join(name.partition(".")[2] for name in SPACES)
@@ -129,11 +126,7 @@ def built_in_space(key: str, *, smallest: int, leave_out: Container[str] = ()) -
 
 
 def read_space(path: Path) -> SearchSpace:
-    """Read a search space from a file, in ConfigSpace's JSON.
-
-    Raises:
-        InvalidSpaceError: The file cannot be read or does not describe a search space.
-    """
+    """Read a search space from a file, in ConfigSpace's JSON."""
     try:
         return SearchSpace.from_json(json.loads(path.read_bytes()))
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:

@@ -20,14 +20,7 @@ EXAMPLE = "sklearn.ensemble:RandomForestClassifier"
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A class, or a function, that makes an estimator from keywords.
-
-    Attributes:
-        path: MODULE:CLASS. It is imported where it is used, so that a model is easily sent to
-            other processes.
-        fixed: Keywords that every configuration gets.
-        version: Version of the package, or else the hash of the module's file.
-    """
+    """A class, or a function, that makes an estimator from keywords."""
 
     path: str
     fixed: Mapping[str, Any]
@@ -35,15 +28,7 @@ class Model:
 
     @classmethod
     def imported(cls, path: str, *, fixed: Mapping[str, Any], seed: int) -> "Model":
-        """Import a model and settle its keywords.
-
-        Args:
-            path: MODULE:CLASS.
-            fixed: Keywords that every configuration gets. Where the class takes them and these say
-                nothing else, `random_state` is the seed and `n_jobs` is 1: trainings run side by
-                side, and one thread gives the same values everywhere.
-            seed: Seed of the estimator.
-        """
+        """Import a model and determine its fixed keywords."""
         factory = _factory(path)
         known, _ = _keywords(factory)
         usual = {"random_state": seed, "n_jobs": 1}
@@ -71,12 +56,12 @@ class Model:
                 raise UnknownNameError(f"keyword of {self.path}", name, known)
 
     def estimator(self, config: Mapping[str, Any]) -> Any:
-        """Make the estimator of a configuration, which overrules what is fixed."""
+        """Make the estimator of a configuration, which overrides fixed keywords."""
         return _factory(self.path)(**{**self.fixed, **config})
 
 
 def kind_of_estimator(estimator: Any) -> Kind | None:
-    """Tell what an estimator predicts by what scikit-learn's say of themselves; None if nothing."""
+    """Tell by scikit-learn's metadata what an estimator predicts; None if unknown."""
     told = getattr(estimator, "_estimator_type", None)
     if told is None and hasattr(estimator, "__sklearn_tags__"):  # from scikit-learn 1.6 on
         told = estimator.__sklearn_tags__().estimator_type
@@ -98,7 +83,7 @@ def _factory(path: str) -> Callable[..., Any]:
         public = [n for n in dir(module) if not n.startswith("_") and callable(getattr(module, n))]
         raise UnknownNameError(f"class of the module {name}", attribute, public)
     if not callable(factory):
-        raise ExperimentError(f"{path} is no class or function that makes an estimator")
+        raise ExperimentError(f"{path} is not a class or function that makes an estimator")
     return factory
 
 

@@ -1,4 +1,4 @@
-"""What decides a custom benchmark, and what is trained for it.
+"""The specification of a custom benchmark, and its plan of trainings.
 
 Notation:
     n, d    configurations, hyperparameters
@@ -25,29 +25,14 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.pipeline import FOLDS
 
 COMMAND = "custom"
-"""What follows `hpobench-ordered generate`, in the place of a benchmark's name."""
+"""The subcommand of `hpobench-ordered generate`."""
 CONFIGURATIONS = 200
 VALIDATION = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """All that decides a benchmark of somebody's own trainings, but for what its tasks are.
-
-    Attributes:
-        name: Name of the benchmark.
-        model: What is trained: MODULE:CLASS, or a function that makes an estimator.
-        data: A file of data; see `read_data`.
-        target: Column to be predicted; default: the last one.
-        kind: What is predicted; default: told from the model, or else the target.
-        metric: Name of a scorer of scikit-learn; default: the share of misclassified rows or
-            the mean squared error.
-        fixed: Keywords of the model that every configuration gets.
-        space: File of the search space in ConfigSpace's JSON; default: a built-in one.
-        configurations: Number of configurations, the same on every task.
-        failures: What becomes of a configuration that cannot be trained.
-        seed: Seed of the split, the configurations, the model and the surrogate.
-    """
+    """The specification of a benchmark of the user's own trainings, without its tasks."""
 
     name: str
     model: str
@@ -62,7 +47,7 @@ class Trained:
     seed: int = 0
 
     def options(self, **others: str | None) -> list[str]:
-        """The command's words that ask for this, with other options."""
+        """The options of the command that makes this."""
         data = self.data if self.data.startswith(PREFIX) else Path(self.data).name
         options = {
             "--model": self.model,
@@ -80,19 +65,13 @@ class Trained:
         return [*words, *(f"--set {shlex.quote(setting)}" for setting in settings)]
 
     def kind_with(self, model: Model, config: Config, target: NDArray[Any]) -> Kind:
-        """What is predicted: as it was said, or as model or target tell."""
+        """What is predicted: as specified, or else told from the model or the target."""
         return self.kind or _kind(model, config) or kind_of_target(target)
 
     def search_space(
         self, model: Model, *, smallest: int, of_the_data: Sequence[str] = ()
     ) -> SearchSpace:
-        """The search space: the user's file, or a built-in one.
-
-        Args:
-            model: The model.
-            smallest: Rows of the smallest training set.
-            of_the_data: Names of hyperparameters that are not keywords of the model.
-        """
+        """The search space: the user's file, or a built-in one."""
         if self.space is None:
             return built_in_space(model.key, smallest=smallest, leave_out=self.fixed)
         space = read_space(self.space)
@@ -103,12 +82,7 @@ class Trained:
         return space
 
     def imported(self) -> Model:
-        """The model, if there is what trains it.
-
-        Raises:
-            MissingExtraError: scikit-learn is not installed.
-            ExperimentError: There are too few configurations, or the model cannot be imported.
-        """
+        """Import the model; raise an error if scikit-learn is missing."""
         purpose = "generating a benchmark"
         needed("sklearn", package="scikit-learn", extra="generate", purpose=purpose)
         if self.configurations < FOLDS:
@@ -120,34 +94,20 @@ class Trained:
 
 @dataclass(frozen=True, kw_only=True)
 class Custom(Trained):
-    """All that decides a custom benchmark.
-
-    Attributes:
-        sizes: Training-set sizes; each is a task.
-        validation: Share of the rows that validate.
-    """
+    """The specification of a custom benchmark."""
 
     sizes: Sequence[int]
     validation: float = VALIDATION
 
     def words(self) -> list[str]:
-        """The command's words that ask for this, but for those that every generation has."""
+        """The words of the command that makes this, without the options of every generation."""
         share = None if self.validation == VALIDATION else str(self.validation)
         return [COMMAND, *self.options(validation=share)]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is trained: n configurations on every size.
-
-    Attributes:
-        data: Where the split comes from.
-        trainer: Trains one configuration on one size.
-        space: Search space.
-        values: Configurations as coded by the space, shape (n, d).
-        configs: The same as dicts.
-        sizes: Training-set sizes, ascending.
-    """
+    """The trainings: n configurations on every size."""
 
     data: DataSet
     trainer: EstimatorTrainer
@@ -163,15 +123,7 @@ class Plan:
 
 
 def plan_of(custom: Custom) -> Plan:
-    """Read data, model and search space, and draw the configurations.
-
-    Raises:
-        ExperimentError: Sizes, model, target or number of configurations cannot be used.
-        UnknownNameError: No such class, keyword, column, data set or metric.
-        InvalidSpaceError: The file of the search space does not hold one.
-        ArtifactError: The data cannot be read.
-        MissingExtraError: scikit-learn is not installed.
-    """
+    """Read data, model and search space, and draw the configurations."""
     model = custom.imported()
     data = read_data(custom.data, target=custom.target)
     sizes = tuple(sorted(set(custom.sizes)))

@@ -1,4 +1,4 @@
-"""What the trainings of a custom benchmark gave: values for the surrogate, a table of all of it.
+"""Results of the trainings of a custom benchmark: values for the surrogate, and a table.
 
 Notation:
     n   configurations
@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Outcomes of all trainings.
-
-    Attributes:
-        values: Values of the objective, in its own units; NaN where the training failed, (n, S).
-        seconds: How long each training took; NaN where it failed, (n, S).
-        failures: Why trainings failed, by configuration and size, counted from 0.
-    """
+    """Outcomes of all trainings."""
 
     values: FloatArray
     seconds: FloatArray
@@ -63,7 +57,7 @@ class Results:
         configs: Sequence[Config],
         tasks: Sequence[str],
     ) -> "pd.DataFrame":
-        """One row a training, task by task, as `_raw` describes; with `seconds` and `failure`."""
+        """One row per training, task by task, as `_raw` describes; with `seconds` and `failure`."""
         filled = self.filled(objective)
         cells = [(j, task, i) for j, task in enumerate(tasks) for i in range(len(configs))]
         rows = [

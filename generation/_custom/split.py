@@ -3,9 +3,9 @@
 One seeded shuffle orders the rows. The last ones validate, the others are the training pool, and a
 training set of size s is the first s rows of the pool, so that every larger one holds it.
 
-Features are made with what the pool alone tells: a missing number is its column's median; a
-category is one column of 0 and 1 a choice (one column in all where there are two), a missing one is
-a choice of its own, and one that the pool does not hold has zeros only; every feature is then
+Features are made from the pool alone: a missing number becomes its column's median; a category
+becomes one column of 0 and 1 per choice (one column in all if there are two), a missing one is a
+choice of its own, and one that is not in the pool has only zeros; every feature is then
 standardised by the pool's mean and standard deviation, and one that never changes only centred.
 
 Notation:
@@ -26,10 +26,10 @@ from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation._custom.data import DataSet, digest_of
 
 MOST_CLASSES = 20
-"""A whole-number target with more distinct values is a number to predict, not a class."""
+"""A target of whole numbers with more distinct values is a number, not a class."""
 MOST_NAMED = 5
-"""Messages name no more classes than this."""
-_SHUFFLE = 1  # tells the shuffle's random numbers from others of the same seed
+"""Messages name at most this many classes."""
+_SHUFFLE = 1  # separates the random numbers of the shuffle from others with the same seed
 
 
 class Kind(Enum):
@@ -41,17 +41,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Split:
-    """Training pool and validation part.
-
-    Attributes:
-        kind: What is predicted.
-        classes: Names of the classes that the targets number, in order; empty for a regression.
-        pool: Standardised features in the order training sets grow, shape (N, p).
-        pool_target: Their classes or numbers, shape (N,).
-        validation: Features of the others, standardised as the pool's, shape (M, p).
-        validation_target: Their classes or numbers, shape (M,).
-        digest: SHA-256 of data, order and cut: tells one split from another.
-    """
+    """Training pool and validation part."""
 
     kind: Kind
     classes: tuple[str, ...]
@@ -62,14 +52,9 @@ class Split:
     digest: str
 
     def check_sizes(self, sizes: Sequence[int]) -> None:
-        """Check that every training set can be had and holds all classes.
-
-        Raises:
-            ExperimentError: A size is beyond the pool, or the smallest lacks a class; the message
-                names the smallest size that would do.
-        """
+        """Check that every training set is possible and holds all classes."""
         if not sizes or sizes[0] < 1:
-            raise ExperimentError(f"training-set sizes are numbers from 1 on, got {list(sizes)}")
+            raise ExperimentError(f"training-set sizes must be from 1 on, but got {list(sizes)}")
         if sizes[-1] > len(self.pool):
             raise ExperimentError(
                 f"a training set of {sizes[-1]} rows needs more than the {len(self.pool)} of the "
@@ -96,16 +81,12 @@ def kind_of_target(target: NDArray[Any]) -> Kind:
 
 
 def split(data: DataSet, kind: Kind, *, validation: float, seed: int) -> Split:
-    """Shuffle, cut and prepare a data set; `validation` is the share of the rows that validate.
-
-    Raises:
-        ExperimentError: The share leaves nothing on one side, the target does not fit its kind, or
-            a class has no row in the pool.
-    """
+    """Shuffle, cut and prepare a data set; `validation` is the share of the rows that validate."""
     cut = len(data) - round(validation * len(data))
     if not (0 < validation < 1 and 0 < cut < len(data)):
         raise ExperimentError(
-            f"a part between 0 and 1 is held out to validate, got {validation} of {len(data)} rows"
+            f"the share held out to validate must be between 0 and 1, but got {validation} of "
+            f"{len(data)} rows"
         )
     order = np.random.default_rng([seed, _SHUFFLE]).permutation(len(data))
     target, classes = coded_target(data, kind)
@@ -114,7 +95,7 @@ def split(data: DataSet, kind: Kind, *, validation: float, seed: int) -> Split:
     if absent:
         raise ExperimentError(
             f"{_named(classes, absent)} of {data.name}, of {len(classes)} classes in {len(data)} "
-            "rows, cannot be learnt: all rows are held out to validate; remove what is so rare, "
+            "rows, cannot be learnt: all rows are held out to validate; remove such rare classes, "
             "choose another seed, or predict the target as a number, by a regression"
         )
     numbers, categories = data.numbers[order], data.categories[order]
@@ -139,7 +120,7 @@ def standardised(features: FloatArray, cut: int) -> FloatArray:
 
 def coded(numbers: FloatArray, categories: IntArray, cut: int) -> FloatArray:
     """Fill in and code by what the first `cut` rows hold; (n, a) and (n, b) to (n, p)."""
-    known = ~np.isnan(numbers[:cut]).all(axis=0)  # a column without numbers tells nothing
+    known = ~np.isnan(numbers[:cut]).all(axis=0)  # columns without any number are left out
     medians = np.nanmedian(numbers[:cut, known], axis=0)
     columns = [np.where(np.isnan(numbers[:, known]), medians, numbers[:, known])]
     for codes in categories.T:
@@ -168,7 +149,7 @@ def coded_target(data: DataSet, kind: Kind) -> tuple[NDArray[Any], tuple[str, ..
         numbers, codes = np.unique(target, return_inverse=True)
         names = numbers.astype(str)
     if len(names) < 2:
-        raise ExperimentError(f"the target of {data.name} has one class alone, {names[0]!r}")
+        raise ExperimentError(f"the target of {data.name} has only one class, {names[0]!r}")
     return codes.astype(np.int64), tuple(names.tolist())
 
 

@@ -7,8 +7,8 @@ Notation:
 
 import time
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -20,7 +20,7 @@ from hpobench_ordered.generation._custom.model import Model
 from hpobench_ordered.generation._custom.split import Kind, Split
 
 NEGATED = "neg_"
-"""What the names of scikit-learn's scorers begin with that are an error times -1."""
+"""Prefix of scikit-learn's scorers that are an error times -1."""
 
 
 class TrainingError(HPOBenchOrderedError):
@@ -28,23 +28,17 @@ class TrainingError(HPOBenchOrderedError):
 
 
 class Failures(Enum):
-    """What becomes of a configuration that cannot be trained."""
+    """How a configuration that cannot be trained is treated."""
 
     STOP = "stop"
-    """Everything stops there; finished trainings stay stored."""
+    """Stop; finished trainings stay stored."""
     WORST = "worst"
     """It has the worst value of all configurations on the same training set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What is measured on the validation part.
-
-    Attributes:
-        kind: What is predicted.
-        scorer: Name of a scorer of scikit-learn; default: the share of misclassified rows, or the
-            mean squared error.
-    """
+    """What is measured on the validation part."""
 
     kind: Kind
     scorer: str | None = None
@@ -56,7 +50,7 @@ class Metric:
             raise UnknownNameError("metric", self.scorer, get_scorer_names())
 
     def objective(self, rows: int) -> Objective:
-        """The benchmark's objective, measured on so many rows."""
+        """The benchmark's objective, measured on a number of rows."""
         if self.scorer is None:
             names = {
                 Kind.CLASSIFICATION: ("error", "share misclassified"),
@@ -85,14 +79,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class EstimatorTrainer:
-    """Trains a model on one split; a job's place is the size of its training set.
-
-    Attributes:
-        split: The data.
-        model: What is trained.
-        metric: What is measured.
-        failures: What becomes of a configuration that cannot be trained.
-    """
+    """Trains a model on one split; a job's place is the size of its training set."""
 
     split: Split
     model: Model
@@ -101,27 +88,15 @@ class EstimatorTrainer:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Data, model, metric and versions; what becomes of failures decides no value."""
-        import sklearn
-
+        """Data, model, metric and versions; the treatment of failures changes no value."""
         return {
+            **model_identity(self.model, self.metric),
             "data": self.split.digest,
             "kind": self.split.kind.value,
-            "model": self.model.path,
-            "fixed": {name: repr(value) for name, value in sorted(self.model.fixed.items())},
-            "metric": self.metric.scorer,
-            "versions": {"model": self.model.version, "scikit-learn": sklearn.__version__},
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train and measure.
-
-        Returns:
-            `value` and `seconds`; or `failure`, where that is to count as the worst value.
-
-        Raises:
-            TrainingError: It failed and everything is to stop.
-        """
+        """Train and measure."""
         try:
             value, seconds = self._train(config, int(where))
         except Exception as error:  # whatever an estimator may raise
@@ -135,16 +110,38 @@ class EstimatorTrainer:
         """Value of the metric, and seconds of training and measuring."""
         from threadpoolctl import threadpool_limits
 
-        with warnings.catch_warnings(), threadpool_limits(1):
-            warnings.simplefilter("ignore")  # such as a solver's at its last iteration
-            estimator = self.model.estimator(config)
-            begin = time.perf_counter()
-            estimator.fit(self.split.pool[:size], self.split.pool_target[:size])
-            value = self.metric.value(estimator, self.split)
-            seconds = time.perf_counter() - begin
-        if not np.isfinite(value):
-            raise ValueError(f"the metric is {value}")
-        return value, seconds
+        pool, target = self.split.pool[:size], self.split.pool_target[:size]
+        parts = replace(self.split, pool=pool, pool_target=target)
+        with threadpool_limits(1):
+            return fitted_value(lambda: self.model.estimator(config), parts, self.metric)
+
+
+def model_identity(model: Model, metric: Metric) -> dict[str, Any]:
+    """Model, metric and versions, as part of a trainer's identity."""
+    import sklearn
+
+    return {
+        "model": model.path,
+        "fixed": {name: repr(value) for name, value in sorted(model.fixed.items())},
+        "metric": metric.scorer,
+        "versions": {"model": model.version, "scikit-learn": sklearn.__version__},
+    }
+
+
+def fitted_value(
+    make: Callable[[], Any], parts: Split, metric: Metric, **fit_arguments: Any
+) -> tuple[float, float]:
+    """Fit an estimator to the pool and measure it; the value, and seconds of both."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such as a solver's at its last iteration
+        estimator = make()
+        begin = time.perf_counter()
+        estimator.fit(parts.pool, parts.pool_target, **fit_arguments)
+        value = metric.value(estimator, parts)
+        seconds = time.perf_counter() - begin
+    if not np.isfinite(value):
+        raise ValueError(f"the metric is {value}")
+    return value, seconds
 
 
 def described(model: Model, config: Mapping[str, Any], where: str, failure: str) -> str:

@@ -40,15 +40,7 @@ _FILE = re.compile(r"(?P<task>\d+)_(?P<name>.+)\.csv")
 
 
 def offline_datasets(folder: Path) -> dict[str, ClassificationData]:
-    """Data sets that need no download, by OpenML task in ascending order.
-
-    Args:
-        folder: Holds files `<OpenML task>_<name>.csv` with `class` as last column. One of a task
-            that is also made here (`breast_cancer`, `monks`) is preferred.
-
-    Raises:
-        ArtifactError: The folder holds no such file, two of one task, or one that cannot be read.
-    """
+    """Data sets that need no download, by OpenML task in ascending order."""
     local: dict[str, ClassificationData] = {}
     for path in sorted(folder.glob("*.csv")):
         match = _FILE.fullmatch(path.name)
@@ -65,12 +57,7 @@ def offline_datasets(folder: Path) -> dict[str, ClassificationData]:
 
 
 def read_csv(path: Path, name: str) -> ClassificationData:
-    """Read a data set; empty fields and "?" are missing values.
-
-    Raises:
-        ArtifactError: Not a CSV, its last column is not `class`, classes are missing or there is
-            one alone, or a number is infinite.
-    """
+    """Read a data set; empty fields and "?" are missing values."""
     import pandas as pd
 
     try:
@@ -84,11 +71,7 @@ def read_csv(path: Path, name: str) -> ClassificationData:
 
 
 def openml_dataset(task: str) -> ClassificationData:
-    """Download the data set of an OpenML task, or take it from OpenML's own cache.
-
-    Raises:
-        DownloadError: OpenML gives no data set.
-    """
+    """Download the data set of an OpenML task, or take it from OpenML's own cache."""
     openml = needed("openml", package="openml", extra="train", purpose="OpenML's data")
     check_online(f"the data set of OpenML's task {task}", instead="")
     try:
@@ -113,15 +96,7 @@ def breast_cancer() -> ClassificationData:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """One split of a data set for cross-validation.
-
-    Attributes:
-        x: Inputs to train on, shape (n, p).
-        y: Their classes, shape (n,).
-        x_test: Inputs to predict, shape (m, p).
-        y_test: Their classes, shape (m,).
-        classes: Number of classes of the whole data set, K.
-    """
+    """One split of a data set for cross-validation."""
 
     x: FloatArray
     y: IntArray
@@ -141,10 +116,6 @@ class Fold:
 
         With more than two classes it is the mean of the one-against-rest areas, weighted by the
         classes' frequencies in the test, as OpenML defines it.
-
-        Args:
-            scores: Of class 1, shape (m, 1), or of every class, shape (m, K). A score that is not
-                finite counts as 0.
         """
         finite = np.where(np.isfinite(scores), scores, 0.0)
         if finite.shape[1] == 1:
@@ -155,11 +126,7 @@ class Fold:
 
 
 def folds(data: ClassificationData) -> Iterator[Fold]:
-    """The five stratified splits of a data set, from a constant seed.
-
-    Raises:
-        ExperimentError: Fewer than two classes have an example for every fold.
-    """
+    """The five stratified splits of a data set, from a constant seed."""
     selection = needed(
         "sklearn.model_selection", package="scikit-learn", extra="train", purpose="training"
     )

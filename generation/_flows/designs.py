@@ -14,9 +14,9 @@ from hpobench_ordered.space import SearchSpace
 ROUND_COUNTS = 4
 """Numbers of rounds that one boosting is read at."""
 LINEAR_PART = 0.2
-"""Part of the boostings with linear models, which have but four hyperparameters."""
+"""Share of the boostings with linear models, which have only four hyperparameters."""
 ROUNDS = "rounds"
-"""Holds the numbers of rounds in a boosting's configuration, instead of nrounds."""
+"""Key of the numbers of rounds in a boosting's configuration, instead of nrounds."""
 
 
 def svm_design(space: SearchSpace, n: int, seed: int, task: str) -> list[Config]:

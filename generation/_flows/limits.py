@@ -1,4 +1,4 @@
-"""What the cards of the OpenML flows say of their evaluations, one sentence each."""
+"""Known limits on the cards of the OpenML flows, one sentence each."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 OFTEN = 0.2
-"""Share of a task's trainings stopped from which the task is named."""
+"""A task is named if at least this share of its trainings was stopped."""
 
 
 def training_limits(benchmark: str) -> tuple[str, ...]:
@@ -29,7 +29,7 @@ def training_limits(benchmark: str) -> tuple[str, ...]:
 
 
 def stopped_limit(frame: "pd.DataFrame") -> tuple[str, ...]:
-    """How many trainings did not come to their end, and where; nothing if all did."""
+    """How many trainings were stopped, and on which tasks; empty if none was."""
     share = float(frame["capped"].mean())
     if not share:
         return ()

@@ -1,4 +1,4 @@
-"""How the artifacts of the OpenML flows are made, one plan a flow."""
+"""How the artifacts of the OpenML flows are made, one plan per flow."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,13 +12,7 @@ from hpobench_ordered.surrogates.coding import Coding, space_coding
 
 @dataclass(frozen=True)
 class Training:
-    """How a flow is trained here.
-
-    Attributes:
-        learner: What is trained.
-        count: Trainings a task unless asked otherwise.
-        limits: What a user should know of them, one sentence each.
-    """
+    """How a flow is trained here."""
 
     learner: Learner
     count: int
@@ -27,15 +21,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a flow's artifact is made.
-
-    Attributes:
-        flow: The benchmark.
-        coding: Features that forests split on.
-        converters: What numbers in OpenML's records mean, given the sizes of the data sets.
-        records: What a user should know of OpenML's records, one sentence each.
-        training: How it is trained; None if it cannot be.
-    """
+    """How a flow's artifact is made."""
 
     flow: Flow
     coding: Callable[[], Coding]

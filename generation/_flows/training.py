@@ -69,9 +69,6 @@ class SVMTrainer:
 
     Hyperparameters: kernel, cost, gamma (not linear), degree (polynomial). coef0 is 0, the
     tolerance 0.001. Where the solver stops early, the values are those of that moment.
-
-    Attributes:
-        data: What is trained on.
     """
 
     data: ClassificationData
@@ -134,9 +131,6 @@ class BoostingTrainer:
     histograms (`tree_method="hist"`: 0.06 to 0.3 ms a round on these data, three to five times
     faster than the exact method), and linear models descend coordinate by coordinate, since the
     default updater of then and now, shotgun, gives another result every time.
-
-    Attributes:
-        data: What is trained on.
     """
 
     data: ClassificationData
@@ -195,7 +189,7 @@ def _margins(fold: Fold, config: Mapping[str, Any]) -> Iterator[FloatArray]:
 
 
 def _log_odds(margin: FloatArray) -> FloatArray:
-    """Scores from margins, shape (n, S) to (n, S): log-probabilities if there is one a class."""
+    """Scores from margins, shape (n, S) to (n, S): log-probabilities if there is one per class."""
     if margin.shape[1] == 1:
         return margin
     from scipy.special import log_softmax
@@ -251,7 +245,7 @@ def train_flow(
     task are done.
 
     Returns:
-        One row an evaluation, in the order of tasks, design and rounds: `task` (str), `training`
+        One row per evaluation, in the order of tasks, design and rounds: `task` (str), `training`
         (int, the same for all evaluations of one training), `config.<hyperparameter>` (native,
         null where inactive), `value`, `spread`, `capped`, `seconds`. All but the seconds is
         independent of workers and interruptions.

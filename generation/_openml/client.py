@@ -1,7 +1,7 @@
 """OpenML's listings through its own client: at a steady pace, within a time limit, with retries.
 
 The client keeps its configuration in module variables. They are changed within `connected` alone,
-and then put back: public records need no key, and nothing is left in the user's cache.
+and then restored: public records need no key, and nothing is left in the user's cache.
 """
 
 import re
@@ -21,10 +21,10 @@ FUNCTION = "area_under_roc_curve"
 IDS_A_REQUEST = 500
 """Ids are part of an address, and servers take addresses up to about 8 kB."""
 
-_DATABASE_BUSY = 107  # the one error code of OpenML's that is worth another attempt
+_DATABASE_BUSY = 107  # the only error code of OpenML that is worth another attempt
 _WITH_UPLOADERS = 2  # requests for evaluations: the client also asks for their uploaders' names
 _LONGEST_REASON = 200
-_NO_ACCIDENT = 20  # so many malformed entries, and none that is not
+_NO_ACCIDENT = 20  # if all of at least this many entries are malformed, versions do not fit
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -40,18 +40,7 @@ class Evaluation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How OpenML is asked.
-
-    Attributes:
-        server: Address of its XML interface.
-        attempts: How often a request is made before the download fails.
-        first_pause: Seconds before the second attempt; each further pause is twice as long.
-        longest_pause: Most seconds between two attempts.
-        timeout: Seconds an answer may take.
-        requests_per_second: Pace over the whole download.
-        clock: Tells the time in seconds.
-        sleep: Waits some seconds.
-    """
+    """Settings of requests to OpenML."""
 
     server: str = "https://www.openml.org/api/v1/xml"
     attempts: int = 6
@@ -72,11 +61,11 @@ PUBLIC = Connection()
 
 
 class RefusedError(DownloadError):
-    """OpenML understood what it was asked and will not answer it."""
+    """OpenML refuses a request."""
 
 
 class MalformedError(DownloadError):
-    """An answer of OpenML's holds an entry that the client cannot read."""
+    """An answer of OpenML holds an entry that the client cannot read."""
 
 
 class Client:
@@ -96,11 +85,7 @@ class Client:
     def evaluations(
         self, flow: int, task: int, offsets: Sequence[int]
     ) -> tuple[list[Evaluation], int]:
-        """Evaluations of a flow on a task at consecutive offsets, fewer at the end of the task.
-
-        Returns:
-            The evaluations, and the number of those that the client cannot read.
-        """
+        """Evaluations of a flow on a task at consecutive offsets, fewer at the end of the task."""
 
         def part(offsets: Sequence[int]) -> list[Evaluation]:
             what = f"evaluations {offsets[0]} to {offsets[-1]} of flow {flow} on task {task}"
@@ -145,7 +130,7 @@ class Client:
         for chunk in chunks(runs):
             try:
                 values.update(_all_readable(chunk, part)[0])
-            except RefusedError:  # they are an experimental part of OpenML's interface
+            except RefusedError:  # values on folds are an experimental part of OpenML's interface
                 continue
         return values
 
@@ -192,9 +177,6 @@ class Client:
         """Call the client until it has an answer.
 
         `what` is asked for, as part of a sentence; the client makes `requests` requests for it.
-
-        Raises:
-            DownloadError: There is none after all attempts.
         """
         connection = self._connection
         reason = ""
@@ -218,12 +200,7 @@ class Client:
         self._earliest = max(now, self._earliest) + requests * self._interval
 
     def _transient(self, error: Exception, what: str) -> str:
-        """What may be over at the next attempt, in words; anything else is raised.
-
-        Raises:
-            RefusedError: OpenML's own errors, but for a busy database.
-            MalformedError: The client stumbled over an entry of an answer.
-        """
+        """Describe an error that may be gone at the next attempt; raise any other one."""
         from xml.parsers.expat import ExpatError
 
         import requests
@@ -252,7 +229,7 @@ class Client:
 
 @contextmanager
 def connected(connection: Connection) -> Iterator[Client]:
-    """Configure the client for a download, and as before when the block ends."""
+    """Configure the client for a download, and restore its configuration when the block ends."""
     check_online("what OpenML publishes", instead="Unset it to go on.")
     openml = needed(
         "openml", package="openml", extra="train", purpose="downloading OpenML's records"
@@ -282,12 +259,9 @@ def chunks(ids: Sequence[int]) -> list[Sequence[int]]:
 def _all_readable(
     items: Sequence[Item], ask: Callable[[Sequence[Item]], list[Answer]]
 ) -> tuple[list[Answer], Sequence[Item]]:
-    """Ask for items, in ever smaller parts around those that the client cannot read.
+    """Ask for items, bisecting lists that hold items the client cannot read.
 
     The client gives up on a whole listing where one entry is malformed.
-
-    Returns:
-        The answers, and the items without one because it is malformed.
     """
     try:
         return ask(items), items[:0]

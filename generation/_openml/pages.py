@@ -20,11 +20,7 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """A folder of pages.
-
-    Attributes:
-        folder: The folder.
-    """
+    """A folder of pages."""
 
     folder: Path
 
@@ -32,10 +28,6 @@ class Pages:
         """Make the folder, or check that it holds pages of the same download.
 
         `identity` is all but the single page that decides an answer.
-
-        Raises:
-            StoreError: The folder cannot be written, holds another download, or its manifest is
-                damaged.
         """
         path = self.folder / MANIFEST
         if not path.exists():

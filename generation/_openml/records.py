@@ -48,7 +48,7 @@ _Stated = Mapping[str, str | None]
 """Values as text, by parameter."""
 
 _Setups = Mapping[int, _Stated | Dropped]
-"""What setups state, or why that is not known, by their id."""
+"""Parameters stated by setups, or why they are unknown, by id."""
 
 
 class Records(NamedTuple):
@@ -76,10 +76,10 @@ def download_records(
     ("evaluations"), then how many setups ("setups").
 
     Returns:
-        One row an evaluation, in the order of `tasks`, runs ascending: `task` (str), `training`
+        One row per evaluation, in the order of `tasks`, runs ascending: `task` (str), `training`
         (the setup's id), `run`, `config.<hyperparameter>` in native values (null where inactive),
         `value`, and `spread`, the standard deviation over the folds (null where OpenML does not
-        tell their values). And what became of the evaluations that are no rows.
+        tell their values). And why other evaluations were dropped.
     """
     pages = Pages(folder)
     pages.open(

@@ -64,14 +64,7 @@ Converter = Callable[[float | None, int], float | None]
 
 @dataclass(frozen=True)
 class MlrSetups:
-    """Reads setups of one of mlr's learners whose parameters are named as the hyperparameters.
-
-    Attributes:
-        space: The search space. A number outside of its bounds by rounding alone is clipped.
-        defaults: The learner's defaults, for what neither setup nor flow states.
-        convert: Applied to numbers, after defaults: for hyperparameters that are recorded in
-            another unit, or whose default depends on the data.
-    """
+    """Reads setups of one of mlr's learners whose parameters are named as the hyperparameters."""
 
     space: SearchSpace
     defaults: Mapping[str, Value] = field(default_factory=dict)

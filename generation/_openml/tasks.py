@@ -26,13 +26,7 @@ _REQUESTS = 4  # that the client makes for a task
 
 @dataclass(frozen=True, slots=True)
 class DataSize:
-    """Size of a data set.
-
-    Attributes:
-        rows: n.
-        inputs: p.
-        majority: Rows of the largest class.
-    """
+    """Size of a data set."""
 
     rows: int
     inputs: int

@@ -1,4 +1,4 @@
-"""What a card says of a stream of tasks: how far copying gets, correlation by lag, noise.
+"""Figures on the card of a stream of tasks: regret of copying, correlation by lag, noise.
 
 Notation:
     n   configurations
@@ -20,11 +20,11 @@ from hpobench_ordered.surrogates.card import rank_correlation, upper_half_correl
 
 LAGS = (1, 2, 5, 10)
 NEAR = 0.1
-"""Share of configurations within the noise of the best, and of such tasks, that is said."""
+"""Shares of configurations within the noise of the best, and of tasks, that a card mentions."""
 
 
 def correlation_by_lag(losses: FloatArray) -> dict[int, float]:
-    """Mean rank correlation of tasks that lie so many apart, of losses (n, T)."""
+    """Mean rank correlation of tasks at each lag, of losses (n, T)."""
     tasks = losses.shape[1]
     return {
         lag: float(np.nanmean(rank_correlation(losses[:, :-lag], losses[:, lag:])))
@@ -78,7 +78,7 @@ def within_noise(smooth: FloatArray, repeated: FloatArray, *, averaged: int = 1)
 def comparisons(
     losses: FloatArray, smooth: FloatArray, repeated: FloatArray | None, *, averaged: int = 1
 ) -> dict[str, Any]:
-    """What a card compares with.
+    """The comparisons on a card.
 
     Args:
         losses: Losses of the trainings, shape (n, T).

@@ -13,13 +13,7 @@ RANDOM_FEATURES = "hpobench_ordered.generation._retrain.random_features:RandomFe
 
 @dataclass(frozen=True)
 class Learner:
-    """What is trained.
-
-    Attributes:
-        models: MODULE:CLASS by what is predicted.
-        parameters: Its search space, but for the window.
-        fixed: Keywords that every configuration gets.
-    """
+    """What is trained."""
 
     models: Mapping[Kind, str]
     parameters: tuple[Parameter, ...]

@@ -1,4 +1,4 @@
-"""What decides a benchmark of retraining, and what is trained for it.
+"""The plan of trainings of a retraining benchmark.
 
 Notation:
     n, d    configurations, hyperparameters
@@ -8,16 +8,11 @@ Notation:
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.generation._custom.data import digest_of
-from hpobench_ordered.generation._custom.model import Model
-from hpobench_ordered.generation._custom.split import coded_target
-from hpobench_ordered.generation._custom.training import Failures, Metric
-from hpobench_ordered.generation._retrain.streams import Stream
 from hpobench_ordered.generation._retrain.training import SEED, RetrainTrainer
 from hpobench_ordered.generation._training import Job
 from hpobench_ordered.space import SearchSpace
@@ -28,21 +23,27 @@ REPEATED = 32
 
 @dataclass(frozen=True)
 class RetrainPlan:
-    """Trainings of n configurations on every task.
-
-    Attributes:
-        trainer: Trains a configuration on all tasks.
-        space: Search space.
-        values: Configurations as coded by the space, shape (n, d).
-        seed: Seed of the configurations, and first one of the models.
-        averaged: Seeds of which a configuration's value is the mean.
-    """
+    """Trainings of n configurations on every task."""
 
     trainer: RetrainTrainer
     space: SearchSpace
     values: FloatArray
     seed: int
     averaged: int = 1
+
+    @classmethod
+    def drawn(
+        cls,
+        trainer: RetrainTrainer,
+        space: SearchSpace,
+        *,
+        configurations: int,
+        seed: int,
+        averaged: int = 1,
+    ) -> Self:
+        """Draw the configurations."""
+        drawn = space.sample_unit(np.random.default_rng(seed), configurations)
+        return cls(trainer, space, space.decode(drawn), seed, averaged)
 
     @property
     def repeated(self) -> int:
@@ -59,33 +60,3 @@ class RetrainPlan:
             *(Job(str(self.seed), config) for config in configs),
             *(Job(str(seed), config) for seed in again for config in configs[: self.repeated]),
         ]
-
-
-def retrain_plan(
-    stream: Stream,
-    model: Model,
-    space: SearchSpace,
-    metric: Metric,
-    *,
-    longest: int,
-    configurations: int,
-    failures: Failures = Failures.STOP,
-    seed: int,
-    averaged: int = 1,
-) -> RetrainPlan:
-    """Draw the configurations and say what trains them.
-
-    Raises:
-        ExperimentError: The stream has fewer than two periods after the longest window, or the
-            target does not fit its kind.
-    """
-    if not 1 <= longest <= len(stream.names) - 2:
-        raise ExperimentError(
-            f"{stream.data.name} has {len(stream.names)} periods; with two to predict, a model is "
-            f"trained on 1 to {max(len(stream.names) - 2, 0)} of them, got {longest}"
-        )
-    target, classes = coded_target(stream.data, metric.kind)
-    digest = digest_of(stream.data.numbers, stream.data.categories, target)
-    trainer = RetrainTrainer(stream, target, classes, digest, longest, model, metric, failures)
-    drawn = space.sample_unit(np.random.default_rng(seed), configurations)
-    return RetrainPlan(trainer, space, space.decode(drawn), seed, averaged)

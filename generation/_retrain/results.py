@@ -1,4 +1,4 @@
-"""What the trainings of a plan gave.
+"""Results of the trainings of a plan.
 
 Notation:
     n   configurations
@@ -22,17 +22,7 @@ from hpobench_ordered.generation._retrain.plan import RetrainPlan
 def gather(
     plan: RetrainPlan, outcomes: Sequence[Mapping[str, Any]]
 ) -> tuple[Results, FloatArray | None]:
-    """Take the outcomes of a plan's jobs together.
-
-    Returns:
-        The results of every configuration, means over seeds where the plan says so, (n, T); and
-        the values of those that were trained with every seed, shape (S, m, T), or None if there are
-        none or one failed.
-
-    Raises:
-        TrainingError: A configuration failed that counted as worst when it was trained but does not
-            now, or all configurations of a task did.
-    """
+    """Combine the outcomes of a plan's jobs."""
     results = _results(plan, outcomes)
     return _averaged(plan, results), _repeated(plan, results.values)
 
@@ -68,7 +58,7 @@ def _results(plan: RetrainPlan, outcomes: Sequence[Mapping[str, Any]]) -> Result
 
 
 def _averaged(plan: RetrainPlan, results: Results) -> Results:
-    """Of every configuration, the means over the seeds that its value is the mean of."""
+    """Means over seeds of every configuration."""
     n, count = len(plan.values), plan.averaged
     values, seconds = (
         column[: count * n].reshape(count, n, -1).mean(axis=0)
@@ -88,7 +78,7 @@ def _repeated(plan: RetrainPlan, values: FloatArray) -> FloatArray | None:
 
 
 def limits_of(plan: RetrainPlan, results: Results) -> tuple[str, ...]:
-    """What a card says of how the values were made."""
+    """Known limits on the card: how the values were made."""
     starts = np.diff(plan.trainer.stream.starts)
     times = "once" if plan.averaged == 1 else f"{plan.averaged} times"
     seeds = ", ".join(str(plan.seed + k) for k in range(plan.averaged))

@@ -1,6 +1,6 @@
 """Streams: rows in the order of time, cut into consecutive periods.
 
-Five public ones are read from parquet files; anybody's own from a table with a column of times.
+Five public ones are read from parquet files; the user's own from a table with a column of times.
 
 Notation:
     n   rows
@@ -28,13 +28,7 @@ PERIODS = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
 
 @dataclass(frozen=True)
 class Stream:
-    """Rows in the order of time.
-
-    Attributes:
-        data: The rows, n of them.
-        names: Names of the periods, P of them.
-        starts: First row of each period, and n, shape (P + 1,).
-    """
+    """Rows in the order of time."""
 
     data: DataSet
     names: tuple[str, ...]
@@ -46,11 +40,7 @@ class Stream:
 
 
 def cut(data: DataSet, periods: Sequence[str]) -> Stream:
-    """Cut rows into periods; `periods` names that of each row, equal ones next to each other.
-
-    Raises:
-        ExperimentError: A period's rows are apart.
-    """
+    """Cut rows into periods; `periods` names that of each row, equal ones next to each other."""
     names = np.asarray(periods, dtype=str)
     starts = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
     found = names[starts].tolist()
@@ -62,21 +52,7 @@ def cut(data: DataSet, periods: Sequence[str]) -> Stream:
 def read_stream(
     path: Path, *, target: str | None, time: str, every: str, time_format: str | None = None
 ) -> Stream:
-    """Read a user's own stream from a CSV or parquet file.
-
-    Args:
-        path: The file.
-        target: Column to be predicted; default: the last one.
-        time: Column of times: dates, or numbers that ascend; it is no feature.
-        every: A calendar period of `PERIODS`, or a number of rows; rows of equal time are in one
-            period.
-        time_format: How the times are written, as `datetime.strptime` has it.
-
-    Raises:
-        ArtifactError: The file cannot be read, or times cannot, or some are missing.
-        UnknownNameError: No such column or period.
-        ExperimentError: There are no two periods, or times are ambiguous.
-    """
+    """Read a user's own stream from a CSV or parquet file."""
     frame = read_table(path)
     if time not in frame.columns:
         raise UnknownNameError(f"column of {path}", time, frame.columns)
@@ -96,12 +72,7 @@ def read_stream(
 def _times(
     path: Path, column: "pd.Series[Any]", time_format: str | None, *, may_be_numbers: bool
 ) -> "pd.Series[Any]":
-    """Dates without a zone, or numbers.
-
-    Raises:
-        ArtifactError: There are others, or missing ones.
-        ExperimentError: The column can be read in two ways.
-    """
+    """Dates without a zone, or numbers."""
     import pandas as pd
 
     if missing := int(column.isna().sum()):
@@ -129,7 +100,7 @@ def _readings(
     """The dates as a format says, or as they can be read with the month or the day first."""
     import pandas as pd
 
-    # Who writes the year first writes the month second.
+    # If the year comes first, the month is second.
     is_clear = time_format is not None or column.astype(str).str.match(r"\d{4}\D").all()
     readings, failure = [], None
     for day_first in (False,) if is_clear else (False, True):
@@ -146,7 +117,7 @@ def _readings(
 
 
 def _every_rows(times: "pd.Series[Any]", rows: int) -> list[str]:
-    """Periods of so many rows; those of equal time go where the first of them is."""
+    """Periods of `count` rows; rows of equal time are in the period of the first of them."""
     first = np.maximum.accumulate(np.where(times.ne(times.shift()), np.arange(len(times)), 0))
     numbers = np.unique(first // rows, return_inverse=True)[1]
     width = len(str(numbers[-1]))
@@ -164,7 +135,7 @@ def _calendar(times: "pd.Series[Any]", every: str) -> list[str]:
 DAY = 48
 """Half-hours."""
 MARKET = ["nswprice", "nswdemand", "vicprice", "vicdemand", "transfer"]
-"""What is measured in a half-hour, and known when it is over."""
+"""Columns that are measured in a half-hour, and known afterwards."""
 
 
 def _electricity(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
@@ -193,13 +164,13 @@ def _bike_sharing(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"
 
 
 LAGS = (1, 2, 3, 24, 168)
-"""Rows, about hours, by which traffic is known when it is to be predicted."""
+"""Lags of traffic in rows, about hours, that are known at the time of prediction."""
 HOUR = ["attr_1", "attr_2", "attr_3", "attr_4", "target"]
-"""What rows of the same hour share: they differ in the weather's description alone."""
+"""Columns that are equal in rows of the same hour; only the weather's description differs."""
 
 
 def _metro_traffic(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
-    """Traffic from what it was, a row an hour; the file has no times, so missing hours are unknown.
+    """Traffic from earlier traffic, one row per hour; the file has no times.
 
     An hour with several descriptions of the weather has as many rows; the first is taken.
     """
@@ -242,11 +213,7 @@ PUBLIC: Mapping[str, Callable[["pd.DataFrame"], tuple["pd.DataFrame", "NDArray[A
 
 
 def public_stream(name: str, folder: Path) -> Stream:
-    """Read one of the public streams from NAME.parquet in a folder.
-
-    Raises:
-        ArtifactError: The file cannot be read or has other columns.
-    """
+    """Read one of the public streams from NAME.parquet in a folder."""
     path = folder / f"{name}.parquet"
     try:
         table, periods = PUBLIC[name](read_table(path))

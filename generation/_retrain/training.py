@@ -1,7 +1,7 @@
 """Training any estimator again every period.
 
 The model of a period is trained on the rows of the last few periods before it and measured on the
-rows of the period itself. Features are made with what its training rows alone tell, as in
+rows of the period itself. Features are made from its training rows alone, as in
 `_custom.split`; a number to be predicted is standardised by them for training, and predictions are
 in its own units again.
 
@@ -11,19 +11,26 @@ Two hyperparameters are not the model's own:
     half_life   periods after which a row weighs half as much; default: all weigh the same
 """
 
-import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.generation._custom.data import digest_of
 from hpobench_ordered.generation._custom.model import Model
-from hpobench_ordered.generation._custom.split import Kind, Split, coded, standardised
-from hpobench_ordered.generation._custom.training import Failures, Metric, TrainingError, described
+from hpobench_ordered.generation._custom.split import Kind, Split, coded, coded_target, standardised
+from hpobench_ordered.generation._custom.training import (
+    Failures,
+    Metric,
+    TrainingError,
+    described,
+    fitted_value,
+    model_identity,
+)
 from hpobench_ordered.generation._retrain.streams import Stream
 
 WINDOW, HALF_LIFE = "window", "half_life"
@@ -34,18 +41,7 @@ SEED = "random_state"
 
 @dataclass(frozen=True)
 class RetrainTrainer:
-    """Trains a configuration once for every task; a job's place is the seed of the model.
-
-    Attributes:
-        stream: The data.
-        target: What is predicted, coded, of every row.
-        classes: Names of the classes that the target numbers; empty for a regression.
-        digest: Tells the data.
-        longest: Longest window; the first task is the period after that many.
-        model: What is trained.
-        metric: What is measured.
-        failures: What becomes of a configuration that cannot be trained.
-    """
+    """Trains a configuration once for every task; a job's place is the seed of the model."""
 
     stream: Stream
     target: NDArray[Any]
@@ -56,39 +52,52 @@ class RetrainTrainer:
     metric: Metric
     failures: Failures = Failures.STOP
 
+    @classmethod
+    def on(
+        cls,
+        stream: Stream,
+        model: Model,
+        metric: Metric,
+        *,
+        longest: int,
+        failures: Failures = Failures.STOP,
+    ) -> Self:
+        """Prepare a stream, of which a model is trained on at most the `longest` last periods."""
+        most = len(stream.names) - 2
+        if not 1 <= longest <= most:
+            raise ExperimentError(
+                f"{stream.data.name} has {len(stream.names)} periods; with two to predict, a model "
+                f"is trained on 1 to {max(most, 0)} of them, got {longest}"
+            )
+        target, classes = coded_target(stream.data, metric.kind)
+        digest = digest_of(stream.data.numbers, stream.data.categories, target)
+        return cls(stream, target, classes, digest, longest, model, metric, failures)
+
     @property
     def tasks(self) -> range:
         """Numbers of the periods that are predicted."""
         return range(self.longest, len(self.stream.names))
 
     @property
-    def identity(self) -> Mapping[str, Any]:
-        """Data, model, metric and versions; what becomes of failures decides no value."""
-        import sklearn
+    def contexts(self) -> dict[str, dict[str, float]]:
+        """Context of every task by its name."""
+        return {self.stream.names[task]: {"period": float(task)} for task in self.tasks}
 
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Data, model, metric and versions; the treatment of failures changes no value."""
         return {
+            **model_identity(self.model, self.metric),
             "data": self.digest,
             "periods": list(self.stream.starts),
             "longest": self.longest,
-            "model": self.model.path,
-            "fixed": {name: repr(value) for name, value in sorted(self.model.fixed.items())},
-            "metric": self.metric.scorer,
-            "versions": {"model": self.model.version, "scikit-learn": sklearn.__version__},
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train for every task.
-
-        Returns:
-            `values` and `seconds`, one a task; None and 0 where it failed, if failures are to count
-            as the worst value, and then `failure` is the first reason.
-
-        Raises:
-            TrainingError: It failed and everything is to stop.
-        """
+        """Train for every task."""
         from threadpoolctl import threadpool_limits
 
-        with threadpool_limits(1):  # once for all tasks: it takes as long as a short training
+        with threadpool_limits(1):  # once for all tasks, since it takes as long as a short training
             outcomes = [self._tried(config, task, seed=int(where)) for task in self.tasks]
         values, seconds, reasons = (list(column) for column in zip(*outcomes, strict=True))
         failure = next(filter(None, reasons), None)
@@ -109,7 +118,7 @@ class RetrainTrainer:
             return None, 0.0, reason
 
     def split(self, task: int, window: int) -> Split:
-        """What a period's model is trained on, and measured on."""
+        """The rows that a period's model is trained on and measured on."""
         train = self.stream.rows(task - window, task - 1)
         rows = slice(train.start, self.stream.rows(task, task).stop)
         cut, data = train.stop - train.start, self.stream.data
@@ -126,28 +135,25 @@ class RetrainTrainer:
         )
 
     def train(self, config: Mapping[str, Any], task: int, *, seed: int) -> tuple[float, float]:
-        """Train for the period of number `task`.
+        """Train for the period of number `task`."""
+        parts = self.split(task, int(config.get(WINDOW, self.longest)))
+        own = {name: value for name, value in config.items() if name not in OF_THE_DATA}
+        return fitted_value(
+            lambda: self._estimator(own, seed),
+            parts,
+            self.metric,
+            **self._weights(config, task, parts),
+        )
 
-        Returns:
-            Value of the metric, and seconds of training and measuring.
-        """
+    def _estimator(self, config: Mapping[str, Any], seed: int) -> Any:
+        """A seeded estimator; numbers to be predicted are standardised."""
         from sklearn.compose import TransformedTargetRegressor
         from sklearn.preprocessing import StandardScaler
 
-        parts = self.split(task, int(config.get(WINDOW, self.longest)))
-        own = {name: value for name, value in config.items() if name not in OF_THE_DATA}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # such as a solver's at its last iteration
-            estimator = self._seeded(seed).estimator(own)
-            if parts.kind is Kind.REGRESSION:
-                estimator = TransformedTargetRegressor(estimator, transformer=StandardScaler())
-            begin = time.perf_counter()
-            estimator.fit(parts.pool, parts.pool_target, **self._weights(config, task, parts))
-            value = self.metric.value(estimator, parts)
-            seconds = time.perf_counter() - begin
-        if not np.isfinite(value):
-            raise ValueError(f"the metric is {value}")
-        return value, seconds
+        estimator = self._seeded(seed).estimator(config)
+        if self.metric.kind is Kind.CLASSIFICATION:
+            return estimator
+        return TransformedTargetRegressor(estimator, transformer=StandardScaler())
 
     def _seeded(self, seed: int) -> Model:
         fixed = self.model.fixed

@@ -33,7 +33,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.adapters.factory import FromFactory, as_method_spec
-from hpobench_ordered.adapters.history import history_from_frame, history_from_results
+from hpobench_ordered.adapters.history import history_from_frame
 from hpobench_ordered.adapters.importing import import_object
 from hpobench_ordered.adapters.problems import (
     OptunaHubProblem,
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         history_from_studies,
         optuna_method,
     )
+    from hpobench_ordered.experiment.history import history_from_results
 
 __all__ = [
     "FromFactory",
@@ -72,16 +73,18 @@ __all__ = [
     "transfer_learning_evaluations",
 ]
 
-_WITH_OPTUNA = (
-    "OptunaSampler",
-    "history_from_storage",
-    "history_from_studies",
-    "optuna_method",
-)
+_OPTUNA = "hpobench_ordered.adapters.optuna"
+_LATER = {
+    "OptunaSampler": _OPTUNA,
+    "history_from_results": "hpobench_ordered.experiment.history",
+    "history_from_storage": _OPTUNA,
+    "history_from_studies": _OPTUNA,
+    "optuna_method": _OPTUNA,
+}
 
 
 def __getattr__(name: str) -> object:
-    """Import what needs Optuna only when it is asked for."""
-    if name in _WITH_OPTUNA:
-        return getattr(import_module("hpobench_ordered.adapters.optuna"), name)
+    """Import what needs Optuna, or experiments, only when it is asked for."""
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

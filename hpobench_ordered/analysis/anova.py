@@ -92,10 +92,6 @@ def importance(
             the chosen one and else 0, and all choices are equally probable; rows of zeros, where
             it is inactive, are in the fit alone. Default: every column by itself.
         trees: Number of trees.
-
-    Raises:
-        ExperimentError: The arrays are not as described.
-        MissingExtraError: scikit-learn is not installed.
     """
     groups = _checked_groups(features, losses, groups)
     ensemble = needed(

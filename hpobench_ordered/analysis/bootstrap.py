@@ -94,7 +94,7 @@ def mean_intervals(
             that are not NaN, and its interval does not depend on those that others lack.
         rng: Source of randomness; the same one gives the same intervals.
         resamples: Number of resamples B, at least 39.
-        possible: The lowest and the highest value that there can be, which ends do not leave.
+        possible: The lowest and the highest possible value; ends are clipped to them.
 
     Returns:
         Intervals of shape (...). A mean of NaN, or of fewer than `FEWEST` samples, has ends of NaN.
@@ -119,7 +119,7 @@ def mean_intervals(
 
 
 def draw_weights(count: int, *, rng: np.random.Generator, resamples: int) -> FloatArray:
-    """Share of every sample in every resample, shape (B, n); no resamples of too few or many."""
+    """Share of every sample in every resample, shape (B, n); B is 0 for too few or many samples."""
     if not FEWEST <= count <= MOST:
         resamples = 0
     return rng.multinomial(count, np.full(count, 1 / count), size=resamples) / count
@@ -137,7 +137,7 @@ def _ends(
         return flat.mean(axis=0), nothing, nothing
     above = np.full(flat.shape[1], float(stdtrit(count - 1, 1 - TAIL)))
     below = -above
-    with np.errstate(invalid="ignore"):  # infinite samples, which have no interval
+    with np.errstate(invalid="ignore"):  # infinite samples have no interval
         mean, error = flat.mean(axis=0), flat.std(axis=0, ddof=1) / np.sqrt(count)
         weights = draw_weights(count, rng=rng, resamples=resamples)
         if len(weights):

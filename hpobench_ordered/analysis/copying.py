@@ -1,4 +1,4 @@
-"""How far it gets to copy what was best on the task before.
+"""How good the best configuration of the previous task is on a task.
 
 Notation:
     n   configurations

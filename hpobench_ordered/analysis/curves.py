@@ -1,4 +1,4 @@
-"""Curves over the trials, as tidy frames: a row a number, with what it belongs to.
+"""Curves over trials as tidy frames: one row per number, with its labels.
 
 `curves`, the measures over the trials; `attained`, the levels that shares of the runs attain.
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CURVES = ("score", "regret", "rank", "value")
-"""Measures of curves, unless others are named."""
+"""Default measures of curves."""
 
 QUARTILES = (0.25, 0.5, 0.75)
 
@@ -125,14 +125,11 @@ def attained_levels(values: FloatArray, fractions: Sequence[float] = QUARTILES) 
 
     Returns:
         The levels, shape (H, M), each the value of some run.
-
-    Raises:
-        ExperimentError: A fraction is out of range.
     """
     beyond = [fraction for fraction in fractions if not 0 < fraction <= 1]
     if beyond:
         raise ExperimentError(f"fractions of runs lie above 0 and up to 1, not {beyond}")
-    # Less a little: 0.07 of 100 runs are 7, but 0.07 * 100 is more.
+    # 0.07 of 100 runs are 7, but 0.07 * 100 is slightly more.
     places = np.ceil(np.asarray(fractions) * len(values) - 1e-9).astype(np.int64) - 1
     return np.asarray(np.sort(values, axis=0)[places])
 
@@ -168,7 +165,7 @@ def _frame(labels: Labels, ends: FloatArray) -> "pd.DataFrame":
 
 
 def product(levels: Labels, **columns: Any) -> "pd.DataFrame":
-    """All combinations of labels, and a number or array of numbers for them by column."""
+    """All combinations of labels as rows, with columns of numbers."""
     import pandas as pd
 
     index = pd.MultiIndex.from_product(levels.values(), names=list(levels))

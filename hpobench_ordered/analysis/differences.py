@@ -75,15 +75,7 @@ class Difference:
 def difference(
     scores: Scores, first: str, second: str, *, trial: int, first_task: int = 1
 ) -> Difference:
-    """Compare two methods after a trial.
-
-    Args:
-        scores: Scores of both.
-        first: The one whose score counts positive.
-        second: The other.
-        trial: The trial, counted from 1.
-        first_task: First task that counts, from 0; 1 leaves out the task without history.
-    """
+    """Compare two methods after a trial."""
     chosen = scores.values[:, :, first_task:, trial - 1]
     values = chosen[scores.methods.index(first)] - chosen[scores.methods.index(second)]
     return Difference(values[:, ~np.isnan(values).any(axis=0)])
@@ -96,13 +88,7 @@ def pooled(differences: Sequence[Difference]) -> Difference:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number and the interval of two standard errors around it.
-
-    Attributes:
-        value: The number.
-        lower: Lower end of the interval.
-        upper: Upper end.
-    """
+    """A number and the interval of two standard errors around it."""
 
     value: float
     lower: float
@@ -149,7 +135,7 @@ def over_tasks(per_task: FloatArray) -> Estimate:
     """Mean over tasks with two standard errors, those between tasks; NaN is left out.
 
     Args:
-        per_task: One number a task, shape (T,).
+        per_task: One number per task, shape (T,).
     """
     defined = per_task[~np.isnan(per_task)]
     mean = float(defined.mean()) if len(defined) else float("nan")

@@ -1,4 +1,4 @@
-"""What evaluations say of a task's landscape: which hyperparameters matter, and where it is low.
+"""The landscape of a task: which hyperparameters matter, and where losses are low.
 
 Notation:
     n   number of configurations
@@ -13,9 +13,9 @@ Notation:
     share    sum over b of n[b] (mean of r in b - mean of r)^2
              / sum over i of (r[i] - mean of r)^2
 
-The share is Fisher's correlation ratio: 0 for a hyperparameter that says nothing by itself, 1 for
-one that says all. Of configurations that were chosen, not drawn at random, it measures association
-alone.
+The share is Fisher's correlation ratio: 0 for a hyperparameter that explains nothing by itself, 1
+for one that explains everything. If configurations were chosen by a method instead of drawn at
+random, it measures only association.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ from hpobench_ordered._typing import FloatArray
 
 BINS = 8
 WORST_ALIKE = 0.05
-"""Share of the worst values that get the same colour, for the sake of the others."""
+"""Share of the worst values that get the same colour, so that others can be distinguished."""
 
 
 def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS) -> FloatArray:
@@ -59,7 +59,7 @@ def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS
 def lowest_in_cells(
     x: FloatArray, y: FloatArray, losses: FloatArray, *, shape: tuple[int, int]
 ) -> FloatArray:
-    """Lowest loss within every cell of a plane; of an empty cell that of the nearest one.
+    """Lowest loss in every cell of a plane; an empty cell gets that of the nearest one.
 
     Args:
         x: Places along the horizontal axis, from 0 to 1, shape (n,), n above 0.
@@ -87,7 +87,7 @@ def lowest_in_cells(
 def colour_ends(
     losses: FloatArray, *, maximised: bool, alike: float = WORST_ALIKE
 ) -> tuple[float, float]:
-    """Objectives at the ends of a scale of colours: the best, and one that few are worse than.
+    """Objectives at the ends of a colour scale: the best, and one that few are worse than.
 
     Args:
         losses: Losses of any shape; NaN where there are none.
@@ -115,9 +115,6 @@ def drift(coordinate: FloatArray, losses: FloatArray, *, count: int) -> float:
         coordinate: One hyperparameter of every configuration, on its scale, shape (n,).
         losses: Losses on the tasks in order, shape (T, n).
         count: How many of the best configurations count, by the mean of their coordinates.
-
-    Returns:
-        Spearman's coefficient: 1 if the hyperparameter grows from task to task.
     """
     from scipy.stats import spearmanr
 
@@ -126,7 +123,7 @@ def drift(coordinate: FloatArray, losses: FloatArray, *, count: int) -> float:
 
 
 def visible_indices(x: FloatArray, y: FloatArray, losses: FloatArray) -> NDArray[np.intp]:
-    """Indices of what is seen from above: of each place (x, y) the lowest loss, the lowest last.
+    """Indices of visible points: the lowest loss at each place (x, y), the best ones last.
 
     Args:
         x: One hyperparameter of every configuration, shape (n,).

@@ -1,4 +1,4 @@
-"""The leaderboard: one table of all benchmarks together and of each, computed here and only here.
+"""The leaderboard: one table of all benchmarks together and of each.
 
 `leaderboard` gives a row per protocol, benchmark, surrogate and method. Rows of all benchmarks
 together come first, with the benchmark "all" and no surrogate: the mean over families of the means
@@ -49,10 +49,10 @@ MEASURES = ("score", "regret", "rank", "regret_over_trials")
 """Measures of the leaderboard; lower is better in all of them."""
 
 RESAMPLING_SEED = 0
-"""Of the bootstrap, so that the same results give the same intervals."""
+"""Seed of the bootstrap, so that the same results give the same intervals."""
 
 RESAMPLES = 999
-"""Of the bootstrap, for each of thousands of numbers."""
+"""Resamples of the bootstrap."""
 
 COUNTS = ("wins", "ties", "losses", "benchmarks", "families", "seeds", "runs", "failed")
 """Columns of whole numbers."""
@@ -69,8 +69,8 @@ def leaderboard(scores: Sequence[BenchmarkScores], *, trial: int | None = None) 
             benchmarks together the last that was made on each of them.
 
     Raises:
-        ExperimentError: The trial is none of those made under any protocol; protocols of fewer
-            trials are left out.
+        ExperimentError: The trial is beyond the last of every protocol; protocols of fewer trials
+            are left out.
     """
     import pandas as pd
 
@@ -78,7 +78,7 @@ def leaderboard(scores: Sequence[BenchmarkScores], *, trial: int | None = None) 
     if trial is not None:
         most = max((group.last_trial for group, _ in groups), default=0)
         if not 1 <= trial <= most:
-            raise ExperimentError(f"trial {trial} is none of the trials 1 to {most}")
+            raise ExperimentError(f"trial must be from 1 to {most}, but got {trial}")
         groups = [(group, items) for group, items in groups if group.last_trial >= trial]
     rows: list[Row] = []
     for group, items in groups:
@@ -97,11 +97,6 @@ def benchmark_intervals(
 ) -> dict[tuple[str, Resampling], Intervals]:
     """Means over the tasks that count and the seeds, with their intervals.
 
-    Args:
-        item: Scores of the benchmark.
-        trials: The trials, from 0.
-        overs: What intervals are over.
-
     Returns:
         By measure of `MEASURES`, and by what the interval is over: intervals of shape (A, M).
     """
@@ -115,7 +110,7 @@ def benchmark_intervals(
                 found[measure, over] = mean_intervals(
                     samples, rng=rng, resamples=RESAMPLES, possible=item.measures[measure].possible
                 )
-            elif len(samples):  # so that an interval does not depend on which others are asked for
+            elif len(samples):  # so that an interval does not depend on which others are computed
                 draw_weights(len(samples), rng=rng, resamples=RESAMPLES)
     return found
 
@@ -124,13 +119,6 @@ def overall_intervals(
     together: Together, measure: str, over: Resampling, *, trials: slice = slice(None)
 ) -> Intervals:
     """Mean of a measure over benchmarks, with its interval.
-
-    Args:
-        together: The benchmarks; those without the measure are left out.
-        measure: Name of the measure.
-        over: Whether seeds are the samples, of which there is an interval only if all benchmarks
-            have the same; or families, for `Resampling.TASKS`.
-        trials: The trials, from 0.
 
     Returns:
         Intervals of shape (A, M), with the number of samples; 0 if no benchmark has the measure.

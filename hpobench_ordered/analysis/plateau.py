@@ -1,4 +1,4 @@
-"""How easily random configurations come near the best.
+"""Share of random configurations that are near the best.
 
 Notation:
     n   configurations

@@ -1,4 +1,4 @@
-"""Arrays of runs: from frames, the best trial so far, and what counts as one sample.
+"""Arrays of runs: from frames, the best trial so far, and independent samples.
 
 Notation:
     A   number of methods
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Resampling(Enum):
-    """What would be drawn anew if an experiment were repeated.
+    """What is resampled: seeds or tasks.
 
     SEEDS: The tasks stay, the seeds are others: would another set of seeds give the same figure? A
         sample is one seed's mean over tasks, so that whatever a method carries from task to task
@@ -49,17 +49,8 @@ def trial_arrays(
 ) -> dict[str, FloatArray]:
     """Arrange the results on one benchmark as arrays.
 
-    Args:
-        results: One row a trial, as `Store.read` gives, of one benchmark, surrogate and protocol.
-        methods: Names of the methods, in the order of the first axis; others are left out.
-        columns: Names of columns of numbers, such as "loss".
-        allow_missing_runs: Whether a method may lack some seeds, which are then NaN.
-
     Returns:
         By column an array, shape (A, S, T, M); seeds and tasks ascending.
-
-    Raises:
-        ExperimentError: The methods were not all run on the same seeds, tasks and trials.
     """
     import pandas as pd
 
@@ -138,7 +129,7 @@ def defined_tasks(values: FloatArray) -> BoolArray:
 
 
 def mean_over_seeds(values: FloatArray, *, axis: int = 1) -> FloatArray:
-    """Mean over the finished runs along the axis of seeds; NaN where there are none."""
+    """Mean over the finished runs along the axis of seeds; NaN if no run is finished."""
     lacks = np.isnan(values)
     if lacks.size and not lacks.any():
         return np.asarray(values.mean(axis=axis))
@@ -175,7 +166,7 @@ def two_standard_errors(samples: FloatArray) -> FloatArray:
     NaN with a single seed.
     """
     counts = (~np.isnan(samples)).sum(axis=1)
-    with np.errstate(invalid="ignore"):  # infinite samples, which have no error
+    with np.errstate(invalid="ignore"):  # infinite samples have no standard error
         squares = (samples - np.expand_dims(mean_over_seeds(samples), 1)) ** 2
     total = np.where(np.isnan(samples), 0.0, squares).sum(axis=1)
     counts = np.where(counts > 1, counts, np.nan)

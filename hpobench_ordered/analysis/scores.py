@@ -75,9 +75,9 @@ class Scores:
 
     Attributes:
         methods: Names of the methods, length A.
-        values: Score of every seed, shape (A, S, T, M); NaN on tasks where there is none, and in
+        values: Score of every seed, shape (A, S, T, M); NaN on tasks where it is undefined, and in
             runs that were not finished.
-        possible: The lowest and the highest value that there can be.
+        possible: The lowest and the highest possible value.
     """
 
     methods: tuple[str, ...]
@@ -95,12 +95,7 @@ class Scores:
         return two_standard_errors(self.values)
 
     def over_tasks(self, *, trial: int, first_task: int = 0) -> "TaskMean":
-        """Mean over tasks after a trial.
-
-        Args:
-            trial: The trial, counted from 1.
-            first_task: First task that counts, from 0; 1 leaves out the task without history.
-        """
+        """Mean over tasks after a trial."""
         values = self.values[..., trial - 1]
         per_seed = samples_of(values, Resampling.SEEDS, first_task=first_task).T
         return TaskMean(
@@ -137,13 +132,6 @@ def normalised_scores(
         losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
         methods: Names of the methods, length A.
         reference: The method that scores 100 after all trials.
-
-    Returns:
-        Scores; NaN on tasks where the reference ends best of all methods, or so near to it that
-        scores overflow.
-
-    Raises:
-        ExperimentError: The reference is not among the methods.
     """
     place, best = _place(reference, methods), incumbents(losses)
     final = mean_over_seeds(best[..., -1])
@@ -160,19 +148,13 @@ def normalised_scores(
 def robust_scores(
     losses: FloatArray, methods: Sequence[str], best: FloatArray, *, reference: str = RANDOM_SEARCH
 ) -> Scores:
-    """What is left of the distance from the median random configuration to the best, in per cent.
+    """Remaining distance from the median random configuration to the best, in per cent.
 
     Args:
         losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
         methods: Names of the methods, length A.
         best: Best losses b, shape (T,), none above a loss.
         reference: The method whose trials are the random configurations.
-
-    Returns:
-        Scores, from 0 to 100; NaN on tasks on which the median is the best.
-
-    Raises:
-        ExperimentError: The reference is not among the methods.
     """
     median = np.nanmedian(losses[_place(reference, methods)], axis=(0, 2))
     median = np.where(np.isfinite(median), median, np.nan)
@@ -190,7 +172,7 @@ def _place(reference: str, methods: Sequence[str]) -> int:
 
 
 def best_known(losses: FloatArray, regrets: FloatArray) -> FloatArray:
-    """Best known losses b that regrets were taken from, shape (T,); NaN where there are none.
+    """Best known losses b that regrets were taken from, shape (T,); NaN if unknown.
 
     Args:
         losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
@@ -277,9 +259,6 @@ def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:
     Args:
         losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
         methods: Names of the methods, length A.
-
-    Returns:
-        The ranks r among the methods: 1 is best, ties share their mean rank.
     """
     best = incumbents(losses)
     ranks = rank_over_methods(best)

@@ -1,4 +1,4 @@
-"""What was measured on each benchmark: scores, values, regrets and ranks of every run.
+"""Measures on each benchmark: scores, values, regrets and ranks of every run.
 
 Which runs count: a method that has finished fewer than half of the planned seeds of a benchmark is
 not compared there. Of the others every finished run counts: a mean is over all seeds that a method
@@ -43,7 +43,7 @@ SHARE_NEEDED = 0.5
 """Share of the planned seeds that a method must have finished to be compared."""
 
 GROUP = ("benchmark", "surrogate", "protocol")
-"""What is scored by itself."""
+"""Columns that identify what is scored separately."""
 
 NAMES = ("method", "task_name")
 NEEDED = (*NAMES, "seed", "task", "trial", "loss", "value", "regret", "fallbacks")
@@ -58,14 +58,7 @@ UNDEFINED = {
 
 @dataclass(frozen=True, slots=True)
 class MethodRuns:
-    """What became of the runs of one method on one benchmark.
-
-    Attributes:
-        states: Number of runs by state: "done", "failed", "running" and "missing".
-        seeds: The seeds that it has finished.
-        suggestions: Number of suggestions it made in these, of which the time is known.
-        seconds: Time spent inside the method for these suggestions.
-    """
+    """States and times of the runs of one method on one benchmark."""
 
     states: Mapping[str, int]
     seeds: tuple[int, ...] = ()
@@ -85,7 +78,7 @@ class MethodRuns:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkScores:
-    """What was measured of all compared methods on one benchmark under one protocol.
+    """Measures of all compared methods on one benchmark under one protocol.
 
     Attributes:
         benchmark: Name and version of the benchmark.
@@ -103,10 +96,10 @@ class BenchmarkScores:
         unavailable: Why a measure is NaN everywhere, by its name.
         is_maximised: Whether higher values are better.
         fallbacks: Suggestions each method made at random because its model failed.
-        runs: What became of the runs of every planned method, compared or not.
+        runs: States of the runs of every planned method, compared or not.
         left_out: Why means over benchmarks leave it out; "" if they do not.
-        family: Benchmarks of one family count once together in means over benchmarks; "" for one
-            that is a family by itself.
+        family: Benchmarks of one family count once together in means over benchmarks; "" if it is
+            the only one of its family.
     """
 
     benchmark: str
@@ -189,11 +182,7 @@ class BenchmarkScores:
 
 
 def fallback_counts(results: "pd.DataFrame") -> dict[str, int]:
-    """Suggestions that each method made at random because its model failed.
-
-    Args:
-        results: One row a trial, as `Store.read` gives, of one benchmark, surrogate and protocol.
-    """
+    """Suggestions that each method made at random because its model failed."""
     # The count goes on over the trials of a task.
     by_task = results.groupby(["method", "seed", "task"], observed=True)["fallbacks"].max()
     return {str(m): int(n) for m, n in by_task.groupby("method", observed=True).sum().items()}
@@ -215,9 +204,9 @@ def score_benchmarks(
     """Score every benchmark in some results.
 
     Args:
-        results: One row a trial, as `Store.read` gives.
-        runs: One row a planned run, as `Overview.runs`; default: those in the results.
-        timings: One row a run, as `Results.timings` gives; default: times are not known.
+        results: One row per trial, as `Store.read` gives.
+        runs: One row per planned run, as `Overview.runs`; default: those in the results.
+        timings: One row per run, as `Results.timings` gives; default: times are not known.
         left_out: Why means over benchmarks leave a benchmark out, by its name and surrogate.
         families: Families of benchmarks, by name; others are families by themselves.
 
@@ -284,7 +273,7 @@ def _score(
 def _runs(
     trials: "pd.DataFrame", planned: "pd.DataFrame", timings: "pd.DataFrame | None"
 ) -> dict[str, MethodRuns]:
-    """What became of the runs of every planned method, in the order of `BenchmarkScores`."""
+    """States of the runs of every planned method, in the order of `BenchmarkScores`."""
     finished = trials[["method", "seed"]].drop_duplicates()
     seeds = finished.groupby("method", observed=True)["seed"].agg(list).to_dict()
     counts = planned.groupby("method", observed=True)["state"].value_counts()
@@ -307,11 +296,7 @@ def _runs(
 
 
 def _compared(runs: Mapping[str, MethodRuns], planned: "pd.DataFrame") -> tuple[str, ...]:
-    """The methods that are compared on a benchmark.
-
-    Raises:
-        ExperimentError: There are none.
-    """
+    """The methods that are compared on a benchmark."""
     # A method that finished nothing must not change how many seeds the others need.
     some = [method for method, its in runs.items() if its.seeds]
     seeds = planned.loc[planned["method"].isin(some), "seed"].nunique()

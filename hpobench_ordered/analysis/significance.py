@@ -89,8 +89,8 @@ class CriticalDifference:
     def groups(self) -> tuple[tuple[int, int], ...]:
         """First and last place in `methods` of every maximal group, from the best on.
 
-        A group holds neighbours by rank of which no two differ; every method is in one at least, by
-        itself if need be.
+        A group holds neighbours by rank of which no two differ; every method is in at least one,
+        possibly alone.
         """
         count = len(self.methods)
         groups: list[tuple[int, int]] = []
@@ -165,7 +165,7 @@ def _signed_rank_p_values(differences: FloatArray) -> FloatArray:
     count = len(differences)
     sizes = np.sort(np.abs(differences), axis=0)
     tied = (sizes[0] == 0) | (np.diff(sizes, axis=0) == 0).any(axis=0)
-    # At once where scipy takes the same method for each of them by itself, as calls are slow.
+    # In one call where scipy chooses the same method for each column, since calls are slow.
     at_once = ~tied if count <= MOST_EXACT else differences.any(axis=0)
     at_once &= np.isfinite(differences).all(axis=0) & (count > 1)
     p_values = np.ones(differences.shape[1])
@@ -173,7 +173,7 @@ def _signed_rank_p_values(differences: FloatArray) -> FloatArray:
         p_values[at_once] = wilcoxon(differences[:, at_once], zero_method="zsplit").pvalue
     for place in np.flatnonzero(~at_once):
         column = differences[np.isfinite(differences[:, place]), place]
-        if len(column) > 1 and column.any():  # else scipy refuses in part
+        if len(column) > 1 and column.any():  # scipy refuses other columns
             p_values[place] = float(wilcoxon(column, zero_method="zsplit").pvalue)
     return p_values
 
@@ -182,7 +182,7 @@ def holm(p_values: FloatArray) -> FloatArray:
     """Adjust p values of hypotheses tested together by Holm's step-down procedure.
 
     Args:
-        p_values: One a hypothesis, shape (P,), in any order.
+        p_values: One per hypothesis, shape (P,), in any order.
 
     Returns:
         Adjusted p values in the same order, shape (P,): to reject those up to alpha wrongly rejects
@@ -238,7 +238,7 @@ def check_samples(samples: FloatArray, methods: Sequence[str]) -> None:
 
 
 def usual_test(methods: int, samples: int) -> PostHoc:
-    """The test to decide by: Wilcoxon's, where it can find a difference at all.
+    """The test to use: Wilcoxon's, where it can find a difference at all.
 
     Of few samples and many methods it cannot: the lowest p value of n samples is 2^(1 - n), and
     Holm's procedure multiplies the lowest by the number of pairs. Nemenyi's test then decides.

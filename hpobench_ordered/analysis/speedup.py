@@ -10,7 +10,7 @@ Notation:
     g[k]            a budget of the reference, such as 10, 20 or 40 trials
     y[t, k]         mean over seeds of the reference's best loss on task t in its first g[k] trials
     e[a, s, t, k]   first trial of method a with seed s on task t whose loss is at most y[t, k]; M
-                    where there is none, a failure
+                    if there is none, a failure
     E[a, t, k]      mean of e[a, s, t, k] over seeds
 
     speedup         E[reference, t, k] / E[a, t, k], and its geometric mean over tasks
@@ -117,7 +117,9 @@ def reference_targets(losses: FloatArray, budgets: Sequence[int] = PAPER_BUDGETS
     trials = losses.shape[-1]
     beyond = [budget for budget in budgets if not 1 <= budget <= trials]
     if beyond:
-        raise ExperimentError(f"budgets {beyond} of the reference are none of its {trials} trials")
+        raise ExperimentError(
+            f"budgets of the reference must be from 1 to {trials}, but got {beyond}"
+        )
     return np.asarray(incumbents(losses)[..., np.asarray(budgets) - 1].mean(axis=0))
 
 

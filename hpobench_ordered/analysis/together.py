@@ -58,13 +58,7 @@ class Unit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Several benchmarks under one protocol, and the methods compared on all of them.
-
-    Attributes:
-        protocol: The protocol, with its settings.
-        items: Scores by benchmark and surrogate.
-        methods: Names of the methods, length A, random search first.
-    """
+    """Several benchmarks under one protocol, and the methods compared on all of them."""
 
     protocol: str
     items: tuple[BenchmarkScores, ...]

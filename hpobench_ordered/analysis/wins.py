@@ -66,7 +66,7 @@ def count_wins(
         ExperimentError: The trial is not among those made.
     """
     if not 1 <= trial <= losses.shape[-1]:
-        raise ExperimentError(f"trial {trial} is none of the trials 1 to {losses.shape[-1]}")
+        raise ExperimentError(f"trial must be from 1 to {losses.shape[-1]}, but got {trial}")
     rows = losses[:, :, first_task:, :trial].min(axis=-1).reshape(len(methods), -1)
     wins = np.stack([(row < rows).sum(axis=1) for row in rows])
     ties = np.stack([(row == rows).sum(axis=1) for row in rows])

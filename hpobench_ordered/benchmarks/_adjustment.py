@@ -73,7 +73,7 @@ def choice(name: str, *choices: Value) -> Parameter:
 
 @dataclass(frozen=True, eq=False)
 class SpaceAdjustment:
-    """An adjustment of a search space, as a table of the paper describes it.
+    """An adjustment of a search space, as in a table of the paper.
 
     Attributes:
         name: Name of the benchmark after the adjustment, which goes by this name; the one before
@@ -86,7 +86,7 @@ class SpaceAdjustment:
         surrogates: Names of its surrogates that are used; default: all.
         unlisted: Values of hyperparameters in steps that do not list them; they are no part of
             that step's configurations.
-        artifact: Best known values, where they are searched beforehand; where None, the search
+        artifact: Best known values, where they are searched beforehand; if None, the search
             spaces are finite and the optima are looked up.
     """
 
@@ -176,12 +176,7 @@ class SpaceAdjustment:
         return model, self._searched(self.artifact, step, option.name)
 
     def _searched(self, artifact: Artifact, step: Steps, surrogate: str) -> list[float]:
-        """Best known values from the artifact.
-
-        Raises:
-            ArtifactError: It is missing or malformed, or its values were searched on another
-                surrogate than that of the base benchmark.
-        """
+        """Best known values from the artifact."""
         try:
             stored = artifact.read_json(BENCHMARK)[BEST_VALUES][surrogate]
             searched_on, values = stored[SEARCHED_ON], [float(v) for v in stored[step.name]]
@@ -196,11 +191,7 @@ class SpaceAdjustment:
 
 
 def surrogate_hash(base: BenchmarkSpec, surrogate: str) -> str:
-    """SHA-256 of a surrogate's file in a benchmark's artifact.
-
-    Raises:
-        ArtifactError: The artifact has no such file.
-    """
+    """SHA-256 of a surrogate's file in a benchmark's artifact."""
     sums = {} if base.artifact is None else base.artifact.sums()
     try:
         return sums[f"{surrogate}.npz"]

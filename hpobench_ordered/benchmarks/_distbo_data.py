@@ -28,7 +28,7 @@ from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.remote import RemoteFile
 
 TOY_STREAM, COUNTEREXAMPLE_STREAM, CLASSIFICATION_STREAM, SPLIT_STREAM = range(4)
-"""First number of every seed: tells the random numbers of one family from those of another."""
+"""First number of every seed: it separates the random numbers of the families."""
 
 TOY_POINTS = 500
 TOY_CENTRES = (0.0,) * 3 + (4.0,) * 12 + (0.0,)
@@ -42,7 +42,7 @@ COUNTEREXAMPLE_PROCESSES = (1, 2, 3, 4, 2)
 
 CLASSIFICATION_SOURCES = 10
 BANDWIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-"""What the bandwidths of a source task are drawn from (appendix C.4)."""
+"""Possible bandwidths of a source task (appendix C.4)."""
 UNSEEN_BANDWIDTH = 1.5
 """Every bandwidth of the target of experiment B."""
 FREQUENCIES = 200
@@ -54,12 +54,7 @@ TRAINING_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The data of a task.
-
-    Attributes:
-        train: What its model is trained on.
-        test: What measures it, prepared in the same way.
-    """
+    """The data of a task."""
 
     train: TaskData
     test: TaskData
@@ -167,7 +162,7 @@ PROTEINS = {
 }
 """Molecules of every protein, and SHA-256 of their rows as bytes, one a number."""
 PROTEIN_COLUMNS = 168
-"""One that is not used, 166 MACCS keys, and the label: whether the molecule binds."""
+"""An unused column, 166 MACCS keys, and the label: whether the molecule binds."""
 
 PATIENTS = 42
 RECORDINGS = 5875
@@ -177,11 +172,7 @@ _PARKINSONS_COLUMNS = 22
 
 
 def _protein_rows(data: bytes, name: str) -> FloatArray:
-    """Rows of a protein's file, (n, 168).
-
-    Raises:
-        ValueError: They are not those of that protein.
-    """
+    """Rows of a protein's file, (n, 168)."""
     molecules, expected = PROTEINS[name]
     rows = np.loadtxt(io.BytesIO(data), delimiter=",", dtype=np.float64, ndmin=2)
     if rows.shape != (molecules, PROTEIN_COLUMNS) or not np.isin(rows, (0.0, 1.0)).all():
@@ -194,11 +185,7 @@ def _protein_rows(data: bytes, name: str) -> FloatArray:
 
 
 def _parkinsons_rows(data: bytes) -> FloatArray:
-    """Rows of the file of recordings, (5875, 22).
-
-    Raises:
-        ValueError: They are not.
-    """
+    """Rows of the file of recordings, (5875, 22)."""
     header = tuple(data.partition(b"\n")[0].decode("ascii", "replace").strip().split(","))
     if header[: len(_HEADER)] != _HEADER:
         raise ValueError(f"the columns are not {', '.join(_HEADER)}, ...: {header[:7]}")
@@ -239,12 +226,7 @@ PARKINSONS_FILE = RemoteFile(
 
 @lru_cache(maxsize=len(PROTEINS))
 def protein_data(task: int) -> Split:
-    """Data of a protein, 60-40; the share of each class is the same in both parts.
-
-    Raises:
-        NotFetchedError: The file must be fetched first.
-        ArtifactError: It is damaged.
-    """
+    """Data of a protein, 60-40; the share of each class is the same in both parts."""
     read = partial(_protein_rows, name=list(PROTEINS)[task])
     rows = _read(PROTEIN_FILES[task], read, "distbo-protein-svm")
     x, y = rows[:, 1:-1], rows[:, -1]
@@ -266,10 +248,6 @@ def parkinsons_data(task: int) -> Split:
 
     The features are the time of the recording and 16 measurements of the voice; age and sex are the
     same in all recordings of a patient.
-
-    Raises:
-        NotFetchedError: The file must be fetched first.
-        ArtifactError: It is damaged.
     """
     rows = _recordings()
     rows = rows[rows[:, 0] == task + 1]
@@ -285,12 +263,7 @@ def _recordings() -> FloatArray:
 
 
 def _read(file: RemoteFile, rows: Callable[[bytes], FloatArray], benchmark: str) -> FloatArray:
-    """Rows of a file that is fetched with a benchmark.
-
-    Raises:
-        NotFetchedError: It must be fetched first.
-        ArtifactError: It is damaged.
-    """
+    """Rows of a file that is fetched with a benchmark."""
     try:
         return rows(file.open_path(benchmark).read_bytes())
     except ValueError as error:

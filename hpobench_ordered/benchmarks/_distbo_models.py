@@ -104,7 +104,7 @@ def ridge_value(data: Split, row: FloatArray, *, points: int | None = None) -> f
     Args:
         data: Data of the task.
         row: alpha and the bandwidths, (1 + p,).
-        points: Training points, the first so many. Default: all.
+        points: Number of training points that are used, the first ones. Default: all.
     """
     from scipy.linalg import cho_factor, cho_solve
 
@@ -191,7 +191,7 @@ def ard_kernel(left: FloatArray, right: FloatArray, sigma: FloatArray) -> FloatA
     exponent -= 0.5 * np.sum(left * left, axis=1)[:, None]
     np.minimum(
         exponent, 0.0, out=exponent
-    )  # rounding may make that of a point with itself positive
+    )  # rounding may make the exponent of a point with itself positive
     return np.exp(exponent, out=exponent)
 
 
@@ -272,7 +272,7 @@ def accuracy(labels: FloatArray, predicted: FloatArray) -> float:
 
 
 def _labels(labels: FloatArray | None) -> FloatArray:
-    """Labels of data that have some."""
+    """Labels of labelled data."""
     assert labels is not None
     return labels
 

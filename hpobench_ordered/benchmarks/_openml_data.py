@@ -46,7 +46,7 @@ class ClassificationData:
         x: Inputs, shape (n, p).
         y: Codes 0, 1, ... of the classes, shape (n,).
         digest: Hash of inputs and classes.
-        description: Where the data are from, and what was done to them.
+        description: Source and preprocessing of the data.
     """
 
     name: str
@@ -75,12 +75,7 @@ class Published:
     largest: int
 
     def read(self, content: bytes) -> ClassificationData:
-        """Code the published file.
-
-        Raises:
-            ArtifactError: It is another data set.
-            ValueError: It is not a parquet file.
-        """
+        """Code the published file."""
         import pandas as pd
 
         frame = pd.read_parquet(io.BytesIO(content))
@@ -128,12 +123,7 @@ FILES = {task: published.file(task) for task, published in PUBLISHED.items()}
 
 @lru_cache(maxsize=len(PUBLISHED) + len(MONKS_TASKS))
 def task_data(task: str) -> TaskData | None:
-    """All examples of an OpenML task, as a flow is cross-validated on; None for tasks not known.
-
-    Raises:
-        NotFetchedError: The file must be fetched first.
-        ArtifactError: It is damaged.
-    """
+    """All examples of an OpenML task, as a flow is cross-validated on; None for tasks not known."""
     if task in MONKS_TASKS:
         data = monks(MONKS_TASKS.index(task) + 1)
     elif task in PUBLISHED:
@@ -147,11 +137,8 @@ def monks(problem: int) -> ClassificationData:
     """Monk's problem 1, 2 or 3, made from its rule (Thrun et al. 1991, section 1.1).
 
     As OpenML's version it holds every combination of the attributes once, free of noise, followed
-    by as many training examples as the original. Which examples these are the rule does not tell:
-    they are drawn here, so this part differs from OpenML's.
-
-    Raises:
-        ValueError: There is no such problem.
+    by as many training examples as the original. The rule does not determine these examples: they
+    are drawn here, so this part differs from OpenML's.
     """
     import pandas as pd
 

@@ -63,7 +63,7 @@ class PublishedTables:
 
 
 def table_options(tables: PublishedTables) -> tuple[SurrogateOption, ...]:
-    """The mean over the repeats, the default; and each repeat."""
+    """Surrogates: the mean over the repeats, which is the default, and each repeat."""
     averaged = SurrogateOption(
         "table",
         "The published values: mean over the repeats of each configuration.",
@@ -86,12 +86,7 @@ def table_options(tables: PublishedTables) -> tuple[SurrogateOption, ...]:
 def _load(
     tables: PublishedTables, repeat: int | None
 ) -> tuple[TableSurrogate, Sequence[float | None]]:
-    """The table of all tasks, built once a process, and its optima.
-
-    Args:
-        tables: What to read.
-        repeat: Which repeat; the mean over all of them if None.
-    """
+    """The table of all tasks, built once per process, and its optima."""
     values = [_choose(_repeats(tables, *one), repeat) for one in tables.data_sets]
     table = TableSurrogate.from_values(
         np.reshape(values, (-1, *tables.shape)), lower=[0] * len(tables.shape)
@@ -115,11 +110,7 @@ def _choose(repeats: FloatArray, repeat: int | None) -> FloatArray:
 
 @cache
 def _repeats(tables: PublishedTables, data_set: str, sha256: str) -> FloatArray:
-    """All repeats of all configurations, NaN where there are fewer, shape (r, N).
-
-    Raises:
-        ArtifactError: The installed package holds other tables.
-    """
+    """All repeats of all configurations, NaN where there are fewer, shape (r, N)."""
     published = _read(tables.folder, data_set, sha256)
     keys = map("".join, product(*(map(str, range(m)) for m in tables.shape)))
     rows = [published[key][tables.metric] for key in keys]
@@ -131,7 +122,7 @@ def _repeats(tables: PublishedTables, data_set: str, sha256: str) -> FloatArray:
 def _read(folder: str, data_set: str, sha256: str) -> Any:
     """Read one of the package's pickled tables, once its hash is the expected one.
 
-    Unpickling runs whatever a file says: only bytes that were seen before are unpickled.
+    Unpickling can run any code: only files with a known hash are unpickled.
     """
     package = find_spec(EXTRA.module)
     if package is None or package.origin is None:

@@ -209,3 +209,4 @@ FINITE = (FCN_A, FCN_B, NAS_A, NAS_B)
 SEARCHED = (SVM_A, SVM_B, XGB_A, XGB_B)
 """Adjustments whose best values are searched beforehand and stored in an artifact."""
 SPECS = tuple(adjustment.spec() for adjustment in (*FINITE, *SEARCHED))
+SUITES = tuple(("adjustments", spec.name) for spec in SPECS)

@@ -23,8 +23,8 @@ from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.files.bundle import RUNS, Recorded, bundled_spec, read_best_values
+from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.files.remote import RemoteFile
-from hpobench_ordered.registry import local_folder
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.base import Surrogate
@@ -60,12 +60,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A benchmark, but for its seed.
+    """A benchmark, without its seed.
 
     Attributes:
         name: Its name, with seed 0.
         about: One line.
-        section: Where the paper has it.
+        section: Section of the paper.
         parameters: The hyperparameters.
         objective: What is measured.
         source: How the paper made the evaluations of a source task.
@@ -91,7 +91,7 @@ class Generated:
     """A benchmark whose data are drawn by a seed.
 
     Attributes:
-        kind: What it is but for its seed.
+        kind: The benchmark without its seed.
         sizes: Training points of every task; the last one is the target.
         evaluate: Evaluates a configuration, (d,), on a task of a seed.
         train: Training data of a task of a seed.
@@ -109,7 +109,7 @@ class Generated:
         return f"{self.kind.name}-seed-{seed}" if seed else self.kind.name
 
     def spec(self, seed: int) -> BenchmarkSpec:
-        """What the registry knows of the benchmark of that seed."""
+        """Spec of the benchmark with that seed."""
         name = self.name(seed)
         folder = runs_home() / name
         is_packaged = not seed
@@ -159,7 +159,7 @@ class Generated:
     def load(
         self, seed: int, artifact: Artifact | None
     ) -> tuple[Surrogate, Sequence[float | None]]:
-        """What trains, and the best known value of every task."""
+        """The trained surrogate, and the best known value of every task."""
         tasks = len(self.sizes)
         model = models.Trained(partial(self.evaluate, seed), len(self.kind.parameters), tasks)
         if self.highest is not None or artifact is None:
@@ -172,13 +172,13 @@ class Real:
     """A benchmark on published data.
 
     Attributes:
-        kind: What it is.
+        kind: The benchmark.
         tasks: Names of the tasks.
         evaluate: Trains on a task with a configuration, (d,).
         split: Data of a task.
         files: Where they are published.
         provenance: Where they come from.
-        extra: What training needs beyond the plain installation.
+        extra: The extra that training needs.
     """
 
     kind: Kind
@@ -191,7 +191,7 @@ class Real:
     extra: Extra | None = None
 
     def spec(self) -> BenchmarkSpec:
-        """What the registry knows of it."""
+        """Its spec."""
         bundled = bundled_spec(
             self.kind.name,
             version=self.kind.version,
@@ -232,12 +232,12 @@ class Real:
         )
 
     def load(self) -> tuple[Surrogate, Sequence[float | None]]:
-        """What trains; best values are searched on the forest alone."""
+        """The trained surrogate; best values are only searched on the forest."""
         model = models.Trained(self.evaluate, len(self.kind.parameters), len(self.tasks))
         return model, [None] * len(self.tasks)
 
     def train(self, task: int) -> TaskData:
-        """What a task's model is trained on."""
+        """Training data of a task."""
         return self.split(task).train
 
 
@@ -394,13 +394,13 @@ class DistboFamily:
 
 
 def seeded(name: str) -> tuple[Generated, int] | None:
-    """The generated benchmark that a name with a seed means; None if it is no such name."""
+    """The generated benchmark and seed of a name; None for other names."""
     match = re.fullmatch(rf"({'|'.join(GENERATED)})-seed-(0|[1-9][0-9]{{0,17}})", name)
     return None if match is None else (GENERATED[match[1]], int(match[2]))
 
 
 def runs_home() -> Path:
-    """Where the artifacts of further seeds are."""
+    """Folder of the artifacts of further seeds."""
     return local_folder() / SEEDS
 
 
@@ -409,3 +409,4 @@ SPECS = (
     *(real.spec() for real in REAL.values()),
 )
 FAMILIES = (DistboFamily(f"NAME-seed-SEED, NAME one of {', '.join(GENERATED)}"),)
+SUITES = tuple(("distbo", spec.name) for spec in SPECS)

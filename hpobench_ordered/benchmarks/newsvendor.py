@@ -43,3 +43,4 @@ SPECS = (
         surrogates={"table": "The simulator's value of every configuration."},
     ),
 )
+SUITES = (("othpo", NAME), ("wide", NAME))

@@ -17,7 +17,7 @@ from hpobench_ordered.core.data import DataSource, TaskData
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.files.bundle import bundled_spec, generated_spec
-from hpobench_ordered.registry import local_folder
+from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conditions import Compare, Comparison
 from hpobench_ordered.space.parameters import Parameter
@@ -206,3 +206,4 @@ SPECS = (
         surrogates=SURROGATES,
     ),
 )
+SUITES = (("openml", SVM.name), ("openml", XGBOOST.name))

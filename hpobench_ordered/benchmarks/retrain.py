@@ -1,7 +1,7 @@
 """Models trained again every period of a real stream.
 
 A task is a period: a model is trained on the periods before it and measured on the period itself,
-as somebody does who trains a model anew every month. Benchmarks are called
+as when a model is trained anew every month. Benchmarks are called
 retrain-STREAM-LEARNER.
 """
 
@@ -94,7 +94,7 @@ class Retraining:
     Attributes:
         stream: The stream.
         learner: Name of what is trained.
-        window: Periods that a model is trained on; None where that is a hyperparameter.
+        window: Periods that a model is trained on; None if that is a hyperparameter.
     """
 
     stream: StreamOfRows
@@ -143,3 +143,4 @@ SPECS = tuple(
     )
     for benchmark in RETRAINING
 )
+SUITES = tuple((suite, spec.name) for suite in ("retrain", "wide") for spec in SPECS)

@@ -52,7 +52,7 @@ class Function:
         parameters: The hyperparameters.
         tasks: Number of tasks in the paper, T.
         history_size: Evaluations of a source task in the paper.
-        stream: Tells its random numbers from those of the other family.
+        stream: Separates its random numbers from those of the other family.
         coefficients: Turns normal scores z into coefficients, (T, 3) to (T, 3).
         surrogate: Computes the values.
     """
@@ -188,7 +188,7 @@ class Synthetic:
         return surrogate, surrogate.minima()
 
     def spec(self) -> BenchmarkSpec:
-        """What the registry knows of it."""
+        """Its spec."""
         return BenchmarkSpec(
             name=self.name,
             version=VERSION,
@@ -262,3 +262,4 @@ FAMILIES = (
         + ", ".join(spec.name for spec in SPECS)
     ),
 )
+SUITES = tuple(("synthetic", spec.name) for spec in SPECS)

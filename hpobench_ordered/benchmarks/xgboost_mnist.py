@@ -129,3 +129,4 @@ SPECS = (
         ),
     ),
 )
+SUITES = (("othpo", NAME), ("wide", NAME))

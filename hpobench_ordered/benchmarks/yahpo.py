@@ -381,3 +381,10 @@ def _bundled(scenario: str, instance: str) -> BenchmarkSpec:
 
 SPECS = tuple(_bundled(*benchmark) for benchmark in (*PAPER_BENCHMARKS, *FURTHER_BENCHMARKS))
 FAMILIES = (YahpoFamily("yahpo-SCENARIO-INSTANCE, SCENARIO one of " + ", ".join(SCENARIOS)),)
+SUITES = (
+    *(("othpo", name_of(*benchmark)) for benchmark in PAPER_BENCHMARKS),
+    *(
+        ("wide", name_of(*benchmark))
+        for benchmark in (*PAPER_BENCHMARKS, *FURTHER_BENCHMARKS, *GENERATED_BENCHMARKS)
+    ),
+)

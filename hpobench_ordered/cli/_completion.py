@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable
 
 import click
 
-from hpobench_ordered.core.suites import SUITES
 from hpobench_ordered.errors import HPOBenchOrderedError
-from hpobench_ordered.registry import benchmark_spec, list_benchmarks, list_methods
+from hpobench_ordered.registry import benchmark_spec, list_benchmarks, list_methods, suites
 
 
 def complete_benchmark(
@@ -30,7 +29,7 @@ def complete_suite(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
     """Names of suites."""
-    return _beginning(lambda: SUITES, incomplete)
+    return _beginning(suites, incomplete)
 
 
 def complete_surrogate(

@@ -8,7 +8,8 @@ from hpobench_ordered.cli._completion import complete_benchmark
 from hpobench_ordered.cli._show import progress_bar
 from hpobench_ordered.core.marks import FILE, Marks, write_marks
 from hpobench_ordered.core.specs import BenchmarkSpec
-from hpobench_ordered.registry import benchmark_spec, list_benchmarks, local_folder
+from hpobench_ordered.files.local import local_folder
+from hpobench_ordered.registry import benchmark_spec, list_benchmarks
 
 COMMAND = "hpobench-ordered generate marks"
 
@@ -35,13 +36,13 @@ def marks(names: tuple[str, ...], output: Path | None) -> None:
     with progress_bar() as move:
         for done, spec in enumerate(specs):
             move("marking", done, len(specs))
-            found.append((spec, Marks.of(spec.load())))
+            found.append((spec.marked, Marks.of(spec.load())))
         move("marking", len(specs), len(specs))
     path = local_folder() / FILE if output is None else output
     write_marks(path, found, command=" ".join([COMMAND, *names]))
-    for spec, one in found:
+    for marked, one in found:
         if one.names:
-            click.echo(f"{spec.id}: {one.describe()}")
+            click.echo(f"{marked.id}: {one.describe()}")
     click.echo(str(path))
 
 

@@ -14,13 +14,13 @@ import click
 from hpobench_ordered.cli._options import workers_option
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.generation import custom as making
 from hpobench_ordered.generation import retrain as retraining
 from hpobench_ordered.generation._retrain.streams import PERIODS
 from hpobench_ordered.generation.base import Progress
 from hpobench_ordered.generation.custom import Custom, Failures, Kind, generate_custom
 from hpobench_ordered.generation.retrain import Retrain, generate_retrain
-from hpobench_ordered.registry import LOCAL_VARIABLE, local_folder
 
 CUSTOM_EXAMPLES = """\b
 Examples:

@@ -23,11 +23,12 @@ from hpobench_ordered.cli._options import (
 from hpobench_ordered.cli._protocol import PROTOCOLS, default_trials, make_protocol
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.cli.leaderboard import show_scores
-from hpobench_ordered.core.suites import SUITES, suite
+from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import FailedRunsWarning
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
 from hpobench_ordered.experiment.scored import scored
 from hpobench_ordered.protocols import Adjustment
+from hpobench_ordered.registry import suites
 
 if TYPE_CHECKING:
     from hpobench_ordered.experiment.api import Results
@@ -70,7 +71,8 @@ Examples:
     "--suite",
     "suite_name",
     shell_complete=complete_suite,
-    help=f"Benchmarks to run on: {', '.join(SUITES)}.  [default: othpo if there is no --benchmark]",
+    help=f"Benchmarks to run on: {', '.join(suites())}.  "
+    "[default: othpo if there is no --benchmark]",
 )
 @click.option(
     "--benchmark",
@@ -291,7 +293,7 @@ def parse_shard(text: str) -> tuple[int, int]:
 def _listed(name: str) -> tuple[str, ...]:
     """The benchmarks of a suite; says which are not there yet."""
     there = suite(name)
-    lacking = [benchmark for benchmark in SUITES[name] if benchmark not in there]
+    lacking = [benchmark for benchmark in suites()[name] if benchmark not in there]
     if lacking:
         say(
             f"{len(lacking)} more benchmarks of suite {name}, such as {lacking[0]}, are not here "

@@ -8,9 +8,14 @@ from hpobench_ordered.cli._completion import complete_suite
 from hpobench_ordered.cli._marks import marks
 from hpobench_ordered.cli._own_trainings import COMMANDS, sizes_of
 from hpobench_ordered.cli._show import progress_bar, say
-from hpobench_ordered.core.suites import SUITES
 from hpobench_ordered.errors import UnknownNameError
-from hpobench_ordered.registry import benchmark_spec, generator, generator_families, generators
+from hpobench_ordered.registry import (
+    benchmark_spec,
+    generator,
+    generator_families,
+    generators,
+    suites,
+)
 
 EXAMPLES = """\b
 Examples:
@@ -165,9 +170,9 @@ def _to_generate(name: str | None, suite_name: str | None) -> list[str]:
     if (name is None) == (suite_name is None):
         raise click.UsageError("give the NAME of a benchmark, or --suite")
     if suite_name is not None:
-        if suite_name not in SUITES:
-            raise UnknownNameError("suite", suite_name, SUITES)
-        made = [one for one in SUITES[suite_name] if one in generators()]
+        if suite_name not in suites():
+            raise UnknownNameError("suite", suite_name, suites())
+        made = [one for one in suites()[suite_name] if one in generators()]
         lacking = [one for one in made if benchmark_spec(one).artifact is None]
         if not lacking:
             say(f"suite {suite_name}: nothing to generate, every artifact is there")

@@ -1,1 +1,1 @@
-"""What benchmarks, their tasks and histories are, and how they are found by name."""
+"""Benchmarks, tasks, objectives and histories, and their specs."""

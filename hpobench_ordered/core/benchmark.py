@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 HISTORY_SIZE = 100
-"""Evaluations of a source task that serve as history, where a benchmark says nothing else."""
+"""Default number of evaluations of a source task in a history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Task:
         name: Its name, unique in the benchmark.
         index: Its position in the benchmark's sequence, from 0.
         context: What is known beforehand, by name: training-set size, index, ...
-        best_value: Best value known, in the objective's own units; None where nobody looked yet.
+        best_value: Best value known, in the objective's own units; None if unknown.
         space: The benchmark's search space.
         objective: The benchmark's objective.
 
@@ -99,7 +99,7 @@ class Task:
         """Evaluate many configurations at once; the values equal those of `evaluate` exactly.
 
         Args:
-            configs: Dicts; or a DataFrame with a column a hyperparameter; or a float array of
+            configs: Dicts; or a DataFrame with a column per hyperparameter; or a float array of
                 coded values as `SearchSpace.values` makes them, shape (n, d).
 
         Returns:
@@ -168,7 +168,7 @@ class Benchmark:
         history_size: Evaluations of a source task that `evaluations` gives by default where none
             are recorded.
         recorded: Loads the raw evaluations that the surrogate was made of, one `Evaluations` a
-            task; None where they are not at hand.
+            task; None where they are not available.
         source: What `hpobench_ordered.load` takes to load it again: name and version, or the path
             of an artifact; empty for a benchmark that was made in memory.
         identity: The name and version, followed by "+" and a hash of the content if these do not

@@ -29,8 +29,7 @@ class TaskData:
 
     Attributes:
         features: Features of the points, shape (n, p).
-        labels: Their labels, shape (n,): numbers, or the index of the class; None where there are
-            none.
+        labels: Their labels, shape (n,): numbers, or the index of the class; None if unlabelled.
         kind: What is learned from it: "regression", "classification", "unsupervised", or a
             `DataKind`.
 
@@ -39,7 +38,7 @@ class TaskData:
     Raises:
         UnknownNameError: No such kind.
         EvaluationsError: No points, arrays of another shape or not finite, labels that are missing
-            or too many, or classes that are no whole numbers from 0 on.
+            or too many, or classes that are not whole numbers from 0 on.
 
     Examples:
         >>> import numpy as np
@@ -81,7 +80,7 @@ class TaskData:
         is_class = (labels >= 0) & (labels == np.floor(labels))
         if self.kind is DataKind.CLASSIFICATION and not is_class.all():
             raise EvaluationsError(
-                f"classes are whole numbers from 0 on, got {labels[~is_class][0]:g}"
+                f"classes must be whole numbers from 0 on, but got {labels[~is_class][0]:g}"
             )
         labels.flags.writeable = False
         object.__setattr__(self, "labels", labels)
@@ -105,7 +104,7 @@ def _numbers(what: str, given: object) -> FloatArray:
     """An array of numbers, a copy.
 
     Raises:
-        EvaluationsError: It is none.
+        EvaluationsError: It is not an array of numbers.
     """
     try:
         return np.array(given, dtype=np.float64)

@@ -10,7 +10,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.errors import EvaluationsError, enumerated
+from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError, enumerated
 from hpobench_ordered.space import SearchSpace, SpaceChange
 from hpobench_ordered.space.differences import Change, recoded
 
@@ -88,7 +88,7 @@ class Evaluations:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the hyperparameters, one a column of `values`."""
+        """Names of the hyperparameters, one per column of `values`."""
         return self.space.names
 
     def is_on(self, space: SearchSpace) -> bool:
@@ -120,6 +120,35 @@ class Evaluations:
         whole = {task: [self.task] * len(self), **columns, objective: self.objective}
         return pd.DataFrame(whole)
 
+    def in_shared(self, change: SpaceChange) -> "Evaluations":
+        """Project them to what two search spaces share, without those that do not lie in it.
+
+        Stoll et al. (2020), algorithm 1, lines 2 and 3. An evaluation is left out if a
+        hyperparameter that is active in the shared space was inactive, or has a value that is not
+        in the intersection.
+
+        Args:
+            change: Two search spaces, one of which is that of these evaluations.
+
+        Returns:
+            Those that are left, in their order, on `SpaceChange.shared_space`.
+
+        Raises:
+            InvalidSpaceError: Nothing is shared, or these are on another search space.
+        """
+        if not (self.is_on(change.old) or self.is_on(change.new)):
+            raise InvalidSpaceError(
+                f"the evaluations of task {self.task!r} are neither on the old search space "
+                f"nor on the new one; their hyperparameters are {list(self.names)}"
+            )
+        shared = change.shared_space()
+        values = _recoded(self, shared)
+        active = shared.active(values)
+        inside = ~(active & np.isnan(values)).any(axis=1)
+        values[~active] = np.nan
+        objective = self.objective[inside]
+        return replace(self, values=values[inside], objective=objective, space=shared)
+
     def copied(self, space: SearchSpace) -> "Evaluations":
         """Copy everything, without checking it again.
 
@@ -149,7 +178,7 @@ class Evaluations:
     def _set(
         self, space: SearchSpace, direction: Direction, values: FloatArray, objective: FloatArray
     ) -> None:
-        """Set what is checked; every later task sees the same, so nobody may write to it."""
+        """Set the checked attributes; arrays are read-only, since all later tasks share them."""
         losses = direction.sign * objective
         for name, array in (("values", values), ("objective", objective), ("losses", losses)):
             array.flags.writeable = False
@@ -167,20 +196,19 @@ def check_history(
 ) -> None:
     """Check that a history fits the task that it is given for.
 
-    Whatever takes a history from a user calls this; runs under a protocol, whose histories fit, do
-    not.
+    Every function that takes a history from a user calls this; runs under a protocol need not.
 
     Args:
         history: The history, oldest task first.
         space: Search space of the task.
         direction: Whether the task's objective is minimised or maximised.
-        changed_spaces: Whether the method copes with a history on another search space
+        changed_spaces: Whether the method supports a history on another search space
             (`MethodSpec.changed_spaces`).
 
     Raises:
-        EvaluationsError: It is no list of `Evaluations`, a task comes twice, an objective has the
-            other direction, or a search space is another one and the method does not cope with
-            that, or nothing of it is shared.
+        EvaluationsError: It is not a list of `Evaluations`, a task occurs twice, an objective has
+            the other direction, or a search space is another one and the method does not
+            support that, or shares no hyperparameter.
 
     Examples:
         >>> import numpy as np
@@ -210,7 +238,7 @@ def check_history(
 def _problems(
     evaluations: Evaluations, space: SearchSpace, direction: Direction, *, changed_spaces: bool
 ) -> Iterator[str]:
-    """Say why the evaluations of one task are no history of a task."""
+    """Say why the evaluations of one task cannot be in the history of a task."""
     if evaluations.direction is not direction:
         theirs, ours = evaluations.direction.value, direction.value
         yield f"its objective is to {theirs}, that of the task at hand to {ours}"
@@ -219,7 +247,7 @@ def _problems(
     if not SpaceChange(evaluations.space, space).shared:
         why = "that shares no hyperparameter with the one at hand"
     elif not changed_spaces:
-        why = "which the method does not cope with (`MethodSpec.changed_spaces`)"
+        why = "which the method does not support (`MethodSpec.changed_spaces`)"
     else:
         return
     said = "; ".join(differences(evaluations.space, space))
@@ -227,11 +255,7 @@ def _problems(
 
 
 def listed(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
-    """The evaluations of a history.
-
-    Raises:
-        EvaluationsError: It is no list of `Evaluations`.
-    """
+    """The evaluations of a history."""
     what = type(history).__name__
     if isinstance(history, Iterable):
         evaluations = tuple(history)
@@ -239,20 +263,17 @@ def listed(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
         if not others:
             return evaluations
         what = f"{what} of {others[0]}"
-    raise EvaluationsError(f"a history is a list of Evaluations, one a task; got {what}")
+    raise EvaluationsError(f"a history is a list of Evaluations, one per task; got {what}")
 
 
 def aligned(history: Sequence[Evaluations], space: SearchSpace) -> tuple[Evaluations, ...]:
-    """Code by the space of the task at hand what is on the same one in another order.
+    """Recode evaluations on the same space in another order by the space of the task at hand.
 
-    Order is that of the hyperparameters, and of the choices of categoricals. Evaluations on a space
-    that differs in more than that stay as they are.
-
-    Raises:
-        EvaluationsError: It is no list of `Evaluations`.
+    The order is that of the hyperparameters and of the choices of categoricals. Evaluations on a
+    space that differs in more than that are left as they are.
     """
     return tuple(
-        replace(e, values=_in_order(e, space), space=space)
+        replace(e, values=_recoded(e, space), space=space)
         if not e.is_on(space) and _has_same_configurations(e.space, space)
         else e
         for e in listed(history)
@@ -263,8 +284,8 @@ def _has_same_configurations(old: SearchSpace, new: SearchSpace) -> bool:
     return not any(SpaceChange(old, new).changes.values())
 
 
-def _in_order(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
-    """The configurations, coded by a space that has the same, (n, d)."""
+def _recoded(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
+    """The values of a space's hyperparameters, coded by it, NaN where it does not allow them."""
     old, values = evaluations.space, evaluations.values
     columns = [
         recoded(values[:, old.names.index(p.name)], old[p.name], p) for p in space.parameters
@@ -275,8 +296,8 @@ def _in_order(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
 def differences(old: SearchSpace, new: SearchSpace) -> list[str]:
     """Say what differs between the space of a history and that of the task at hand.
 
-    What is now under another name is guessed: by a similar name, or as the only one that was
-    removed and has the same range.
+    Renamed hyperparameters are guessed: by a similar name, or as the only one that was removed and
+    has the same range.
     """
     change = SpaceChange(old, new)
     if _has_same_configurations(old, new):

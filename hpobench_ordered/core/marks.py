@@ -1,9 +1,9 @@
-"""Marks of benchmarks on which methods can hardly be told apart: plateaus, and copying suffices.
+"""Marks of benchmarks on which methods hardly differ: plateaus, and those that copying solves.
 
 Both are computed from random configurations on the default surrogate, by the command
 `hpobench-ordered generate marks`, which stores them in `marks.json`: those of this package's
 benchmarks among the artifacts, others in the folder of the user's own benchmarks. They are stored
-with the content that they were computed of, and shown for that alone.
+with the hash of the content that they were computed from, and shown only for that content.
 
 Notation:
     n   configurations
@@ -17,41 +17,41 @@ from dataclasses import dataclass
 from fractions import Fraction
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.files.local import local_folder
 
 if TYPE_CHECKING:
     from hpobench_ordered.core.benchmark import Benchmark
-    from hpobench_ordered.core.specs import BenchmarkSpec
 
 FILE = "marks.json"
 DRAWS = 4000
 """Random configurations, the same for all tasks; n."""
 SEED = 0
 MOST = Fraction(2, 3)
-"""Share of the tasks of which a mark has to be true."""
+"""Share of the tasks on which a mark must hold."""
 PLATEAU = 0.1
-"""More random configurations than this share near the best are a plateau."""
+"""A larger share of random configurations near the best is a plateau."""
 COPYING = 0.05
-"""Copying suffices where it leaves less than this share."""
+"""Copying suffices where a smaller share of the regret is left."""
 DIGITS = 4
 ROUNDING = 10 * 10.0**-DIGITS
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What random configurations say of a benchmark.
+    """Figures of random configurations on a benchmark.
 
     Attributes:
         near_best: Share of random configurations that are within 5 % of the distance from the
-            median to the best known value, on two thirds of the tasks at least so many.
-        copying: What the best of the random configurations on the task before leaves of that
-            distance, on two thirds of the tasks at most so much; None where there is no task
-            before.
+            median to the best known value; two thirds of the tasks have at least this share.
+        copying: Share of that distance that is left when the best of the random configurations on
+            the task before is copied; two thirds of the tasks have at most this share. None for
+            a single task.
     """
 
     near_best: float
@@ -80,7 +80,7 @@ class Marks:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The marks that it bears: "plateau", "copying", or both."""
+        """Its marks: "plateau", "copying", or both."""
         holds = {
             "plateau": self.near_best > PLATEAU,
             "copying": self.copying is not None and self.copying < COPYING,
@@ -88,11 +88,7 @@ class Marks:
         return tuple(name for name, held in holds.items() if held)
 
     def check(self, computed: "Marks") -> None:
-        """Check that these are what was computed again, up to last bits of values.
-
-        Raises:
-            ArtifactError: They are not.
-        """
+        """Check that these are the recomputed ones, up to rounding."""
         mine, its = (
             [np.nan if figure is None else figure for figure in (one.near_best, one.copying)]
             for one in (self, computed)
@@ -108,44 +104,35 @@ class Marks:
         return f"{', '.join(self.names) or 'none'} ({figures})"
 
 
-def stored_marks(spec: "BenchmarkSpec") -> Marks | None:
-    """The marks that are stored of a benchmark as it is; None if there are none.
+class Marked(NamedTuple):
+    """The benchmark, surrogate and content that marks were computed from."""
 
-    Raises:
-        ArtifactError: A file of marks is damaged.
-    """
-    from hpobench_ordered.registry import local_folder
+    id: str
+    surrogate: str
+    content: str
 
+
+def stored_marks(marked: Marked) -> Marks | None:
+    """The marks that are stored of a benchmark with this very content; None if there are none."""
     for path in (resources.files("hpobench_ordered") / "artifacts" / FILE, local_folder() / FILE):
-        entry = _entries(path.read_bytes(), str(path)).get(spec.id) if path.is_file() else None
-        if entry is not None and all(entry[key] == value for key, value in _made_of(spec).items()):
+        entry = _entries(path.read_bytes(), str(path)).get(marked.id) if path.is_file() else None
+        if entry and (entry["surrogate"], entry["content"]) == marked[1:]:
             return Marks(near_best=entry["near_best"], copying=entry["copying"])
     return None
 
 
-def write_marks(
-    path: Path, marks: "Sequence[tuple[BenchmarkSpec, Marks]]", *, command: str
-) -> None:
-    """Write marks to a file, and keep those of other benchmarks that are there.
-
-    Args:
-        path: The file.
-        marks: Benchmarks with their marks.
-        command: What computed them.
-
-    Raises:
-        ArtifactError: The file that is there is damaged.
-    """
+def write_marks(path: Path, marks: Sequence[tuple[Marked, Marks]], *, command: str) -> None:
+    """Write marks, and the command that computed them, to a file that may hold those of others."""
     from hpobench_ordered.files.writing import write_atomically
     from hpobench_ordered.surrogates.card import versions_of
 
     versions = versions_of("hpobench-ordered", "numpy")
     entries = dict(_entries(path.read_bytes(), str(path))) if path.is_file() else {}
-    names = {spec.name for spec, _ in marks}
+    names = {marked.id.rpartition("@")[0] for marked, _ in marks}
     entries = {key: entry for key, entry in entries.items() if key.rpartition("@")[0] not in names}
-    for spec, one in marks:
-        figures = {"near_best": one.near_best, "copying": one.copying}
-        entries[spec.id] = {**_made_of(spec), **figures}
+    for marked, one in marks:
+        made_of = {"surrogate": marked.surrogate, "content": marked.content}
+        entries[marked.id] = made_of | {"near_best": one.near_best, "copying": one.copying}
     content = {
         "command": command,
         "versions": versions,
@@ -155,12 +142,6 @@ def write_marks(
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
-
-
-def _made_of(spec: "BenchmarkSpec") -> dict[str, str]:
-    """What marks were computed of: they are of nothing else."""
-    option = spec.option()
-    return {"surrogate": option.name, "content": spec.content or option.content}
 
 
 def _entries(content: bytes, path: str) -> Mapping[str, Any]:

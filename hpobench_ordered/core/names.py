@@ -9,14 +9,6 @@ MAX_BYTES = 200
 def check_name(what: str, name: object, *, file: bool = True) -> None:
     """Check that a name can be printed on a terminal and be part of a file's name.
 
-    Args:
-        what: What is named, for the message, such as "benchmark".
-        name: The name.
-        file: Whether it must also be short enough for a file's name.
-
-    Raises:
-        InvalidNameError: It is no text, blank, too long, or holds control characters.
-
     Examples:
         >>> check_name("benchmark", "newsvendor")
         >>> check_name("benchmark", "news" + chr(27) + "[2J")

@@ -1,4 +1,4 @@
-"""What is known of benchmarks before they are loaded: below everything that looks them up."""
+"""What is known of benchmarks before they are loaded."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from hpobench_ordered.core.benchmark import HISTORY_SIZE, Benchmark, Definition
 from hpobench_ordered.core.data import DataSource
 from hpobench_ordered.core.extras import Extra
 from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.core.marks import Marks, stored_marks
+from hpobench_ordered.core.marks import Marked, Marks, stored_marks
 from hpobench_ordered.errors import (
     ArtifactError,
     NotFetchedError,
@@ -22,12 +22,12 @@ from hpobench_ordered.files.remote import RemoteFile, cache_folder
 from hpobench_ordered.surrogates.base import Surrogate
 
 CONTENT_MARK = "+"
-"""Stands between a benchmark's version and the hash of its content."""
+"""Separates a benchmark's version from the hash of its content."""
 
 
 @dataclass(frozen=True, slots=True)
 class SurrogateOption:
-    """One surrogate a benchmark can be evaluated on.
+    """A surrogate that a benchmark can be evaluated on.
 
     Attributes:
         name: Its name, such as "forest".
@@ -38,8 +38,8 @@ class SurrogateOption:
         generated: Folder of the artifact that must be generated first; None for one that comes
             with the package.
         interpolated: Names of the tasks whose values are interpolated between those of others.
-        stand_in: Whether it models something else than what the benchmark is defined by, such as
-            another release of a network, for want of that.
+        stand_in: Whether it models something other than what defines the benchmark, such as another
+            release of a network, because that is not available.
         left_out: Why means over benchmarks leave it out, one or more sentences; "" if they do not.
         trains: Whether a model is trained for every value, which takes milliseconds or longer.
 
@@ -82,7 +82,7 @@ class SurrogateOption:
 
     @property
     def lacks(self) -> str:
-        """What must be done before it can be loaded, in a word or two; "" if nothing."""
+        """What must be done before it can be loaded, such as "fetch"; "" if nothing."""
         if self.extra is not None and not self.extra.is_installed:
             return f"install extra {self.extra.name}"
         if self._is_to_be_generated:
@@ -136,7 +136,7 @@ class BenchmarkSpec:
             the same names.
         history_size: Random evaluations of a source task that serve as history where none are
             recorded.
-        recorded: Loads the raw evaluations of every task; None where they are not at hand.
+        recorded: Loads the raw evaluations of every task; None where they are not available.
         data: Where the training data of its tasks are; None where they are not part of it.
         family: Benchmarks of one family resemble each other, and count once together in means over
             benchmarks; "" for one that is a family by itself.
@@ -170,7 +170,13 @@ class BenchmarkSpec:
         Raises:
             ArtifactError: A file of marks is damaged.
         """
-        return stored_marks(self)
+        return stored_marks(self.marked)
+
+    @property
+    def marked(self) -> Marked:
+        """What its marks are computed of: its values on the default surrogate."""
+        option = self.option()
+        return Marked(self.id, option.name, self.content or option.content)
 
     @property
     def id(self) -> str:
@@ -197,7 +203,7 @@ class BenchmarkSpec:
         return tuple(dict.fromkeys(file for user in users for file in user.files))
 
     def identity(self, surrogate: str | None = None) -> str:
-        """What the benchmark is, wherever it was loaded from: the same text, the same values.
+        """Text that identifies the benchmark's values, wherever it was loaded from.
 
         Args:
             surrogate: Name of the surrogate; default: the first one.

@@ -63,7 +63,11 @@ class Results:
         """Charts: `plot.curves()`, `.ranks()`, `.heatmap()`, `.landscape(...)` and others."""
         from hpobench_ordered.plotting.accessor import Plots
 
-        return Plots(self)
+        return Plots(
+            scored=lambda: scored(self.store, self.overview()),
+            runs=lambda: self.overview().runs,
+            configurations=self.store.configurations,
+        )
 
     def timings(self) -> "pd.DataFrame":
         """One row a run: see `Records.timings`."""

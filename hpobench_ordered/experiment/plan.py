@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hpobench_ordered.adapters import as_method_spec
+from hpobench_ordered.adapters.factory import as_method_spec
 from hpobench_ordered.adapters.identity import ONCE, is_ours, method_version
 from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.specs import CONTENT_MARK, BenchmarkSpec

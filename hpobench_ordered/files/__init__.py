@@ -1,1 +1,1 @@
-"""Where data lives: artifacts with their hashes, downloads, and files written as a whole."""
+"""Data on disk: artifacts with their hashes, downloads, and atomic writes."""

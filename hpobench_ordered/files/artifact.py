@@ -1,18 +1,17 @@
 """Artifacts: folders of data files, each checked against its recorded hash when read.
 
-Hashes tell damage, not intent: whoever made an artifact also wrote its hashes. What is read here is
-therefore limited in size, and never outside of the folder.
+Hashes reveal damage, not intent: whoever made an artifact also wrote its hashes. Files are
+therefore limited in size, and must be in the folder itself.
 """
 
 import hashlib
 import io
 import json
-import math
 import re
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -29,18 +28,12 @@ from hpobench_ordered.files.writing import file_sha256
 SUMS = "SHA256SUMS"
 MAX_JSON = 2**23
 """Most bytes of a JSON file or a list of hashes: 8 MiB."""
-MAX_DEPTH = 32
-"""Deepest nesting of a JSON file."""
 
 _LINE = re.compile(r"([0-9a-f]{64})  (\w[\w.+-]*)", re.ASCII)
 
 
 class Artifact:
-    """A folder of files, each checked against the folder's SHA256SUMS when it is read.
-
-    Args:
-        folder: The folder, or a resource of an installed package.
-    """
+    """A folder of files, each checked against the folder's SHA256SUMS when it is read."""
 
     def __init__(self, folder: Traversable) -> None:
         self.folder = folder
@@ -54,11 +47,7 @@ class Artifact:
         return cls(resources.files("hpobench_ordered") / "artifacts" / name)
 
     def sums(self) -> dict[str, str]:
-        """SHA-256 of every file, by name.
-
-        Raises:
-            ArtifactError: The list is missing or malformed.
-        """
+        """SHA-256 of every file, by name."""
         what = f"{SUMS} in {self.folder}"
         try:
             is_there = self.folder.is_dir()
@@ -80,7 +69,7 @@ class Artifact:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the names and hashes of all files: another one where any content differs."""
+        """SHA-256 of the names and hashes of all files: it changes with any content."""
         pairs = sorted(self.sums().items())
         return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
 
@@ -102,11 +91,7 @@ class Artifact:
         return data
 
     def _bytes(self, name: str, limit: int) -> bytes:
-        """Content of a regular file of the folder itself, at most so many bytes.
-
-        Raises:
-            ValueError: It is too large, no file, or elsewhere.
-        """
+        """Content of a regular file in the folder itself; ValueError if it is too large."""
         path = self.folder / name
         if isinstance(path, Path):  # other resources have no links
             if path.resolve().parent != Path(str(self.folder)).resolve():
@@ -127,66 +112,18 @@ class Artifact:
         return len(names)
 
     def read_json(self, name: str) -> Any:
-        """Read a JSON file: within the limits, with no key twice and no NaN or infinity.
-
-        Raises:
-            ArtifactError: The file is missing, damaged or not such JSON.
-        """
+        """Read a JSON file of at most `MAX_JSON` bytes."""
         try:
-            content = json.loads(
-                self._read(name, MAX_JSON),
-                object_pairs_hook=_without_repetition,
-                parse_constant=_refuse_constant,
-                parse_float=_finite,
-            )
-            _check_depth(content)
+            return json.loads(self._read(name, MAX_JSON))
         except (RecursionError, ValueError) as error:
-            raise ArtifactError(
-                f"{self.folder / name} is not JSON as it should be: {error}"
-            ) from None
-        return content
+            raise ArtifactError(f"{self.folder / name} is not JSON: {error}") from None
 
     def read_arrays(self, name: str) -> dict[str, NDArray[Any]]:
-        """Read the arrays of an npz file, checked as `read_npz` does.
-
-        Raises:
-            ArtifactError: The file is missing, damaged or not an array file.
-        """
+        """Read the arrays of an npz file, as `read_npz` does."""
         try:
             return read_npz(self.read(name))
         except ValueError as error:
             raise ArtifactError(f"{self.folder / name} is not an array file: {error}") from None
-
-
-def _without_repetition(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} is there twice")
-    return content
-
-
-def _refuse_constant(text: str) -> None:
-    raise ValueError(f"{text} is not a number of JSON's")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text[:40]} is beyond all floats")
-    return number
-
-
-def _check_depth(content: Any) -> None:
-    level = [content]
-    for _ in range(MAX_DEPTH):
-        nested = [part for part in level if isinstance(part, dict | list)]
-        level = [
-            item for part in nested for item in (part.values() if isinstance(part, dict) else part)
-        ]
-    if level:
-        raise ValueError(f"it is nested more than {MAX_DEPTH} deep")
 
 
 def is_artifact(folder: Path) -> bool:
@@ -195,14 +132,10 @@ def is_artifact(folder: Path) -> bool:
 
 
 class ArtifactWriter:
-    """Writes an artifact as a whole: the folder appears, complete, when the block ends.
-
-    Args:
-        folder: Where the artifact goes; an artifact already there is replaced, nothing else is.
-    """
+    """Writes an artifact as a whole: the folder appears, complete, when the block ends."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder.resolve()  # through a link, what it points to is replaced
+        self.folder = folder.resolve()  # if it is a link, its target is replaced
 
     def __enter__(self) -> "ArtifactWriter":
         self._scratch = _scratch_folder(self.folder)
@@ -248,7 +181,7 @@ class ArtifactWriter:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _publish(self) -> None:
-        """Put the new artifact in the old one's place; at any moment one of them is there whole."""
+        """Replace the old artifact by the new one; at any moment one of them is complete."""
         self.written()
         self._scratch.chmod(0o755)
         _check_replaceable(self.folder)
@@ -267,20 +200,12 @@ class ArtifactWriter:
 
 
 def check_writable(folder: Path) -> None:
-    """Check that an artifact can be written to a folder, before hours of work depend on it.
-
-    Raises:
-        ArtifactError: The folder cannot be created, or holds something that is no artifact.
-    """
+    """Check that an artifact can be written to a folder, before hours of work depend on it."""
     _scratch_folder(folder.resolve()).rmdir()
 
 
 def _check_replaceable(folder: Path) -> None:
-    """Check that nothing but an artifact would be lost if a folder were replaced.
-
-    Raises:
-        ArtifactError: It is a file, or holds files that no artifact lists.
-    """
+    """Check that a folder holds nothing but an artifact, since it will be replaced."""
     if folder.exists() and not folder.is_dir():
         raise ArtifactError(f"{folder} is a file, not the folder of an artifact")
     present = {path.name for path in folder.iterdir()} if folder.exists() else set()

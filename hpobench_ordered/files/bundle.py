@@ -1,4 +1,4 @@
-"""A benchmark's artifact: `benchmark.json`, one npz file a surrogate, `card.json`, SHA256SUMS.
+"""A benchmark's artifact: `benchmark.json`, one npz file per surrogate, `card.json`, SHA256SUMS.
 
 It may also hold the raw evaluations behind the surrogates, in `evaluations.npz`, and in
 `runs.npz` those that serve as history in their place. Where models are trained live there is no
@@ -39,20 +39,13 @@ BENCHMARK = "benchmark.json"
 CARD = "card.json"
 EVALUATIONS = "evaluations.npz"
 RUNS = "runs.npz"
-"""Evaluations made by a method, as history: not those that a surrogate was fitted to."""
+"""Evaluations made by a method, which serve as history instead of those behind the surrogate."""
 BEST_VALUES = "best_values"
 
 
 @dataclass(frozen=True, slots=True)
 class BundledSurrogate:
-    """A surrogate on its way into an artifact.
-
-    Attributes:
-        name: Name of the option, such as "forest".
-        summary: One line.
-        model: The surrogate.
-        best_values: Best known value of each task on it, in the objective's own units.
-    """
+    """A surrogate that is to be written into an artifact."""
 
     name: str
     summary: str
@@ -69,16 +62,7 @@ def write_bundle(
     evaluations: Sequence[RawEvaluations] | None = None,
     runs: Sequence[RawEvaluations] | None = None,
 ) -> None:
-    """Write a benchmark's artifact; the folder appears complete or not at all.
-
-    Args:
-        folder: Folder of the artifact; its last part should be the benchmark's name.
-        definition: Space, objective and tasks.
-        surrogates: The surrogates; the first is the default.
-        card: Quality report; its size is set to that of the written arrays.
-        evaluations: Raw evaluations to be recorded, one a task.
-        runs: What serves as history in their place, one set a task.
-    """
+    """Write a benchmark's artifact; the folder appears complete or not at all."""
     with ArtifactWriter(folder) as writer:
         size = 0
         if runs is not None:
@@ -106,14 +90,7 @@ def write_runs(
     runs: Sequence[RawEvaluations],
     best_values: Sequence[float],
 ) -> None:
-    """Write the artifact of a benchmark whose models are trained live.
-
-    Args:
-        folder: Folder of the artifact; its last part should be the benchmark's name.
-        definition: Space, objective and tasks.
-        runs: What serves as history, one set a task.
-        best_values: Best known value of each task, in the objective's own units.
-    """
+    """Write the artifact of a benchmark whose models are trained live."""
     with ArtifactWriter(folder) as writer:
         writer.write_arrays(RUNS, _raw_to_arrays(runs, definition))
         content = {**definition_to_json(definition), BEST_VALUES: list(best_values)}
@@ -131,11 +108,7 @@ def read_best_values(artifact: Artifact) -> list[float]:
 def _check_loadable(
     folder: Path, written: Artifact, surrogates: Iterable[str], *, is_recorded: bool
 ) -> None:
-    """Check that what was written can be read within the limits of reading.
-
-    Raises:
-        ArtifactError: It cannot.
-    """
+    """Check that what was written can be loaded again."""
     try:
         for name in surrogates:
             _load_surrogate(written, name)
@@ -145,7 +118,7 @@ def _check_loadable(
     except ArtifactError as error:
         reason = str(error).replace(str(written.folder), folder.name)
         raise ArtifactError(
-            f"{folder} is not written, for it could not be loaded again: {reason}"
+            f"{folder} is not written, since it could not be loaded again: {reason}"
         ) from None
 
 
@@ -160,18 +133,7 @@ def bundled_spec(
     has_runs: bool = False,
     family: str = "",
 ) -> BenchmarkSpec:
-    """Describe a benchmark whose artifact comes with the package.
-
-    Args:
-        name: Name of the benchmark and of its artifact.
-        version: Version of its values.
-        summary: One line.
-        surrogates: Surrogates in the artifact with one line each; the first is the default.
-        more: Surrogates beside those in the artifact.
-        is_recorded: Whether the artifact holds the raw evaluations.
-        has_runs: Whether it holds runs that serve as history in their place.
-        family: As of `BenchmarkSpec`.
-    """
+    """Describe a benchmark whose artifact comes with the package."""
     artifact = Artifact.packaged(name)
     define = partial(_define, artifact, version, name)
     return BenchmarkSpec(
@@ -195,16 +157,7 @@ def generated_spec(
     planned: Callable[[], Definition],
     surrogates: Mapping[str, str],
 ) -> BenchmarkSpec:
-    """Describe a benchmark whose artifact every user generates.
-
-    Args:
-        name: Name of the benchmark.
-        folder: Where its artifact will be; it holds the raw evaluations, too.
-        version: Version of its values.
-        summary: One line.
-        planned: Search space, objective and tasks while there is no artifact.
-        surrogates: Surrogates in the artifact with one line each; the first is the default.
-    """
+    """Describe a benchmark whose artifact every user generates."""
     artifact = Artifact(folder)
     return BenchmarkSpec(
         name=name,
@@ -219,15 +172,11 @@ def generated_spec(
 
 
 def folder_spec(folder: Path) -> BenchmarkSpec:
-    """Describe the benchmark of an artifact anywhere on disk; its name is the absolute path.
-
-    Raises:
-        ArtifactError: The artifact is missing or damaged.
-    """
+    """Describe the benchmark of an artifact anywhere on disk; its name is the absolute path."""
     try:
         folder = folder.resolve()
     except (OSError, RuntimeError, ValueError) as error:  # such as links in a circle
-        raise ArtifactError(f"{str(folder)!r} is no path: {error}") from None
+        raise ArtifactError(f"{str(folder)!r} is not a path: {error}") from None
     artifact = Artifact(folder)
     content = artifact.read_json(BENCHMARK)
     with _reading(f"{BENCHMARK} in {folder}"):
@@ -270,7 +219,7 @@ def read_definition(artifact: Artifact) -> Definition:
 
 
 def _define(artifact: Artifact, version: int, name: str | None) -> Definition:
-    """Read a definition and check that it is of the version, and the name if any, expected."""
+    """Read a definition and check its version, and its name if one is expected."""
     found = read_definition(artifact)
     if found.version != version or name not in (None, found.name):
         raise ArtifactError(
@@ -297,12 +246,7 @@ def find_card(artifact: Artifact | None) -> Card | None:
 
 
 class Recorded:
-    """The raw evaluations of an artifact as history, read when they are first asked for.
-
-    Args:
-        artifact: The artifact.
-        file: The file that holds them.
-    """
+    """The raw evaluations of an artifact as history, read when they are first asked for."""
 
     def __init__(self, artifact: Artifact, file: str = EVALUATIONS) -> None:
         self._artifact, self._file = artifact, file
@@ -329,7 +273,7 @@ class Recorded:
 
 
 def read_evaluations(artifact: Artifact, file: str = EVALUATIONS) -> tuple[RawEvaluations, ...]:
-    """Read the raw evaluations in a file of an artifact, one set a task, T of them."""
+    """Read the raw evaluations in a file of an artifact, one set per task, T of them."""
     defined = read_definition(artifact)
     arrays = artifact.read_arrays(file)
     with _reading(f"{file} of {artifact}"):

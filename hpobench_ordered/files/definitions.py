@@ -1,4 +1,4 @@
-"""Definitions of benchmarks as JSON: what an artifact's `benchmark.json` says beside surrogates."""
+"""Definitions of benchmarks as JSON: the content of `benchmark.json` without surrogates."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,11 +1,9 @@
 """Downloads: over HTTPS, limited in size, retried, and continued where an earlier one stopped.
 
 What has arrived is kept in a `.part` file beside the target. Only one process at a time writes to
-it: others wait, and find the finished file. pooch starts over after every interruption, and follows
-redirects to anywhere.
+it: others wait, and find the finished file.
 """
 
-import ipaddress
 import os
 import sys
 import time
@@ -13,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from hpobench_ordered.errors import DownloadError
 
@@ -27,22 +25,22 @@ ATTEMPTS = 4
 FIRST_PAUSE = 0.5
 """Seconds before the second attempt; each further pause is twice as long."""
 TIMEOUT = 30.0
-"""Seconds without a byte."""
+"""Seconds without receiving a byte."""
 
 _CHUNK = 2**16
-_REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 5
-_PASSING = (429, 500, 502, 503, 504)
 _PARTIAL, _BEYOND = 206, 416
+_PASSING = (_BEYOND, 429, 500, 502, 503, 504)
+_HERE = [("http", host) for host in ("localhost", "127.0.0.1", "::1")]
 
 
 class ProgressBar(Protocol):
-    """What is moved along while a file arrives."""
+    """A progress bar, in bytes."""
 
     total: int
 
     def update(self, size: int) -> None:
-        """Add so many bytes."""
+        """Add a number of bytes."""
 
     def reset(self) -> None:
         """Start at 0 again."""
@@ -51,20 +49,8 @@ class ProgressBar(Protocol):
         """End."""
 
 
-class TransientError(DownloadError):
-    """What may be over at the next attempt."""
-
-
 def check_online(what: str, *, instead: str = FROM_COPY) -> None:
-    """Check that the user allows downloads.
-
-    Args:
-        what: What is to be downloaded, for the message.
-        instead: What else can be done, as a sentence.
-
-    Raises:
-        DownloadError: The environment variable HPOBENCH_ORDERED_OFFLINE forbids them.
-    """
+    """Check that the user allows downloads."""
     if os.environ.get(OFFLINE_VARIABLE, "") not in ("", "0"):
         raise DownloadError(f"{what} is not downloaded: {OFFLINE_VARIABLE} is set. {instead}")
 
@@ -90,80 +76,60 @@ def download(
     resume: bool,
     progress: ProgressBar | None = None,
 ) -> None:
-    """Complete a file by what is missing at its end.
-
-    Args:
-        url: Address; https, or http on the loopback interface.
-        file: What has arrived already, open for reading and appending.
-        limit: Most bytes the whole file may have.
-        resume: Whether what is there may be continued, since a hash will tell if it does not fit.
-        progress: Bar to move along.
-
-    Raises:
-        DownloadError: No connection, a refusal, too many bytes, or a broken transfer after all
-            attempts. What has arrived stays in the file, unless it is of no use.
-    """
-    if not resume:
-        file.truncate(0)
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            _attempt(url, file, limit, progress)
-        except TransientError as error:
-            if not resume:
-                file.truncate(0)
-            if attempt == ATTEMPTS:
-                raise DownloadError(
-                    f"cannot download {url}: {error}, in {ATTEMPTS} attempts. {FROM_COPY}"
-                ) from None
-            time.sleep(FIRST_PAUSE * 2.0 ** (attempt - 1))
-        else:
-            return
-
-
-def _attempt(url: str, file: IO[bytes], limit: int, progress: ProgressBar | None) -> None:
+    """Append the missing bytes to a file; without `resume`, download all of it."""
     import requests
 
-    have = file.seek(0, os.SEEK_END)
-    try:
-        with requests.Session() as session, _response(session, url, have) as response:
-            if response.status_code == _BEYOND:  # more than there is: it was another file
-                file.truncate(0)
-                raise TransientError(f"HTTP {_BEYOND}")
-            if response.status_code == _PARTIAL:
-                _check_continues(response, have)
-            else:
-                file.truncate(0)
-                have = 0
-            _receive(response, file, have, limit, progress)
-    except requests.RequestException as error:
-        reason = _reason(error)
-        if _is_passing(error):
-            raise TransientError(reason) from None
-        raise DownloadError(f"cannot download {url}: {reason}. {FROM_COPY}") from None
-
-
-@contextmanager
-def _response(session: "requests.Session", url: str, have: int) -> "Iterator[requests.Response]":
-    """The answer to a request for all bytes from `have` on, redirects followed."""
-    headers = {"Accept-Encoding": "identity"}  # bytes are counted and continued as they are
-    if have:
-        headers["Range"] = f"bytes={have}-"
-    target = url
-    for _ in range(_MOST_REDIRECTS + 1):
-        _check_address(target, url)
-        response = session.get(
-            target, headers=headers, stream=True, timeout=TIMEOUT, allow_redirects=False
-        )
-        if response.status_code in _REDIRECTS and "Location" in response.headers:
-            target = urljoin(target, response.headers["Location"])
-            response.close()
-            continue
-        with response:
-            if response.status_code != _BEYOND:
-                response.raise_for_status()
-            yield response
+    for attempt in range(1, ATTEMPTS + 1):
+        if not resume:
+            file.truncate(0)
+        try:
+            with _session() as session:
+                _attempt(session, url, file, limit, progress)
+        except requests.RequestException as error:
+            reason = _reason(error)
+            if not _may_pass(error):
+                raise DownloadError(f"cannot download {url}: {reason}. {FROM_COPY}") from None
+        else:
             return
-    raise DownloadError(f"cannot download {url}: more than {_MOST_REDIRECTS} redirects")
+        time.sleep(FIRST_PAUSE * 2.0 ** (attempt - 1))
+    if not resume:
+        file.truncate(0)
+    raise DownloadError(f"cannot download {url}: {reason}, in {ATTEMPTS} attempts. {FROM_COPY}")
+
+
+def _session() -> "requests.Session":
+    """A session that uses HTTPS only, also after redirects; HTTP to this machine is allowed."""
+    import requests
+
+    class Session(requests.Session):  # type: ignore[misc]
+        def get_adapter(self, url: str | bytes) -> Any:
+            parts = urlsplit(str(url))
+            if parts.scheme != "https" and (parts.scheme, parts.hostname) not in _HERE:
+                raise DownloadError(f"only https is trusted, not {url!s}")
+            return super().get_adapter(url)
+
+    session = Session()
+    session.max_redirects = _MOST_REDIRECTS
+    # Without compression, since bytes are counted and resumed as they are stored.
+    session.headers["Accept-Encoding"] = "identity"
+    return session
+
+
+def _attempt(
+    session: "requests.Session", url: str, file: IO[bytes], limit: int, progress: ProgressBar | None
+) -> None:
+    have = file.seek(0, os.SEEK_END)
+    headers = {"Range": f"bytes={have}-"} if have else {}
+    with session.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
+        if response.status_code == _BEYOND:  # the part is longer than the file: it was another one
+            file.truncate(0)
+        response.raise_for_status()
+        if response.status_code != _PARTIAL:
+            file.truncate(0)
+            have = 0
+        elif not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+            raise DownloadError(f"{response.url} sends another part than the one asked for")
+        _receive(response, file, have, limit, progress)
 
 
 def _receive(
@@ -173,7 +139,7 @@ def _receive(
     limit: int,
     progress: ProgressBar | None,
 ) -> None:
-    """Append what arrives, never more than is announced or allowed."""
+    """Append the bytes received, never more than announced or allowed."""
     announced = response.headers.get("Content-Length", "")
     total = have + int(announced) if announced.isdecimal() else None
     most = limit if total is None else total
@@ -195,64 +161,33 @@ def _receive(
             progress.update(len(chunk))
     file.flush()
     if total is not None and have < total:
-        raise TransientError(f"{have} of {total} bytes arrived")
+        from requests.exceptions import ChunkedEncodingError
+
+        raise ChunkedEncodingError(f"{have} of {total} bytes arrived")
 
 
-def _check_continues(response: "requests.Response", have: int) -> None:
-    if not str(response.headers.get("Content-Range", "")).startswith(f"bytes {have}-"):
-        raise DownloadError(f"{response.url} sends another part than the one asked for")
-
-
-def _check_address(target: str, url: str) -> None:
-    """Check that an address is one of HTTPS, or of this machine.
-
-    Raises:
-        DownloadError: It is not.
-    """
-    try:
-        parts = urlsplit(target)
-        host = parts.hostname or ""
-    except ValueError as error:
-        raise DownloadError(f"{target!r} is no address: {error}") from None
-    if parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host)):
-        return
-    where = target if target == url else f"{target}, where {url} leads"
-    raise DownloadError(f"only https is trusted, not {where}")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _is_passing(error: Exception) -> bool:
-    import requests
-    from urllib3.exceptions import MaxRetryError
-
-    response = getattr(error, "response", None)
-    if response is not None:
-        return response.status_code in _PASSING
-    if isinstance(error, requests.ConnectionError):  # but for those that never came about
-        return not (error.args and isinstance(error.args[0], MaxRetryError))
-    return isinstance(error, requests.Timeout | requests.exceptions.ChunkedEncodingError)
-
-
-def _reason(error: Exception) -> str:
-    """The first words of what went wrong."""
+def _may_pass(error: "requests.RequestException") -> bool:
     import requests
 
-    response = getattr(error, "response", None)
-    if response is not None:
-        return f"HTTP {response.status_code}"
+    if error.response is not None:
+        return error.response.status_code in _PASSING
+    kinds = (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError)
+    return isinstance(error, kinds)
+
+
+def _reason(error: "requests.RequestException") -> str:
+    """What went wrong, in a few words."""
+    import requests
+
+    if error.response is not None:
+        return f"HTTP {error.response.status_code}"
     if isinstance(error, requests.Timeout):
         return f"no answer for {TIMEOUT:g} s"
-    if not _is_passing(error) and isinstance(error, requests.ConnectionError):
-        return "no connection"
-    if isinstance(error, requests.ConnectionError | requests.exceptions.ChunkedEncodingError):
+    if isinstance(error, requests.exceptions.ChunkedEncodingError):
         return "the connection broke"
-    return type(error).__name__
+    if isinstance(error, requests.ConnectionError):
+        return "no connection"
+    return str(error)
 
 
 def _lock(file: IO[Any]) -> None:

@@ -57,7 +57,7 @@ def count_distinct(values: FloatArray) -> int:
 
 
 def comparable(values: FloatArray) -> FloatArray:
-    """Configurations (n, d) such that equal ones have equal values: one zero, and no NaN."""
+    """Configurations (n, d) whose equal rows compare equal: NaN becomes infinite, -0 becomes 0."""
     return np.where(np.isnan(values), np.inf, values) + 0.0
 
 

@@ -32,7 +32,7 @@ def cache_folder() -> Path:
 
 
 MAX_SIZE = 2**28
-"""Most bytes of a published file, unless it says otherwise: 256 MiB."""
+"""Default limit of the size of a published file: 256 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +66,7 @@ class RemoteFile:
         return self.path.is_file()
 
     def open_path(self, benchmark: str | None = None) -> Path:
-        """Path of the fetched file, its hash checked.
-
-        Args:
-            benchmark: What it is fetched with, for the message where it is missing.
-
-        Raises:
-            NotFetchedError: It is not in the cache.
-            ArtifactError: It is, but is damaged.
-        """
+        """Path of the fetched file, its hash checked."""
         if not self.is_fetched:
             way_out = f"; get it with: hpobench-ordered fetch {benchmark}" if benchmark else ""
             raise NotFetchedError(f"{self.name} is not in the cache {cache_folder()}{way_out}")
@@ -99,11 +91,7 @@ class RemoteFile:
             write_atomically(self.path, data)
 
     def _accepted(self, data: bytes, origin: str) -> str:
-        """SHA-256 of bytes that are the published file.
-
-        Raises:
-            DownloadError: They are not.
-        """
+        """Check that bytes are the published file; return their SHA-256."""
         digest = hashlib.sha256(data).hexdigest()
         known = self.sha256 or self._recorded_hash()
         if known not in (None, digest):
@@ -143,11 +131,7 @@ class RemoteFile:
         return self.path.with_name(self.path.name + ".part")
 
     def download(self, *, progress: "ProgressBar | None" = None) -> None:
-        """Download the file into the cache, checked and atomically; continue an earlier attempt.
-
-        Args:
-            progress: Bar to move along.
-        """
+        """Download the file into the cache, checked and atomically; continue an earlier attempt."""
         check_online(self.name)
         part = self.part_path
         with _writing():
@@ -161,7 +145,7 @@ class RemoteFile:
                     part.unlink(missing_ok=True)
 
     def _complete(self, file: IO[bytes], progress: "ProgressBar | None") -> None:
-        # What no hash can tell from a mixture of two contents is not continued.
+        # Without a known hash, a mixture of two contents would go unnoticed: start anew.
         resume = (self.sha256 or self._recorded_hash()) is not None
         download(self.url, file, limit=self.max_size, resume=resume, progress=progress)
         file.seek(0)
@@ -184,7 +168,7 @@ def _writing() -> Iterator[None]:
 
 
 def _read(source: Path, limit: int) -> bytes:
-    """Content of a file, unpacked if its name ends in gz, at most so many bytes."""
+    """Content of a file, unpacked if its name ends in gz, of at most `limit` bytes."""
     try:
         with source.open("rb") as file:
             unpacked = gzip.GzipFile(fileobj=file) if source.suffix == ".gz" else file

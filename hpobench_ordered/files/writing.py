@@ -1,4 +1,4 @@
-"""Files: written as a whole, and hashed."""
+"""Atomic writing of files, and their hashes."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ def file_sha256(path: Path) -> str:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that it is there as a whole or not at all, even after a crash."""
+    """Write a file atomically: after a crash it is complete or absent."""
     scratch = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     try:
         with scratch.open("xb") as file:
@@ -29,11 +29,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def check_file(path: Path) -> None:
-    """Check that there is a file.
-
-    Raises:
-        UnknownNameError: There is none; the nearest one of that kind is named.
-    """
+    """Check that there is a file."""
     if not path.is_file():
         alike = [other.name for other in path.parent.glob(f"*{path.suffix}")]
         raise UnknownNameError("file", path.name, alike, hint=f" (in {path.parent.absolute()})")

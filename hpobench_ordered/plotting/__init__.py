@@ -1,4 +1,4 @@
-"""Charts of what `hpobench_ordered.analysis` computes, by Altair.
+"""Altair charts of the frames that `hpobench_ordered.analysis` computes.
 
 Each function takes a tidy frame and returns a chart: notebooks show it, `save` writes it, and
 Altair's own methods restyle it. No chart computes a statistic.

@@ -1,5 +1,6 @@
-"""`Results.plot`: charts of an experiment, by the names of what they show."""
+"""`Results.plot`: charts of an experiment."""
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,14 +12,16 @@ from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.together import Together, differences_of
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
-from hpobench_ordered.experiment.scored import scored
-from hpobench_ordered.plotting.evaluations import evaluated, evaluations, telling_axes
+from hpobench_ordered.plotting.evaluations import (
+    Configurations,
+    evaluated,
+    evaluations,
+    telling_axes,
+)
 from hpobench_ordered.plotting.theme import drawing_order
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from hpobench_ordered.experiment.api import Results
 
 Size = tuple[float, float]
 
@@ -29,14 +32,15 @@ COLUMNS = 4
 class Plots:
     """Charts of an experiment; each method returns one, which a notebook shows.
 
-    Runs of several protocols are drawn of the protocol with the most benchmarks. Altair's methods
-    restyle a chart; `size` is the width and height of a panel in pixels, as a chart of several
-    panels has no width. A `trial` is counted from 1 and the last one if none is named, a
-    `benchmark` the only one. Wrong names raise `UnknownNameError`, what cannot be drawn of these
-    results `ExperimentError`.
+    If there are several protocols, runs of the one with the most benchmarks are drawn. Altair's
+    methods restyle a chart; `size` is the width and height of a panel in pixels. A `trial` is
+    counted from 1, by default it is the last; `benchmark` may be left out if there is only one.
+    Wrong names raise `UnknownNameError`, results that cannot be drawn `ExperimentError`.
 
     Args:
-        results: The experiment.
+        scored: Gives scores by benchmark, and why others have none.
+        runs: Gives a frame of one row per run.
+        configurations: Reads the configurations of runs by their keys.
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -51,13 +55,18 @@ class Plots:
         'Curves of the normalised regret of random-search, bo over 3 trials on all, forrester@1.'
     """
 
-    def __init__(self, results: "Results") -> None:
-        self._results = results
+    def __init__(
+        self,
+        scored: Callable[[], tuple[list[BenchmarkScores], list[str]]],
+        runs: "Callable[[], pd.DataFrame]",
+        configurations: Configurations,
+    ) -> None:
+        self._scored, self._runs, self._configurations = scored, runs, configurations
 
     def curves(
         self, measure: str = "score", *, benchmark: str | None = None, size: Size | None = None
     ) -> alt.TopLevelMixin:
-        """A measure over trials with its 95 % interval, one panel a benchmark.
+        """A measure over trials with its 95 % interval, one panel per benchmark.
 
         Args:
             measure: "score", "regret", "rank" or "value".
@@ -75,7 +84,7 @@ class Plots:
         return plotting.curves(chosen, measure=measure, facet="task", size=size, title=title)
 
     def ranks(self, *, size: Size | None = None) -> alt.TopLevelMixin:
-        """Mean ranks over trials, one panel a benchmark; 1 is best."""
+        """Mean ranks over trials, one panel per benchmark; 1 is best."""
         return self.curves("rank", size=size)
 
     def critical_differences(self, *, trial: int | None = None) -> alt.TopLevelMixin:
@@ -94,7 +103,7 @@ class Plots:
     def attainment(
         self, benchmark: str | None = None, *, size: Size | None = None
     ) -> alt.TopLevelMixin:
-        """The normalised regret that half of the runs attain, with quartiles; one panel a method.
+        """The normalised regret that half of the runs attain, with quartiles; one panel per method.
 
         Needs the best values of the benchmark.
         """
@@ -130,8 +139,13 @@ class Plots:
         if task not in item.task_names:
             raise UnknownNameError(f"task of {item.benchmark}", task, item.task_names)
         seed = item.seed_numbers[0] if seed is None else seed
-        runs, read = self._results.overview().runs, self._results.store.configurations
-        tried = evaluations(item, runs, read, methods=item.methods, seeds=item.seed_numbers)
+        tried = evaluations(
+            item,
+            self._runs(),
+            self._configurations,
+            methods=item.methods,
+            seeds=item.seed_numbers,
+        )
         tried = tried[tried["task"] == item.tasks[item.task_names.index(task)]]
         methods = drawing_order(tried.loc[tried["seed"] == seed, "method"])
         if not methods:
@@ -149,7 +163,7 @@ class Plots:
 
     @cached_property
     def _scores(self) -> list[BenchmarkScores]:
-        every, unscored = scored(self._results.store, self._results.overview())
+        every, unscored = self._scored()
         if not every:
             raise ExperimentError(" ".join(unscored) or "no run is finished")
         return next(iter(by_protocol(every).values()))

@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 
 DECADES = 30.0
-"""Positive numbers of which the largest is so many times the smallest get a logarithmic axis."""
+"""Positive numbers whose largest is more times the smallest get a logarithmic axis."""
 
 PAPER_SCORE = "normalised score"
 """The measure of Hellan et al. (2023), which only the reproduction of that paper draws."""
@@ -46,13 +46,7 @@ def spaced_trials(last: int, count: int) -> list[int]:
 
 
 def measure_axis(measure: str, numbers: Iterable[float], *, top: float | None = None) -> alt.Y:
-    """The vertical axis of the column `mean`, on which all of some numbers can be seen.
-
-    Args:
-        measure: Name of the measure.
-        numbers: What must be seen, such as the means of all curves; NaN is ignored.
-        top: Upper end of the plotted range; default: the largest number.
-    """
+    """The vertical axis of the column `mean`, on which all of some numbers can be seen."""
     known = np.array([number for number in numbers if math.isfinite(number)])
     low, high = float(known.min()), float(known.max())
     if measure in ("score", PAPER_SCORE):

@@ -133,7 +133,7 @@ def heatmap(
     """Draw a measure of every method on every benchmark as a table of coloured numbers.
 
     Args:
-        frame: As `analysis.leaderboard` gives: a row a benchmark and method, of one protocol;
+        frame: As `analysis.leaderboard` gives: one row per benchmark and method, of one protocol;
             methods and benchmarks are drawn in its order.
         measure: Column of the frame; lower is better.
         title: Title of the chart; default: the measure.
@@ -184,8 +184,8 @@ def by_task(
     A dark arrow says that a mean is above the plotted range, a pale one that its error is.
 
     Args:
-        frame: A row a panel, task and method, with mean, low and high, and top, the upper end of
-            its panel's plotted range; panels and tasks in order.
+        frame: One row per panel, task and method, with mean, low and high, and top, the upper end
+            of its panel's plotted range; panels and tasks in order.
         bars: Draw bars; otherwise points.
         columns: Panels in a row.
         size: Width and height of a panel, in pixels.
@@ -242,8 +242,8 @@ def strips(
     """Draw every value as a point and the mean as a line, of methods beside each other.
 
     Args:
-        frame: A row a panel, group, method and what the values are of (`benchmark`, and `task` if
-            there is one), with its value and the mean of its method there; panels and groups in
+        frame: One row per panel, group, method and what the values are of (`benchmark`, and `task`
+            if there is one), with its value and the mean of its method there; panels and groups in
             order.
         x: Title of the groups.
         y: Title of the values, and of the chart.
@@ -256,12 +256,6 @@ def strips(
     data = frame[["panel", "group", "method", "value", "mean", *labels]]
     data = data.assign(is_mean=~data.duplicated(["panel", "group", "method"]), one=1.0)
     looks = by_method(methods)
-    scale, axis = alt.Scale(domainMin=0), alt.Axis(format=".0%")
-    if log:
-        low, high = min(data["value"].min(), 0.5) / 1.05, max(data["value"].max(), 2.0) * 1.05
-        scale = alt.Scale(type="log", domain=[low, high], nice=False)
-        powers = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
-        axis = alt.Axis(values=[2.0**power for power in powers], format="~r")
     side_by_side = alt.Scale(domain=methods, paddingInner=0.3)
     base = alt.Chart().encode(
         x=alt.X(
@@ -273,7 +267,7 @@ def strips(
         xOffset=alt.XOffset("method:N", sort=methods, scale=side_by_side),
         color=looks["color"],
     )
-    shown = alt.Y("value:Q", title=y, scale=scale, axis=axis)
+    shown = _ratio_axis(data["value"], y) if log else _share_axis(y)
     tips = [alt.Tooltip(f"{name}:N") for name in labels]
     number = alt.Tooltip("value:Q", format=".3~r")
     points = base.mark_point(filled=True, size=22, opacity=0.55).encode(
@@ -292,3 +286,17 @@ def strips(
         title=y,
         description=f"{y} of {', '.join(methods)}: {', '.join(panels)}.",
     )
+
+
+def _share_axis(title: str) -> alt.Y:
+    scale, axis = alt.Scale(domainMin=0), alt.Axis(format=".0%")
+    return alt.Y("value:Q", title=title, scale=scale, axis=axis)
+
+
+def _ratio_axis(values: "pd.Series[float]", title: str) -> alt.Y:
+    """A logarithmic axis with powers of two."""
+    low, high = min(values.min(), 0.5) / 1.05, max(values.max(), 2.0) * 1.05
+    scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    powers = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
+    axis = alt.Axis(values=[2.0**power for power in powers], format="~r")
+    return alt.Y("value:Q", title=title, scale=scale, axis=axis)

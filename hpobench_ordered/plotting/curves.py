@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 BAND_OPACITY = 0.12
 DIMMED = 0.12
 POINTS, MARKERS = 60, 6
-"""So many points make a curve, and so many of them have its method's marker."""
+"""Number of points of a curve, and of those with its method's marker."""
 
 SIZE = (210, 150)
 """Width and height of a panel, in pixels; a panel alone is twice as large."""
@@ -48,10 +48,10 @@ def curves(
     size: tuple[float, float] | None = None,
     title: str | None = None,
 ) -> alt.TopLevelMixin:
-    """Draw the mean of a measure over trials with its interval, one panel a benchmark or task.
+    """Draw the mean of a measure over trials with its interval, one panel per benchmark or task.
 
     Args:
-        frame: As `analysis.curves.curves` gives: a row a method and trial, with columns
+        frame: As `analysis.curves.curves` gives: one row per method and trial, with columns
             method, measure, trial, mean, low, high, and that of the facet.
         measure: The measure.
         facet: Column that makes the panels, in the order of the frame.

@@ -1,4 +1,4 @@
-"""Landscapes of what runs evaluated, in the two hyperparameters that say most of the losses."""
+"""Landscapes of evaluations, in the two hyperparameters that explain most of the losses."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import permutations
@@ -34,7 +34,7 @@ def evaluations(
     methods: Collection[str],
     seeds: Collection[int],
 ) -> "pd.DataFrame":
-    """What finished runs of some methods and seeds evaluated on a benchmark.
+    """Evaluations of finished runs of some methods and seeds on a benchmark.
 
     Columns method, seed, task, trial, value, loss and the hyperparameters; `runs` as
     `Overview.runs`.
@@ -43,7 +43,7 @@ def evaluations(
     for label in GROUP:
         chosen = chosen[chosen[label] == getattr(item, label)]
     chosen = chosen[chosen["method"].isin(methods) & chosen["seed"].isin(seeds)]
-    # A hyperparameter of such a name could not be told from these.
+    # A hyperparameter with one of these names would be ambiguous.
     tried = configurations(chosen["key"]).drop(columns=["method", "seed"], errors="ignore")
     return tried.merge(chosen[["key", "method", "seed"]], on="key")
 
@@ -54,9 +54,6 @@ def telling_axes(
     """The two hyperparameters that explain most of the losses on some tasks, unless named.
 
     None where no two of them vary and are active together on each task.
-
-    Raises:
-        UnknownNameError: There is no such hyperparameter.
     """
     import pandas as pd
 

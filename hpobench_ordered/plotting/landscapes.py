@@ -1,4 +1,4 @@
-"""Landscapes: what two hyperparameters do on a task, and where methods looked."""
+"""Landscapes: the objective over two hyperparameters of a task, and the evaluations of methods."""
 
 import json
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 WIDE = 300.0
-"""Evaluated positive numbers of which the largest is so many times the smallest are logarithmic."""
+"""Positive numbers whose largest is more times the smallest get a logarithmic axis."""
 
 WIDE_VALUES = 10.0
-"""Objectives of which the largest is so many times the smallest are coloured on a log scale."""
+"""Objectives whose largest is more times the smallest are coloured on a log scale."""
 
 POINT_SIZE = 24
 CROSS: dict[str, Any] = {
@@ -57,7 +57,7 @@ class Dimension:
         low: Lower end, as coded: of a choice, its index.
         high: Upper end.
         log: On a logarithmic scale.
-        choices: Its values in order, if it is no number.
+        choices: Its values in order; empty for a number.
     """
 
     name: str
@@ -113,13 +113,7 @@ class Dimension:
         return np.asarray(low + (high - low) * unit)
 
     def channel(self, kind: type[Any], *, margin: float = MARGIN, labels: bool = True) -> Any:
-        """Its channel, with the names of choices.
-
-        Args:
-            kind: `alt.X` or `alt.Y`.
-            margin: Margin on both sides, relative to its width.
-            labels: Whether the axis has a title and labels.
-        """
+        """Its channel, with the names of choices."""
         log = "log" if self.log else "linear"
         room = 0.0 if self.choices else margin
         ends = self.from_unit(np.array([-room, 1.0 + room])).tolist()
@@ -142,13 +136,13 @@ class Panel:
     """One landscape.
 
     Attributes:
-        title: What it is of, such as a task.
+        title: Its title, such as the task.
         x: Hyperparameter of the horizontal axis.
         y: That of the vertical axis.
         values: Columns x, y (coded) and value, the best last; cells have x2 and y2 as well.
             Default: only crosses and points.
         value: What the values are called.
-        domain: Values at the ends of the colours; what is beyond looks as these.
+        domain: Values at the ends of the colour scale; values beyond get the colours of the ends.
         maximised: High values are good; good is bright.
         crosses: The best configurations: columns x and y.
         points: What a method evaluated: columns x, y and trial.
@@ -252,14 +246,7 @@ def _points(points: "pd.DataFrame", colour: str | None) -> Any:
 
 
 def cells(means: FloatArray, x: Dimension, y: Dimension) -> "pd.DataFrame":
-    """Cells of equal size on the axes, for `Panel.values`.
-
-    Args:
-        means: Value of every cell, shape (rows, columns), the first row at the lower end of y; NaN
-            where there is none.
-        x: The horizontal axis.
-        y: The vertical axis.
-    """
+    """Cells of equal size on the axes, for `Panel.values`."""
     import pandas as pd
 
     rows, columns = means.shape

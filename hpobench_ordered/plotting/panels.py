@@ -1,4 +1,4 @@
-"""Charts beside each other, and what models believe of a function of one variable."""
+"""Charts beside each other, and posteriors of models of a function of one variable."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -54,7 +54,7 @@ def times(frame: "pd.DataFrame", *, methods: Sequence[str] = (), title: str) -> 
     """Draw the time that methods take, on a logarithmic axis.
 
     Args:
-        frame: A row a method, with columns method and milliseconds.
+        frame: One row per method, with columns method and milliseconds.
         methods: As in `curves`.
         title: Title of the chart.
     """
@@ -79,7 +79,8 @@ def functions(frame: "pd.DataFrame", *, x: str, title: str) -> alt.TopLevelMixin
     """Draw functions of one variable.
 
     Args:
-        frame: A row a function and point, with columns method (the function's name), x and value.
+        frame: One row per function and point, with columns method (the function's name), x and
+            value.
         x: Name of the variable.
         title: Title of the chart.
     """
@@ -98,12 +99,12 @@ def functions(frame: "pd.DataFrame", *, x: str, title: str) -> alt.TopLevelMixin
 def posterior(
     belief: "pd.DataFrame", evaluations: "pd.DataFrame", bases: "pd.DataFrame", *, title: str
 ) -> alt.HConcatChart:
-    """Draw a model of a function: on the left what it believes, on the right its basis functions.
+    """Draw a model of a function: on the left its posterior, on the right its basis functions.
 
     Args:
-        belief: A row a point, with columns x, truth, mean, low and high.
-        evaluations: What the model knows, columns x and y.
-        bases: A row a basis function and point, with columns basis, x, value and weight, its
+        belief: One row per point, with columns x, truth, mean, low and high.
+        evaluations: The evaluations that the model was fitted to, columns x and y.
+        bases: One row per basis function and point, with columns basis, x, value and weight, its
             share of the largest one, between 0 and 1.
         title: Name of the model.
     """

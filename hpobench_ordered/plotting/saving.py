@@ -45,7 +45,7 @@ def specification(chart: alt.TopLevelMixin, *, dark: bool = False) -> dict[str, 
     """
     with alt.data_transformers.enable("default", max_rows=None, consolidate_datasets=True):
         spec: dict[str, Any] = chart.to_dict()
-    # Names become part of expressions, where Vega's parser takes these for ends of lines.
+    # Names become part of expressions, where Vega's parser treats these as ends of lines.
     text = json.dumps(spec)
     if "\\u2028" in text or "\\u2029" in text:
         spec = json.loads(text.replace("\\u2028", " ").replace("\\u2029", " "))
@@ -53,7 +53,7 @@ def specification(chart: alt.TopLevelMixin, *, dark: bool = False) -> dict[str, 
 
 
 def save(chart: alt.TopLevelMixin, path: str | Path, *, dark: bool = False) -> Path:
-    """Write a chart to a file; equal charts give equal bytes, but for PDF.
+    """Write a chart to a file; equal charts give equal bytes, except for PDF.
 
     Args:
         chart: The chart.
@@ -80,12 +80,7 @@ def save(chart: alt.TopLevelMixin, path: str | Path, *, dark: bool = False) -> P
 
 
 def svg_of(chart: alt.TopLevelMixin, *, prefix: str = "") -> str:
-    """Convert a chart to SVG; equal charts give equal text.
-
-    Args:
-        chart: The chart.
-        prefix: What its ids begin with, which charts on one page share otherwise.
-    """
+    """Convert a chart to SVG; equal charts give equal text."""
     return _svg(specification(chart), prefix)
 
 

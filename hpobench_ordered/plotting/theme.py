@@ -24,13 +24,13 @@ INK, FAINT, GRID, PAGE = "#1A1A1B", "#6B6B6C", "#DEDEDF", "#FFFFFE"
 """Colours of text and axes, of minor text, of grid lines, and of the page."""
 
 ON_LIGHT, ON_DARK = "#111111", "#FFFFFF"
-"""Colours of what is drawn on light and on dark cells; the same on every page."""
+"""Colours of text on light and on dark cells; the same on every page."""
 
 SEQUENCE = ("#123A63", "#1F5F8B", "#3B86A8", "#6FAFBF", "#A9D0CC", "#DCE9D5", "#F7F6E6")
-"""From good to bad: lighter at every step, so that the order shows without colour."""
+"""Colours from good to bad, lighter at every step, so that the order shows in grey, too."""
 
 TRIALS = ("#FFFFFF", "#FFE6CC", "#FFCC99", "#FFAE66", "#F98B36", "#E4660F", "#B84A00", "#7F3000")
-"""Of points, from the first trial to the last; they stand out from `SEQUENCE` in hue."""
+"""Colours of points, from the first trial to the last; they differ from `SEQUENCE` in hue."""
 
 Dashes = tuple[float, ...]
 
@@ -49,7 +49,7 @@ DASHES: Mapping[str, Dashes] = {
     "long-dot": (12, 2, 1.5, 2),
 }
 MORE_DASHES: tuple[Dashes, ...] = ((9, 2, 3, 2), (3, 2, 1, 2))
-"""Of further methods, which have the colours of others."""
+"""Dashes of further methods, which share the colours of others."""
 
 CROSS = "M-.9,-.5L-.5,-.9L0,-.4L.5,-.9L.9,-.5L.4,0L.9,.5L.5,.9L0,.4L-.5,.9L-.9,.5L-.4,0Z"
 STAR = "M0,-1L.25,-.35L.95,-.3L.4,.13L.6,.8L0,.43L-.6,.8L-.4,.13L-.95,-.3L-.25,-.35Z"
@@ -60,14 +60,7 @@ THIN = "M0,-1L.55,0L0,1L-.55,0Z"
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a method is drawn.
-
-    Attributes:
-        colour: Colour on a white page.
-        dark: Colour on a dark page.
-        dashes: Lengths of dashes and gaps, in pixels.
-        marker: Marker, as Vega names or draws it.
-    """
+    """How a method is drawn."""
 
     colour: str
     dark: str
@@ -113,7 +106,7 @@ DARK_COLOURS: Mapping[str, str] = {
     GRID: "#3C3F45",
     PAGE: "#1B1D22",
 }
-"""What each colour of a chart becomes on a dark page; a page's script may exchange them itself."""
+"""Each colour of a chart and its counterpart on a dark page."""
 
 
 def drawing_order(methods: Iterable[str]) -> list[str]:
@@ -123,12 +116,7 @@ def drawing_order(methods: Iterable[str]) -> list[str]:
 
 
 def styles(methods: Iterable[str]) -> dict[str, Style]:
-    """The style of each method.
-
-    Args:
-        methods: All methods of an experiment: those that are not in `STYLES` get theirs in the
-            order of their names, so that the same set has the same styles in every chart.
-    """
+    """The style of each method."""
     ordered = drawing_order(methods)
     others = [method for method in ordered if method not in STYLES]
     return STYLES | {method: _other(number) for number, method in enumerate(others)}
@@ -144,13 +132,7 @@ def _other(number: int) -> Style:
 
 
 def by_method(shown: Iterable[str], methods: Iterable[str] = ()) -> dict[str, Any]:
-    """Channels by method, with one legend below the chart: color, strokeDash and shape.
-
-    Args:
-        shown: The methods in the chart.
-        methods: All methods of the experiment, for the same styles in every chart; default: those
-            in the chart.
-    """
+    """Channels by method, with one legend below the chart: color, strokeDash and shape."""
     names = drawing_order(shown)
     every = styles([*names, *methods])
     looks = [every[name] for name in names]
@@ -166,13 +148,13 @@ def by_method(shown: Iterable[str], methods: Iterable[str] = ()) -> dict[str, An
 
 
 def value_tips(*columns: str) -> list[Any]:
-    """What is under the pointer: the method, some columns, and a mean with its interval."""
+    """Tooltips: the method, some columns, and a mean with its interval."""
     means = (alt.Tooltip(f"{name}:Q", format=".4~r") for name in ("mean", "low", "high"))
     return ["method:N", *columns, *means]
 
 
 def panel_title(text: str) -> alt.TitleParams:
-    """The title of one of several panels, maybe of several lines."""
+    """The title of one of several panels; it may have several lines."""
     return alt.TitleParams(text.split("\n"), fontSize=12, anchor="start")
 
 
@@ -184,7 +166,7 @@ def panel_names(frame: "pd.DataFrame") -> "pd.Series[str]":
 
 
 def facetted(chart: Any, column: str, panels: Sequence[str], columns: int) -> alt.FacetChart:
-    """A chart once for each panel, so many in a row."""
+    """A chart once for each panel, `columns` in a row."""
     header = alt.Header(title=None, labelAnchor="start")
     whole = chart.facet(alt.Facet(f"{column}:N", sort=list(panels), header=header), columns=columns)
     # Otherwise panels above an empty place have no axis of trials.

@@ -5,15 +5,11 @@ from collections.abc import Sequence
 from hpobench_ordered.errors import ExperimentError, UnknownNameError, check_count
 
 Targets = int | tuple[str | int, ...] | None
-"""The first so many tasks; or these, by name or index; or all of them."""
+"""Number of tasks, the first ones; or a list of names or indices; or None for all tasks."""
 
 
 def checked_targets(tasks: int | Sequence[str | int] | None) -> Targets:
-    """Check a choice of tasks, as far as that is possible before their names are known.
-
-    Raises:
-        ExperimentError: No task, or neither a number nor a list.
-    """
+    """Check a choice of tasks, as far as that is possible before their names are known."""
     if isinstance(tasks, str):
         raise ExperimentError(f"tasks are given as a number or a list, such as [{tasks!r}]")
     targets = tasks if tasks is None or isinstance(tasks, int) else tuple(tasks)
@@ -23,15 +19,7 @@ def checked_targets(tasks: int | Sequence[str | int] | None) -> Targets:
 
 
 def target_indices(targets: Targets, names: Sequence[str]) -> tuple[int, ...]:
-    """Indices of the chosen tasks, each once, in their order.
-
-    Args:
-        targets: The choice.
-        names: Names of all tasks, in order.
-
-    Raises:
-        UnknownNameError: There is no such task.
-    """
+    """Indices of the chosen tasks, each once, in their order."""
     if targets is None or isinstance(targets, int):
         return tuple(range(len(names)))[:targets]
     indices: dict[str | int, int] = {index: index for index in range(len(names))}

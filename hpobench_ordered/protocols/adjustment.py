@@ -35,7 +35,7 @@ class Adjustment:
         first_trials: Evaluations per task before the adjustment; 10, 20 and 40 in the paper.
         trials: Evaluations per task after the adjustment.
         first_method: Name of the method before the adjustment.
-        tasks: The first so many tasks, or these, by name or index. Default: all.
+        tasks: The first n if a number n, else names or indices. Default: all.
 
     Raises:
         ExperimentError: A number below 1.
@@ -67,14 +67,7 @@ class Adjustment:
         return asdict(self)
 
     def check(self, benchmark: BenchmarkSpec, method: MethodSpec) -> None:
-        """Check that the search space was adjusted, and that the method copes with that.
-
-        Raises:
-            ExperimentError: There is no search space before an adjustment; or the method needs the
-                history on the same search space, or of more than one task; or the first method
-                needs one.
-            UnknownNameError: There is no such task, or no such first method.
-        """
+        """Check that the search space was adjusted, and that the method supports that."""
         if benchmark.previous is None:
             adjusted = (n for n in list_benchmarks() if benchmark_spec(n).previous is not None)
             raise ExperimentError(
@@ -112,11 +105,7 @@ class Adjustment:
         evaluated: Sequence[Evaluations],
         rng: "np.random.Generator",
     ) -> Assignment:
-        """At even positions the optimisation before the adjustment, at odd ones that after it.
-
-        Raises:
-            ExperimentError: The search space was never adjusted.
-        """
+        """At even positions the optimisation before the adjustment, at odd ones that after it."""
         if benchmark.previous is None:
             raise ExperimentError(f"the search space of {benchmark.id} was never adjusted")
         which, step = divmod(position, 2)

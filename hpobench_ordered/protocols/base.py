@@ -1,4 +1,4 @@
-"""What every protocol decides."""
+"""Protocols: the sequence of tasks of a run, and the history and budget of each."""
 
 import typing
 from collections.abc import Mapping, Sequence
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a method is given to do, once.
+    """One optimisation of one task by a method.
 
     Attributes:
         method: The method that runs.
         task: The task to optimise.
         history: Evaluations the method may see, oldest task first.
         budget: Number of trials.
-        workers_simulated: Number of trials in flight: so many configurations are asked for before
-            the first result is told, then one after every result; 1 is one after the other.
-        is_recorded: Whether its trials are results; not those that only make a history.
+        workers_simulated: Number of trials in flight: that many configurations are asked for before
+            the first result is told, then one after every result; 1 means sequential.
+        is_recorded: Whether its trials are results; False where they only make a history.
     """
 
     method: MethodSpec

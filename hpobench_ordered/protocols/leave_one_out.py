@@ -30,8 +30,8 @@ class LeaveOneOut:
         trials: Evaluations per target.
         history: Evaluations per source task. Default: all that are recorded, or else the
             benchmark's `history_size`.
-        tasks: The targets: the first so many, or these, by name or index. Default: all.
-            Source tasks are always all the others.
+        tasks: The targets: the first n if a number n, else names or indices. Default: all. Source
+            tasks are always all the others.
 
     Raises:
         ExperimentError: A number below 1.
@@ -62,12 +62,7 @@ class LeaveOneOut:
         return asdict(self)
 
     def check(self, benchmark: BenchmarkSpec, method: MethodSpec) -> None:
-        """Check that there are the targets, and source tasks enough for the method.
-
-        Raises:
-            ExperimentError: The method needs more source tasks than there are.
-            UnknownNameError: There is no such target.
-        """
+        """Check that there are the targets, and source tasks enough for the method."""
         names = [task.name for task in benchmark.define().tasks]
         target_indices(self.tasks, names)
         sources, needed = len(names) - 1, max(1, method.min_history)

@@ -1,4 +1,4 @@
-"""The ordered protocol: tasks in sequence, what a method evaluated is its history."""
+"""The ordered protocol: tasks in sequence; a method's earlier evaluations are its history."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 FIRST_TASKS_METHOD = "bo"
-"""What collects evaluations on the first tasks for methods that need some (appendix C)."""
+"""Method that runs on the first tasks for methods that need a history (appendix C)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +27,13 @@ class Ordered:
 
     Attributes:
         trials: Evaluations per task (M in the paper: 25).
-        tasks: Only the first so many tasks. Default: all.
+        tasks: Number of tasks, the first ones. Default: all.
         workers_simulated: Number of trials in flight. The paper's authors ran four workers: a
             method was asked for four configurations before it was told the first result. Trials
             are taken to last equally long, so results are told in the order of asking.
 
     Raises:
-        ExperimentError: A number below 1, or tasks that are no number.
+        ExperimentError: A number below 1, or tasks that are not a number.
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -50,7 +50,7 @@ class Ordered:
         check_count("trial a task", self.trials)
         if not isinstance(self.tasks, int | None):
             raise ExperimentError(
-                f"tasks in order are the first so many, a number; got {self.tasks!r}"
+                f"with ordered tasks, tasks must be a number, but got {self.tasks!r}"
             )
         check_count("task", 1 if self.tasks is None else self.tasks)
         check_count("simulated worker", self.workers_simulated)

@@ -20,7 +20,7 @@ def themed(text: str) -> str:
 def interactive_specification() -> dict[str, Any]:
     """The chart as a specification of Vega.
 
-    Its data set `curves` has one row a method and trial: method, trial, mean, low, high, colour,
+    Its data set `curves` has one row per method and trial: method, trial, mean, low, high, colour,
     dash, and whether the method is `chosen`, which gives it its colour and its band. Its data set
     `at` is the trial to mark. Its signals are `hovered`, a method, and `title`.
     """

@@ -1,4 +1,4 @@
-"""Which figures a report has: charts of `plotting`, of frames of `analysis`."""
+"""The figures of a report: charts by `plotting` of frames by `analysis`."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -32,31 +32,24 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST = 10
-"""So many methods have curves in figures; the interactive chart has all of them."""
+"""Figures draw curves of at most this many methods; the interactive chart has all of them."""
 
 MOST_BANDS = 4
-"""With at most so many methods curves have bands."""
+"""Curves have bands if there are at most this many methods."""
 
 MOST_LANDSCAPES = 2
-"""So many benchmarks have landscapes, each of another family."""
+"""Landscapes are drawn of at most this many benchmarks, each of another family."""
 
 MOST_SEEDS = 3
-"""Evaluations of so many seeds make a landscape."""
+"""Landscapes show evaluations of at most this many seeds."""
 
 PARTS = re.compile(r' (?:role|aria-[a-z]+)="[^"]*"')
-"""What names single marks, which is of no use in a picture with a name and a table beside it."""
+"""Names of single marks in an SVG, removed since figures have a description and a table."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A chart, as the page and as files.
-
-    Attributes:
-        stem: Name of its files, without ending, and its id on the page.
-        title: What it shows, for those who do not see it.
-        caption: How to read it.
-        chart: The chart.
-    """
+    """A chart, as the page and as files."""
 
     stem: str
     title: str
@@ -82,14 +75,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Material:
-    """What the figures of one protocol are made of.
-
-    Attributes:
-        group: Scores of its benchmarks.
-        board: Their leaderboard, as `analysis.leaderboard.leaderboard` gives.
-        runs: All runs, as `Overview.runs`.
-        configurations: Gives the configurations of runs by their keys; None: no landscapes.
-    """
+    """Scores, leaderboard and runs under one protocol, which figures are made from."""
 
     group: Together
     board: "pd.DataFrame"
@@ -203,4 +189,4 @@ SECTIONS: "Sequence[tuple[str, str, Callable[[Material], Iterator[Figure]]]]" = 
     ("attainment", "What runs attain", _attainment),
     ("landscapes", "Landscapes", _landscapes),
 )
-"""Sections of the page with figures: id, title, and what makes the figures of one protocol."""
+"""Sections of the page with figures: id, title, and the function that makes its figures."""

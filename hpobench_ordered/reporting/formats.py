@@ -1,4 +1,4 @@
-"""Numbers and tables as people read them: plain text, Markdown, LaTeX (booktabs) and CSV."""
+"""Formats of numbers and tables: plain text, Markdown, LaTeX (booktabs) and CSV."""
 
 import math
 import re
@@ -10,30 +10,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-"""What spreadsheets take for the beginning of a formula."""
+"""Characters that begin a formula in a spreadsheet."""
 
 MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&])")
-"""What Markdown or the HTML in it could take for its own."""
+"""Characters with a meaning in Markdown or HTML."""
 
 NOTHING = "\u2013"
-"""Stands where there is no number: an en rule."""
+"""Placeholder for a missing number: an en rule."""
 
 MINUS = "\u2212"
 
 LATEX = re.compile(r"([&%$#_{}])")
-"""What captions may have of LaTeX's own."""
+"""Characters with a meaning in LaTeX."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table as people read it.
-
-    Attributes:
-        caption: What it shows, a sentence or two.
-        header: Names of the columns, length C.
-        rows: Cells of every row, length C each.
-        text_columns: Number of columns at the left that are text; the others are numbers.
-    """
+    """A table of texts."""
 
     caption: str
     header: Sequence[str]
@@ -51,7 +44,7 @@ def markdown(table: Table) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Text in which Markdown sees nothing of its own, on one line."""
+    """Text on one line, escaped for Markdown."""
     return MARKDOWN.sub(r"\\\1", " ".join(text.split()))
 
 
@@ -67,7 +60,7 @@ def latex(table: Table) -> str:
 
 
 def number(value: float, decimals: int) -> str:
-    """A number with so many decimals; an en rule where there is none."""
+    """A number with a number of decimals; an en rule for NaN."""
     return NOTHING if math.isnan(value) else f"{value:.{decimals}f}".replace("-", MINUS)
 
 

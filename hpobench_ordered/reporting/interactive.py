@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FEW, BEST = 12, 5
-"""With at most so many methods all are in colour at first; with more, the best so many."""
+"""At first, all methods are in colour if there are at most `FEW`, else the best `BEST`."""
 
 DIGITS = 5
 """Significant digits of the numbers on the page; `means.csv` has all."""
@@ -44,7 +44,7 @@ COLUMNS = (
     ("failed", "Failed", "Failed runs, of all that were planned."),
     ("seconds", "Time per suggestion", "Inside the method, the mean."),
 )
-"""Columns of the leaderboard: what they are sorted by, heading, and meaning."""
+"""Columns of the leaderboard: sort key, heading, and explanation."""
 
 Views = Mapping[tuple[str, str], Mapping[str, Mapping[str, list[Any]]]]
 """Curves by benchmark and surrogate, task ("" for the mean over tasks), and measure."""
@@ -53,13 +53,7 @@ Views = Mapping[tuple[str, str], Mapping[str, Mapping[str, list[Any]]]]
 def interactive(
     scored: Sequence[BenchmarkScores], means: "pd.DataFrame", board: "pd.DataFrame"
 ) -> tuple[dict[str, Any], list[Any]]:
-    """Everything that the script shows, and the curves of tasks by protocol and entry.
-
-    Args:
-        scored: Scores by benchmark.
-        means: Their curves, as `analysis.curves.curves` gives.
-        board: Their leaderboard, as `analysis.leaderboard.leaderboard` gives.
-    """
+    """Everything that the script shows, and the curves of tasks by protocol and entry."""
     protocols, tasks = [], []
     for protocol, items in by_protocol(scored).items():
         methods = drawing_order(method for item in items for method in item.runs)
@@ -133,7 +127,7 @@ def _entries(
 
 
 def _failed(row: Mapping[Any, Any]) -> tuple[int, str]:
-    """What a cell is sorted by, and its text."""
+    """Sort key and text of a cell."""
     return int(row["failed"]), f"{row['failed']} of {row['runs']}"
 
 
@@ -142,7 +136,7 @@ def _seconds(row: Mapping[Any, Any]) -> tuple[float | None, str]:
 
 
 def _views(means: "pd.DataFrame", methods: Sequence[str]) -> Views:
-    """Curves as JSON has them: [mean, low, high] by method and trial, or [mean] alone."""
+    """Curves as JSON: [mean, low, high] by method and trial, or only [mean]."""
     views: dict[tuple[str, str], dict[str, dict[str, list[Any]]]] = {}
     levels = ["benchmark", "surrogate", "task", "measure"]
     for (benchmark, surrogate, task, measure), rows in means.groupby(

@@ -1,6 +1,6 @@
-"""Puts the page together: text from the template; numbers, style and scripts inline.
+"""Renders the page: text from the template; numbers, style and scripts inline.
 
-Whatever comes from results (names, messages, tracebacks) is text that nobody has checked. The
+Text from results (names, messages, tracebacks) is not trusted. The
 template escapes it; the script's data are in base64; and the page's content security policy forbids
 every request and every script but the page's.
 """
@@ -22,13 +22,7 @@ from hpobench_ordered.plotting.saving import javascript
 def render(
     values: Mapping[str, Any], data: Mapping[str, Any] | None, tasks: Sequence[Any] = ()
 ) -> str:
-    """Make the page.
-
-    Args:
-        values: What the template shows.
-        data: What the script shows; None where there is nothing to compare.
-        tasks: Curves of tasks, which the script unpacks when they are first asked for.
-    """
+    """Make the page."""
     import jinja2
     from markupsafe import Markup
 
@@ -62,7 +56,7 @@ def packed(data: Any) -> str:
 
 
 def _library() -> str:
-    """Vega and what embeds it; bundling takes seconds, so that a copy stays in the cache."""
+    """Vega and vega-embed; bundling takes seconds, so a copy is kept in the cache."""
     path = cache_folder() / f"vega-{version('vl-convert-python')}.js"
     try:
         return path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The tables of a report: leaderboards, pairs of methods, surrogates, what was run and failed."""
+"""The tables of a report: leaderboards, pairs of methods, surrogates, runs and failures."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -28,18 +28,14 @@ DECIMALS = {"score": 1, "regret": 4, "rank": 2}
 
 CONTESTS = ("wins", "ties", "losses")
 STATES = ("done", "failed", "running", "missing")
-"""What may become of a run."""
+"""States of a run."""
 
 SESSION = ("started", "shard", "workers", "backend", "python", "platform", "processor", "cores")
-"""What is shown of every start of the runner."""
+"""Columns of the table of sessions."""
 
 
 def leaderboard_tables(board: "pd.DataFrame") -> Iterator[Table]:
-    """A table of each protocol's overall rows, and one of each benchmark.
-
-    Args:
-        board: As `analysis.leaderboard.leaderboard` gives.
-    """
+    """A table of each protocol's overall rows, and one of each benchmark."""
     for labels, rows in board.groupby(["protocol", "benchmark", "surrogate"], sort=False):
         protocol, benchmark, surrogate = map(str, labels)
         counts = int(rows["benchmarks"].max()), int(rows["families"].max())
@@ -125,7 +121,7 @@ def speedup_tables(scored: Sequence[BenchmarkScores]) -> Iterator[Table]:
 
 
 def experiment_table(runs: "pd.DataFrame") -> Table:
-    """What was planned: a row for all benchmarks with the same protocol, methods and seeds."""
+    """The planned runs: one row for all benchmarks with the same protocol, methods and seeds."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for (benchmark, surrogate, protocol), group in runs.groupby(list(GROUP), observed=True):
         methods = ", ".join(drawing_order(map(str, group["method"].unique())))
@@ -140,7 +136,7 @@ def experiment_table(runs: "pd.DataFrame") -> Table:
 
 
 def session_table(sessions: Sequence[Mapping[str, Any]]) -> Table:
-    """The starts of the runner: a row each, columns without any entry left out."""
+    """The starts of the runner, one per row, without empty columns."""
     shown = [name for name in SESSION if any(s.get(name) is not None for s in sessions)]
     ordered = sorted(sessions, key=lambda session: str(session.get("started", "")))
     return Table(
@@ -152,7 +148,7 @@ def session_table(sessions: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def unfinished_table(runs: "pd.DataFrame") -> Table | None:
-    """What became of the runs of every method and benchmark that are not all finished."""
+    """States of the runs of methods and benchmarks that are not all finished."""
     rows = []
     for labels, states in runs.groupby(["method", *GROUP], observed=True)["state"]:
         method, benchmark, surrogate, protocol = map(str, labels)

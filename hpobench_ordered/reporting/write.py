@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 PAGE = "report.html"
 MOST_FAILURES = 200
-"""So many are shown on the page; a file lists all."""
+"""The page shows at most this many failures; a file lists all."""
 
 MEASURED_ONLY = (
     "Measured tasks alone: those whose values are interpolated are left out, and so are surrogates "
@@ -69,12 +69,12 @@ READING = (
 
 @dataclass(frozen=True)
 class ReportInput:
-    """What a report is made of.
+    """The content of a report.
 
     Attributes:
-        trials: One row a trial of the finished runs, as `Store.read` gives.
-        overview: What became of the planned runs; default: all runs of the trials are finished.
-        timings: One row a run, as `Store.timings` gives; default: no times are shown.
+        trials: One row per trial of the finished runs, as `Store.read` gives.
+        overview: States of the planned runs; default: all runs of the trials are finished.
+        timings: One row per run, as `Store.timings` gives; default: no times are shown.
         configurations: Gives the configurations of runs of one benchmark by their keys, as
             `Store.configurations`; default: no landscapes are drawn.
         limits: Known limits of the surrogates, by benchmark.
@@ -95,7 +95,7 @@ class ReportInput:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a report consists of.
+    """A written report.
 
     Attributes:
         benchmarks: Scores by benchmark.
@@ -113,12 +113,12 @@ class Report:
 def write_report(content: ReportInput, folder: Path) -> Report:
     """Write a report.
 
-    The files are `report.html`, a page that needs nothing else; `summary.md`, its words and tables;
+    The files are `report.html`, a self-contained page; `summary.md`, its words and tables;
     `leaderboard.csv` and `leaderboard.tex`; `means.csv`, means after every trial; `pairs.csv`, how
     methods compare two by two; `failures.csv`; and in `figures` the figures for use elsewhere.
 
     Args:
-        content: What it is made of.
+        content: Its content.
         folder: Where the files go; files of the same names are replaced.
 
     Raises:
@@ -149,12 +149,10 @@ def _files(
     scored: Sequence[BenchmarkScores],
     unscored: Sequence[str],
 ) -> dict[str, bytes]:
-    """The page, and what it links to, by file name."""
+    """The page and the files that it links to, by name."""
     means, board = curves(scored), leaderboard(scored)
     boards = list(leaderboard_tables(board))
-    parts: dict[str, list[str]] = {}
-    for verdict in verdicts(scored):
-        parts.setdefault(protocol_label(verdict.protocol), []).append(verdict.sentence)
+    parts = _verdicts(scored)
     sections = list(_sections(content, runs, scored, board))
     scope = [MEASURED_ONLY] if content.measured_only else []
     reasons = {item.label: item.left_out for item in scored if item.left_out}
@@ -188,13 +186,21 @@ def _files(
     return files
 
 
+def _verdicts(scored: Sequence[BenchmarkScores]) -> dict[str, list[str]]:
+    """Sentences of the verdicts by protocol."""
+    parts: dict[str, list[str]] = {}
+    for verdict in verdicts(scored):
+        parts.setdefault(protocol_label(verdict.protocol), []).append(verdict.sentence)
+    return parts
+
+
 def _tables(
     scored: Sequence[BenchmarkScores],
     means: "pd.DataFrame",
     board: "pd.DataFrame",
     boards: Sequence[Table],
 ) -> dict[str, bytes]:
-    """The numbers, for use elsewhere."""
+    """The files with numbers."""
     return {
         "leaderboard.csv": csv_bytes(board),
         "leaderboard.tex": "\n".join(map(latex, boards)).encode(),
@@ -237,7 +243,7 @@ def _sections(
 
 
 def _head(content: ReportInput, runs: "pd.DataFrame") -> dict[str, Any]:
-    """What the page says of the runs as a whole."""
+    """The head of the page: all runs together."""
     overview = content.overview
     sessions = () if overview is None else overview.sessions
     counts = {state: int((runs["state"] == state).sum()) for state in STATES}

@@ -2,23 +2,25 @@
 
 Measures are means over the tasks that count (of ordered tasks those with history) and over seeds;
 lower is better. A claim holds on what was measured, the means; the two standard errors printed
-beside them, of the difference seed by seed, say how much that is worth.
+beside them, of the difference seed by seed, say how certain that is.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
 from hpobench_ordered.analysis.differences import Difference, difference, pooled
 from hpobench_ordered.analysis.landscape import drift
 from hpobench_ordered.analysis.scores import Scores
+from hpobench_ordered.reproduction.comparison import Comparison
 from hpobench_ordered.reproduction.evidence import Evidence, Measure
-from hpobench_ordered.reproduction.paper import Check, Comparison, Entry, Finding
+from hpobench_ordered.reproduction.paper import Check, Entry, Finding
 
 ScoreCheck = Callable[[str, Scores], Finding]
 
 DIGITS = {Measure.SCORE: ".1f", Measure.RANK: ".2f", Measure.REGRET: ".3g"}
-"""How means are written."""
+"""Formats of means."""
 
 
 def ahead(
@@ -29,7 +31,7 @@ def ahead(
     measure: Measure = Measure.SCORE,
     by_task: bool = False,
 ) -> Check:
-    """Each of some methods is better than each of some others, by benchmark or by task."""
+    """Every one of `firsts` is better than every rival, by benchmark or by task."""
 
     def check(benchmark: str, scores: Scores) -> Finding:
         means = _means(scores, trial)
@@ -63,7 +65,7 @@ def on(comparison: Comparison, check: Check) -> Check:
 
 
 def near(methods: Sequence[str], *, trial: int, margin: float) -> Check:
-    """Each of some methods is so near to the best value known."""
+    """Every one of some methods is within a margin of the best known value."""
 
     def check(benchmark: str, scores: Scores) -> Finding:
         means = _means(scores, trial)
@@ -74,30 +76,25 @@ def near(methods: Sequence[str], *, trial: int, margin: float) -> Check:
 
 
 def cheaper(first: str, rivals: Sequence[str], *, factor: float) -> Check:
-    """A suggestion of one method takes so many times less time than one of each of some others."""
+    """A suggestion of one method is at least `factor` times faster than one of every rival."""
 
-    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
-        findings = []
-        for item in comparisons:
-            taken = {m: evidence.milliseconds(item.benchmark, m) for m in (first, *rivals)}
-            times = ", ".join(f"{method} {taken[method]:.3g} ms" for method in taken)
-            holds = all(taken[rival] > factor * taken[first] for rival in rivals)
-            findings.append(Finding(item.benchmark, times, holds))
-        return findings
+    def check(evidence: Evidence, item: Comparison) -> Finding:
+        taken = {m: evidence.milliseconds(item.benchmark, m) for m in (first, *rivals)}
+        times = ", ".join(f"{method} {taken[method]:.3g} ms" for method in taken)
+        holds = all(taken[rival] > factor * taken[first] for rival in rivals)
+        return Finding(item.benchmark, times, holds)
 
-    return check
+    return _each(check)
 
 
 def ahead_on_tasks(first: str, second: str, *, trial: int, share: float) -> Check:
     """One method scores better than another on at least a share of all tasks together."""
 
-    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
-        gap = _pooled(evidence, comparisons, first, second, trial)
+    def check(gap: Difference) -> tuple[str, bool]:
         measured = f"on {gap.better} of {gap.tasks} tasks ({share:.0%} is taken for enough)"
-        holds = gap.tasks > 0 and gap.better >= share * gap.tasks
-        return [Finding(_together(comparisons), measured, holds)]
+        return measured, gap.tasks > 0 and gap.better >= share * gap.tasks
 
-    return check
+    return _on_all_tasks(check, first, second, trial)
 
 
 def stays_ahead(first: str, second: str, *, since: int) -> Check:
@@ -135,17 +132,15 @@ def similar(first: str, second: str, *, trial: int, margin: float, share: float)
     Hardly: by less than a margin, in units of the score, or than two standard errors.
     """
 
-    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
-        gap = _pooled(evidence, comparisons, first, second, trial)
+    def check(gap: Difference) -> tuple[str, bool]:
         alike = gap.alike(margin=margin)
         measured = (
             f"less than {margin:.0f} or two standard errors apart on {alike} of {gap.tasks} tasks "
             f"({share:.0%} is taken for enough)"
         )
-        holds = gap.tasks > 0 and alike >= share * gap.tasks
-        return [Finding(_together(comparisons), measured, holds)]
+        return measured, gap.tasks > 0 and alike >= share * gap.tasks
 
-    return check
+    return _on_all_tasks(check, first, second, trial)
 
 
 def early_and_late(early: str, late: str, *, trial: int) -> Check:
@@ -164,60 +159,50 @@ def early_and_late(early: str, late: str, *, trial: int) -> Check:
 def between(middle: str, lower: str, upper: str, *, trials: Sequence[int]) -> Check:
     """A method's score lies between those of two others, after each of some trials."""
 
-    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
-        findings = []
-        for trial in trials:
-            for comparison in comparisons:
-                means = _means(_counted(evidence, comparison), trial)
-                low, mid, high = (means[method] for method in (lower, middle, upper))
-                measured = _scored(means, sorted((lower, middle, upper), key=means.__getitem__))
-                subject = f"{comparison.benchmark}, trial {trial}"
-                findings.append(Finding(subject, measured, low <= mid <= high))
-        return findings
+    def check(benchmark: str, scores: Scores, trial: int) -> Finding:
+        means = _means(scores, trial)
+        measured = _scored(means, sorted((lower, middle, upper), key=means.__getitem__))
+        holds = means[lower] <= means[middle] <= means[upper]
+        return Finding(f"{benchmark}, trial {trial}", measured, holds)
 
-    return check
+    checks = [_by_benchmark(partial(check, trial=trial)) for trial in trials]
+    return lambda evidence, items: [one for each in checks for one in each(evidence, items)]
 
 
 def lead_shrinks(firsts: Sequence[str], rivals: Sequence[str], *, trials: Sequence[int]) -> Check:
     """The lead of the best of some methods over the best of others is largest at first."""
 
-    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
-        findings = []
-        for comparison in comparisons:
-            leads = []
-            for trial in trials:
-                means = _means(_counted(evidence, comparison), trial)
-                leads.append(min(means[m] for m in rivals) - min(means[m] for m in firsts))
-            numbers = ", ".join(
-                f"{lead:+.1f} after {trial}" for lead, trial in zip(leads, trials, strict=True)
-            )
-            finding = Finding(comparison.benchmark, f"lead {numbers}", max(leads[1:]) < leads[0])
-            findings.append(finding)
-        return findings
+    def check(benchmark: str, scores: Scores) -> Finding:
+        leads = []
+        for trial in trials:
+            means = _means(scores, trial)
+            leads.append(min(means[m] for m in rivals) - min(means[m] for m in firsts))
+        numbers = ", ".join(
+            f"{lead:+.1f} after {trial}" for lead, trial in zip(leads, trials, strict=True)
+        )
+        return Finding(benchmark, f"lead {numbers}", max(leads[1:]) < leads[0])
 
-    return check
+    return _by_benchmark(check)
 
 
 def overtaken(leaders: Sequence[str], followers: Sequence[str]) -> Check:
     """The best mean rank is a leader's after the first trial, and a follower's after the last."""
 
-    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
-        findings = []
-        for comparison in comparisons:
-            ranks = evidence.ranks(comparison)
-            lead = np.min([ranks.of(m) for m in leaders], axis=0)
-            chase = np.min([ranks.of(m) for m in followers], axis=0)
-            behind = np.flatnonzero(lead >= chase)
-            when = f"first overtaken after trial {behind[0] + 1}" if len(behind) else "never"
-            measured = (
-                f"best rank {lead[0]:.1f} against {chase[0]:.1f} after trial 1, {lead[-1]:.1f} "
-                f"against {chase[-1]:.1f} after {len(lead)}; {when}"
-            )
-            holds = bool(lead[0] < chase[0] and chase[-1] < lead[-1])
-            findings.append(Finding(comparison.benchmark, measured, holds))
-        return findings
+    def check(evidence: Evidence, comparison: Comparison) -> Finding:
+        ranks = evidence.ranks(comparison)
+        lead, chase = (
+            np.min([ranks.of(m) for m in several], axis=0) for several in (leaders, followers)
+        )
+        behind = np.flatnonzero(lead >= chase)
+        when = f"first overtaken after trial {behind[0] + 1}" if len(behind) else "never"
+        measured = (
+            f"best rank {lead[0]:.1f} against {chase[0]:.1f} after trial 1, {lead[-1]:.1f} "
+            f"against {chase[-1]:.1f} after {len(lead)}; {when}"
+        )
+        holds = bool(lead[0] < chase[0] and chase[-1] < lead[-1])
+        return Finding(comparison.benchmark, measured, holds)
 
-    return check
+    return _each(check)
 
 
 def positive(
@@ -254,13 +239,17 @@ def grows(benchmark: str, hyperparameter: str, *, count: int, at_least: float) -
     return check
 
 
+def _each(check: Callable[[Evidence, Comparison], Finding]) -> Check:
+    return lambda evidence, comparisons: [check(evidence, item) for item in comparisons]
+
+
 def _by_benchmark(
     check: ScoreCheck, measure: Measure = Measure.SCORE, *, by_task: bool = False
 ) -> Check:
     def checked(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
         findings = []
         for item in comparisons:
-            scores = _counted(evidence, item, measure)
+            scores = evidence.measured(item, measure)
             parts = {item.benchmark: scores}
             if by_task:
                 parts = evidence.split(item.benchmark, scores)
@@ -270,11 +259,16 @@ def _by_benchmark(
     return checked
 
 
-def _counted(
-    evidence: Evidence, comparison: Comparison, measure: Measure = Measure.SCORE
-) -> Scores:
-    """A measure on the tasks that count."""
-    return evidence.counted(evidence.measured(comparison, measure))
+def _on_all_tasks(
+    check: Callable[[Difference], tuple[str, bool]], first: str, second: str, trial: int
+) -> Check:
+    """Check the difference of two methods on the tasks of all benchmarks together."""
+
+    def checked(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
+        gap = pooled([_difference(evidence, item, first, second, trial) for item in comparisons])
+        return [Finding(_together(comparisons), *check(gap))]
+
+    return checked
 
 
 def _means(scores: Scores, trial: int) -> dict[str, float]:
@@ -298,15 +292,8 @@ def _describe(gap: Difference, digits: str = ".1f") -> str:
 def _difference(
     evidence: Evidence, comparison: Comparison, first: str, second: str, trial: int
 ) -> Difference:
-    scores = _counted(evidence, comparison)
+    scores = evidence.measured(comparison, Measure.SCORE)
     return difference(scores, first, second, trial=trial, first_task=0)
-
-
-def _pooled(
-    evidence: Evidence, comparisons: Sequence[Comparison], first: str, second: str, trial: int
-) -> Difference:
-    gaps = [_difference(evidence, item, first, second, trial) for item in comparisons]
-    return pooled(gaps)
 
 
 def _together(comparisons: Sequence[Comparison]) -> str:

@@ -1,4 +1,4 @@
-"""The kinds of figures that papers on transfer have: frames of the results, drawn by `plotting`.
+"""The figures of papers on transfer: frames of the results, drawn by `plotting`.
 
 Each takes the results and the comparisons that a figure needs, from top to bottom, and what the
 paper chose: trials, methods, tasks (from 0), and `top`, the upper end of the plotted range. Data
@@ -20,8 +20,9 @@ from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.plotting.axes import PAPER_SCORE
 from hpobench_ordered.plotting.landscapes import Dimension, Panel, cells
 from hpobench_ordered.plotting.theme import STYLES
+from hpobench_ordered.reproduction.comparison import Comparison
 from hpobench_ordered.reproduction.evidence import Evidence, Landscape, Measure
-from hpobench_ordered.reproduction.paper import Comparison, Drawing
+from hpobench_ordered.reproduction.paper import Drawing
 
 if TYPE_CHECKING:
     import altair as alt
@@ -30,20 +31,12 @@ if TYPE_CHECKING:
 Tasks = Mapping[str, Sequence[int]]
 
 PANEL = (300, 230)
-"""Width and height of one of few panels, in pixels."""
+"""Width and height of a panel where there are few, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One row of landscapes: two hyperparameters of a benchmark on some tasks.
-
-    Attributes:
-        benchmark: Name of the benchmark.
-        x: Hyperparameter on the horizontal axis.
-        y: Hyperparameter on the vertical axis.
-        tasks: The tasks, from 0.
-        crosses: How many of the best configurations of each task are marked.
-    """
+    """One row of landscapes: two hyperparameters of a benchmark on some tasks."""
 
     benchmark: str
     x: str
@@ -55,7 +48,7 @@ class Slice:
 def score_table(
     evidence: Evidence, comparisons: Iterable[Comparison], trials: Sequence[int]
 ) -> "pd.DataFrame":
-    """Mean scores with two standard errors: one row a benchmark, method, task and trial."""
+    """Mean scores with two standard errors: one row per benchmark, method, task and trial."""
     import pandas as pd
 
     frames = []
@@ -82,7 +75,7 @@ def bars(
     tops: Mapping[str, float],
     tasks: Tasks,
 ) -> Drawing:
-    """Bars by task after a trial, one row a benchmark."""
+    """Bars by task after a trial, one row per benchmark."""
     table = score_table(evidence, comparisons, [trial])
     shown = _means(_on_tasks(evidence, table, tasks), "score")
     shown = shown.assign(panel=_on_surrogate(shown), top=shown["benchmark"].map(tops))
@@ -101,10 +94,10 @@ def points(
     methods: Sequence[str],
     columns: int,
 ) -> Drawing:
-    """Points by task with history, so many panels in a row: a benchmark and trial each."""
+    """Points by task with history: one panel per benchmark and trial, `columns` in a row."""
     table = score_table(evidence, comparisons, trials)
     table = table[table["method"].isin(methods)]
-    shown = table[table["task"] > evidence.first_task].sort_values("trial", kind="stable")
+    shown = table[table["task"] > 1].sort_values("trial", kind="stable")
     panels = _on_surrogate(shown) + ", trial " + shown["trial"].astype(str)
     frame = _means(shown, "score").assign(panel=panels)
     frame["top"] = 1.15 * frame.groupby("panel")["mean"].transform("max").clip(lower=1.0)
@@ -116,7 +109,7 @@ def points(
 def curves(
     evidence: Evidence, comparisons: Sequence[Comparison], *, tasks: Tasks, top: float
 ) -> Drawing:
-    """The mean score over trials, one row a benchmark, one panel a task; as many tasks for each."""
+    """The mean score over trials, one row per benchmark, one panel per task."""
     trials = range(1, evidence.scores(comparisons[0]).values.shape[-1] + 1)
     table = score_table(evidence, comparisons, trials)
     shown = _means(_on_tasks(evidence, table, tasks), "score")
@@ -137,7 +130,7 @@ def curves(
 def rank_curves(
     evidence: Evidence, comparisons: Sequence[Comparison], *, methods: Sequence[str]
 ) -> Drawing:
-    """Mean ranks among all methods over trials with two standard errors, one panel a benchmark."""
+    """Mean ranks among all methods over trials ± two standard errors, one panel per benchmark."""
     import pandas as pd
 
     frames = []
@@ -163,31 +156,23 @@ def progress(
     measures: Sequence[Measure] = (Measure.REGRET, Measure.RANK),
     by_task: bool = False,
     times: bool = False,
+    over_runs: bool = False,
 ) -> Drawing:
-    """Means after every trial with two standard errors: a row of panels a comparison.
+    """Means after every trial with two standard errors: one row of panels per comparison.
 
-    Errors are over seeds; where runs are pooled, over runs, and ranks have one standard deviation.
-
-    Args:
-        evidence: The results.
-        comparisons: One a row.
-        measures: One a column.
-        by_task: Make a row of each task instead of their mean.
-        times: Show the methods' own time, too.
+    A column per measure; `by_task` makes a row of each task, and `times` adds the methods' own
+    time. Errors are over seeds; `over_runs`, over runs, and ranks have one standard deviation.
     """
     import pandas as pd
 
     rows: dict[str, list[alt.TopLevelMixin]] = {}
-    frames = []
-    names = _names(comparisons)
+    frames, names = [], _names(comparisons)
     for comparison, measure in itertools.product(comparisons, measures):
-        scores = evidence.counted(evidence.measured(comparison, measure))
-        parts = {"mean": scores}
-        if by_task:
-            parts = evidence.split(comparison.benchmark, scores)
+        scores = evidence.measured(comparison, measure)
+        parts = evidence.split(comparison.benchmark, scores) if by_task else {"mean": scores}
         for part, chosen in parts.items():
             name = f"{names[comparison]}, {part}"
-            deviations = evidence.pooled and measure is Measure.RANK
+            deviations = over_runs and measure is Measure.RANK
             panel = mean_curves(chosen, measure, name=name, deviations=deviations)
             rows.setdefault(name, []).append(panel.figure)
             frames.append(panel.data)
@@ -197,8 +182,8 @@ def progress(
             name = f"{names[comparison]}, mean"
             rows[name].append(plotting.times(frame, title="time"))
             frames.append(frame.assign(benchmark=name, measure="time"))
-    title = f"after every trial, mean over {'runs' if evidence.pooled else 'seeds'}"
-    data = pd.concat(frames, ignore_index=True).astype({"trial": "Int64"})  # times have none
+    title = f"after every trial, mean over {'runs' if over_runs else 'seeds'}"
+    data = pd.concat(frames, ignore_index=True).astype({"trial": "Int64"})  # times have no trial
     panels = [*itertools.chain(*rows.values())]
     shared = len({item.methods for item in comparisons}) == 1
     chart = plotting.beside(panels, columns=len(measures) + times, title=title, shared=shared)
@@ -217,7 +202,7 @@ def mean_curves(
 
 
 def _names(comparisons: Sequence[Comparison]) -> dict[Comparison, str]:
-    """What tells comparisons apart: the benchmark, and the first method if that has several."""
+    """Distinct names of comparisons: the benchmark, and the first method if that is not enough."""
     benchmarks = [item.benchmark for item in comparisons]
     return {
         item: item.benchmark
@@ -236,7 +221,7 @@ def _times(evidence: Evidence, comparison: Comparison) -> "pd.DataFrame":
 
 
 def _over_trials(scores: Scores, *, deviations: bool = False) -> "pd.DataFrame":
-    """Mean of a measure over tasks and seeds: a row a method and trial.
+    """Mean of a measure over tasks and seeds: one row per method and trial.
 
     With two standard errors over seeds, or with one standard deviation over seeds and tasks.
     """
@@ -248,7 +233,7 @@ def _over_trials(scores: Scores, *, deviations: bool = False) -> "pd.DataFrame":
         runs = scores.values.reshape(len(mean), -1, mean.shape[-1])
         errors = runs.std(axis=1, ddof=1) if runs.shape[1] > 1 else np.full(mean.shape, np.nan)
     low = mean - errors
-    if (mean >= 0).all():  # what is below every mean is not seen where the axis is logarithmic
+    if (mean >= 0).all():  # keep bands visible on a logarithmic axis
         low = np.maximum(low, mean[mean > 0].min(initial=np.inf) / 1.1)
     levels = {"method": scores.methods, "trial": trials}
     return product(levels, mean=mean, low=np.minimum(low, mean), high=mean + errors)
@@ -261,7 +246,7 @@ def landscapes(
     slices: Sequence[Slice],
     common_scale: bool = True,
 ) -> Drawing:
-    """Configurations coloured by their value, the best on top and crossed, one row a slice.
+    """Configurations coloured by their value, the best on top and crossed, one row per slice.
 
     With a common scale colours mean the same in all panels of a row.
     """
@@ -272,21 +257,19 @@ def landscapes(
     for item in slices:
         landscape = evidence.landscape(item.benchmark)
         x, y = _axes(landscape, item)
-        objective = landscape.benchmark.objective
+        objective, whole = landscape.benchmark.objective, landscape.is_complete
         maximised = objective.direction is Direction.MAXIMIZE
         rows.append([])
         for task in item.tasks:
             frames.append(_seen(landscape, item, task))
-            values = dots = _dots(frames[-1])
-            if landscape.is_complete:
-                grid = dots.pivot(index="y", columns="x", values="value")
-                values = cells(grid.to_numpy(), x, y)
+            dots = _dots(frames[-1])
+            grid = dots.pivot(index="y", columns="x", values="value") if whole else None
             scale = list(item.tasks) if common_scale else [task]
             panel = Panel(
                 f"{item.benchmark}: task {evidence.task_label(item.benchmark, task)}",
                 x,
                 y,
-                values=values,
+                values=dots if grid is None else cells(grid.to_numpy(), x, y),
                 value=objective.name,
                 domain=colour_ends(landscape.losses[scale], maximised=maximised),
                 maximised=maximised,
@@ -305,7 +288,7 @@ def locations(
     methods: Sequence[str],
     views: Sequence[tuple[int, int]],
 ) -> Drawing:
-    """Where methods evaluated, all seeds together: a row a method, a column a task and its trials.
+    """Where methods evaluated, all seeds together: one row per method.
 
     The views are the columns: a task, from 0, and how many of the first trials.
     """
@@ -359,7 +342,7 @@ def _on_surrogate(table: "pd.DataFrame") -> "pd.Series[str]":
 
 
 def _on_tasks(evidence: Evidence, table: "pd.DataFrame", tasks: Tasks) -> "pd.DataFrame":
-    """Rows of some tasks, with the label of each."""
+    """The rows of some tasks, with the tasks' labels."""
     labels = {
         (name, task + 1): evidence.task_label(name, task) for name in tasks for task in tasks[name]
     }
@@ -368,7 +351,7 @@ def _on_tasks(evidence: Evidence, table: "pd.DataFrame", tasks: Tasks) -> "pd.Da
 
 
 def _means(table: "pd.DataFrame", number: str) -> "pd.DataFrame":
-    """With the columns that charts take: mean, low and high."""
+    """Add the columns that charts need: mean, low and high."""
     mean, errors = table[number], table["two_standard_errors"]
     return table.assign(mean=mean, low=mean - errors, high=mean + errors)
 
@@ -379,7 +362,7 @@ def _axes(landscape: Landscape, item: Slice) -> tuple[Dimension, Dimension]:
 
 
 def _seen(landscape: Landscape, item: Slice, task: int) -> "pd.DataFrame":
-    """What is seen from above on a task: one row a point, crossed or not."""
+    """The visible points of a task, one per row, and whether each is marked by a cross."""
     import pandas as pd
 
     x, y, losses = landscape.column(item.x), landscape.column(item.y), landscape.losses[task]

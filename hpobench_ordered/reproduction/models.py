@@ -1,4 +1,4 @@
-"""What methods with a linear head believe of a task: the posteriors that Horvath et al. draw.
+"""Posteriors of methods with a linear head on a task, as Horvath et al. draw them.
 
 ======  =======  ==========================================================================
 symbol  shape    meaning
@@ -24,8 +24,9 @@ from hpobench_ordered import plotting
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp.model import standardise
 from hpobench_ordered.registry import load, method_spec
+from hpobench_ordered.reproduction.comparison import Comparison
 from hpobench_ordered.reproduction.evidence import Evidence
-from hpobench_ordered.reproduction.paper import Check, Comparison, Drawing, Finding
+from hpobench_ordered.reproduction.paper import Check, Drawing, Finding
 from hpobench_ordered.runtime.threads import one_thread
 
 if TYPE_CHECKING:
@@ -75,13 +76,6 @@ def belief(benchmark: str, task: int, method: str, *, fixed: int, own: int) -> B
     """Fit a method's model to evaluations of a task: some at random, then some of its own.
 
     The random ones are the same for all methods, as is the history.
-
-    Args:
-        benchmark: Name of a benchmark with one hyperparameter.
-        task: Index of the task.
-        method: Name of a method with a linear head.
-        fixed: Random evaluations.
-        own: Evaluations that the method suggests.
     """
     source = load(benchmark)
     rng = np.random.default_rng([task, 0])
@@ -129,7 +123,7 @@ def posteriors(
     fixed: int,
     own: int,
 ) -> Drawing:
-    """The posterior and the basis functions of each method, on one task, one row a method."""
+    """The posterior and the basis functions of each method, on one task, one row per method."""
     import pandas as pd
 
     rows, frames = [], []

@@ -1,4 +1,4 @@
-"""What the reproduction of a paper consists of: figures, tables, and what the paper says of them.
+"""The parts of a reproduction: figures and tables with what the paper claims, and settings.
 
 A figure or table names the comparisons it is drawn from; together they are the experiments that
 have to be run, and nothing else is.
@@ -11,64 +11,37 @@ from typing import TYPE_CHECKING
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.differences import Estimate
+from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Protocol
+from hpobench_ordered.reproduction.comparison import Comparison
+from hpobench_ordered.reproduction.evidence import Evidence, Landscape, everything
 
 if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
 
-    from hpobench_ordered.reproduction.evidence import Evidence
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Methods that are compared with each other on one benchmark.
-
-    The normalised score of each depends on all of them: 0 is the best one's final performance.
-
-    Attributes:
-        benchmark: Name of the benchmark.
-        methods: Names of the methods; none where the benchmark itself is shown.
-        protocol: Run under this one; default: that of the paper's setting. If one comparison of a
-            benchmark names its protocol, all of that paper do.
-    """
-
-    benchmark: str
-    methods: tuple[str, ...] = ()
-    protocol: Protocol | None = None
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a run says about a claim.
-
-    Attributes:
-        subject: What was looked at, such as a benchmark.
-        measured: The numbers.
-        holds: Whether the claim holds there.
-    """
+    """Whether a claim holds for a subject, such as a benchmark, and what was measured."""
 
     subject: str
     measured: str
     holds: bool
 
 
-Check = Callable[["Evidence", Sequence[Comparison]], Sequence[Finding]]
+Check = Callable[[Evidence, Sequence[Comparison]], Sequence[Finding]]
 """Checks a claim on the comparisons of the figure or table that it belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Something the paper says that a number can confirm.
+    """A statement of the paper that can be checked.
 
-    Attributes:
-        section: Where it says so, such as "5.4".
-        sentence: What it says, in our own words.
-        check: Says whether it holds.
-        afterwards: Whether it is asked at a trial that was chosen when the results were known; such
-            claims are marked, and counted by themselves.
+    `afterwards` marks claims at a trial that was chosen when the results were known; they are
+    counted separately.
     """
 
     section: str
@@ -84,58 +57,48 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A figure and the numbers in it.
-
-    Attributes:
-        figure: The chart.
-        data: The numbers.
-    """
+    """A figure and the numbers in it."""
 
     figure: "alt.TopLevelMixin"
     data: "pd.DataFrame"
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure of a paper.
+class _Numbered:
+    """A figure or table, named after its class and number."""
 
-    Attributes:
-        number: Its number.
-        caption: What ours shows, and how.
-        says: What the paper says about it, in our own words.
-        needs: The comparisons that it shows.
-        draw: Draws it.
-        claims: What the paper claims with it.
+    __slots__ = ()
+    number: int
+
+    @property
+    def name(self) -> str:
+        """Name of its files, such as "figure-5"."""
+        return f"{type(self).__name__.lower()}-{self.number}"
+
+    @property
+    def title(self) -> str:
+        """What the paper calls it, such as "Figure 5"."""
+        return f"{type(self).__name__} {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure(_Numbered):
+    """A figure of a paper: `caption` says what ours shows, `says` what the paper says of its own.
+
+    Both are in our own words. It shows the comparisons that it `needs`, and `claims` are checked on
+    these.
     """
 
     number: int
     caption: str
     says: str
     needs: tuple[Comparison, ...]
-    draw: Callable[["Evidence", Sequence[Comparison]], Drawing]
+    draw: Callable[[Evidence, Sequence[Comparison]], Drawing]
     claims: tuple[Claim, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Name of its files, such as "figure-5"."""
-        return f"figure-{self.number}"
-
-    @property
-    def title(self) -> str:
-        """What the paper calls it, such as "Figure 5"."""
-        return f"Figure {self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One number of a table, next to the published one.
-
-    Attributes:
-        row: What was measured.
-        column: Where.
-        published: The paper's number.
-        measured: Ours.
-    """
+    """One number of a table, ours next to the published one; columns are benchmarks."""
 
     row: str
     column: str
@@ -154,34 +117,15 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A table of a paper.
-
-    Attributes:
-        number: Its number.
-        caption: What ours shows, and how.
-        says: What the paper says about it, in our own words.
-        needs: The comparisons that it is computed from.
-        compute: Computes its entries.
-        claims: What the paper claims with it.
-    """
+class Table(_Numbered):
+    """A table of a paper; as `Figure`."""
 
     number: int
     caption: str
     says: str
     needs: tuple[Comparison, ...]
-    compute: Callable[["Evidence", Sequence[Comparison]], Sequence[Entry]]
+    compute: Callable[[Evidence, Sequence[Comparison]], Sequence[Entry]]
     claims: tuple[Claim, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """Name of its files, such as "table-4"."""
-        return f"table-{self.number}"
-
-    @property
-    def title(self) -> str:
-        """What the paper calls it, such as "Table 4"."""
-        return f"Table {self.number}"
 
 
 Exhibit = Figure | Table
@@ -189,38 +133,35 @@ Exhibit = Figure | Table
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How methods are run on a benchmark.
-
-    Attributes:
-        protocol: The protocol.
-        seeds: The seeds.
-        surrogate: What is evaluated on; default: the benchmark's default.
-    """
+    """How methods are run on a benchmark."""
 
     protocol: Protocol
     seeds: tuple[int, ...]
     surrogate: str | None = None
 
 
+def on_the_same(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """Runs with all seeds are on the same benchmark."""
+    return {benchmark: tuple(seeds)}
+
+
 @dataclass(frozen=True, slots=True)
 class Paper:
     """A paper whose results can be reproduced.
+
+    What only one paper has is a function in its module: `counted`, `landscape` and `runs_on`.
 
     Attributes:
         name: Name on the command line.
         citation: Authors, year, title.
         setting: How it ran its experiments.
         exhibits: Its figures and tables, in the order of the paper.
-        exceptions: How it ran those on some benchmarks, by name.
-        first_task: First task that counts in means over tasks, from 0; 1 leaves out a task without
-            history.
-        methods: Its methods that are not registered, by name.
         notes: What its scores are, for people.
-        evaluated: The configurations that its authors evaluated, coded as values, by benchmark and
-            surrogate: where a surrogate knows them, landscapes show these instead of random ones.
-        drawn: Benchmarks whose tasks are drawn anew for every seed, see `runs_on`.
-        pooled: Whether means are over runs, each a task and a seed, and errors between runs; else
-            errors are between seeds.
+        exceptions: How it ran those on some benchmarks, by name.
+        methods: Its methods that are not registered, by name.
+        counted: Chooses of a quantity, shape (A, S, T, M), the tasks that count in means.
+        landscape: The configurations of a benchmark that are shown.
+        runs_on: The benchmarks that runs with some seeds are on, each with its seeds.
     """
 
     name: str
@@ -229,22 +170,10 @@ class Paper:
     exhibits: tuple[Exhibit, ...]
     notes: str
     exceptions: Mapping[str, Setting] = field(default_factory=dict, hash=False)
-    first_task: int = 0
     methods: Mapping[str, MethodSpec] = field(default_factory=dict, hash=False)
-    evaluated: Mapping[tuple[str, str], Callable[[], FloatArray]] = field(
-        default_factory=dict, hash=False
-    )
-    drawn: frozenset[str] = frozenset()
-    pooled: bool = False
-
-    def runs_on(self, benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
-        """The benchmarks that runs with some seeds are on, each with its seeds.
-
-        Where tasks are drawn by the seed, seed 0 is on NAME itself and seed S on NAME-seed-S.
-        """
-        if benchmark not in self.drawn:
-            return {benchmark: tuple(seeds)}
-        return {f"{benchmark}-seed-{seed}" if seed else benchmark: (seed,) for seed in seeds}
+    counted: Callable[[FloatArray], FloatArray] = everything
+    landscape: Callable[[Benchmark], Landscape] = Landscape.of
+    runs_on: Callable[[str, Sequence[int]], dict[str, tuple[int, ...]]] = on_the_same
 
     def setting_of(self, benchmark: str) -> Setting:
         """How methods are run on a benchmark."""
@@ -284,7 +213,7 @@ def experiments(exhibits: Iterable[Exhibit]) -> dict[str, tuple[str, ...]]:
 
 
 def combined(exhibits: Iterable[Exhibit]) -> tuple[Comparison, ...]:
-    """What has to be run: one comparison for each benchmark and protocol, of all methods there."""
+    """The comparisons to run: one per benchmark and protocol, of all methods there."""
     methods: dict[tuple[str, Protocol | None], dict[str, None]] = {}
     for exhibit in exhibits:
         for item in exhibit.needs:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from hpobench_ordered.errors import ExperimentError, MethodError, StoreError, UnknownNameError
@@ -78,25 +79,21 @@ def reproduce(
     setup = Setup(paper=paper, exhibits=exhibits, settings=settings, folder=folder)
     report = progress or (lambda step, done, total: None)
     _generate_missing(setup, report)
-    cells = _plan(setup)
+    planned = _plan(setup)
+    cells = [cell for several in planned.values() for cell in several]
     if cells:
-        run_cells(
-            cells,
-            setup.store,
-            workers=workers,
-            progress=lambda done, total: report("runs", done, total),
-        )
+        run_cells(cells, setup.store, workers=workers, progress=partial(report, "runs"))
         _require_all(setup.store, cells)
-    result = _make(setup, cells, report)
+    result = _make(setup, planned, report)
     _write(folder, {SUMMARY: summary(result), GALLERY: gallery(result), CLAIMS: claims_csv(result)})
     return result
 
 
 def _generate_missing(setup: Setup, report: Progress) -> None:
-    """Make the source runs of benchmarks that are drawn by a seed, where these are not there."""
+    """Generate the missing source runs of benchmarks that are drawn by a seed."""
     run = [name for name, methods in experiments(setup.exhibits).items() if methods]
-    names = [one for name in run if name in setup.paper.drawn for one in setup.runs_on(name)]
-    missing = [name for name in names if benchmark_spec(name).recorded is None]
+    drawn = [one for name in run for one in setup.runs_on(name) if one != name]
+    missing = [name for name in drawn if benchmark_spec(name).recorded is None]
     for done, name in enumerate(missing, start=1):
         report("source runs", done - 1, len(missing))
         made = generator(name)
@@ -105,7 +102,7 @@ def _generate_missing(setup: Setup, report: Progress) -> None:
 
 
 def _require_all(store: Store, cells: Sequence[Cell]) -> None:
-    """A paper is reproduced from all runs or not at all."""
+    """Raise `MethodError` if a run failed: a paper is reproduced from all runs."""
     failures = store.records.failures()
     for cell in cells:
         if cell.key in failures:
@@ -131,7 +128,7 @@ def _surrogates(paper: Paper, exhibits: Sequence[Exhibit], surrogate: str | None
 def _setting(
     setting: Setting, surrogate: str, seeds: tuple[int, ...] | None, workers_simulated: int
 ) -> Setting:
-    """The paper's, but for what the user wants otherwise."""
+    """The paper's setting with the user's overrides."""
     if seeds is not None:
         setting = replace(setting, seeds=seeds)
     if workers_simulated > 1:
@@ -144,33 +141,33 @@ def _setting(
     return replace(setting, surrogate=surrogate)
 
 
-def _plan(setup: Setup) -> list[Cell]:
-    """The runs, each once; none for what shows benchmarks alone."""
-    return [
-        cell
-        for item in combined(setup.exhibits)
-        if item.methods
-        for name, seeds in setup.runs_on(item.benchmark).items()
-        for cell in plan(
-            benchmarks=[name],
-            methods=[setup.paper.methods.get(method, method) for method in item.methods],
-            seeds=seeds,
-            protocol=item.protocol or setup.settings[item.benchmark].protocol,
-            surrogates={name: setup.surrogates[item.benchmark]},
-        )
-    ]
+def _plan(setup: Setup) -> dict[str, list[Cell]]:
+    """The runs by benchmark; figures that show only a benchmark need none."""
+    cells: dict[str, list[Cell]] = {}
+    for item in combined(setup.exhibits):
+        if not item.methods:
+            continue
+        for name, seeds in setup.runs_on(item.benchmark).items():
+            cells.setdefault(item.benchmark, []).extend(
+                plan(
+                    benchmarks=[name],
+                    methods=[setup.paper.methods.get(method, method) for method in item.methods],
+                    seeds=seeds,
+                    protocol=item.protocol or setup.settings[item.benchmark].protocol,
+                    surrogates={name: setup.surrogates[item.benchmark]},
+                )
+            )
+    return cells
 
 
-def _make(setup: Setup, cells: Sequence[Cell], report: Progress) -> Reproduction:
+def _make(setup: Setup, cells: Mapping[str, Sequence[Cell]], report: Progress) -> Reproduction:
     """Make and write figures and tables one by one, and check what is claimed with each."""
     evidence = Evidence(
         setup.store,
         cells,
         surrogates=setup.surrogates,
-        evaluated=setup.paper.evaluated,
-        first_task=setup.paper.first_task,
-        drawn={name: one for one in setup.settings for name in setup.runs_on(one)},
-        pooled=setup.paper.pooled,
+        counted=setup.paper.counted,
+        landscape=setup.paper.landscape,
     )
     claims: list[CheckedClaim] = []
     entries: dict[str, tuple[Entry, ...]] = {}
@@ -187,7 +184,8 @@ def _make(setup: Setup, cells: Sequence[Cell], report: Progress) -> Reproduction
             for claim in exhibit.claims
         ]
     report("figures and tables", len(setup.exhibits), len(setup.exhibits))
-    return Reproduction(setup, tuple(cells), evidence.fallbacks(), tuple(claims), entries)
+    runs = tuple(cell for several in cells.values() for cell in several)
+    return Reproduction(setup, runs, evidence.fallbacks(), tuple(claims), entries)
 
 
 def _draw(figure: Figure, evidence: Evidence) -> dict[str, bytes]:

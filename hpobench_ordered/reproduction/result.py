@@ -1,4 +1,4 @@
-"""What a reproduction gave."""
+"""The result of a reproduction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,14 +24,7 @@ SUMMARY, GALLERY, CLAIMS = "summary.md", "figures.md", "claims.csv"
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What is reproduced, and how.
-
-    Attributes:
-        paper: The paper.
-        exhibits: The figures and tables that are made.
-        settings: How methods are run on each benchmark, its surrogate included.
-        folder: Where everything goes.
-    """
+    """What is reproduced, and how."""
 
     paper: Paper
     exhibits: tuple[Exhibit, ...]
@@ -44,7 +37,7 @@ class Setup:
         return {name: str(setting.surrogate) for name, setting in self.settings.items()}
 
     def runs_on(self, benchmark: str) -> dict[str, tuple[int, ...]]:
-        """As `Paper.runs_on`, with the benchmark's seeds."""
+        """The benchmarks that runs are on, with their seeds; see `Paper.runs_on`."""
         return self.paper.runs_on(benchmark, self.settings[benchmark].seeds)
 
     @property
@@ -54,7 +47,7 @@ class Setup:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that are written, but for the runs."""
+        """The files that are written, except for the runs."""
         names = [SUMMARY, GALLERY, CLAIMS]
         for exhibit in self.exhibits:
             suffixes = ("csv",) if isinstance(exhibit, Table) else ("png", "svg", "csv")
@@ -64,13 +57,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class CheckedClaim:
-    """A claim and whether it holds.
-
-    Attributes:
-        exhibit: The figure or table it belongs to.
-        claim: The claim.
-        findings: What the runs say about it, such as one for each benchmark.
-    """
+    """A claim and whether it holds."""
 
     exhibit: Exhibit
     claim: Claim
@@ -87,7 +74,7 @@ class CheckedClaim:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What a reproduction gave.
+    """The result of a reproduction.
 
     Attributes:
         setup: What was reproduced, and how.

@@ -1,7 +1,7 @@
-"""What a method takes source tasks for: how similar each is to the target, trial by trial.
+"""Similarities of source tasks to the target as a method estimates them, trial by trial.
 
-The store does not have it, so runs are repeated by hand: with the same random numbers, so that they
-are the same runs. What they gave is kept in files.
+The store does not hold them, so runs are repeated with the same random numbers; the similarities
+are stored in files.
 
 ======  ======  ============================================================
 symbol  shape   meaning
@@ -29,9 +29,10 @@ from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.runner import setting_of, training_data
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.registry import load
+from hpobench_ordered.reproduction.comparison import Comparison
 from hpobench_ordered.reproduction.evidence import Evidence, Measure
 from hpobench_ordered.reproduction.figures import PANEL, mean_curves
-from hpobench_ordered.reproduction.paper import Check, Comparison, Drawing, Finding
+from hpobench_ordered.reproduction.paper import Check, Drawing, Finding
 from hpobench_ordered.runtime.threads import one_thread
 
 
@@ -75,7 +76,7 @@ def over_seeds(evidence: Evidence, benchmark: str, method: str, trials: int) -> 
 
 
 def _found(cell: Cell, trials: int, folder: Path) -> FloatArray:
-    """What the file of a run says, which is written if it is not there."""
+    """Similarities of a run from its file, which is written if missing."""
     path = folder / f"{cell.key}-{trials}.npy"
     if not path.exists():
         content = BytesIO()
@@ -101,22 +102,14 @@ def similarity_curves(
     trials: int,
     values: bool,
 ) -> Drawing:
-    """Mean similarity of every source task to the target over trials, one panel a method.
-
-    Args:
-        evidence: The results.
-        comparisons: One.
-        methods: Those that have similarities.
-        trials: So many are drawn.
-        values: Draw the mean best value of all methods on the left, too.
-    """
+    """Mean similarity of every source task to the target over trials, one panel per method."""
     import pandas as pd
 
     (comparison,) = comparisons
     sources = _sources(evidence, comparison)
     charts, frames = [], []
     if values:
-        best = evidence.counted(evidence.measured(comparison, Measure.VALUE))
+        best = evidence.measured(comparison, Measure.VALUE)
         left = mean_curves(best, Measure.VALUE, name=comparison.benchmark)
         charts, frames = [left.figure], [left.data]
     for method in methods:
@@ -137,8 +130,8 @@ def similarity_curves(
 def only_one_finds(finder: str, others: Iterable[str], *, source: int, trials: int) -> Check:
     """One method takes a source task for the most similar one in its first trials, others do not.
 
-    Similarities are means over runs and over those of the first trials that have them; said is also
-    in how many runs it is the most similar one.
+    Similarities are means over runs and over those of the first trials that have them; the finding
+    also counts the runs in which it is the most similar one.
     """
 
     def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:

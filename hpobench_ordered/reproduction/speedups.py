@@ -18,8 +18,9 @@ from hpobench_ordered.analysis.curves import product
 from hpobench_ordered.analysis.differences import Estimate, over_tasks
 from hpobench_ordered.analysis.speedup import speedups
 from hpobench_ordered.protocols import Adjustment
+from hpobench_ordered.reproduction.comparison import Comparison
 from hpobench_ordered.reproduction.evidence import Evidence
-from hpobench_ordered.reproduction.paper import Check, Comparison, Drawing, Finding
+from hpobench_ordered.reproduction.paper import Check, Drawing, Finding
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 SPEEDUP, FAILURE_RATE = "speedup", "failure_rate"
 TITLES = {SPEEDUP: "speed-up over {}", FAILURE_RATE: "share of the runs that fail"}
 ALL = "all"
-"""Stands for all benchmarks together."""
+"""Label of all benchmarks together."""
 
 STEP = ["old_budget", "reference_budget"]
 SUBJECT = "subject"
@@ -36,12 +37,7 @@ SUBJECT = "subject"
 def speedup_table(
     evidence: Evidence, comparisons: Sequence[Comparison], *, reference: str
 ) -> "pd.DataFrame":
-    """Speed-ups over a reference and failure rates, those of the reference among them.
-
-    Returns:
-        A row an `old_budget`, `benchmark`, `method`, `task` (from 1) and `reference_budget`, with
-        `speedup` and `failure_rate`.
-    """
+    """Speed-ups over a reference and failure rates, those of the reference among them."""
     import pandas as pd
 
     with_reference = {item.benchmark: item for item in comparisons if reference in item.methods}
@@ -72,7 +68,7 @@ def speedups_by_benchmark(
     reference: str,
     methods: Sequence[str],
 ) -> Drawing:
-    """Speed-ups on every task by benchmark, a panel a budget of the reference; one old budget."""
+    """Speed-ups on every task by benchmark, after one old budget; a panel per reference budget."""
     import pandas as pd
 
     table = speedup_table(evidence, comparisons, reference=reference)
@@ -119,7 +115,7 @@ def by_reference_budget(
 
 
 def average_speedup(method: str, holds: Callable[[Estimate], bool], *, reference: str) -> Check:
-    """Something holds of a method's mean speed-up over benchmarks with two standard errors."""
+    """A condition holds for a method's mean speed-up over benchmarks ± two standard errors."""
 
     def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
         table = _with_subjects(evidence, comparisons, reference)
@@ -138,7 +134,7 @@ def average_speedup(method: str, holds: Callable[[Estimate], bool], *, reference
 
 
 def fastest(method: str, others: Sequence[str], *, reference: str) -> Check:
-    """The mean speed-up of a method over benchmarks is larger than those of some others."""
+    """A method's mean speed-up over benchmarks is larger than those of the others."""
 
     def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
         return [
@@ -170,7 +166,7 @@ def often_fails(method: str, *, share: float, reference: str) -> Check:
 
 
 def mean_over(table: "pd.DataFrame", measure: str, labels: Sequence[str]) -> "pd.DataFrame":
-    """Means of a measure over all rows with the same labels: a row each, in their order."""
+    """Means of a measure over all rows with the same labels, one per row, in their order."""
     is_geometric = measure == SPEEDUP
     values = np.log(table[measure]) if is_geometric else table[measure]
     means = table.assign(**{measure: values}).groupby([*labels], sort=False)[measure].mean()
@@ -192,7 +188,7 @@ def _averages(
 def _with_subjects(
     evidence: Evidence, comparisons: Sequence[Comparison], reference: str
 ) -> "pd.DataFrame":
-    """The table of speed-ups, and what findings call the budgets of a row."""
+    """The table of speed-ups with a column that names the budgets of a row in findings."""
     table = speedup_table(evidence, comparisons, reference=reference)
     subjects = f"{reference} with " + table["reference_budget"].astype(str)
     if table["old_budget"].nunique() > 1:
@@ -201,7 +197,7 @@ def _with_subjects(
 
 
 def _with_means(shown: "pd.DataFrame", measure: str) -> "pd.DataFrame":
-    """What is drawn, with a line for each mean."""
+    """The drawn values with a column of their means."""
     where = ["panel", "group", "method"]
     means = mean_over(shown, measure, where).rename(columns={measure: "mean"})
     return shown.merge(means, on=where)

@@ -69,7 +69,7 @@ def gallery(result: Reproduction) -> bytes:
 
 
 def claims_csv(result: Reproduction) -> bytes:
-    """Every finding, one a row."""
+    """Every finding, one per row."""
     import pandas as pd
 
     rows = [
@@ -89,7 +89,7 @@ def claims_csv(result: Reproduction) -> bytes:
 
 
 def entries_csv(entries: Sequence[Entry]) -> bytes:
-    """The entries of a table, one a row."""
+    """The entries of a table, one per row."""
     import pandas as pd
 
     rows = [
@@ -110,12 +110,12 @@ def entries_csv(entries: Sequence[Entry]) -> bytes:
 
 
 def claim_rows(result: Reproduction) -> Rows:
-    """The claims, one a row, with `CLAIM_HEADER`."""
+    """The claims, one per row, with `CLAIM_HEADER`."""
     return [_claim_row(claim, "\n") for claim in result.claims]
 
 
 def entry_rows(entries: Iterable[Entry]) -> Rows:
-    """The entries of a table, one a row, with `ENTRY_HEADER`."""
+    """The entries of a table, one per row, with `ENTRY_HEADER`."""
     return [
         (
             entry.row,
@@ -129,7 +129,7 @@ def entry_rows(entries: Iterable[Entry]) -> Rows:
 
 
 def time_rows(result: Reproduction) -> Rows:
-    """Time per method, one a row, with `TIME_HEADER`; none where no run's time is known."""
+    """Time per method, one per row, with `TIME_HEADER`; none where no run's time is known."""
     if not result.cells:
         return []
     timings = result.setup.store.records.timings([cell.key for cell in result.cells])
@@ -180,7 +180,7 @@ def _benchmarks(setup: Setup) -> str:
 
 
 def _held(claims: Sequence[CheckedClaim]) -> str:
-    """How many claims hold; those chosen afterwards by themselves."""
+    """How many claims hold; those chosen afterwards are counted separately."""
     verdicts: dict[bool, list[str]] = {}
     for item in claims:
         verdicts.setdefault(item.claim.afterwards, []).append(item.verdict)
@@ -229,7 +229,7 @@ def _csv(frame: "pd.DataFrame") -> bytes:
 
 
 def _ranges(seeds: Sequence[int]) -> str:
-    """Numbers as people write them: "0 to 49" where nothing is left out."""
+    """Seeds as text: "0 to 49" if they are consecutive."""
     if len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
         return f"{seeds[0]} to {seeds[-1]}"
     return ", ".join(map(str, seeds))

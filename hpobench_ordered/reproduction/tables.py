@@ -8,8 +8,9 @@ from hpobench_ordered.analysis.differences import (
     over_tasks,
     reduction_in_standard_error,
 )
+from hpobench_ordered.reproduction.comparison import Comparison
 from hpobench_ordered.reproduction.evidence import Evidence
-from hpobench_ordered.reproduction.paper import Comparison, Entry
+from hpobench_ordered.reproduction.paper import Entry
 
 REDUCTION = "reduction in standard error (%)"
 IMPROVEMENT = "improvement in mean (%)"
@@ -24,22 +25,12 @@ def downstream(
     trial: int,
     published: Mapping[tuple[str, str], Estimate],
 ) -> list[Entry]:
-    """Compare the objective of two methods in its own units, on the tasks with history.
-
-    Args:
-        evidence: The results.
-        comparisons: One a benchmark, with both methods.
-        method: The method.
-        baseline: What it is compared with.
-        trial: The trial, counted from 1; the best value so far counts.
-        published: The paper's numbers, by row and benchmark.
-    """
+    """Compare the objective of two methods in its own units, on the tasks with history."""
     entries = []
     for comparison in comparisons:
         name = comparison.benchmark
         tested, reference = (
-            evidence.best_values(name, which)[:, evidence.first_task :, trial - 1]
-            for which in (method, baseline)
+            evidence.best_values(name, which)[:, :, trial - 1] for which in (method, baseline)
         )
         direction = evidence.benchmark(name).objective.direction
         measured = {

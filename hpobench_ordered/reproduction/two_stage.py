@@ -22,16 +22,10 @@ EACH = 100
 
 @dataclass(frozen=True)
 class LearnedContexts:
-    """Makes ABLR whose network is told embeddings that were learned on another benchmark.
+    """Makes ABLR whose contexts are embeddings that were learned on another benchmark.
 
     Perrone et al. (2018), supplement B.4. The tasks of the two benchmarks are the same data sets,
     which are recognised by their contexts; these are not used otherwise.
-
-    Attributes:
-        source: Name of the other benchmark.
-        surrogate: Its surrogate.
-        first: Learns the embeddings, from evaluations of all its tasks.
-        second: Is told them.
     """
 
     source: str
@@ -48,7 +42,7 @@ class LearnedContexts:
         context: Mapping[str, float],
         budget: int,
     ) -> Method:
-        """Make it; tasks of which nothing was learned are left out of the history."""
+        """Make it; tasks without an embedding are left out of the history."""
         learned = embeddings(self.source, self.surrogate, self.first)
         return self.second(
             space=space,

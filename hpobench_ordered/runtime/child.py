@@ -1,4 +1,4 @@
-"""Python processes that run what they are sent, and whose end ends nobody else."""
+"""Child processes that run the functions they are sent; when one crashes, the others go on."""
 
 import atexit
 import faulthandler
@@ -20,31 +20,24 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 IDLE_SECONDS = 60.0
-"""Time without work after which a process ends itself."""
+"""A process that gets no work for so long exits."""
 _START = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
     "from hpobench_ordered.runtime import child; child.serve()"
 )
 _REPLY = pickle.PROTO
-"""Begins a reply, a pickle; what Python says when it crashes begins otherwise."""
+"""First byte of a reply, which is a pickle; the report of a crash begins with another one."""
 
 crash_report: list[int] = []
-"""In a process started here: the descriptor to which it says why it crashes; else empty."""
+"""In a child process: the file descriptor that reports of crashes go to; else empty."""
 
 
 class ChildDiedError(Exception):
-    """The process ended without a reply; the message is what it said of why."""
+    """The process ended without a reply; the message is its report of the crash."""
 
 
 class Child:
-    """A Python process that runs functions, one at a time.
-
-    Args:
-        group: Whose functions it runs.
-
-    Raises:
-        ExperimentError: It does not start.
-    """
+    """A Python process that runs functions, one at a time; only those of one group share it."""
 
     def __init__(self, group: str = "") -> None:
         self.group = group
@@ -60,16 +53,11 @@ class Child:
             ) from None
 
     def is_alive(self) -> bool:
-        """Whether it can be sent something."""
+        """Whether it still runs."""
         return self._process.poll() is None
 
     def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function there; what is defined in scripts is sent with its code.
-
-        Raises:
-            ChildDiedError: The process ended.
-            ExperimentError: The function or its arguments cannot be sent there.
-        """
+        """Call a function there; functions that are defined in scripts are sent with their code."""
         self._write(pickle.dumps(pickled(function, *args, **kwargs)))
         result, error = pickle.loads(self._read())
         if error is not None:
@@ -77,7 +65,7 @@ class Child:
         return cast("T", result)
 
     def close(self) -> None:
-        """End it."""
+        """Kill it."""
         self._process.kill()
         with suppress(OSError):
             cast("Any", self._process.stdin).close()
@@ -86,14 +74,14 @@ class Child:
 
     def _write(self, content: bytes) -> None:
         stream = cast("Any", self._process.stdin)
-        with suppress(OSError):  # it has ended: reading says so
+        with suppress(OSError):  # it has ended: reading its reply will say so
             stream.write(content)
             stream.flush()
 
     def _read(self) -> bytes:
         stream = cast("Any", self._process.stdout)
         if stream.peek(1)[:1] == _REPLY:
-            with suppress(EOFError, pickle.UnpicklingError):  # broken off
+            with suppress(EOFError, pickle.UnpicklingError):  # the reply is incomplete
                 return cast("bytes", pickle.load(stream))
         said = stream.read()
         self.close()
@@ -101,9 +89,9 @@ class Child:
 
 
 class Children:
-    """Processes that are started when they are needed and used again; for several threads.
+    """A pool of processes, started on demand and reused; safe to use from several threads.
 
-    What one group of functions leaves behind in a process never meets another's.
+    Functions of different groups never run in the same process.
     """
 
     def __init__(self) -> None:
@@ -111,13 +99,13 @@ class Children:
         self._all: list[Child] = []
 
     def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """As `Child.call`, in one that is free."""
+        """As `Child.call`, in a free process."""
         return self.call_apart("", function, *args, **kwargs)
 
     def call_apart(
         self, group: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """As `call`, in one that ran functions of the same group alone, and none that raised."""
+        """As `call`, in a process that only ran functions of this group, none of which raised."""
         child = self._take(group)
         try:
             result = child.call(function, *args, **kwargs)
@@ -128,7 +116,7 @@ class Children:
         return result
 
     def close(self) -> None:
-        """End them, whatever they do."""
+        """Kill all processes."""
         for child in self._all:
             child.close()
 
@@ -147,16 +135,12 @@ class Children:
 
 
 CHILDREN = Children()
-"""Those of nobody in particular, such as of a Dask worker."""
+"""The shared pool, such as that of a Dask worker."""
 atexit.register(CHILDREN.close)
 
 
 def pickled(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> bytes:
-    """A call for another process.
-
-    Raises:
-        ExperimentError: It cannot be sent there.
-    """
+    """A function call as bytes, to be sent to another process."""
     from hpobench_ordered.adapters.importing import cloudpickle
 
     try:
@@ -166,9 +150,9 @@ def pickled(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) ->
 
 
 def serve() -> None:
-    """What the process does: answers what it reads until nobody listens any more."""
+    """Main loop of a child process: run the calls it reads, until its parent is gone."""
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a method prints is no reply
+    os.dup2(2, 1)  # what a method prints must not mix with replies
     crash_report.append(replies.fileno())
     faulthandler.enable(replies.fileno())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
@@ -193,7 +177,7 @@ def _listen(calls: "queue.SimpleQueue[bytes]") -> None:
 
 
 def _answer(payload: bytes) -> bytes:
-    """Result of a call, and what it raised."""
+    """Run a call; its result and the exception it raised, pickled."""
     try:
         function, args, kwargs = pickle.loads(payload)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Compilation of the inner loops."""
+"""Compilation of inner loops with numba."""
 
 import warnings
 from collections.abc import Callable

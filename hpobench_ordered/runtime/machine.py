@@ -1,4 +1,4 @@
-"""What a computation ran on: versions, processor, memory."""
+"""The machine a computation ran on: versions, processor, memory."""
 
 import os
 import platform
@@ -7,11 +7,11 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from time import perf_counter  # this one, whatever a method puts in its place
+from time import perf_counter  # imported early: a method may replace time.perf_counter
 from typing import Any
 
 PACKAGES = ("hpobench-ordered", "numpy", "scipy", "numba", "scikit-learn", "onnxruntime", "optuna")
-"""Those that results may depend on."""
+"""Packages that results may depend on."""
 
 
 def describe_machine() -> dict[str, Any]:
@@ -27,7 +27,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def clock() -> float:
-    """Seconds of a clock that stands still while numba compiles, once for all runs."""
+    """Seconds of a clock that stops while numba compiles, which is done once for all runs."""
     compiling = sys.modules.get(
         "hpobench_ordered.runtime.compiling"
     )  # importing it here would take long
@@ -45,7 +45,7 @@ def package_versions() -> dict[str, str]:
 
 
 def _processor() -> str:
-    """The processor's name, which Linux tells in a file of its own."""
+    """The processor's name, on Linux from /proc/cpuinfo."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -54,7 +54,7 @@ def _processor() -> str:
 
 
 def _memory() -> int | None:
-    """Bytes of main memory, where the system tells."""
+    """Bytes of main memory; None if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):

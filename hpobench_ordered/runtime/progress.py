@@ -1,4 +1,4 @@
-"""Progress of what takes long: a bar on a terminal, a bar in a notebook, nothing elsewhere."""
+"""Progress bars: on a terminal or in a notebook; nothing elsewhere."""
 
 import html
 import sys
@@ -8,21 +8,15 @@ from contextlib import contextmanager
 from typing import Any
 
 Watcher = Callable[[int, int], None]
-"""Called with the number of parts that are done and of all parts."""
+"""Called with the number of finished parts and the number of all parts."""
 
 DELAY = 2.0
-"""Seconds before a bar is shown: what is over sooner needs none."""
+"""Seconds before a bar is shown; shorter work shows none."""
 
 
 @contextmanager
 def watched(progress: bool | Watcher | None, *, what: str) -> Iterator[Watcher | None]:
-    """What to tell of progress.
-
-    Args:
-        progress: True for a bar, where somebody can see one; a function that is called instead;
-            False or None for neither.
-        what: What is counted, for the bar.
-    """
+    """The function to report progress to: that of a bar if `progress` is True, else as given."""
     if not isinstance(progress, bool | None):
         yield progress
     elif progress and in_notebook():
@@ -35,7 +29,7 @@ def watched(progress: bool | Watcher | None, *, what: str) -> Iterator[Watcher |
 
 
 def in_notebook() -> bool:
-    """Whether this is a notebook, which shows HTML: the kernel's shell says so."""
+    """Whether this is a notebook, which can show HTML."""
     shell = sys.modules.get("IPython") and sys.modules["IPython"].get_ipython()
     return type(shell).__name__ in ("ZMQInteractiveShell", "Shell")  # Jupyter's, Colab's
 

@@ -1,4 +1,4 @@
-"""How many threads linear algebra uses, and what one thread at a time may use."""
+"""Limits of threads: one for linear algebra, and a lock that can be pickled."""
 
 import threading
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class Lock:
-    """Lets in one thread at a time, which may enter again; a copy, pickled or not, is a new one."""
+    """A reentrant lock that can be pickled and copied: a copy is a new, open lock."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -28,7 +28,7 @@ def one_thread() -> Iterator[None]:
     The matrices are small: with two threads a suggestion takes several times longer, and the last
     bits of its numbers may differ.
     """
-    import scipy.linalg  # noqa: F401  only what is loaded by now can be limited
+    import scipy.linalg  # noqa: F401  only libraries that are loaded can be limited
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1):

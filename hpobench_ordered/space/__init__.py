@@ -1,4 +1,4 @@
-"""Search spaces: hyperparameters, when they are active, their coding, and comparison of two."""
+"""Search spaces: hyperparameters, conditions, codings, and comparison of two spaces."""
 
 from hpobench_ordered.space.change import SpaceChange
 from hpobench_ordered.space.conditions import (

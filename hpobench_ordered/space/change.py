@@ -16,7 +16,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,13 +26,10 @@ from hpobench_ordered.space.differences import Change, allows, changes, in_words
 from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.space.space import SearchSpace
 
-if TYPE_CHECKING:
-    from hpobench_ordered.core.history import Evaluations
-
 
 @dataclass(frozen=True)
 class SpaceChange:
-    """What became of the hyperparameters of a search space.
+    """How the hyperparameters of a search space changed.
 
     A hyperparameter is shared if both spaces tune it and its ranges, or its choices, meet; floats
     have to meet in more than a point. It is new if it was a constant, or is a number now and was a
@@ -59,7 +55,7 @@ class SpaceChange:
 
     @classmethod
     def between(cls, old: SearchSpace, new: SearchSpace) -> "SpaceChange":
-        """Compare a search space with what became of it."""
+        """Compare a search space with its successor."""
         return cls(old, new)
 
     @cached_property
@@ -74,7 +70,7 @@ class SpaceChange:
 
     @cached_property
     def changes(self) -> Mapping[str, tuple[Change, ...]]:
-        """What became of every hyperparameter and constant, by name; empty if it is as it was.
+        """How every hyperparameter and constant changed, by name; empty if it did not.
 
         Those of the new space come first.
         """
@@ -114,39 +110,6 @@ class SpaceChange:
             and (condition := _within(self.new.conditions[name], self.new, parameters))
         }
         return SearchSpace(parameters, conditions=conditions)
-
-    def in_shared(self, evaluations: "Evaluations") -> "Evaluations":
-        """Project evaluations to the shared space, without those that do not lie in it.
-
-        Algorithm 1, lines 2 and 3. An evaluation is left out if a hyperparameter that is active in
-        the shared space was inactive, or has a value that is not in the intersection.
-
-        Args:
-            evaluations: On the old space or the new one.
-
-        Returns:
-            Those that are left, in their order, on the shared space (`Evaluations.space`).
-
-        Raises:
-            InvalidSpaceError: Nothing is shared, or these are on another search space.
-        """
-        space = evaluations.space
-        if not (evaluations.is_on(self.old) or evaluations.is_on(self.new)):
-            raise InvalidSpaceError(
-                f"the evaluations of task {evaluations.task!r} are neither on the old search space "
-                f"nor on the new one; their hyperparameters are {list(space.names)}"
-            )
-        shared = self.shared_space()
-        columns = [
-            recoded(evaluations.values[:, space.names.index(p.name)], space[p.name], p)
-            for p in shared.parameters
-        ]
-        values = np.stack(columns, axis=1)
-        active = shared.active(values)
-        inside = ~(active & np.isnan(values)).any(axis=1)
-        values[~active] = np.nan
-        objective = evaluations.objective[inside]
-        return replace(evaluations, values=values[inside], objective=objective, space=shared)
 
     def to_new(self, values: FloatArray) -> FloatArray:
         """Code configurations of the shared space by the new one.
@@ -196,7 +159,7 @@ class SpaceChange:
         is_below = rng.random() < below / share
         unit = rng.uniform(0, below) if is_below else rng.uniform(above, 1)
         coded = float(new.decode(np.array(unit)))
-        # Rounding may lead to the end of the shared range: then the next value beyond it.
+        # Rounding may give the end of the shared range: take the next value beyond it.
         if is_below:
             end = both.lower - 1 if new.is_discrete else math.nextafter(both.lower, -math.inf)
             return min(coded, end)

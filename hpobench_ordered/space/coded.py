@@ -26,11 +26,7 @@ INACTIVE_FEATURE = 0.5
 def activation_order(
     names: Sequence[str], conditions: Mapping[str, Condition], constants: Config
 ) -> tuple[int, ...]:
-    """Indices of the hyperparameters, every parent before its children.
-
-    Raises:
-        InvalidSpaceError: A condition is of what is unknown or constant, or they form a circle.
-    """
+    """Indices of the hyperparameters, every parent before its children."""
     for child in conditions.keys() - set(names):
         what = "constant" if child in constants else "unknown hyperparameter"
         raise InvalidSpaceError(f"unsupported condition of {what} {child!r}")
@@ -51,11 +47,7 @@ def activation_order(
 
 
 def check_coded(values: FloatArray, parameters: Sequence[Parameter]) -> None:
-    """Check that an array has the shape and type of coded configurations, (n, d).
-
-    Raises:
-        InvalidConfigError: It has not.
-    """
+    """Check that an array has the shape and type of coded configurations, (n, d)."""
     if values.ndim != 2 or values.shape[1] != len(parameters):
         raise InvalidConfigError(
             f"an array of configurations has shape (n, {len(parameters)}), one column for each "
@@ -68,11 +60,7 @@ def check_coded(values: FloatArray, parameters: Sequence[Parameter]) -> None:
 def check_allowed(
     values: FloatArray, active: BoolArray | None, parameters: Sequence[Parameter]
 ) -> None:
-    """Check that what is active is allowed; all is if `active` is None.
-
-    Raises:
-        InvalidConfigError: A value is not; the message names the first row.
-    """
+    """Check that active values are allowed; if `active` is None, all are active."""
     for j, parameter in enumerate(parameters):
         column = values[:, j]
         bad = ~parameter.allows(column)
@@ -89,16 +77,7 @@ def check_allowed(
 def frame_values(
     frame: "DataFrame", parameters: Sequence[Parameter], conditions: Mapping[int, Condition | None]
 ) -> FloatArray:
-    """Code the rows of a table, (n, d).
-
-    Args:
-        frame: A column a hyperparameter.
-        parameters: The hyperparameters.
-        conditions: Condition of each by its index, parents before their children.
-
-    Raises:
-        InvalidConfigError: A column is missing or holds what is not allowed.
-    """
+    """Code the rows of a table, (n, d)."""
     coded = np.full((len(frame), len(parameters)), np.nan)
     active = np.ones(coded.shape, dtype=np.bool_)
     for j, condition in conditions.items():

@@ -125,16 +125,7 @@ def describe(condition: Condition, parameters: Sequence[Parameter]) -> str:
 def condition_from_json(
     item: Mapping[str, Any], by_name: Mapping[str, Parameter], constants: Container[str]
 ) -> Condition:
-    """Read a condition from ConfigSpace's JSON.
-
-    Args:
-        item: The condition.
-        by_name: Tunable hyperparameters in the order of the columns.
-        constants: Names of the constants.
-
-    Raises:
-        InvalidSpaceError: Unknown kind of condition, an unknown parent, or a constant as parent.
-    """
+    """Read a condition from ConfigSpace's JSON."""
     kind = item["type"]
     if kind in {c.value for c in Connective}:
         parts = tuple(condition_from_json(part, by_name, constants) for part in item["conditions"])

@@ -12,11 +12,7 @@ from hpobench_ordered.space.parameters import Parameter, parameter_from_json
 def space_from_json(
     description: Mapping[str, Any],
 ) -> tuple[list[Parameter], dict[str, Condition], Config]:
-    """Hyperparameters, conditions by name, and constants of ConfigSpace's JSON (since 0.4).
-
-    Raises:
-        InvalidSpaceError: The space uses what is not supported.
-    """
+    """Hyperparameters, conditions by name, and constants of ConfigSpace's JSON (since 0.4)."""
     if description.get("forbiddens"):
         raise InvalidSpaceError("forbidden clauses are not supported; use conditions")
     constants: Config = {}

@@ -1,4 +1,4 @@
-"""What became of a hyperparameter of a search space that was changed, as data and in words."""
+"""How a hyperparameter of a search space changed, as data and in words."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,11 +13,11 @@ from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.space.space import SearchSpace
 
 _Item = Parameter | Value | None
-"""What a space holds by a name: a hyperparameter, the value of a constant, or nothing."""
+"""A hyperparameter, the value of a constant, or None if the space has no such name."""
 
 
 class Change(Enum):
-    """What became of a hyperparameter."""
+    """How a hyperparameter changed."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -36,16 +36,7 @@ class Change(Enum):
 
 
 def recoded(coded: FloatArray, old: Parameter, new: Parameter) -> FloatArray:
-    """Codes of the same native values by another hyperparameter, (n,) to (n,).
-
-    Args:
-        coded: Values as `old` codes them; NaN where inactive.
-        old: What they are coded by.
-        new: What they shall be coded by.
-
-    Returns:
-        Values as `new` codes them; NaN where inactive or not allowed.
-    """
+    """Codes of the same native values by another hyperparameter, (n,) to (n,)."""
     codes = [math.nan if math.isnan(x) else _code(old.value(x), new) for x in coded.tolist()]
     return np.array(codes, dtype=np.float64)
 
@@ -56,7 +47,7 @@ def allows(parameter: Parameter, value: Value) -> bool:
 
 
 def changes(old: SearchSpace, new: SearchSpace, name: str) -> Iterator[Change]:
-    """What became of a hyperparameter or constant of either space; nothing if it is as it was."""
+    """How a hyperparameter or constant of either space changed; empty if it did not."""
     before, now = _item(old, name), _item(new, name)
     if before is None or now is None:
         yield Change.ADDED if before is None else Change.REMOVED
@@ -100,7 +91,7 @@ def _changes_of_numbers(old: Parameter, new: Parameter) -> Iterator[Change]:
 def in_words(
     old: SearchSpace, new: SearchSpace, name: str, became: Sequence[Change]
 ) -> Iterator[str]:
-    """Say what became of a hyperparameter or constant."""
+    """Say how a hyperparameter or constant changed."""
     before, now = _item(old, name), _item(new, name)
     if not became:
         return

@@ -19,7 +19,7 @@ LOG = "log"
 
 
 def search_space(space: "SpaceLike") -> SearchSpace:
-    """The search space, whatever it is described by.
+    """Convert a description of a search space to a `SearchSpace`.
 
     Args:
         space: Ours, ConfigSpace's, or a dict by the names of the hyperparameters: a tuple of two
@@ -27,7 +27,7 @@ def search_space(space: "SpaceLike") -> SearchSpace:
             list of choices; or the one value of a constant.
 
     Raises:
-        EvaluationsError: It is none of these.
+        EvaluationsError: It is of another type.
         InvalidSpaceError: The dict describes no search space, or ConfigSpace's uses what is not
             supported.
     """
@@ -55,11 +55,7 @@ def _of_dict(described: Mapping[str, object]) -> SearchSpace:
 
 
 def _parameter(name: object, what: object) -> Parameter:
-    """Read a hyperparameter.
-
-    Raises:
-        InvalidSpaceError: It is described by something else.
-    """
+    """Read a hyperparameter."""
     if isinstance(name, str) and isinstance(what, list) and all(map(_is_value, what)):
         return Parameter.choice(name, tuple(what))
     if isinstance(name, str) and isinstance(what, tuple) and what[2:] in ((), (LOG,)):

@@ -151,7 +151,7 @@ class Parameter:
             number = float(value)
         except OverflowError:
             raise InvalidConfigError(
-                f"{self.name} must be {self.describe()}, got an integer beyond all floats"
+                f"{self.name} must be {self.describe()}, got an integer too large for a float"
             ) from None
         whole = self.kind is Kind.FLOAT or number.is_integer()
         if not (whole and self.lower <= number <= self.upper):
@@ -256,12 +256,7 @@ def _log(x: FloatArray) -> FloatArray:
 
 
 def parameter_from_json(item: Mapping[str, Any]) -> Parameter:
-    """Read a hyperparameter from ConfigSpace's JSON, old (0.4) or new.
-
-    Raises:
-        InvalidSpaceError: A kind of hyperparameter this package does not support, weights of
-            choices that differ, or quantisation.
-    """
+    """Read a hyperparameter from ConfigSpace's JSON, old (0.4) or new."""
     try:
         kind = Kind(item["type"])
     except ValueError:

@@ -1,4 +1,4 @@
-"""Checks of what a JSON file of unknown origin describes, before anything relies on it.
+"""Checks of JSON files of unknown origin, before anything relies on their content.
 
 Notation:
     d   number of hyperparameters
@@ -30,15 +30,11 @@ MALFORMED = (
     TypeError,
     ValueError,
 )
-"""What reading a malformed description raises."""
+"""Exceptions that reading a malformed description may raise."""
 
 
 def read_space(description: Mapping[str, Any]) -> SearchSpace:
-    """Read a search space from ConfigSpace's JSON, and see that it can be drawn from.
-
-    Raises:
-        InvalidSpaceError: Something is missing, of another type, or beyond all floats.
-    """
+    """Read a search space from ConfigSpace's JSON, and check that it can be sampled."""
     try:
         _check_items(description["hyperparameters"])
         space = SearchSpace.from_json(description)
@@ -50,33 +46,21 @@ def read_space(description: Mapping[str, Any]) -> SearchSpace:
 
 
 def text_of(content: Mapping[str, Any], name: str) -> str:
-    """The text by that name.
-
-    Raises:
-        TypeError: It is no text.
-    """
+    """The text under a name."""
     if not isinstance(content[name], str):
         raise TypeError(f"{name} must be a text, not {reprlib.repr(content[name])}")
     return str(content[name])
 
 
 def whole_number_of(content: Mapping[str, Any], name: str) -> int:
-    """The whole number by that name, from 0.
-
-    Raises:
-        TypeError: It is no such number.
-    """
+    """The whole number under a name, from 0 on."""
     if type(content[name]) is not int or not 0 <= content[name] < 2**31:
         raise TypeError(f"{name} must be a whole number, not {reprlib.repr(content[name])}")
     return int(content[name])
 
 
 def numbers(content: Mapping[Any, Any]) -> dict[Any, float]:
-    """Check that all values are finite numbers.
-
-    Raises:
-        TypeError: One is not.
-    """
+    """Check that all values are finite numbers."""
     for name, value in content.items():
         if not is_number(value):
             raise TypeError(f"{name} must be a finite number, not {reprlib.repr(value)}")
@@ -120,7 +104,7 @@ def _is_value(value: object) -> bool:
 
 
 def _check_drawing(space: SearchSpace) -> None:
-    """Draw the ends and the middle of all ranges, code them, and read them back."""
+    """Decode the ends and the middle of all ranges, and encode them again."""
     with np.errstate(over="raise", divide="raise", invalid="raise"):
         corners: FloatArray = np.repeat([[0.0], [0.5], [1.0]], space.dimension, axis=1)
         values = space.decode(space.canonical(corners))

@@ -303,7 +303,7 @@ class SearchSpace:
             if condition is not None and not condition.holds_for(coded):
                 continue
             if not present:
-                self._check_others(config)  # it may be there, misspelt
+                self._check_others(config)  # it may be misspelt
                 active = "" if condition is None else ", active here"
                 raise InvalidConfigError(
                     f"hyperparameter {name!r} is missing: {parameter.describe()}{active}"
@@ -317,7 +317,7 @@ class SearchSpace:
         """Validate configurations and code them as values, shape (n, d).
 
         Args:
-            configs: Configurations as dicts; or a DataFrame with a column a hyperparameter,
+            configs: Configurations as dicts; or a DataFrame with a column per hyperparameter,
                 anything where inactive; or an array already coded as values.
 
         Raises:

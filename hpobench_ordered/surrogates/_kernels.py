@@ -8,7 +8,7 @@ Notation:
     n, d    configurations, hyperparameters
     p       features
     m, b    stored points of a nearest-neighbour surrogate, blocks they are sorted into
-    table   a coding: one row a feature, (kind, column, operand, inactive, mean, scale), (p, 6)
+    table   a coding: one row per feature, (kind, column, operand, inactive, mean, scale), (p, 6)
     q, l    nodes and leaves of all trees of a forest together
     t       trees of a forest
     K       outputs of a forest
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.runtime.compiling import compiled
-from hpobench_ordered.surrogates.coding import FeatureKind
+from hpobench_ordered.surrogates.feature_kinds import FeatureKind
 
 IDENTITY = int(FeatureKind.IDENTITY)
 LOG = int(FeatureKind.LOG)
@@ -112,7 +112,8 @@ def nearest_point(
 ) -> int:
     """Original index of the point nearest to x (p,); among equals the lowest.
 
-    Distances to the blocks' bounding boxes tell which blocks need a look, usually two or three.
+    Distances to the blocks' bounding boxes tell which blocks must be searched, usually two or
+    three.
 
     Args:
         x: Features, (p,), p a multiple of `LANES`.

@@ -25,13 +25,7 @@ VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One field of a message.
-
-    Attributes:
-        number: Its number.
-        content: Its bytes, where it has a length; empty otherwise.
-        raw: The field as it stands in the message, key included.
-    """
+    """One field of a message."""
 
     number: int
     content: memoryview
@@ -57,9 +51,6 @@ def keep_output(model: bytes, *, column: int, width: int) -> bytes:
     Returns:
         The network with that column as its output, shape (n, 1); the network as it is where its
         output is not a Concat of `width` parts.
-
-    Raises:
-        ValueError: The bytes are not a message in protobuf's wire format.
     """
     try:
         fields = list(_fields(memoryview(model)))

@@ -1,7 +1,7 @@
 """Surrogates from stored arrays of unknown origin, checked before compiled kernels see them.
 
 Kernels read without looking at bounds, and building a surrogate of absurd arrays may take hours:
-types, dimensions and sizes are therefore checked first, what is made of them after that.
+types, dimensions and sizes are therefore checked before anything is built.
 
 Notation:
     d   number of hyperparameters
@@ -34,16 +34,12 @@ def load_stored(
     space: "SearchSpace",
     n_tasks: int,
 ) -> StoredSurrogate:
-    """Build a surrogate from its arrays, as `StoredSurrogate.to_arrays` makes them.
-
-    Raises:
-        ValueError: They are of another type, too many, or do not fit the space or the tasks.
-    """
+    """Build a surrogate from its arrays, as `StoredSurrogate.to_arrays` makes them."""
     expected = dict(kind.surrogate_class.ARRAYS)
     if kind is SurrogateType.PER_TASK:
         inner = SurrogateType[str(arrays["kind"])]
         if inner is SurrogateType.PER_TASK:
-            raise ValueError("a task's surrogate cannot itself be one a task")
+            raise ValueError("a task's surrogate must not be PER_TASK itself")
         expected |= inner.surrogate_class.ARRAYS
     check_arrays(arrays, expected)
     _check_sizes(arrays)
@@ -58,16 +54,12 @@ def load_stored(
 
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, StoredArray]) -> None:
-    """Check type, dimensions and finiteness of arrays by NAME or TASK/NAME, `expected` by NAME.
-
-    Raises:
-        ValueError: An array is another one, or not among them.
-    """
+    """Check type, dimensions and finiteness of arrays by NAME or TASK/NAME, `expected` by NAME."""
     for name, array in arrays.items():
         allowed = expected.get(name.rpartition("/")[2])
         if allowed is None:
-            raise ValueError(f"nothing is known of an array {name!r}; there are {sorted(expected)}")
-        if array.dtype.type not in allowed.types:
+            raise ValueError(f"array {name!r} is unknown; known are {sorted(expected)}")
+        if array.dtype.type not in allowed.types or not array.dtype.isnative:
             names = " or ".join(sorted(np.dtype(kind).name for kind in allowed.types))
             raise ValueError(f"array {name!r} must be of type {names}: {array.dtype}")
         if array.ndim != allowed.dimensions and allowed.dimensions is not None:
@@ -75,7 +67,7 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, Stor
                 f"array {name!r} must have {allowed.dimensions} dimensions, not {array.ndim}"
             )
         if array.dtype.kind == "f" and not (allowed.may_be_nan or np.isfinite(array).all()):
-            raise ValueError(f"array {name!r} holds what is not finite")
+            raise ValueError(f"array {name!r} must be finite")
 
 
 def _check_sizes(arrays: Mapping[str, NDArray[Any]]) -> None:

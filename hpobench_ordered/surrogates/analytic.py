@@ -30,14 +30,7 @@ HALVINGS = 60
 
 @dataclass(frozen=True, eq=False)
 class _Coefficients:
-    """A function with three coefficients a task.
-
-    Attributes:
-        coefficients: a, b and c of each task, (T, 3); read-only.
-
-    Raises:
-        ValueError: The coefficients have another shape, or are not finite.
-    """
+    """A function with three coefficients a task."""
 
     coefficients: FloatArray
     _rows: tuple[tuple[float, float, float], ...] = field(init=False, repr=False)

@@ -15,15 +15,7 @@ from hpobench_ordered.surrogates.pipeline import BenchmarkFit
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What a quality card says beside figures and numbers of evaluations.
-
-    Attributes:
-        source: Where the evaluations come from.
-        limits: Known limits, one sentence each.
-        summaries: One line on each surrogate, by its name.
-        command: What makes the artifact.
-        comparisons: Further comparisons by name, as JSON.
-    """
+    """The texts of a quality card, and further comparisons."""
 
     source: str
     limits: Sequence[str]
@@ -40,17 +32,7 @@ def write_surrogates(
     evaluations: Sequence[RawEvaluations] | None = None,
     runs: Sequence[RawEvaluations] | None = None,
 ) -> Path:
-    """Write the artifact of a benchmark with a quality card; return its folder.
-
-    Args:
-        folder: Folder of the artifact.
-        surrogates: The surrogates by name; the card is of the first, the default, and compares the
-            others with it.
-        report: What else the card says.
-        evaluations: Evaluations to be recorded, one set a task; default: none are, and the card
-            counts those that the default surrogate was fitted to.
-        runs: What serves as history in their place, one set a task.
-    """
+    """Write the artifact of a benchmark with a quality card; return its folder."""
     bundled = [
         BundledSurrogate(name, report.summaries[name], fit.model, fit.best_values)
         for name, fit in surrogates.items()
@@ -81,7 +63,7 @@ def write_surrogates(
 
 
 def comparison_name(surrogate: str) -> str:
-    """What a card calls the comparison of its surrogate with another one."""
+    """Name of the comparison with another surrogate on a card."""
     return f"surrogate {surrogate}"
 
 

@@ -1,4 +1,4 @@
-"""What every surrogate offers, and what those say of themselves that artifacts store.
+"""The interfaces of surrogates, and of those that are stored in artifacts.
 
 Notation:
     d   number of hyperparameters
@@ -49,9 +49,9 @@ class Surrogate(Protocol):
 
 
 class SurrogateType(Enum):
-    """Kinds of surrogates that are stored as arrays, with where their classes are.
+    """Kinds of surrogates that are stored as arrays.
 
-    The classes are imported when they are used: their compiled kernels take a moment.
+    Their classes are imported when they are used, since compiled kernels load slowly.
 
     Examples:
         >>> from hpobench_ordered import SurrogateType
@@ -86,7 +86,7 @@ class SurrogateType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
-    """What an array of a stored surrogate must be.
+    """Requirements on an array of a stored surrogate.
 
     Attributes:
         dimensions: Number of its dimensions; None: any.
@@ -100,7 +100,7 @@ class StoredArray:
 
 
 class DescribedSurrogate(ABC):
-    """A surrogate that says of itself what a quality card says of it."""
+    """A surrogate with metadata that its quality card is checked against."""
 
     @property
     @abstractmethod
@@ -126,26 +126,15 @@ class DescribedSurrogate(ABC):
         """See `Surrogate.predict_one`."""
 
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
-        """All values that it can give on a task of a space; None where they are not listed."""
+        """All values that it can give on a task of a space; None if there are too many to list."""
         return None
-
-    def can_give(self, value: float, task: int) -> bool:
-        """Whether a value is one that it may give on a task, as far as that can be told."""
-        return True
-
-    def check_counts(self, evaluations: int, configurations: int) -> None:  # noqa: B027
-        """Check the numbers of a card, where they can be told from the surrogate.
-
-        Raises:
-            ValueError: They are others.
-        """
 
 
 class StoredSurrogate(DescribedSurrogate):
     """A surrogate that is stored in an artifact, as arrays."""
 
     STORED_AS: ClassVar[SurrogateType]
-    """What builds it again from its arrays."""
+    """The kind that rebuilds it from its arrays."""
     ARRAYS: ClassVar[Mapping[str, StoredArray]]
     """Its arrays by name."""
 

@@ -1,4 +1,4 @@
-"""Best known values: a random search on the surrogate itself, refined around the best of it.
+"""Best known values: a random search on the surrogate itself, refined around the best found.
 
 Notation:
     n   number of candidates
@@ -44,19 +44,6 @@ def best_known(
     The best `INCUMBENTS` of many random configurations and the known ones are moved by Gaussian
     steps in the unit cube, shorter from round to round, and the best of old and new are kept. The
     result is a lower bound of what is possible, and is not beaten by any of the known ones.
-
-    Args:
-        surrogate: What the benchmark evaluates.
-        space: The benchmark's search space.
-        objective: What is measured.
-        n_tasks: Number of tasks.
-        rng: Source of everything random.
-        known: Coded configurations to start from, such as those the surrogate was fitted to,
-            shape (n, d).
-        draws: Number of random configurations.
-
-    Yields:
-        The best value of each task, in the objective's own units.
     """
     drawn = space.decode(space.sample_unit(rng, draws))
     candidates = drawn if known is None else np.concatenate([known, drawn])
@@ -83,7 +70,7 @@ def _neighbours(
 ) -> FloatArray:
     """Move each configuration `NEIGHBOURS` times, in about half of its hyperparameters.
 
-    Numbers move by a Gaussian step; categoricals, and what was inactive, are drawn anew.
+    Numbers move by a Gaussian step; categoricals and inactive hyperparameters are drawn anew.
     """
     unit = np.repeat(space.encode(values), NEIGHBOURS, axis=0)
     fresh = rng.random(unit.shape)

@@ -56,14 +56,6 @@ def top_decile_overlap(
     """Share of the true best k configurations that are among the predicted best k.
 
     Among equal values the configuration that comes first counts as the better one.
-
-    Args:
-        truth: Evaluations, shape (n, T).
-        predicted: Predictions, shape (n, T).
-        direction: Whether the best values are the lowest or the highest.
-
-    Returns:
-        Shares in [0, 1], shape (T,).
     """
     n = len(truth)
     k = max(1, n // 10)
@@ -109,14 +101,7 @@ class Figures:
 def figures(
     truth: FloatArray, predicted: FloatArray, *, names: Sequence[str], direction: Direction
 ) -> tuple[Figures, ...]:
-    """Compute the figures of every output.
-
-    Args:
-        truth: Evaluations, shape (n, T).
-        predicted: Out-of-fold predictions, as of `cross_validate`, shape (n, T).
-        names: Name of each output, T of them.
-        direction: Whether the objective is minimised or maximised.
-    """
+    """Compute the figures of every output."""
     if truth.shape != predicted.shape:
         raise ValueError(f"truth has shape {truth.shape}, predictions {predicted.shape}")
     columns = (
@@ -138,7 +123,7 @@ class Card:
         surrogate: Kind of the surrogate.
         source: Where the evaluations come from, in words and with address and revision.
         licence: Licence of the evaluations.
-        evaluations: Number of evaluations the surrogate rests on.
+        evaluations: Number of evaluations that the surrogate was fitted to.
         configurations: Number of different configurations among them.
         folds: Number of folds of the cross-validation; 0 if there is none, as for exact tables.
         figures: Cross-validated quality of each output.
@@ -178,11 +163,7 @@ class Card:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read a card from `to_json`'s result.
-
-        Raises:
-            ArtifactError: Something is missing, unknown or of another type.
-        """
+        """Read a card from `to_json`'s result."""
         try:
             typed = {
                 "surrogate": SurrogateType[content["surrogate"]],
@@ -210,7 +191,7 @@ class Card:
             raise TypeError("every comparison must be an object")
 
     def describe(self) -> str:
-        """Describe the card in plain text, one fact a line."""
+        """Describe the card in plain text, one fact per line."""
         lines = [
             f"surrogate: {self.surrogate.name.lower()}, {self.size / 1e6:.2f} MB, from "
             f"{self.evaluations} evaluations of {self.configurations} configurations",
@@ -245,7 +226,7 @@ def _figures(content: Mapping[str, Any]) -> Figures:
 
 
 def _number(value: object) -> float:
-    """A number, or one of those that JSON has not, as `_plain` writes them."""
+    """A number, or the text of one that JSON lacks, such as "nan"."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise TypeError(f"a figure must be a number, not {value!r}")
     if isinstance(value, str) and value not in _NOT_FINITE:
@@ -257,7 +238,7 @@ _NOT_FINITE = ("nan", "inf", "-inf")
 
 
 def _plain(content: Any) -> Any:
-    """The same with texts in the place of numbers that JSON has not."""
+    """Replace numbers that JSON lacks by texts, such as "nan"."""
     if isinstance(content, Mapping):
         return {key: _plain(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -268,7 +249,7 @@ def _plain(content: Any) -> Any:
 
 
 def versions_of(*packages: str) -> dict[str, str]:
-    """Versions of Python and of packages, for a card; "not installed" for what is not."""
+    """Versions of Python and of packages, for a card; "not installed" for missing ones."""
     versions = {"python": python_version()}
     for package in packages:
         try:

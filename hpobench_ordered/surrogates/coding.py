@@ -15,7 +15,6 @@ features, bit by bit, when a surrogate is fitted and when it is evaluated.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from functools import cache, cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Self
@@ -24,12 +23,13 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.space.parameters import Kind, Parameter
+from hpobench_ordered.surrogates.feature_kinds import FeatureKind
 
 if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
 
 _TABLE_COLUMNS = 6
-_WIDEST = 1e150  # features of which the squared distance is a float
+_WIDEST = 1e150  # squared distances of larger features overflow
 
 
 @cache
@@ -38,21 +38,6 @@ def kernels() -> ModuleType:
     from hpobench_ordered.surrogates import _kernels
 
     return _kernels
-
-
-class FeatureKind(IntEnum):
-    """What a feature is, before it is standardised. The numbers are part of stored artifacts."""
-
-    IDENTITY = 0
-    """The hyperparameter itself."""
-    LOG = 1
-    """Its natural logarithm."""
-    LOG_PRODUCT = 2
-    """Log of a product of two hyperparameters, such as learning_rate x n_estimators."""
-    ONE_HOT = 3
-    """1 if a categorical hyperparameter takes one particular choice, else 0."""
-    LOG_RATIO = 4
-    """Log of one hyperparameter over another, such as subsample / min_child_weight."""
 
 
 _PAIRS = (FeatureKind.LOG_PRODUCT, FeatureKind.LOG_RATIO)
@@ -88,11 +73,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class Coding:
-    """An ordered list of features.
-
-    Attributes:
-        features: The features, p of them.
-    """
+    """An ordered list of features."""
 
     features: tuple[Feature, ...]
 
@@ -113,11 +94,7 @@ class Coding:
 
     @classmethod
     def from_table(cls, table: FloatArray) -> Self:
-        """Build a coding from `table`.
-
-        Raises:
-            ValueError: It is not a coding's table.
-        """
+        """Build a coding from `table`."""
         if table.ndim != 2 or table.shape[1] != _TABLE_COLUMNS:
             raise ValueError(f"a coding has {_TABLE_COLUMNS} columns, not shape {table.shape}")
         return cls(
@@ -128,14 +105,7 @@ class Coding:
         )
 
     def encode(self, values: FloatArray) -> FloatArray:
-        """Compute the features of configurations.
-
-        Args:
-            values: Native values, inactive ones NaN, shape (n, d).
-
-        Returns:
-            Features, shape (n, p).
-        """
+        """Compute the features of configurations."""
         values = np.ascontiguousarray(values, dtype=np.float64)
         self.check(values)
         features: FloatArray = kernels().encode(values, self.table)
@@ -153,30 +123,21 @@ class Coding:
         return 1 + max((*pairs, *(f.column for f in self.features)))
 
     def check_finite(self, space: "SearchSpace") -> None:
-        """Check that every configuration of a space has finite features.
-
-        Raises:
-            ValueError: One may have none, and no nearest neighbour.
-        """
+        """Check that every configuration of a space has finite features."""
         if self.width != space.dimension:
-            return  # refused where the dimensions are compared
+            return  # refused later, where dimensions are compared
         for feature in self.features:
             columns = [feature.column, *([feature.operand] if feature.kind in _PAIRS else [])]
             parameters = [space.parameters[column] for column in columns]
             logarithm = feature.kind in (*_PAIRS, FeatureKind.LOG)
             if logarithm and any(parameter.lower <= 0 for parameter in parameters):
-                raise ValueError(f"{feature} is the logarithm of what may be 0")
+                raise ValueError(f"{feature} is a logarithm, but its argument may be 0")
             widest = max(max(abs(p.lower), abs(p.upper), 1e3) for p in parameters)
             if (widest + abs(feature.inactive) + abs(feature.mean)) / feature.scale > _WIDEST:
-                raise ValueError(f"{feature} is beyond all floats")
+                raise ValueError(f"{feature} overflows")
 
     def standardised(self, values: FloatArray) -> Self:
-        """Standardise every feature by its mean and population standard deviation.
-
-        Args:
-            values: Configurations whose features get mean 0 and variance 1, shape (n, d). A
-                feature that is constant on them is only centred.
-        """
+        """Standardise every feature by its mean and population standard deviation."""
         raw = type(self)(tuple(replace(f, mean=0.0, scale=1.0) for f in self.features))
         columns = raw.encode(values)
         means, scales = columns.mean(axis=0), columns.std(axis=0)
@@ -196,17 +157,10 @@ def space_coding(
     ratios: Iterable[Sequence[str]] = (),
     also_raw: Iterable[str] = (),
 ) -> Coding:
-    """Code a search space: a feature a number, one a choice of each categorical, and extras.
+    """Code a search space: a feature per number, one per choice of each categorical, and extras.
 
     An inactive number is put in the middle of its range, an inactive categorical has zeros only;
     the parent's own features tell that it is inactive.
-
-    Args:
-        space: The search space.
-        log_scales: Use logarithms where the space has a log scale; else everything is raw.
-        products: Pairs of names of positive hyperparameters; each adds the log of their product.
-        ratios: Pairs as well; each adds the log of the first over the second.
-        also_raw: Names of numbers on a log scale to be added un-logged.
     """
     index = {name: column for column, name in enumerate(space.names)}
     features: list[Feature] = []

@@ -27,8 +27,8 @@ class EmbeddedSurrogate(DescribedSurrogate):
 
     A configuration of the part becomes one of the whole space: hyperparameters are matched by
     name, choices are coded as there, fixed values are added, and what the conditions of the whole
-    space make inactive is inactive. Numbers may lie beyond the bounds of the whole space; what they
-    are worth is up to the surrogate.
+    space make inactive is inactive. Numbers may lie beyond the bounds of the whole space; the
+    surrogate extrapolates.
 
     Attributes:
         inner: The surrogate on the whole space.
@@ -80,15 +80,7 @@ class EmbeddedSurrogate(DescribedSurrogate):
     @property
     def kind(self) -> SurrogateType:
         """What kind of model the surrogate on the whole space is."""
-        return self._described.kind
-
-    def can_give(self, value: float, task: int) -> bool:
-        """Whether the surrogate on the whole space may give a value."""
-        return self._described.can_give(value, self.tasks[task])
-
-    @property
-    def _described(self) -> DescribedSurrogate:
-        return cast("DescribedSurrogate", self.inner)
+        return cast("DescribedSurrogate", self.inner).kind
 
     @property
     def _parameters(self) -> tuple[Parameter, ...]:

@@ -36,13 +36,6 @@ class ForestRecipe:
     """How a forest of extremely randomised trees (Geurts et al. 2006) is fitted.
 
     They predict smooth objectives better than bagged trees (Breiman 2001), with half the trees.
-
-    Attributes:
-        trees: Number of trees, t.
-        min_samples_leaf: Fewest configurations in a leaf. From 2 on no leaf is the evaluation of a
-            single configuration, and trees are less than half as large as with 1.
-        output_weights: Weight of each output in choosing splits, K of them; default: equal. Outputs
-            are standardised before. Larger for outputs that behave unlike most others.
     """
 
     trees: int = 60
@@ -67,19 +60,7 @@ def fit_forest(
     seed: int,
     workers: int = 1,
 ) -> ForestSurrogate:
-    """Fit a forest; the same seed gives the same bytes, whatever the number of workers.
-
-    Args:
-        values: Configurations, native values with inactive ones NaN, shape (n, d).
-        targets: Their evaluations in the objective's own units, shape (n, K).
-        coding: Features the trees split on.
-        recipe: How to fit.
-        seed: Seed of the trees.
-        workers: Number of threads.
-
-    Raises:
-        ValueError: Shapes do not fit, or a target is not finite.
-    """
+    """Fit a forest; the same seed gives the same bytes, whatever the number of workers."""
     if targets.ndim != 2 or len(targets) != len(values) or not np.isfinite(targets).all():
         raise ValueError(
             f"targets need shape ({len(values)}, K) and finite values, got {targets.shape}"

@@ -31,18 +31,11 @@ if TYPE_CHECKING:
 
 LEAF = 255
 """Stored feature of a leaf."""
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class TaskMix:
-    """What a task's prediction is made of: (1 - weight) * low + weight * high.
-
-    Attributes:
-        low: Index of an output.
-        high: Index of an output.
-        weight: Weight of `high`, in [0, 1].
-    """
+    """What a task's prediction is made of: (1 - weight) * low + weight * high."""
 
     low: int
     high: int
@@ -50,15 +43,7 @@ class TaskMix:
 
 
 def interpolate(fitted: Sequence[float], contexts: Sequence[float]) -> tuple[TaskMix, ...]:
-    """Place tasks linearly between outputs.
-
-    Args:
-        fitted: Contexts of the outputs, such as training fractions, increasing, K of them.
-        contexts: Contexts of the tasks, T of them.
-
-    Raises:
-        ValueError: A task lies outside of the outputs, or these do not increase.
-    """
+    """Place tasks linearly between outputs."""
     if any(a >= b for a, b in pairwise(fitted)):
         raise ValueError(f"contexts of outputs must increase, got {list(fitted)}")
     mixes = []
@@ -88,9 +73,6 @@ class ForestSurrogate(StoredSurrogate):
         offset: Value of code 0 of each output, (K,).
         step: Value from one code to the next of each output, (K,).
         tasks: How each task is made of the outputs, T of them.
-
-    Raises:
-        ValueError: The arrays do not fit each other.
     """
 
     STORED_AS = SurrogateType.FOREST
@@ -171,37 +153,12 @@ class ForestSurrogate(StoredSurrogate):
         return len(self.tasks)
 
     def check_covers(self, space: "SearchSpace") -> None:
-        """Check that no value is beyond all floats."""
+        """Check that no value overflows."""
         if not all(0 <= mix.weight <= 1 for mix in self.tasks):
             raise ValueError("the weight of an output is not between 0 and 1")
         highest = self.offset + self.step * np.iinfo(np.uint16).max
         if not np.isfinite(highest).all():
-            raise ValueError("a forest's values are beyond all floats")
-
-    def can_give(self, value: float, task: int) -> bool:
-        """Whether the leaves can sum up to a value of a task, and it is such a sum at all."""
-        mix, trees = self.tasks[task], len(self.nodes)
-        outputs = [(mix.low, 1.0 - mix.weight), (mix.high, mix.weight)]
-        # Every tree has one leaf more than inner nodes.
-        ends = np.cumsum((self.nodes + 1) // 2)[:-1]
-        starts = np.concatenate(([0], ends))
-        low = high = 0.0
-        for output, weight in outputs:
-            codes = self.codes[output].astype(np.float64)
-            extremes = (np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts))
-            least, most = (float(extreme.sum()) / trees for extreme in extremes)
-            low += weight * (self.offset[output] + self.step[output] * least)
-            high += weight * (self.offset[output] + self.step[output] * most)
-        slack = _ROUNDING * max(1.0, abs(value))
-        if not low - slack <= value <= high + slack:
-            return False
-        step = self.step[mix.low] / trees
-        if mix.low != mix.high or step == 0:
-            return True
-        offset = float(self.offset[mix.low])
-        steps = (value - offset) / step
-        rounding = 4 * np.finfo(np.float64).eps * max(abs(value), abs(offset)) / abs(step)
-        return bool(abs(steps - round(steps)) <= 1e-4 + rounding)
+            raise ValueError("a forest's values overflow")
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""
@@ -258,8 +215,8 @@ def _links(
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
     """Roots (t,), children (2 q,) and leaf numbers (q,), as `_kernels.forest_predict` has them."""
     is_leaf = feature == LEAF
-    # Subtrees still to come before a node is read: the left child's subtree has been read when
-    # this number is for the first time what it was before the parent; there is the right child.
+    # Number of subtrees that are still to be read before a node: the right child comes where it is
+    # for the first time what it was before the parent, since the left subtree has then been read.
     missing = np.concatenate(([0], np.cumsum(np.where(is_leaf, -1, 1))[:-1]))
     order = np.argsort(missing, kind="stable")
     following = np.zeros(len(feature), dtype=np.int64)

@@ -37,9 +37,6 @@ class NearestSurrogate(StoredSurrogate):
         coding: Features in which configurations are compared.
         points: Features of the stored configurations, shape (m, p).
         targets: Their evaluations in the objective's own units, shape (m, T).
-
-    Raises:
-        ValueError: The shapes do not fit, there are no points, or something is not finite.
     """
 
     STORED_AS = SurrogateType.NEAREST

@@ -13,7 +13,7 @@ those for element-wise logarithms and exponentials take four numbers at a time a
 any, one by one, with another rounding. Every batch is therefore filled up to a multiple of
 `GROUP` rows, a single configuration too. Matrix products sum in the same order for any number of
 rows as long as one thread computes them, so a session has one thread; large batches are cut into
-blocks, which threads of our own share.
+blocks, which several threads evaluate.
 """
 
 import os
@@ -34,26 +34,20 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 GROUP = 4
-"""Batches have a multiple of so many rows: one register of the element-wise kernels."""
+"""Batches are filled up to a multiple of this many rows, a register of element-wise kernels."""
 BLOCK = 256
 """Rows evaluated at once: enough for the matrix products, few enough for the cache."""
 INACTIVE = "#na#"
 """Name of an inactive categorical in YAHPO's encoding; an inactive number is 0."""
 THREADS_VARIABLE = "OMP_NUM_THREADS"
-"""Limit of threads, set by joblib in its workers."""
+"""Environment variable of the limit of threads that joblib sets in its workers."""
 
 Encoding = Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Columns of a network.
-
-    Attributes:
-        categorical: Names of the columns of its input `x_cat`.
-        continuous: Names of the columns of its input `x_cont`.
-        targets: Names of the columns of its output.
-    """
+    """Columns of a network."""
 
     categorical: tuple[str, ...]
     continuous: tuple[str, ...]
@@ -110,20 +104,7 @@ class OnnxSurrogate:
         varied: Mapping[str, Sequence[float]],
         target: str,
     ) -> Self:
-        """Fit a network's columns to a search space.
-
-        Args:
-            model: The network, an ONNX file's content.
-            space: Search space of the configurations.
-            layout: Columns of the network.
-            encoding: Code of every choice of the categorical inputs, by name.
-            fixed: Inputs that are the same for all tasks.
-            varied: Continuous inputs that tell the tasks apart, one value a task.
-            target: Name of the output to predict.
-
-        Raises:
-            ArtifactError: A column or a choice is unknown: these files do not belong together.
-        """
+        """Fit a network's columns to a search space."""
         names = {*space.names, *fixed, *varied}
         columns = {*layout.categorical, *layout.continuous}
         if names != columns or target not in layout.targets:
@@ -206,15 +187,11 @@ class OnnxSurrogate:
         """Evaluate a multiple of `GROUP` rows, shape (n,)."""
         session = self._session or self._ready_session()
         output = np.asarray(session.run(None, inputs)[0])
-        # A network that could not be cut down to one target still has them all.
+        # A network that could not be cut down to one target still has all of them.
         return output[:, 0 if output.shape[1] == 1 else self._target]
 
     def _ready_session(self) -> "InferenceSession":
-        """Start onnxruntime with the network, if that was not done yet in this process.
-
-        Raises:
-            ArtifactError: The network is damaged, or has other inputs than it should.
-        """
+        """Start onnxruntime with the network, if that was not done yet in this process."""
         if self._session is not None:
             return self._session
         try:
@@ -230,20 +207,12 @@ class OnnxSurrogate:
 
 
 def check_network(model: bytes, layout: Layout) -> None:
-    """Check that bytes are a network with the inputs of a layout.
-
-    Raises:
-        ArtifactError: They are not.
-    """
+    """Check that bytes are a network with the inputs of a layout."""
     _start(model, len(layout.categorical), len(layout.continuous))
 
 
 def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceSession":
-    """Start onnxruntime with a network.
-
-    Raises:
-        ArtifactError: The network is damaged, or has other inputs than it should.
-    """
+    """Start onnxruntime with a network."""
     try:
         import onnxruntime
     except ImportError:
@@ -276,7 +245,7 @@ def _codes(
         except KeyError as error:
             raise ArtifactError(f"the encoding of {name!r} does not know {error}") from None
     width = max((len(row) for row in rows), default=1)
-    # What is between the choices and the last column is never looked up.
+    # Columns between the choices and the last one are never looked up.
     padded = [row[:-1] + [row[-1]] * (width - len(row) + 1) for row in rows]
     return np.array(padded, dtype=np.int32).reshape(len(rows), width)
 

@@ -1,4 +1,4 @@
-"""One surrogate a task: for tasks that were not evaluated on the same configurations.
+"""One surrogate per task: for tasks that were not evaluated on the same configurations.
 
 Notation:
     n, d    configurations, hyperparameters
@@ -23,14 +23,7 @@ _KIND = "kind"
 
 @dataclass(frozen=True, eq=False)
 class PerTaskSurrogate(StoredSurrogate):
-    """Surrogates of one kind, each of one task.
-
-    Attributes:
-        models: One a task, T of them.
-
-    Raises:
-        ValueError: There are none, they are not of one stored kind, or their dimensions differ.
-    """
+    """Surrogates of one kind, each of one task."""
 
     STORED_AS = SurrogateType.PER_TASK
     ARRAYS = {_KIND: StoredArray(0, (np.str_,))}  # noqa: RUF012  # a ClassVar in the base class
@@ -49,7 +42,7 @@ class PerTaskSurrogate(StoredSurrogate):
             )
         if len(dimensions) > 1:
             raise ValueError(f"the tasks' surrogates have dimensions {sorted(dimensions)}")
-        # A look-up less in what is called most.
+        # Saves a look-up in the most frequent call.
         object.__setattr__(self, "_predict_one", tuple(m.predict_one for m in self.models))
 
     def __reduce__(self) -> tuple[type[Self], tuple[tuple[StoredSurrogate, ...]]]:
@@ -57,7 +50,7 @@ class PerTaskSurrogate(StoredSurrogate):
 
     @property
     def kind(self) -> SurrogateType:
-        """Kind of every one of them."""
+        """Kind of all of them."""
         return self.models[0].STORED_AS
 
     @property
@@ -80,10 +73,6 @@ class PerTaskSurrogate(StoredSurrogate):
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
         """All values that the task's surrogate can give."""
         return self.models[task].known_values(0, space)
-
-    def can_give(self, value: float, task: int) -> bool:
-        """Whether the task's surrogate may give a value."""
-        return self.models[task].can_give(value, 0)
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""

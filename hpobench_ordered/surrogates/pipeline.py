@@ -56,7 +56,7 @@ def fit_nearest(
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A surrogate of one or more tasks, and all that it follows from.
+    """A surrogate of one or more tasks, and everything that determines it.
 
     Attributes:
         fitter: Fits it.
@@ -90,8 +90,7 @@ class Fit:
     ) -> Self:
         """A surrogate of tasks that were evaluated on the same configurations.
 
-        The fitter and the folds have the seed, and so has the search for best values unless it gets
-        a generator; for the others see `Fit`.
+        The fitter, the folds, and without `rng` the search for best values are seeded by `seed`.
         """
         rows = row_folds(len(values), folds, seed)
         rng = np.random.default_rng(seed) if rng is None else rng
@@ -107,7 +106,7 @@ class Fit:
         seed: int,
         folds: int = FOLDS,
     ) -> Self:
-        """A surrogate of one task, bit by bit the same whatever other tasks there are.
+        """A surrogate of one task, which does not depend on the other tasks.
 
         All that is random follows from the seed and the task's name. All evaluations of one
         training are in one fold.
@@ -140,14 +139,7 @@ class Fit:
             )
 
     def cross_validate(self, tell: Callable[[], None] = lambda: None) -> FloatArray:
-        """Predict every configuration by a surrogate that was fitted to the other folds.
-
-        Args:
-            tell: Called when a fold is finished.
-
-        Returns:
-            Predictions, shape (n, T).
-        """
+        """Predict every configuration by a surrogate that was fitted to the other folds."""
         predicted = np.empty((len(self.values), len(self.mixes) or self.targets.shape[1]))
         for held_out in self.folds:
             rows = np.setdiff1d(np.arange(len(self.values)), held_out)
@@ -170,7 +162,7 @@ class Fit:
 
 
 def grouped_folds(groups: IntArray, folds: int, rng: np.random.Generator) -> list[IntArray]:
-    """Split evaluations into folds of about as many groups, never a group into two.
+    """Split evaluations into folds with about equally many groups; a group is never split.
 
     The groups are numbered, shape (n,). Returns the indices of the evaluations of each fold,
     ascending.
@@ -180,11 +172,7 @@ def grouped_folds(groups: IntArray, folds: int, rng: np.random.Generator) -> lis
 
 
 def row_folds(n: int, folds: int, seed: int) -> list[IntArray]:
-    """Split n configurations into folds.
-
-    Raises:
-        ValueError: There are fewer than two folds, or fewer configurations than folds.
-    """
+    """Split n configurations into folds."""
     if not 2 <= folds <= n:
         raise ValueError(f"folds must be from 2 to {n}, got {folds}")
     return grouped_folds(np.arange(n), folds, np.random.default_rng(seed))
@@ -196,15 +184,7 @@ def _silent(step: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class BenchmarkFit:
-    """A surrogate of all tasks of a benchmark, and its quality.
-
-    Attributes:
-        defined: Space, objective and tasks.
-        fits: One fit of all tasks, or one a task.
-        seed: The seed that all of them follow from.
-        progress: Told the step, how many parts of it are done, and of how many.
-        is_per_task: Whether there is one fit a task.
-    """
+    """A surrogate of all tasks of a benchmark, and its quality."""
 
     defined: Definition
     fits: Sequence[Fit]
@@ -223,7 +203,7 @@ class BenchmarkFit:
         folds: int = FOLDS,
         progress: Callable[[str, int, int], None] = _silent,
     ) -> Self:
-        """A surrogate a task, see `Fit.of_task`; `evaluations` are one set a task."""
+        """A surrogate per task, see `Fit.of_task`; `evaluations` are one set per task."""
         fits = [
             Fit.of_task(fitter, raw, task=task.name, seed=seed, folds=folds)
             for task, raw in zip(defined.tasks, evaluations, strict=True)

@@ -7,7 +7,6 @@ Notation:
     D           divisor: objective = code / D, codes being whole numbers
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -51,7 +50,7 @@ class TableSurrogate(StoredSurrogate):
     codes: NDArray[Any]
     divisor: int = 1
     _flat: FloatArray = field(init=False, repr=False)  # (T, m_1 ... m_d)
-    _rows: tuple[memoryview, ...] = field(init=False, repr=False)  # of _flat; faster by the one
+    _rows: tuple[memoryview, ...] = field(init=False, repr=False)  # of _flat
     _axes: tuple[tuple[int, int], ...] = field(init=False, repr=False)  # l_j, m_j
 
     def __post_init__(self) -> None:
@@ -75,7 +74,7 @@ class TableSurrogate(StoredSurrogate):
 
     @classmethod
     def from_values(cls, values: FloatArray, *, lower: Sequence[int]) -> Self:
-        """Tabulate objective values, as compactly as gives them back bit by bit.
+        """Tabulate objective values as compactly as is possible without loss.
 
         Args:
             values: Objective of every task and configuration, shape (T, m_1, ..., m_d).
@@ -112,7 +111,7 @@ class TableSurrogate(StoredSurrogate):
         bounds = [(p.lower, p.upper) for p in space.parameters]
         covers = all(a <= b and c <= d for (a, d), (b, c) in zip(grid, bounds, strict=False))
         if not covers or space.conditions or not all(p.is_discrete for p in space.parameters):
-            raise ValueError(f"the table is one of {grid}, the search space is larger")
+            raise ValueError(f"the table has a grid of {grid}, but the search space is larger")
 
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
         """The whole table of a task; None if the space is smaller than the grid."""
@@ -120,15 +119,6 @@ class TableSurrogate(StoredSurrogate):
             return None
         values: FloatArray = self._flat[task]
         return values
-
-    def check_counts(self, evaluations: int, configurations: int) -> None:
-        """Check that a card speaks of every entry of the table."""
-        size = math.prod(self.shape)
-        if (evaluations, configurations) != (self.n_tasks * size, size):
-            raise ValueError(
-                f"{evaluations} evaluations of {configurations} configurations, the table has "
-                f"{self.n_tasks * size} of {size}"
-            )
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Conformance suites: what every benchmark and every method must hold to.
+"""Conformance suites: the contract of every benchmark and every method.
 
     check_benchmark("my-benchmark")
     check_method("my-method")                # or a subclass of Method

@@ -1,4 +1,4 @@
-"""What the suites share: their error, and ways to look at what is checked."""
+"""The error of the conformance suites, and the checks that they share."""
 
 import pickle
 import random
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class ConformanceError(HPOBenchOrderedError, AssertionError):
-    """A benchmark or method does not hold to its contract."""
+    """A benchmark or method breaks its contract."""
 
 
 def require(condition: object, message: str) -> None:
@@ -39,11 +39,7 @@ def untouched_global_random_state(what: str) -> Iterator[None]:
 def elsewhere(
     executor: Executor | None, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Call a function in another process; default: one started for it.
-
-    Raises:
-        ConformanceError: It cannot be sent there, or ends the process.
-    """
+    """Call a function in another process; default: one started for it."""
     if executor is not None:
         return executor.submit(function, *args, **kwargs).result()
     try:
@@ -55,6 +51,6 @@ def elsewhere(
 
 
 def in_new_process(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function in a process that has done nothing before."""
+    """Call a function in a new process."""
     CHILDREN.close()
     return elsewhere(None, function, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""What every benchmark must hold to."""
+"""The contract of benchmarks."""
 
 import pickle
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ CONFIGURATIONS = 40
 def check_benchmark(
     benchmark: str | Benchmark, *, seed: int = 0, executor: Executor | None = None
 ) -> None:
-    """Check that a benchmark holds to the contract of this package.
+    """Check that a benchmark keeps the contract of this package.
 
     One by one, in a batch, shuffled, from a DataFrame, after pickling and in another process a
     configuration has the same value, bit by bit; inactive hyperparameters and the global random

@@ -1,4 +1,4 @@
-"""What a method must survive."""
+"""Degenerate input that a method must survive."""
 
 import math
 import warnings
@@ -28,12 +28,12 @@ from hpobench_ordered.testing.toy import (
 EARLIER = 3
 """Earlier tasks."""
 COPIES = 5
-"""How often everything is in a history of duplicates."""
+"""Copies of every evaluation in a history of duplicates."""
 WORKERS = (1, 4)
 BUDGET = 8
-"""Trials: more than the smallest spaces have configurations, and more than are drawn at random."""
+"""More trials than the smallest spaces have configurations, and than initial random trials."""
 ENORMOUS = 1e300
-"""Factor of losses whose squares are beyond all floats."""
+"""Factor of losses whose squares overflow."""
 
 
 def check_degenerate_input(method: object, *, seed: int = 0) -> None:
@@ -46,8 +46,8 @@ def check_degenerate_input(method: object, *, seed: int = 0) -> None:
     simulated workers. In each case it must suggest a valid configuration for each trial, without
     an exception or a `RuntimeWarning`, which numerical libraries give.
 
-    This is apart from `check_method`: a method that holds to the contract there, but not here, can
-    be used wherever all evaluations succeed. The bundled methods hold to both.
+    This is separate from `check_method`: a method that passes that check, but not this one, can be
+    used wherever all evaluations succeed. The bundled methods pass both.
 
     Args:
         method: A method as `hpobench_ordered.run` takes it.
@@ -71,14 +71,7 @@ def check_degenerate_input(method: object, *, seed: int = 0) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A task with too little to learn from.
-
-    Attributes:
-        what: What is special about it.
-        task: The task.
-        history: The history.
-        budget: Number of trials.
-    """
+    """A task with too little to learn from."""
 
     what: str
     task: Task
@@ -137,7 +130,7 @@ def _cases(space: SearchSpace, seed: int) -> Iterator[_Case]:
 def _toy(
     space: SearchSpace, seed: int, model: Surrogate | None = None, *, evaluations: int = 20
 ) -> tuple[Task, tuple[Evaluations, ...]]:
-    """A toy task, and random evaluations of those before."""
+    """A toy task, and random evaluations of the tasks before it."""
     *before, task = toy_benchmark(space, tasks=EARLIER + 1, model=model).tasks
     return task, random_history(before, seed=seed, evaluations=evaluations)
 

@@ -1,8 +1,8 @@
-"""Golden values: what benchmarks gave when they were released, and have to give everywhere.
+"""Golden values: the values of benchmarks at their release, which they must always give.
 
 They are values of a few random configurations on the first, a middle and the last task, on every
 surrogate that needs no download and no generation. `python tests/golden/write.py` writes them, when
-a benchmark gets a new version; everything else only reads them.
+a benchmark gets a new version; nothing else writes them.
 """
 
 import json
@@ -20,15 +20,7 @@ TOLERANCE = 1e-12
 
 
 def read_golden() -> Mapping[str, Any]:
-    """The golden values that come with the package.
-
-    Returns:
-        By name and version of each benchmark its configurations, "configs", and their "values" by
-        surrogate and task.
-
-    Raises:
-        ArtifactError: The file is missing or damaged.
-    """
+    """The golden values that come with the package."""
     path = resources.files("hpobench_ordered") / "artifacts" / FILE
     try:
         content: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -46,13 +38,6 @@ def check_golden(spec: BenchmarkSpec, golden: Mapping[str, Any]) -> int:
     """Compare a benchmark's values with the golden ones; return how many were compared.
 
     Surrogates whose extra is not installed are left out.
-
-    Args:
-        spec: The benchmark.
-        golden: All golden values, as of `read_golden`.
-
-    Raises:
-        ArtifactError: A value differs, or a surrogate has no golden values.
     """
     recorded = golden.get(spec.id)
     if recorded is None:

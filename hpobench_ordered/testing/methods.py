@@ -1,4 +1,4 @@
-"""What every method must hold to."""
+"""The contract of methods."""
 
 import pickle
 import random
@@ -46,9 +46,9 @@ Trials = list[tuple[Config, float]]
 TIME_LIMIT = 30.0
 """Seconds that one call on a toy problem may take, compiling included."""
 HISTORY = 3
-"""Earlier tasks a method gets, besides the fewest it needs."""
+"""Earlier tasks that a method gets in addition to the fewest it needs."""
 WORKERS = 4
-"""Simulated workers, where there are several."""
+"""Number of simulated workers in the test of parallel trials."""
 SEEDS = 10
 """Runs of a method that is compared with random search."""
 ADJUSTMENTS = (
@@ -57,10 +57,11 @@ ADJUSTMENTS = (
 )
 """Search spaces before and after an adjustment."""
 TASKS = 4
-"""Tasks of such a run that count: those with as much history as the method needs, and some."""
+"""Tasks of such a run that count: those with enough history for the method"""
 RANDOM_SEARCH_SEEDS = 30
 WORTH = 2
-"""A method that learns is worth so many times its trials. Random search with as many as the method
+"""A method that learns must beat random search with `WORTH` times its trials. Random search with as
+many as the method
 reaches that by chance less than once in a hundred comparisons of 40 tasks."""
 MAXIMISED_SEEDS = 2
 """Runs that are repeated with the objective maximised."""
@@ -73,13 +74,13 @@ def check_method(
     time_limit: float | None = TIME_LIMIT,
     executor: Executor | None = None,
 ) -> None:
-    """Check that a method holds to the contract of this package.
+    """Check that a method keeps the contract of this package.
 
     On small problems with and without conditions, with as little history as it needs and with more,
-    it suggests valid configurations, as many as its budget, more than there are if need be, and
-    several before it is told a first result, and each in time; the same seed gives the same
-    suggestions, whatever the global random state, in another process, and beside another run;
-    another seed gives others, unless the method draws nothing at random; its history
+    it suggests valid configurations, as many as its budget, even if that is more than the space
+    has, several of them before it is told a first result, each within the time limit; the same seed
+    gives the same suggestions, whatever the global random state, in another process, and beside
+    another run; another seed gives others, unless the method draws nothing at random; its history
     stays as it is. The same with a history on another search space, where the spec says
     `changed_spaces`.
 
@@ -149,7 +150,7 @@ def check_beats_random_search(method: object, *, trials: int = BUDGET, seeds: in
 
 
 def _toy_task(space: SearchSpace, earlier: int, seed: int) -> tuple[Task, tuple[Evaluations, ...]]:
-    """The task after so many, and random evaluations of these."""
+    """The toy task after `count` others, and random evaluations of these."""
     *before, task = toy_benchmark(space, tasks=earlier + 1).tasks
     return task, random_history(before, seed=seed)
 
@@ -192,7 +193,7 @@ def _check_runs(
 
 
 def _content(history: Sequence[Evaluations]) -> list[tuple[object, ...]]:
-    """All that a history says; what its spaces have computed meanwhile is no part of it."""
+    """The content of a history, without what its search spaces have cached."""
     return [
         (e.task, dict(e.context), e.values.tobytes(), e.objective.tobytes(), e.losses.tobytes())
         + (str(e.space.to_json()), e.direction)
@@ -203,11 +204,7 @@ def _content(history: Sequence[Evaluations]) -> list[tuple[object, ...]]:
 def _blame_difference(
     spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int
 ) -> None:
-    """Say why a method gave other suggestions for the same seed.
-
-    Raises:
-        ConformanceError: Always.
-    """
+    """Say why a method gave other suggestions for the same seed."""
     try:
         anew = [in_new_process(_played, spec, task, history, seed) for _ in range(2)]
     except ConformanceError:  # it cannot be sent there
@@ -252,11 +249,7 @@ def _ordered(
     *,
     budget: int = BUDGET,
 ) -> list[Outcome]:
-    """Let a method follow the ordered protocol on a toy benchmark.
-
-    Raises:
-        ConformanceError: It raises, or suggests something that is no configuration.
-    """
+    """Let a method follow the ordered protocol on a toy benchmark."""
     benchmark = toy_benchmark(space, tasks=tasks, direction=direction)
 
     def rng(position: int) -> np.random.Generator:
@@ -271,7 +264,7 @@ def _ordered(
 
 @cache
 def _random_search_median(space: SearchSpace, tasks: int, trials: int) -> float:
-    """Median best loss of random search with so many trials."""
+    """Median best loss of random search after a number of trials."""
     spec = method_spec("random-search")
     runs = [
         _ordered(spec, space, tasks, seed, budget=trials) for seed in range(RANDOM_SEARCH_SEEDS)

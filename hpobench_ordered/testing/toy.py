@@ -49,12 +49,7 @@ POINTS = 40
 
 @dataclass(frozen=True, slots=True)
 class ShiftedQuadratics:
-    """Squared distance from the task's optimum, times a factor.
-
-    Attributes:
-        space: The search space.
-        factor: Factor of all values: negative where they are maximised.
-    """
+    """Squared distance from the task's optimum, times a factor."""
 
     space: SearchSpace
     factor: float = 1.0
@@ -86,15 +81,7 @@ def toy_benchmark(
     model: Surrogate | None = None,
     previous: SearchSpace | None = None,
 ) -> Benchmark:
-    """Make a toy benchmark.
-
-    Args:
-        space: Its search space.
-        tasks: Number of tasks.
-        direction: Whether the objective is minimised or maximised.
-        model: What the tasks are evaluated on; default: shifted quadratics.
-        previous: Its search space before an adjustment.
-    """
+    """Make a toy benchmark."""
     before = None
     if previous is not None:
         before = toy_benchmark(previous, tasks=tasks, direction=direction)
@@ -111,13 +98,7 @@ def toy_benchmark(
 def toy_spec(
     space: SearchSpace, *, tasks: int, previous: SearchSpace | None = None
 ) -> BenchmarkSpec:
-    """Describe a toy benchmark called "toy", as a package may register it.
-
-    Args:
-        space: Its search space.
-        tasks: Number of tasks.
-        previous: Its search space before an adjustment.
-    """
+    """Describe a toy benchmark called "toy", as a package may register it."""
 
     def load() -> tuple[Surrogate, list[float | None]]:
         return ShiftedQuadratics(space), [None] * tasks
@@ -207,13 +188,7 @@ def random_history(
     seed: int,
     evaluations: int = EVALUATIONS,
 ) -> tuple[Evaluations, ...]:
-    """Evaluate random configurations on every task, others than a run of that seed draws.
-
-    Args:
-        tasks: The tasks.
-        seed: Seed of the run.
-        evaluations: Number of configurations a task.
-    """
+    """Evaluate random configurations on every task; a run with this seed draws other ones."""
     rng = np.random.default_rng([seed, HISTORY_STREAM])
     finished = []
     for task in tasks:
@@ -232,12 +207,7 @@ def play(
     workers: int = 1,
     time_limit: float | None = None,
 ) -> Outcome:
-    """Let a method optimise a task, as in an experiment.
-
-    Raises:
-        ConformanceError: It raises, takes longer for a suggestion than the limit in seconds, or
-            suggests something that is no configuration.
-    """
+    """Let a method optimise a task, as in an experiment."""
     assignment = Assignment(spec, task, tuple(history), budget, workers)
     try:
         with one_thread():

@@ -25,7 +25,7 @@ def save(benchmark: Benchmark, folder: str | Path, *, overwrite: bool = False) -
 
     It holds the surrogate, the evaluations, and a quality card of a cross-validation by
     configurations. `hpobench_ordered.load` and `run` take the artifact's path; in the folder
-    `hpobench_ordered.registry.local_folder()` it is found by name.
+    `hpobench_ordered.files.local.local_folder()` it is found by name.
 
     Args:
         benchmark: The benchmark.

@@ -468,8 +468,8 @@ WIDER = SearchSpace([Parameter.number("x", -5, 9), Parameter.number("z", 1e-4, 1
         ([on(numeric_space(), "June", "minimize")], "'June': its objective is to minimize"),
         ([on(WIDER)], r"'May': it is on another .*x: from -5 to 9, now from -5 to 5; .*is 'z' now"),
         ([on(SPACE)], "shares no hyperparameter"),
-        (on(numeric_space()), "a history is a list of Evaluations, one a task; got Evaluations"),
-        ([on(numeric_space()).frame()], "list of Evaluations, one a task; got list of DataFrame"),
+        (on(numeric_space()), "a history is a list of Evaluations, one per task; got Evaluations"),
+        ([on(numeric_space()).frame()], "list of Evaluations, one per task; got list of DataFrame"),
         (5, "got int"),
     ],
 )

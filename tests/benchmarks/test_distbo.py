@@ -23,8 +23,9 @@ from hpobench_ordered.benchmarks import distbo
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError, UnknownNameError
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.files.bundle import find_card, read_definition
+from hpobench_ordered.files.local import LOCAL_VARIABLE
 from hpobench_ordered.files.remote import CACHE_VARIABLE, RemoteFile
-from hpobench_ordered.registry import LOCAL_VARIABLE, benchmark_spec, generator
+from hpobench_ordered.registry import benchmark_spec, generator
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.testing import check_benchmark
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hpobench_ordered.cli import main
-from hpobench_ordered.registry import LOCAL_VARIABLE
+from hpobench_ordered.files.local import LOCAL_VARIABLE
 
 Result = subprocess.CompletedProcess[str]
 CLI = Callable[..., Result]

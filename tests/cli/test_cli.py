@@ -14,11 +14,10 @@ from hpobench_ordered import SearchSpace, list_benchmarks, list_methods, load, s
 from hpobench_ordered.benchmarks.yahpo import remote_files
 from hpobench_ordered.cli.benchmarks import aligned, parse_config
 from hpobench_ordered.core import extras
-from hpobench_ordered.core.suites import SUITES
 from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.files.bundle import BENCHMARK
-from hpobench_ordered.registry import generators
+from hpobench_ordered.registry import generators, suites
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 
@@ -286,7 +285,7 @@ def test_generate_what_a_suite_lacks(  # type: ignore[no-untyped-def]
     cli, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lacking = ["yahpo-xgboost-458", "yahpo-rpart-1220"]
-    monkeypatch.setitem(SUITES, "wide", ("newsvendor", *lacking, "yahpo-svm-40966"))
+    monkeypatch.setitem(suites(), "wide", ("newsvendor", *lacking, "yahpo-svm-40966"))
     monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=200))
     data = ("--from", str(shared / "data" / "yahpo"))
     words = ["run", "--suite", "wide", "--method", "random-search", "--workers", "1"]
@@ -296,7 +295,7 @@ def test_generate_what_a_suite_lacks(  # type: ignore[no-untyped-def]
     result = cli("generate", "--suite", "wide", *data, "--configs", "30")
     assert result.stdout.split() == [str(tmp_path / "own" / name) for name in lacking]
     listed = names(cli("list", "--suite", "wide", "--ready", "--json"))
-    assert set(listed) == set(SUITES["wide"])
+    assert set(listed) == set(suites()["wide"])
     result = cli("generate", "--suite", "wide", *data)
     assert (result.returncode, result.stdout) == (0, "")
     assert "nothing to generate" in result.stderr

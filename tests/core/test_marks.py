@@ -15,7 +15,8 @@ from hpobench_ordered.core.marks import FILE, Marks, write_marks
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.artifact import Artifact
-from hpobench_ordered.registry import LOCAL_VARIABLE, benchmark_spec
+from hpobench_ordered.files.local import LOCAL_VARIABLE
+from hpobench_ordered.registry import benchmark_spec
 
 Function = Callable[[FloatArray], FloatArray]
 
@@ -117,10 +118,10 @@ def test_marks_of_ones_own_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     spec = replace(benchmark_spec("forrester"), name="mine")
     assert spec.marks is None
-    write_marks(tmp_path / FILE, [(spec, Marks(0.2, None))], command="by hand")
+    write_marks(tmp_path / FILE, [(spec.marked, Marks(0.2, None))], command="by hand")
     assert spec.marks == Marks(0.2, None)
     other = replace(spec, name="other")
-    write_marks(tmp_path / FILE, [(other, Marks(0.3, 0.1))], command="by hand")
+    write_marks(tmp_path / FILE, [(other.marked, Marks(0.3, 0.1))], command="by hand")
     assert (spec.marks, other.marks) == (Marks(0.2, None), Marks(0.3, 0.1))
     (tmp_path / FILE).write_text(json.dumps({"benchmarks": {"mine@1": 3}}))
     with pytest.raises(ArtifactError, match="holds no marks"):

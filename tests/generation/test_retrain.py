@@ -19,18 +19,19 @@ import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks.retrain import RETRAINING, STREAMS, Retraining
 from hpobench_ordered.cli import app
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
+from hpobench_ordered.files.local import LOCAL_VARIABLE
 from hpobench_ordered.generation import retrain
 from hpobench_ordered.generation._custom.model import Model
 from hpobench_ordered.generation._custom.split import Kind
 from hpobench_ordered.generation._custom.training import Failures, Metric, TrainingError
+from hpobench_ordered.generation._custom.writing import definition_of
 from hpobench_ordered.generation._raw import read_raw
 from hpobench_ordered.generation._retrain import figures
-from hpobench_ordered.generation._retrain.plan import retrain_plan
+from hpobench_ordered.generation._retrain.plan import RetrainPlan
 from hpobench_ordered.generation._retrain.streams import Stream, read_stream
 from hpobench_ordered.generation._retrain.training import RetrainTrainer
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.generation.retrain import Retrain, generate_retrain
-from hpobench_ordered.registry import LOCAL_VARIABLE
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.coding import space_coding
@@ -75,16 +76,9 @@ def _stream(path: Path, every: str = "month") -> Stream:
 def _trainer(
     stream: Stream, *, longest: int = 3, failures: Failures = Failures.STOP, path: str = RIDGE
 ) -> RetrainTrainer:
-    return retrain_plan(
-        stream,
-        Model.imported(path, fixed={}, seed=0),
-        SearchSpace([Parameter.number("alpha", 1e-3, 1e3, log=True)]),
-        Metric(Kind.REGRESSION, "neg_mean_absolute_error"),
-        longest=longest,
-        configurations=10,
-        failures=failures,
-        seed=0,
-    ).trainer
+    model = Model.imported(path, fixed={}, seed=0)
+    metric = Metric(Kind.REGRESSION, "neg_mean_absolute_error")
+    return RetrainTrainer.on(stream, model, metric, longest=longest, failures=failures)
 
 
 def test_rows_are_sorted_and_cut_by_the_calendar(prices: Path) -> None:
@@ -272,22 +266,21 @@ def test_what_lies_within_the_noise_of_the_best_is_counted() -> None:
 
 
 def test_a_value_may_be_the_mean_over_seeds(prices: Path, tmp_path: Path) -> None:
-    plan = retrain_plan(
+    trees = "sklearn.ensemble:ExtraTreesRegressor"
+    trainer = RetrainTrainer.on(
         _stream(prices),
-        Model.imported("sklearn.ensemble:ExtraTreesRegressor", fixed={"n_estimators": 2}, seed=4),
-        SearchSpace([Parameter.number("max_depth", 1, 9, integer=True)]),
+        Model.imported(trees, fixed={"n_estimators": 2}, seed=4),
         Metric(Kind.REGRESSION, "neg_mean_absolute_error"),
         longest=3,
-        configurations=12,
-        seed=4,
-        averaged=3,
     )
-    named = Retraining(STREAMS["bike_sharing"], "linear")
-    described_as = retrain._Benchmark(
-        "mean", "", named.stream.objective, "here", "CC0", ("retrain",)
+    space = SearchSpace([Parameter.number("max_depth", 1, 9, integer=True)])
+    plan = RetrainPlan.drawn(trainer, space, configurations=12, seed=4, averaged=3)
+    objective = STREAMS["bike_sharing"].objective
+    defined = definition_of(
+        "mean", "", space, objective, trainer.contexts, source="here", licence="CC0"
     )
     request = Request(folder=tmp_path / "mean", seed=4)
-    folder = retrain._generate(plan, described_as, request, space_coding(plan.space))
+    folder = retrain._generate(plan, defined, request, ("retrain",), space_coding(space))
     (config, *_), (row, *_) = plan.space.configs(plan.values), plan.values
     trained = [plan.trainer(config, str(seed))["values"] for seed in (4, 5, 6)]
     with np.load(folder / "evaluations.npz") as stored:

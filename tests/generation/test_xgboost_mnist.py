@@ -13,6 +13,7 @@ from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.generation import _xgboost_comparison as comparison
 from hpobench_ordered.generation import xgboost_mnist
+from hpobench_ordered.generation._fitting import Forest
 from hpobench_ordered.surrogates.artifacts import Report
 
 (GENERATOR,) = xgboost_mnist.GENERATORS
@@ -38,11 +39,9 @@ def fitted(
     """What forests would have been fitted to."""
     seen: list[tuple[np.ndarray, Report]] = []
 
-    def write_forest(
-        request: Any, defined: Any, values: Any, targets: np.ndarray, report: Report, **_: Any
-    ) -> Path:
-        assert len(defined.tasks) == targets.shape[1]
-        seen.append((targets, report))
+    def write_forest(request: Any, defined: Any, forest: Forest, report: Report, **_: Any) -> Path:
+        assert len(defined.tasks) == forest.targets.shape[1]
+        seen.append((forest.targets, report))
         return request.folder
 
     def train_many(trainer: Any, configs: Any, sizes: Any, folder: Path, **_: Any) -> pd.DataFrame:

@@ -23,6 +23,7 @@ from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
 from hpobench_ordered.files.artifact import Artifact
+from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.files.remote import CACHE_VARIABLE
 from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.generation import yahpo
@@ -33,7 +34,7 @@ from hpobench_ordered.generation.yahpo import (
     read_evaluations,
     sample_network,
 )
-from hpobench_ordered.registry import LOCAL_VARIABLE, load, local_folder
+from hpobench_ordered.registry import load
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.testing import check_benchmark
@@ -187,7 +188,7 @@ def test_the_card_tells_the_whole_command(
 ) -> None:
     commands = []
 
-    def write_forest(request, defined, values, targets, report, **_):  # type: ignore[no-untyped-def]
+    def write_forest(request, defined, forest, report, **_):  # type: ignore[no-untyped-def]
         commands.append(report.command)
         return request.folder
 

@@ -27,6 +27,7 @@ from hpobench_ordered.reproduction.paper import (
     Setting,
     Table,
 )
+from hpobench_ordered.reproduction.papers.othpo import with_history
 from hpobench_ordered.reproduction.tables import IMPROVEMENT, REDUCTION, downstream
 
 NAME = "newsvendor"
@@ -57,7 +58,7 @@ def small_paper() -> Paper:
         citation="Someone (2020), Something",
         setting=Setting(Ordered(trials=3), seeds=(0, 1, 2)),
         notes="Scores are normalised.",
-        first_task=1,
+        counted=with_history,
         exhibits=(
             figure(1, [Comparison(NAME)], partial(landscapes, slices=[item])),
             figure(
@@ -89,8 +90,8 @@ class Constructed(Evidence):
     """Evidence from losses that a test makes up, shape (S, T, M), by benchmark and method."""
 
     def __init__(self, losses: Mapping[tuple[str, str], np.ndarray]) -> None:
-        super().__init__(Store(Path("nowhere")), [], surrogates={}, first_task=1)
-        self._losses.update({(*runs, None): values for runs, values in losses.items()})
+        super().__init__(Store(Path("nowhere")), {}, surrogates={}, counted=with_history)
+        self._arrays.update({(*runs, None): {"loss": each} for runs, each in losses.items()})
 
 
 @pytest.fixture(scope="session")

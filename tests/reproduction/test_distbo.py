@@ -20,6 +20,7 @@ from hpobench_ordered.reproduction import Paper, checks, paper, reproduce
 from hpobench_ordered.reproduction.evidence import Evidence, Measure
 from hpobench_ordered.reproduction.figures import illustration, progress
 from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Setting
+from hpobench_ordered.reproduction.papers.distbo import drawn_by_seed, pooled
 from hpobench_ordered.reproduction.similarities import (
     only_one_finds,
     similarities,
@@ -35,9 +36,9 @@ NEEDS = (Comparison("x", ("a", "b")),)
 
 def evidence_of(regrets: dict[tuple[str, str], FloatArray | float]) -> Evidence:
     """Pooled runs with these regrets after every trial, by benchmark and method."""
-    evidence = Evidence(Store(Path("nowhere")), [], surrogates={}, pooled=True)
+    evidence = Evidence(Store(Path("nowhere")), {}, surrogates={}, counted=pooled)
     for runs, values in regrets.items():
-        evidence._regrets[(*runs, None)] = np.broadcast_to(values, (3, 2, 100))
+        evidence._arrays[(*runs, None)] = {"regret": np.broadcast_to(values, (3, 2, 100))}
     return evidence
 
 
@@ -163,12 +164,14 @@ def test_every_seed_is_run_on_its_own_benchmark(
         citation="Someone (2019), Something",
         setting=Setting(LeaveOneOut(trials=4, tasks=("target",)), (1, 2, 5)),
         exhibits=(
-            figure(1, (toy,), partial(progress, measures=(Measure.VALUE, Measure.RANK))),
+            figure(
+                1, (toy,), partial(progress, measures=(Measure.VALUE, Measure.RANK), over_runs=True)
+            ),
             figure(2, (Comparison(TOY),), illustration),
         ),
         notes="Regret.",
-        drawn=frozenset({TOY}),
-        pooled=True,
+        runs_on=drawn_by_seed,
+        counted=pooled,
     )
     result = reproduce(small, folder=tmp_path)
     assert generating.names == [f"{TOY}-seed-{seed}" for seed in (1, 2, 5)]
@@ -229,7 +232,7 @@ def comparing(*claims: Claim) -> Paper:
         ),
         notes="Regret.",
         methods={n: MethodSpec(n, method, "Compares.", "tests") for n, method in methods.items()},
-        pooled=True,
+        counted=pooled,
     )
 
 

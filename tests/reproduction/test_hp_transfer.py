@@ -135,7 +135,9 @@ def test_old_budgets_must_be_told_apart(tmp_path: Path) -> None:
     methods = ("transfer-tpe",)
     needs = tuple(Comparison(NAME, methods, SMALL[old]) for old in (10, 40))
     result = reproduce(small(2, 4), folder=tmp_path, seeds=[0])
-    evidence = Evidence(result.setup.store, result.cells, surrogates=result.setup.surrogates)
+    evidence = Evidence(
+        result.setup.store, {NAME: result.cells}, surrogates=result.setup.surrogates
+    )
     first, last = (evidence.losses(item) for item in needs)
     assert first.shape == last.shape == (1, 1, 2, TRIALS)
     assert not np.array_equal(first, last)
@@ -163,7 +165,7 @@ def ask(constructed: Callable[..., Evidence]) -> Ask:
                     factor = factors[method][place] if method in factors else 1.0
                     curve = -trials / factor if factor else np.zeros(200)
                     values = np.broadcast_to(curve, (3, 2, 200))
-                    evidence._losses[name, method, item.protocol] = values
+                    evidence._arrays[name, method, item.protocol] = {"loss": values}
         return list(check(evidence, needs))
 
     return call

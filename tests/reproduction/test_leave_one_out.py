@@ -122,7 +122,7 @@ def test_not_behind(constructed: Callable[..., Evidence], excess: float, holds: 
     losses = {(BENCHMARK, "bo"): np.full((2, 3, 4), 50.0) + excess + noise}
     losses[BENCHMARK, "random-search"] = np.full((2, 3, 4), 50.0)
     evidence = constructed(losses)
-    evidence._regrets = {(*runs, None): values for runs, values in losses.items()}
+    evidence._arrays = {(*runs, None): {"regret": values} for runs, values in losses.items()}
     check = checks.not_behind("bo", "random-search", trial=4, measure=Measure.REGRET)
     (found,) = check(evidence, NEEDS)
     assert found.holds is holds

@@ -94,7 +94,7 @@ def test_nearest_shows_what_the_authors_evaluated(
     xgboost_mnist.PUBLISHED.store(shared / "data" / f"{xgboost_mnist.PUBLISHED.name}.gz")
     surrogates = {"xgboost-mnist": "nearest"}
     evidence = Evidence(
-        Store(tmp_path / "none"), [], surrogates=surrogates, evaluated=OTHPO.evaluated
+        Store(tmp_path / "none"), {}, surrogates=surrogates, landscape=OTHPO.landscape
     )
     landscape = evidence.landscape("xgboost-mnist")
     assert landscape.objective.shape == (28, 1000)

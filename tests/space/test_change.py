@@ -369,7 +369,7 @@ class TestConditions:
                 {"kernel": "radial", "gamma": 0.25},
             ],
         )
-        left = change.in_shared(evaluations)
+        left = evaluations.in_shared(change)
         assert shared.configs(left.values) == [
             {"kernel": "linear"},
             {"kernel": "radial", "gamma": 0.25},
@@ -422,7 +422,7 @@ class TestConditions:
         kernel = kernels("linear", "radial")
         change = SpaceChange.between(conditional(kernel, "radial"), conditional(kernel))
         evaluations = on_old(change, [{"kernel": "linear"}, {"kernel": "radial", "gamma": 1.0}])
-        assert change.in_shared(evaluations).losses.tolist() == [1]
+        assert evaluations.in_shared(change).losses.tolist() == [1]
 
 
 def test_equal_spaces_share_everything() -> None:
@@ -432,7 +432,7 @@ def test_equal_spaces_share_everything() -> None:
     assert (change.shared, change.only_new) == (space.names, ())
     values = space.decode(space.sample_unit(np.random.default_rng(0), 20))
     losses = np.arange(20.0)
-    left = change.in_shared(minimised("t", {}, values, losses, space))
+    left = minimised("t", {}, values, losses, space).in_shared(change)
     np.testing.assert_array_equal(left.values, values)
     np.testing.assert_array_equal(left.losses, losses)
     assert left.space == SearchSpace(space.parameters)  # without constants
@@ -448,16 +448,16 @@ def test_errors_name_what_was_given() -> None:
         change.draw_only_new("gamma", np.random.default_rng(0))
     other = SearchSpace([Parameter.number("cost", 1, 2)])
     with pytest.raises(InvalidSpaceError, match="task 't' are neither on the old search space"):
-        change.in_shared(minimised("t", {}, np.ones((1, 1)), np.zeros(1), other))
+        minimised("t", {}, np.ones((1, 1)), np.zeros(1), other).in_shared(change)
 
 
 def test_evaluations_without_any_left_have_the_right_shape() -> None:
     change = between(number(0, 10), number(5, 6))
-    left = change.in_shared(minimised("t", {}, np.ones((3, 1)), np.zeros(3), change.old))
+    left = minimised("t", {}, np.ones((3, 1)), np.zeros(3), change.old).in_shared(change)
     assert (left.values.shape, left.losses.shape) == ((0, 1), (0,))
     assert change.to_new(left.values).shape == (0, 1)
     empty = minimised("t", {}, np.empty((0, 1)), np.empty(0), change.old)
-    assert change.in_shared(empty).values.shape == (0, 1)
+    assert empty.in_shared(change).values.shape == (0, 1)
 
 
 def test_change_survives_pickling() -> None:
@@ -589,7 +589,7 @@ def test_evaluations_are_left_out_exactly_where_a_shared_value_is_not_allowed(
 ) -> None:
     values = sampled(change.old)
     evaluations = minimised("t", {"size": 1.0}, values, np.arange(30.0), change.old)
-    left = change.in_shared(evaluations)
+    left = evaluations.in_shared(change)
     configs = [
         {name: config[name] for name in change.shared} for config in change.old.configs(values)
     ]
@@ -615,7 +615,7 @@ def test_configurations_of_the_intersection_are_kept_and_coded_by_the_new_space(
     coded[:, only_new] = sampled(change.new)[:, only_new]
     for config, again in zip(configs, change.new.configs(coded), strict=True):
         assert {name: again[name] for name in change.shared} == config
-    left = change.in_shared(minimised("t", {}, coded, np.arange(30.0), change.new))
+    left = minimised("t", {}, coded, np.arange(30.0), change.new).in_shared(change)
     assert shared.configs(left.values) == configs
 
 

@@ -8,9 +8,10 @@ from functools import partial
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import LeaveOneOut
 from hpobench_ordered.reproduction.checks import ahead, cheaper, not_behind
+from hpobench_ordered.reproduction.comparison import Comparison
 from hpobench_ordered.reproduction.evidence import Measure
 from hpobench_ordered.reproduction.figures import progress
-from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Paper, Setting
+from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting
 from hpobench_ordered.reproduction.two_stage import LearnedContexts
 
 SVM, XGBOOST, QUADRATIC = "openml-svm", "openml-xgboost", "quadratic"
@@ -47,7 +48,7 @@ def _learned(name: str, source: str) -> MethodSpec:
 
 
 def _claims(measure: Measure) -> tuple[Claim, ...]:
-    """What the text says of figures 1 to 4."""
+    """Claims of the text on figures 1 to 4."""
     end = partial(ahead, trial=TRIALS, measure=measure)
     return (
         Claim("B.3", "Both GP transfers are ahead of plain GP", end(GP_TRANSFER, ("bo",))),

@@ -14,10 +14,11 @@ from hpobench_ordered.methods.bohamiann import ContextBohamiann
 from hpobench_ordered.methods.gp_transfer import GPTransferSubsample
 from hpobench_ordered.protocols import LeaveOneOut
 from hpobench_ordered.reproduction.checks import ahead, cheaper
+from hpobench_ordered.reproduction.comparison import Comparison
 from hpobench_ordered.reproduction.evidence import Measure
 from hpobench_ordered.reproduction.figures import progress
 from hpobench_ordered.reproduction.models import fewest_used, nearest_to_truth, posteriors
-from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Paper, Setting
+from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting
 
 FORRESTER, QUADRATIC, FCNET, SVM = "forrester", "quadratic", "fcnet", "openml-svm"
 TRIALS, EARLY = 50, 5
@@ -74,7 +75,7 @@ def _best_in_rank(rivals: Sequence[str]) -> tuple[Claim, ...]:
 
 
 def _components(trial: int) -> tuple[Claim, ...]:
-    """What the paper says of the parts of ABRAC, of which it shows regret and rank."""
+    """Claims on the components of ABRAC, in regret and rank."""
 
     def improves(what: str, method: str, measure: Measure) -> Claim:
         return Claim(

@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.benchmarks.distbo import GENERATED
 from hpobench_ordered.methods._model_based import ModelBased
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.methods.distbo import NoneBLR, NoneGP
 from hpobench_ordered.protocols import LeaveOneOut
 from hpobench_ordered.reproduction.checks import ahead, near, not_behind, on
+from hpobench_ordered.reproduction.comparison import Comparison
 from hpobench_ordered.reproduction.evidence import Measure
 from hpobench_ordered.reproduction.figures import illustration, progress
-from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Paper, Setting
+from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting
 from hpobench_ordered.reproduction.similarities import only_one_finds, similarity_curves
 
 TOY, COUNTEREXAMPLE = "distbo-toy", "distbo-counterexample"
@@ -48,7 +51,7 @@ RANDOM_TRIALS = {TOY: 5, COUNTEREXAMPLE: 20, SIMILAR: 25, OTHER: 25, PARKINSONS:
 FEW, EARLY, QUARTER = 3, 5, 25
 """Trials after which methods are compared: on the toy example, on the others, in classification."""
 NEAR = 0.05
-"""Distance from the highest value of the toy example that is taken for its optimum."""
+"""Distance from the highest value of the toy example that counts as its optimum."""
 COMPARED = 20
 """Trials of the counterexample whose similarities are drawn, of the 50: they take a run each."""
 
@@ -56,6 +59,18 @@ RANDOM = "random-search"
 MODELS = GP, BLR = "gp", "blr"
 GPS = ("dist-gp", "manual-gp", "multi-gp")
 """The methods whose model has a similarity of tasks."""
+
+
+def pooled(values: FloatArray) -> FloatArray:
+    """Every run, a task and a seed, as a seed of one task, shape (A, S T, 1, M)."""
+    return values.reshape(len(values), -1, 1, values.shape[-1])
+
+
+def drawn_by_seed(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """Of a generated benchmark, seed 0 is on NAME itself and seed S on NAME-seed-S."""
+    if benchmark not in GENERATED:
+        return {benchmark: tuple(seeds)}
+    return {f"{benchmark}-seed-{seed}" if seed else benchmark: (seed,) for seed in seeds}
 
 
 def _none(model: str, benchmark: str) -> str:
@@ -77,12 +92,7 @@ def _joint(model: str, benchmark: str) -> Comparison:
 
 @dataclass(frozen=True)
 class StartedAtRandom:
-    """Makes a method that starts with more or fewer random trials than it does by default.
-
-    Attributes:
-        method: The method.
-        trials: The number of random trials.
-    """
+    """Makes a method that starts with more or fewer random trials than it does by default."""
 
     method: type[ModelBased]
     trials: int
@@ -114,8 +124,8 @@ def _without_transfer(benchmark: str) -> dict[str, MethodSpec]:
 
 VALUES = "Best value so far, mean over runs ± two standard errors"
 RANKS = "rank among the methods of a panel, mean ± one standard deviation over runs"
-_drawn = partial(progress, measures=(Measure.VALUE, Measure.RANK))
-_drawn_values = partial(progress, measures=(Measure.VALUE,))
+_drawn = partial(progress, measures=(Measure.VALUE, Measure.RANK), over_runs=True)
+_drawn_values = partial(progress, measures=(Measure.VALUE,), over_runs=True)
 
 
 def _ahead(
@@ -201,7 +211,7 @@ def _near_optimum(kind: str, model: str) -> Claim:
 
 
 def _few_shot(model: str) -> tuple[Claim, ...]:
-    """What the text says of the toy example."""
+    """Claims of the text on the toy example."""
     upper = model.upper()
     return (
         _near_optimum("dist", model),
@@ -405,7 +415,7 @@ PAPERS = (
             for benchmark in SETTINGS
             for name, spec in _without_transfer(benchmark).items()
         },
-        drawn=frozenset({TOY, COUNTEREXAMPLE, SIMILAR, OTHER}),
-        pooled=True,
+        counted=pooled,
+        runs_on=drawn_by_seed,
     ),
 )

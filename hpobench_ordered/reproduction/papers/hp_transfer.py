@@ -1,7 +1,7 @@
 """Stoll et al. (2020), "Hyperparameter Transfer Across Developer Adjustments": figures 2 to 8.
 
-These are the figures of the appendix; figure 1 is a sketch. TPE, its twin and random search have
-no use for the old step: they are run once, and compared with all old budgets.
+These are the figures of the appendix; figure 1 is a sketch. TPE, its twin and random search do not
+use the old step: they are run once, and compared with all old budgets.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,8 @@ from hpobench_ordered.core.suites import suite
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.tpe import TPE
 from hpobench_ordered.protocols import Adjustment
-from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Paper, Setting
+from hpobench_ordered.reproduction.comparison import Comparison
+from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting
 from hpobench_ordered.reproduction.speedups import (
     FAILURE_RATE,
     SPEEDUP,
@@ -27,11 +28,11 @@ from hpobench_ordered.reproduction.speedups import (
 BENCHMARKS = tuple(suite("adjustments"))
 OLD_BUDGETS = (10, 20, 40)
 TRIALS = 10 * max(PAPER_BUDGETS)
-"""After which runs end, as in the paper."""
+"""Length of a run, as in the paper."""
 SEEDS = tuple(range(12))
 """The paper has 25 repetitions; with these, everything takes under half an hour on two cores."""
 OFTEN = 0.2
-"""Share of the runs that is taken for "often"."""
+"""Share of the runs that counts as "often"."""
 
 REFERENCE, TWIN, RANDOM = "tpe", "tpe-twin", "random-search"
 TRANSFER, BEST_FIRST, BOTH = "transfer-tpe", "best-first", "transfer-tpe-best-first"
@@ -85,7 +86,7 @@ def _speedups(number: int, old_budget: int) -> Figure:
     before = f"after {old_budget} trials before the adjustment"
     return Figure(
         number,
-        caption=f"Speed-up over TPE {before}: a point a task, a line their geometric mean; under "
+        caption=f"Speed-up over TPE {before}: a point per task, a line their geometric mean; under "
         "`all`, points are the means of benchmarks. A panel each for what TPE reaches, on average, "
         "with 10, 20 and 40 trials.",
         says="Transfer TPE and best-first need fewer trials than TPE on average, and fewest "
@@ -110,7 +111,7 @@ def _failures(
     return Figure(
         number,
         caption="Share of the runs that do not reach, in "
-        f"{TRIALS} trials, what TPE reaches on average with 10, 20 and 40: a point a benchmark, "
+        f"{TRIALS} trials, what TPE reaches on average with 10, 20 and 40: a point per benchmark, "
         f"the mean over its tasks, and a line their mean.{caption}",
         says=says,
         needs=_needs(*(method for method in methods if method != REFERENCE)),
@@ -124,8 +125,8 @@ def _failures(
 def _control(number: int, method: str, *, says: str, claim: Claim) -> Figure:
     return Figure(
         number,
-        caption="Speed-up over TPE: a point a benchmark, the geometric mean over its tasks, and a "
-        "line their geometric mean. The old budget makes no difference to either method, so there "
+        caption="Speed-up over TPE: a point per benchmark, the geometric mean over its tasks, and "
+        "a line their geometric mean. The old budget makes no difference to either, so there "
         "is one panel.",
         says=says,
         needs=_without_transfer(REFERENCE, method),

@@ -1,0 +1,176 @@
+"""Results of experiments as history."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.adapters._rows import contexts_of
+from hpobench_ordered.core.benchmark import Benchmark, Definition
+from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.specs import CONTENT_MARK
+from hpobench_ordered.errors import StoreError, UnknownNameError, suggestion
+from hpobench_ordered.experiment.api import Results
+from hpobench_ordered.experiment.overview import State
+from hpobench_ordered.experiment.plan import source_of
+from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.space import SearchSpace
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def history_from_results(
+    results: Results | Store | str | os.PathLike[str],
+    *,
+    method: str,
+    seed: int,
+    benchmark: Benchmark | str | os.PathLike[str] | None = None,
+    protocol: str | None = None,
+    contexts: Mapping[str, Mapping[str, float]] | None = None,
+) -> tuple[Evaluations, ...]:
+    """Read the trials of one run of an experiment as history: those on each task as one.
+
+    Args:
+        results: What `hpobench_ordered.run` returned, or the folder of its results.
+        method: Name of the method whose trials are taken.
+        seed: Its seed.
+        benchmark: The benchmark, where there are several, or it is not a registered one: itself, or
+            what `hpobench_ordered.load` takes.
+        protocol: The protocol, such as "ordered", or as the results name it, where there are
+            several.
+        contexts: What is known of each task beforehand, by its name; default: as in the benchmark.
+
+    Returns:
+        The evaluations of each task, in the order of the run.
+
+    Raises:
+        StoreError: There is no such run, there are several, it is on another benchmark, or the
+            results cannot be read.
+        EvaluationsError: The contexts are not those of the tasks.
+        UnknownNameError: The benchmark is not registered.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> results = hbo.run(
+        ...     benchmarks=["newsvendor"],
+        ...     methods=["random-search"],
+        ...     seeds=[0],
+        ...     protocol=hbo.Ordered(trials=5, tasks=2),
+        ... )
+        >>> history = hbo.history_from_results(results, method="random-search", seed=0)
+        >>> [(one.task, len(one), one.direction.value) for one in history]
+        [('0', 5, 'maximize'), ('1', 5, 'maximize')]
+    """
+    if not isinstance(results, Results):
+        store = results if isinstance(results, Store) else Store(Path(results))
+        results = Results(store, ())
+    run = _run(results, method=method, seed=seed, benchmark=benchmark, protocol=protocol)
+    defined = _definition(results, run, benchmark)
+    trials = results.store.configurations([str(run["key"])])
+    values = _coded(trials, defined.space)
+    objective = trials["value"].to_numpy(dtype=np.float64)
+    losses = trials["loss"].to_numpy(dtype=np.float64)
+    if not np.array_equal(losses, defined.objective.losses(objective), equal_nan=True):
+        raise StoreError(
+            f"the losses in {results.store.folder} are not those of an objective to "
+            f"{defined.objective.direction.value}, as that of {defined.name} is"
+        )
+    of_trial = trials["task"].to_numpy()
+    tasks = {index: defined.tasks[index] for index in dict.fromkeys(of_trial.tolist())}
+    known = {t.name: t.context for t in tasks.values()} if contexts is None else contexts
+    context = contexts_of(known, [task.name for task in tasks.values()])
+    return tuple(
+        Evaluations(
+            task.name,
+            context[task.name],
+            values[of_trial == index],
+            np.where(np.isfinite(objective), objective, np.nan)[of_trial == index],
+            space=defined.space,
+            direction=defined.objective.direction,
+        )
+        for index, task in tasks.items()
+    )
+
+
+def _run(
+    results: Results,
+    *,
+    method: str,
+    seed: int,
+    benchmark: Benchmark | str | os.PathLike[str] | None,
+    protocol: str | None,
+) -> Mapping[str, Any]:
+    """The one finished run that is asked for: its key, benchmark, surrogate and so on.
+
+    Raises:
+        StoreError: There is none, or there are several.
+    """
+    runs, folder = results.overview().runs, results.store.folder
+    runs = runs[runs["state"] == State.DONE.value]
+    chosen: dict[str, object] = {"method": method, "seed": seed}
+    if benchmark is not None:
+        chosen["benchmark"] = source_of(benchmark, {})[2]
+    if protocol is not None:
+        chosen["protocol"] = protocol
+    for column, value in chosen.items():
+        there = runs[column]
+        is_it = there == value
+        if column == "protocol":
+            is_it |= there.str.partition("(")[0] == value
+        if not is_it.any():
+            hint = suggestion(str(value), map(str, dict.fromkeys(there.tolist())))
+            raise StoreError(f"there is no finished run of {column} {value!r} in {folder}{hint}")
+        runs = runs[is_it]
+    if len(runs) > 1:
+        different = [
+            f"{name} {' or '.join(map(repr, sorted(set(runs[name]))))}"
+            for name in ("benchmark", "surrogate", "protocol")
+            if runs[name].nunique() > 1
+        ]
+        raise StoreError(
+            f"there are {len(runs)} runs of {method} with seed {seed} in {folder}; say which: "
+            f"{', '.join(different)}"
+        )
+    return dict(runs.iloc[0])
+
+
+def _definition(
+    results: Results,
+    run: Mapping[str, Any],
+    benchmark: Benchmark | str | os.PathLike[str] | None,
+) -> Definition:
+    """What defines the benchmark of a run.
+
+    Raises:
+        StoreError: The benchmark is not registered, or another one by now.
+    """
+    made_of = [cell.source for cell in results.cells if cell.key == run["key"]]
+    name = str(run["benchmark"]).partition(CONTENT_MARK)[0]
+    source = benchmark if benchmark is not None else made_of[0] if made_of else name
+    try:
+        spec, _, identity, _ = source_of(source, {name: run["surrogate"]})
+    except UnknownNameError as error:
+        raise StoreError(f"{error}. Give the benchmark of the results: benchmark=...") from None
+    if identity != run["benchmark"]:
+        raise StoreError(
+            f"the results are on {run['benchmark']!r}, but {name!r} is {identity!r}. Give the "
+            "benchmark of the results: benchmark=..."
+        )
+    return spec.define()
+
+
+def _coded(trials: "DataFrame", space: SearchSpace) -> FloatArray:
+    """Configurations of a store, whose choices are texts, as coded values, (n, d)."""
+    values = np.full((len(trials), space.dimension), np.nan)
+    for j, parameter in enumerate(space.parameters):
+        if parameter.name not in trials:
+            raise StoreError(f"the results have no hyperparameter {parameter.name!r}")
+        column = trials[parameter.name]
+        if parameter.choices:
+            column = column.map({str(c): float(k) for k, c in enumerate(parameter.choices)})
+        values[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return values
