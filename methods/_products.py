@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 
-from hpobench_ordered.runtime.compiling import compiled
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp.compiled import exp_in_place
+from hpobench_ordered.runtime.compiling import compiled
 
 
 @compiled
@@ -21,18 +21,18 @@ def product(A: FloatArray, B: FloatArray) -> FloatArray:
     even, whole = m - m % 2, k - k % 4
     for i in range(0, even, 2):  # two rows of A and four of B at once: fewer loads and stores
         a, b, target, other = A[i], A[i + 1], result[i], result[i + 1]
-        for l in range(0, whole, 4):
-            a0, a1, a2, a3 = a[l], a[l + 1], a[l + 2], a[l + 3]
-            b0, b1, b2, b3 = b[l], b[l + 1], b[l + 2], b[l + 3]
-            P, Q, R, S = B[l], B[l + 1], B[l + 2], B[l + 3]
+        for t in range(0, whole, 4):
+            a0, a1, a2, a3 = a[t], a[t + 1], a[t + 2], a[t + 3]
+            b0, b1, b2, b3 = b[t], b[t + 1], b[t + 2], b[t + 3]
+            P, Q, R, S = B[t], B[t + 1], B[t + 2], B[t + 3]
             for j in range(d):
                 p, q, r, s = P[j], Q[j], R[j], S[j]
                 target[j] = target[j] + a0 * p + a1 * q + a2 * r + a3 * s
                 other[j] = other[j] + b0 * p + b1 * q + b2 * r + b3 * s
     for i in range(m):
         target = result[i]
-        for l in range(whole if i < even else 0, k):
-            scale, source = A[i, l], B[l]
+        for t in range(whole if i < even else 0, k):
+            scale, source = A[i, t], B[t]
             for j in range(d):
                 target[j] += scale * source[j]
     return result
@@ -44,20 +44,20 @@ def transposed_product(A: FloatArray, B: FloatArray) -> FloatArray:
     (k, m), d = A.shape, B.shape[1]
     result = np.zeros((m, d))
     even, whole = m - m % 2, k - k % 4
-    for l in range(0, whole, 4):
-        P, Q, R, S = B[l], B[l + 1], B[l + 2], B[l + 3]
+    for t in range(0, whole, 4):
+        P, Q, R, S = B[t], B[t + 1], B[t + 2], B[t + 3]
         for i in range(0, even, 2):
             target, other = result[i], result[i + 1]
-            a0, a1, a2, a3 = A[l, i], A[l + 1, i], A[l + 2, i], A[l + 3, i]
-            b0, b1, b2, b3 = A[l, i + 1], A[l + 1, i + 1], A[l + 2, i + 1], A[l + 3, i + 1]
+            a0, a1, a2, a3 = A[t, i], A[t + 1, i], A[t + 2, i], A[t + 3, i]
+            b0, b1, b2, b3 = A[t, i + 1], A[t + 1, i + 1], A[t + 2, i + 1], A[t + 3, i + 1]
             for j in range(d):
                 p, q, r, s = P[j], Q[j], R[j], S[j]
                 target[j] = target[j] + a0 * p + a1 * q + a2 * r + a3 * s
                 other[j] = other[j] + b0 * p + b1 * q + b2 * r + b3 * s
-    for l in range(k):
-        source = B[l]
-        for i in range(even if l < whole else 0, m):
-            target, scale = result[i], A[l, i]
+    for t in range(k):
+        source = B[t]
+        for i in range(even if t < whole else 0, m):
+            target, scale = result[i], A[t, i]
             for j in range(d):
                 target[j] += scale * source[j]
     return result
