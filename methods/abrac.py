@@ -205,7 +205,7 @@ SPECS = (
         source=f"{PAPER}, section 5, ABLR L-BFGS fixed",
         min_history=1,
         extras=(NEURAL,),
-        version=2,
+        version=3,
     ),
     MethodSpec(
         name="ablr-rks",

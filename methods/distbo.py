@@ -472,7 +472,7 @@ def _spec(
         summary=summary,
         source=source,
         min_history=min_history,
-        version=3,
+        version=4 if issubclass(method, Linear) else 3,
         uses_data=issubclass(method, LooksAtData),
         extras=extras,
         uses_history=min_history > 0,

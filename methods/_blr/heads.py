@@ -31,7 +31,8 @@ from scipy.linalg.lapack import dtrtrs
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._blr.descent import minimise
-from hpobench_ordered.methods._blr.likelihood import exponentials, factor, likelihood
+from hpobench_ordered.methods._blr.likelihood import factor, likelihood
+from hpobench_ordered.methods._products import exponentials
 
 LOG_ALPHA = (-12.0, 8.0)
 """Bounds of log alpha; a feature at the upper one has no weight worth mentioning."""

@@ -11,8 +11,8 @@ embedded  (T, k)           a learned embedding of each task, k may be 0
 x                          z, embedded, log alpha (T,), log beta (T,), one after the other
 ========  ===============  ========================================================================
 
-Of each task, `likelihood` gives rho and its derivatives by the task's features; JAX takes these
-back through the feature map. Time and memory grow in proportion to N.
+Of each task, `likelihood` gives rho and its derivatives by the task's features, which are
+taken back through the feature map. Time and memory grow in proportion to N.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from hpobench_ordered.methods._blr.heads import (
 )
 from hpobench_ordered.methods._blr.likelihood import likelihood
 from hpobench_ordered.methods._model_based import ModelError
-from hpobench_ordered.methods._networks.features import FeatureMap, compute_features, pull_back
+from hpobench_ordered.methods._networks.features import FeatureMap, linearised
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -123,7 +123,7 @@ def value_and_gradient(
     counts, embedded = [len(y) for y in losses], parameters.embedded
     k = embedded.shape[1]
     X = np.hstack([np.repeat(embedded, counts, axis=0), np.concatenate(inputs)])
-    Phi = compute_features(phi, parameters.z, X)
+    Phi, pull_back = linearised(phi, parameters.z, X, first=k)
     total, slopes = 0.0, np.empty(Phi.shape)
     by_alpha, by_beta, by_embedded = np.zeros(len(counts)), np.zeros(len(counts)), 0.0 * embedded
     ends = np.cumsum(counts)
@@ -134,7 +134,7 @@ def value_and_gradient(
             of = likelihood(Phi[rows[t]], y, own.log_alpha, own.log_beta)
             total += of.rho
             slopes[rows[t]], by_alpha[t], by_beta[t] = of.by_features, of.by_alpha.sum(), of.by_beta
-    by_z, by_first = pull_back(phi, parameters.z, X, slopes, first=k)
+    by_z, by_first = pull_back(slopes)
     for t, at in enumerate(rows):
         by_embedded[t] = by_first[at].sum(axis=0)
     return total, np.concatenate([by_z, by_embedded.ravel(), by_alpha, by_beta])

@@ -34,9 +34,6 @@ As d rho = 1/2 tr(Sigma^-1 dSigma) - 1/2 (beta r)^T dSigma (beta r) and w = Phi~
     d rho / d log beta    = 1/2 (beta |r|^2 + gamma - n),  gamma = d - tr K^-1 = n - tr E^-1
 
 gamma being MacKay's (1992) effective number of parameters (`effective`).
-
-Sums have one order on every processor, unlike those of BLAS: of another last bit the fit of a
-network to many tasks makes another network.
 """
 
 import math
@@ -47,7 +44,13 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp.compiled import cholesky, inverse_from_factor
 from hpobench_ordered.methods._model_based import ModelError
-from hpobench_ordered.runtime.compiling import compiled
+from hpobench_ordered.methods._products import (
+    exponentials,
+    log_diagonal,
+    mirror,
+    product,
+    transposed_product,
+)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -86,7 +89,7 @@ def likelihood(
     n, d = scaled.shape
     R = factor(scaled, beta)
     inverse = inverse_from_factor(R)
-    inverse += np.triu(inverse, 1).T
+    mirror(inverse)
     row, column = y[None], y[:, None]
     if n > d:
         M = product(scaled, inverse)
@@ -118,47 +121,10 @@ def factor(scaled: FloatArray, beta: float) -> FloatArray:
         ModelError: There is none.
     """
     n, d = scaled.shape
-    transposed = scaled.T.copy()
-    inner = product(transposed, scaled) if n > d else product(scaled, transposed)
-    positive, R = cholesky(np.eye(len(inner)) + beta * inner)
+    K = transposed_product(scaled, scaled) if n > d else product(scaled, scaled.T.copy())
+    K *= beta
+    K.flat[:: len(K) + 1] += 1.0
+    positive, R = cholesky(K)
     if not positive:
         raise ModelError("the precision matrix is not numerically positive definite")
     return R
-
-
-@compiled
-def exponentials(x: FloatArray) -> FloatArray:
-    """exp(x) (k,); numpy's own depends on the processor."""
-    result = np.empty(len(x))
-    for i in range(len(x)):
-        result[i] = math.exp(x[i])
-    return result
-
-
-@compiled
-def product(A: FloatArray, B: FloatArray) -> FloatArray:
-    """A B (m, d) of A (m, k) and B (k, d)."""
-    (m, k), d = A.shape, B.shape[1]
-    result = np.zeros((m, d))
-    whole = k - k % 4
-    for row in range(m):
-        target = result[row]
-        for i in range(0, whole, 4):  # four rows of B at once: fewer loads and stores
-            p, q, r, s = A[row, i], A[row, i + 1], A[row, i + 2], A[row, i + 3]
-            P, Q, R, S = B[i], B[i + 1], B[i + 2], B[i + 3]
-            for j in range(d):
-                target[j] = target[j] + p * P[j] + q * Q[j] + r * R[j] + s * S[j]
-        for i in range(whole, k):
-            scale, source = A[row, i], B[i]
-            for j in range(d):
-                target[j] += scale * source[j]
-    return result
-
-
-@compiled
-def log_diagonal(R: FloatArray) -> float:
-    """Sum of the logarithms of a diagonal."""
-    total = 0.0
-    for i in range(len(R)):
-        total += math.log(R[i, i])
-    return total

@@ -27,7 +27,6 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._blr.descent import minimise
 from hpobench_ordered.methods._blr.heads import LOG_ALPHA, Head, Precisions
-from hpobench_ordered.methods._blr.likelihood import exponentials, product
 from hpobench_ordered.methods._blr.likelihood import likelihood as linear_likelihood
 from hpobench_ordered.methods._distribution.descriptions import Descriptions
 from hpobench_ordered.methods._distribution.kernels import matern32, matern32_gradient
@@ -39,6 +38,7 @@ from hpobench_ordered.methods._distribution.product_gp import (
 )
 from hpobench_ordered.methods._gp.compiled import cholesky
 from hpobench_ordered.methods._model_based import ModelError
+from hpobench_ordered.methods._products import exponentials, product
 
 FIRST, AGAIN = 100, 10
 """Likelihoods computed at most in the first fit, and in each one after another evaluation."""
@@ -275,16 +275,14 @@ class LinearModel(JointModel):
 
     def value_and_gradient(self, data: Observations, x: FloatArray) -> tuple[float, FloatArray]:
         """Minus log marginal likelihood at parameters x, and its gradient of their shape."""
-        from hpobench_ordered.methods._networks.features import compute_features, pull_back
+        from hpobench_ordered.methods._networks.features import linearised
 
         z, weights, (log_alpha, log_beta) = np.split(x, self._sizes)
         table = self._of.table(z)
         inputs = np.hstack([table[data.task], data.X])
-        Phi = compute_features(self._network, weights, inputs)
+        Phi, pull_back = linearised(self._network, weights, inputs, first=self._of.width)
         of = linear_likelihood(Phi, data.y, np.array([log_alpha]), float(log_beta))
-        by_weights, by_table = pull_back(
-            self._network, weights, inputs, of.by_features, first=self._of.width
-        )
+        by_weights, by_table = pull_back(of.by_features)
         slopes = np.zeros(table.shape)
         np.add.at(slopes, data.task, by_table)
         by_z = self._of.pull_back(z, slopes)

@@ -33,7 +33,6 @@ import numpy as np
 from scipy.linalg.lapack import dpotri, dtrtrs
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.methods._blr.likelihood import exponentials, log_diagonal, product
 from hpobench_ordered.methods._distribution.kernels import (
     forward,
     matern32,
@@ -42,6 +41,7 @@ from hpobench_ordered.methods._distribution.kernels import (
 from hpobench_ordered.methods._gp import compiled, lapack
 from hpobench_ordered.methods._gp.model import COMPILED_LIMIT
 from hpobench_ordered.methods._model_based import ModelError
+from hpobench_ordered.methods._products import exponentials, log_diagonal, product
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -21,15 +21,16 @@ distribution, and the weights are scaled instead: as the paper's sampler works e
 suits it, and functions vary as much whatever the width of the network (Neal 1996, chapter 2).
 """
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._networks import runtime
 from hpobench_ordered.methods._networks.runtime import jax
 from hpobench_ordered.methods._networks.sghmc import Chain, Sampling, sample
+from hpobench_ordered.methods._products import product, tanh_in_place
 
 HIDDEN = (50, 50, 50)
 """Units of tanh layers."""
@@ -43,8 +44,6 @@ FIRST_BURN_IN, BURN_IN = 6, 1
 """Rounds of 400 steps before samples are taken, of the first fit and of later ones."""
 ROWS = 4096
 """Evaluations that the arrays have room for, so that nothing is compiled twice in a run."""
-BLOCK = 1024
-"""Configurations that are predicted together."""
 INPUT_MULTIPLE = 8
 """Inputs are padded with zeros to a multiple of this."""
 WIDTH = 12.0**0.5
@@ -70,7 +69,7 @@ class BayesianNetwork:
         first = self._chain is None
         if self._chain is None:
             self._chain = Chain.at(self._rng.standard_normal(_size(self._p)))
-        self._chain, self._samples = sample(
+        self._chain, samples = sample(
             _gradient,
             self._chain,
             (_padded(self._scaled(X), ROWS), _padded(y, ROWS)),
@@ -80,18 +79,13 @@ class BayesianNetwork:
             burn_in=FIRST_BURN_IN if first else BURN_IN,
             static=(self._p,),
         )
+        self._samples = np.array(samples)
 
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean (m,) and standard deviation (m,) of the function at inputs (m, inputs)."""
-        parts = [np.empty((2, 0))]
-        for begin in range(0, len(X), BLOCK):
-            block = self._scaled(X[begin : begin + BLOCK])
-            moments = runtime.call(
-                _moments, self._samples, _padded(block, BLOCK), static=(self._p,)
-            )
-            parts.append(np.asarray(moments)[:, : len(block)])
-        mean, sd = np.concatenate(parts, axis=1)
-        return mean, sd
+        X = self._scaled(X)
+        outputs = np.stack([_output_compiled(_parts(self._p, z), X) for z in self._samples])
+        return outputs.mean(axis=0), outputs.std(axis=0)
 
     def _scaled(self, X: FloatArray) -> FloatArray:
         """Inputs (m, p) of the first layer: of mean 0 and variance 1 over [0, 1], and padding."""
@@ -122,14 +116,26 @@ def _parts(p: int, z: Any) -> list[Any]:
     return [*parts, z[begin]]
 
 
+def _layers(parts: list[Any]) -> Iterator[tuple[Any, Any]]:
+    """Weights, scaled, and biases of each layer."""
+    for layer, (W, c) in enumerate(zip(parts[:-1:2], parts[1::2], strict=True)):
+        scale = INNER if layer < len(HIDDEN) else LAST
+        yield W * (scale / W.shape[0] ** 0.5) if layer else W, c
+
+
 def _output(parts: list[Any], X: Any) -> Any:
+    """Compute f (m,) at scaled inputs (m, p), as JAX traces it."""
+    for layer, (W, c) in enumerate(_layers(parts)):
+        X = (jax.numpy.tanh(X) if layer else X) @ W + c
+    return X[:, 0]
+
+
+def _output_compiled(parts: list[FloatArray], X: FloatArray) -> FloatArray:
     """Compute f (m,) at scaled inputs (m, p)."""
-    for layer in range(len(HIDDEN) + 1):
-        W, c = parts[2 * layer : 2 * layer + 2]
+    for layer, (W, c) in enumerate(_layers(parts)):
         if layer:
-            X = jax.numpy.tanh(X)
-            W = W * ((INNER if layer < len(HIDDEN) else LAST) / W.shape[0] ** 0.5)
-        X = X @ W + c
+            tanh_in_place(X)
+        X = product(X, W) + c
     return X[:, 0]
 
 
@@ -148,9 +154,3 @@ def _gradient(p: int, z: Any, X: Any, y: Any, rows: Any, n: Any) -> Any:
     weight = exists * (n / np_.sum(exists))
     parts = jax.grad(_energy)(_parts(p, z), X[rows], y[rows], weight, n.astype(float))
     return np_.concatenate([part.ravel() for part in parts])
-
-
-def _moments(p: int, samples: Any, X: Any) -> Any:
-    """Mean and standard deviation over samples (samples, D), shape (2, m)."""
-    outputs = jax.vmap(lambda z: _output(_parts(p, z), X))(samples)
-    return jax.numpy.stack([outputs.mean(axis=0), outputs.std(axis=0)])

@@ -14,7 +14,7 @@ z       (size,)    all parameters of the map, one after the other
 A map is a small frozen object: it is part of the key of a compiled program.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
@@ -24,6 +24,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._networks import runtime
 from hpobench_ordered.methods._networks.runtime import jax
+from hpobench_ordered.methods._products import product, tanh_in_place, transposed_product
 
 INPUT_MULTIPLE = 8
 """Inputs are padded with zeros to a multiple of this, so that spaces share compiled programs."""
@@ -97,12 +98,8 @@ class Network:
 
     def __call__(self, z: Any, X: Any) -> Any:
         """Features (m, d) of inputs X (m, p)."""
-        begin = 0
-        for layer, (rows, columns) in enumerate(self._shapes()):
-            weights = z[begin : begin + rows * columns].reshape(rows, columns)
-            begin += rows * columns
-            X = X @ weights + z[begin : begin + columns]
-            begin += columns
+        for layer, (weights, biases) in enumerate(self._weights(z)):
+            X = X @ weights + biases
             if layer < len(self.hidden):
                 X = jax.numpy.tanh(X)
         return X
@@ -111,6 +108,39 @@ class Network:
         """Inputs and outputs of each layer."""
         last = () if self.outputs is None else (self.outputs,)
         return pairwise((self.inputs, *self.hidden, *last))
+
+    def layers(self, z: FloatArray, X: FloatArray) -> list[FloatArray]:
+        """Inputs (m, p) of the network and outputs of each layer, the last ones its features."""
+        outputs = [X]
+        for layer, (weights, biases) in enumerate(self._weights(z)):
+            outputs.append(product(outputs[-1], weights))
+            outputs[-1] += biases
+            if layer < len(self.hidden):
+                tanh_in_place(outputs[-1])
+        return outputs
+
+    def pulled_back(
+        self, z: FloatArray, layers: Sequence[FloatArray], slopes: FloatArray, first: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """As `linearised` says; `layers` gave the features, whose derivatives are slopes (m, d)."""
+        parts, weights = list[FloatArray](), self._weights(z)
+        for layer in reversed(range(len(weights))):
+            if layer < len(self.hidden):
+                slopes = slopes * (1.0 - np.square(layers[layer + 1]))
+            by_weights = transposed_product(layers[layer], slopes)
+            parts += [slopes.sum(axis=0), by_weights.ravel()]
+            rows = weights[layer][0] if layer else weights[layer][0][:first]
+            slopes = product(slopes, rows.T.copy())
+        return np.concatenate(parts[::-1]), slopes
+
+    def _weights(self, z: Any) -> list[tuple[Any, Any]]:
+        """Weights (i, o) and biases (o,) of each layer."""
+        parts, begin = [], 0
+        for rows, columns in self._shapes():
+            end = begin + rows * columns
+            parts.append((z[begin:end].reshape(rows, columns), z[end : end + columns]))
+            begin = end + columns
+        return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +191,8 @@ def rounded(count: int) -> int:
 
 def compute_features(phi: FeatureMap, z: FloatArray, X: FloatArray) -> FloatArray:
     """Features (m, d) of inputs X (m, at most p), to which the padding is added."""
+    if isinstance(phi, Network):
+        return phi.layers(z, _padded(X, len(X), phi.inputs))[-1]
     Phi = np.empty((len(X), phi.features))
     for rows, size in _blocks(len(X)):
         block = _padded(X[rows], size, phi.inputs)
@@ -169,21 +201,34 @@ def compute_features(phi: FeatureMap, z: FloatArray, X: FloatArray) -> FloatArra
     return Phi
 
 
-def pull_back(
-    phi: FeatureMap, z: FloatArray, X: FloatArray, slopes: FloatArray, *, first: int = 0
-) -> tuple[FloatArray, FloatArray]:
-    """Derivatives of a function of the features by the map's parameters and the first inputs.
+PullBack = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+"""From derivatives of a function by the features, (m, d), those by the map's parameters, (size,),
+summed over all rows, and by the first inputs, (m, first)."""
+
+
+def linearised(
+    phi: FeatureMap, z: FloatArray, X: FloatArray, *, first: int = 0
+) -> tuple[FloatArray, PullBack]:
+    """Features and how derivatives by them become derivatives by what they depend on.
 
     Args:
         phi: The feature map.
         z: Its parameters, shape (size,).
         X: Inputs, shape (m, at most p).
-        slopes: Derivatives of the function by the features, shape (m, d).
-        first: How many inputs.
+        first: By how many inputs, the first ones, there are derivatives.
 
     Returns:
-        Derivatives (size,), summed over all rows, and (m, first).
+        The features, (m, d), and a function.
     """
+    if isinstance(phi, Network):
+        layers = phi.layers(z, _padded(X, len(X), phi.inputs))
+        return layers[-1], lambda slopes: phi.pulled_back(z, layers, slopes, first)
+    return compute_features(phi, z, X), lambda slopes: _by_jax(phi, z, X, slopes, first)
+
+
+def _by_jax(
+    phi: FeatureMap, z: FloatArray, X: FloatArray, slopes: FloatArray, first: int
+) -> tuple[FloatArray, FloatArray]:
     by_z, by_first = np.zeros(len(z)), np.empty((len(X), first))
     for rows, size in _blocks(len(X)):
         block, slope = _padded(X[rows], size, phi.inputs), _padded(slopes[rows], size, phi.features)

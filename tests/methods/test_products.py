@@ -1,0 +1,34 @@
+"""Products and functions of arrays against numpy's, and the order of their sums."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._products import product, tanh_in_place, transposed_product
+
+
+def in_order(A: FloatArray, B: FloatArray) -> FloatArray:
+    """A B, summed one after the other."""
+    total = np.zeros((len(A), B.shape[1]))
+    for column, row in zip(A.T, B, strict=True):
+        total += np.outer(column, row)
+    return total
+
+
+@pytest.mark.parametrize("m", [0, 1, 2, 5])
+@pytest.mark.parametrize("k", [0, 1, 4, 7, 16])
+@pytest.mark.parametrize("d", [1, 8, 13])
+def test_products_are_summed_in_order(m: int, k: int, d: int) -> None:
+    rng = np.random.default_rng([m, k, d])
+    A, B = rng.standard_normal((m, k)), rng.standard_normal((k, d))
+    assert_array_equal(product(A, B), in_order(A, B))
+    assert_array_equal(transposed_product(A.T.copy(), B), in_order(A, B))
+
+
+def test_hyperbolic_tangent() -> None:
+    x = np.concatenate([np.linspace(-30, 30, 1001), [0.0, -0.0, 1e-9, 500.0, -1e4]]).reshape(2, -1)
+    expected = np.tanh(x)
+    tanh_in_place(x)
+    assert_allclose(x, expected, rtol=0, atol=4e-16)
+    assert_array_equal(np.signbit(x), np.signbit(expected))
