@@ -117,6 +117,20 @@ def near(region: Region, centre: FloatArray, rng: np.random.Generator) -> FloatA
     return space.canonical(np.where(drawn, region.draw(rng, NEAR), unit))
 
 
+def fine_steps(region: Region, centres: FloatArray, rng: np.random.Generator, *, count: int = 500, steps: tuple[float, float] = (10**-2.5, 10**-0.5)) -> FloatArray:
+    """Candidates around several configurations."""
+    space, shape = region.space, (count, region.space.dimension)
+    is_categorical = np.array([p.kind is Kind.CATEGORICAL for p in space.parameters])
+    low, high = np.log(steps)
+    sd = np.exp(rng.uniform(low, high, (count, 1)))
+    share = np.where(rng.random((count, 1)) < 0.5, FEW_MOVED, 1.0)
+    moved = (rng.random(shape) < share) & ~is_categorical
+    centre = centres[np.arange(count) % len(centres)]
+    unit = region.clip(centre + np.where(moved, sd * rng.standard_normal(shape), 0.0))
+    drawn = np.isnan(unit) | (is_categorical & (rng.random(shape) < REDRAWN))
+    return space.canonical(np.where(drawn, region.draw(rng, count), unit))
+
+
 class Tried:
     """The configurations suggested or evaluated so far, known by their exact coded values."""
 

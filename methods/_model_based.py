@@ -58,6 +58,7 @@ class ModelBased(Method):
     random_trials = 3
     random_fraction = 0.0
     looks_near = False
+    clearly = CLEARLY
 
     def prepare(self) -> None:
         """Set up the region and the initial configurations."""
@@ -188,7 +189,7 @@ class ModelBased(Method):
         for block in self.candidates():
             unit = np.concatenate([block, *near]) if near else block
             scores = scorer(unit)
-            scores[len(block) :] -= CLEARLY
+            scores[len(block) :] -= self.clearly
             if (found := self._tried.first_new(unit, scores)) is not None:
                 row, values = found
                 if row >= len(block):

@@ -295,7 +295,7 @@ def negative_log_posterior(
 
 
 @compiled
-def _descent_direction(
+def descent_direction(
     H: FloatArray, x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, float]:
     """Quasi-Newton direction among the free coordinates, and its slope; 0 at a stationary x."""
@@ -320,7 +320,7 @@ def _blocked(x: float, slope: float, lower: float, upper: float) -> bool:
 
 
 @compiled
-def _update_inverse_hessian(H: FloatArray, step: FloatArray, change: FloatArray) -> None:
+def update_inverse_hessian(H: FloatArray, step: FloatArray, change: FloatArray) -> None:
     """BFGS update of H in place (Nocedal and Wright 2006, equation 6.17); skipped if not convex."""
     curvature = np.sum(step * change)
     if curvature <= 1e-10 * math.sqrt(np.sum(step * step) * np.sum(change * change)):
@@ -360,10 +360,10 @@ def fit(
     value, gradient = negative_log_posterior(S, y, x, mu, w)
     H = np.diag(1.0 / (w + CURVATURE))
     for _ in range(max_iterations):
-        direction, slope = _descent_direction(H, x, gradient, lower, upper)
+        direction, slope = descent_direction(H, x, gradient, lower, upper)
         if slope >= 0.0:
             H = np.diag(1.0 / (w + CURVATURE))
-            direction, slope = _descent_direction(H, x, gradient, lower, upper)
+            direction, slope = descent_direction(H, x, gradient, lower, upper)
         if slope > -tolerance * 1e-3:
             break
         length = 1.0
@@ -376,7 +376,7 @@ def fit(
         if not new_value < value:
             break
         gain = value - new_value
-        _update_inverse_hessian(H, trial - x, new_gradient - gradient)
+        update_inverse_hessian(H, trial - x, new_gradient - gradient)
         x, value, gradient = trial, new_value, new_gradient
         if gain < tolerance:
             break
