@@ -295,7 +295,7 @@ def negative_log_posterior(
 
 
 @compiled
-def descent_direction(
+def _descent_direction(
     H: FloatArray, x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, float]:
     """Quasi-Newton direction among the free coordinates, and its slope; 0 at a stationary x."""
@@ -360,10 +360,10 @@ def fit(
     value, gradient = negative_log_posterior(S, y, x, mu, w)
     H = np.diag(1.0 / (w + CURVATURE))
     for _ in range(max_iterations):
-        direction, slope = descent_direction(H, x, gradient, lower, upper)
+        direction, slope = _descent_direction(H, x, gradient, lower, upper)
         if slope >= 0.0:
             H = np.diag(1.0 / (w + CURVATURE))
-            direction, slope = descent_direction(H, x, gradient, lower, upper)
+            direction, slope = _descent_direction(H, x, gradient, lower, upper)
         if slope > -tolerance * 1e-3:
             break
         length = 1.0

@@ -212,18 +212,18 @@ def descend(
     Raises:
         ModelError: The objective is not finite at the start.
     """
-    lower, upper = prior.lower, prior.upper
-    x, H = np.clip(start.x, lower, upper), start.H.copy()
+    x, H = np.clip(start.x, prior.lower, prior.upper), start.H.copy()
     value, gradient = objective(x)
     if not math.isfinite(value):
         raise ModelError(f"the log posterior of the hyperparameters is {-value}")
     for _ in range(steps):
-        direction, slope = compiled.descent_direction(H, x, gradient, lower, upper)
+        direction = downhill(H, x, gradient, prior)
+        slope = float(direction @ gradient)
         if slope > -TOLERANCE * 0.1:
             break
         length = 1.0
         while True:
-            trial = np.clip(x + length * direction, lower, upper)
+            trial = np.clip(x + length * direction, prior.lower, prior.upper)
             new_value, new_gradient = objective(trial)
             if new_value <= value + DESCENDING * length * slope or length < SHORTEST:
                 break
@@ -236,6 +236,14 @@ def descend(
         if gain < TOLERANCE:
             break
     return Fit(x, H)
+
+
+def downhill(H: FloatArray, x: FloatArray, gradient: FloatArray, prior: PriorArrays) -> FloatArray:
+    """Quasi-Newton step among the coordinates that are not held by their bounds, shaped as x."""
+    held = ((x <= prior.lower) & (gradient > 0.0)) | ((x >= prior.upper) & (gradient < 0.0))
+    step = np.where(held, 0.0, -H @ np.where(held, 0.0, gradient))
+    longest = float(np.abs(step).max())
+    return step if longest <= compiled.MAX_STEP else step * (compiled.MAX_STEP / longest)
 
 
 def fitted(observed: Observed, priors: TaskPriors, start: Fit | None, *, steps: int) -> Fit:
