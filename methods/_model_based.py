@@ -58,7 +58,6 @@ class ModelBased(Method):
     random_trials = 3
     random_fraction = 0.0
     looks_near = False
-    clearly = CLEARLY
 
     def prepare(self) -> None:
         """Set up the region and the initial configurations."""
@@ -177,7 +176,8 @@ class ModelBased(Method):
         """Candidates near the best configuration so far, one array (m, d), or none."""
         if not self._looks_near or self._on_plateau or not self.results:
             return ()
-        return (near(self.region, self._told[int(np.argmin(self.losses()))], self._near_rng),)
+        best = self._told[int(np.argmin(self.losses()))]
+        return (near(self.region, best[None], self._near_rng),)
 
     def _best_untried(self, scorer: Scorer, near: Sequence[FloatArray] = ()) -> FloatArray:
         """Coded values (d,) of the best untried candidate in the first block that has one.
@@ -189,7 +189,7 @@ class ModelBased(Method):
         for block in self.candidates():
             unit = np.concatenate([block, *near]) if near else block
             scores = scorer(unit)
-            scores[len(block) :] -= self.clearly
+            scores[len(block) :] -= CLEARLY
             if (found := self._tried.first_new(unit, scores)) is not None:
                 row, values = found
                 if row >= len(block):

@@ -1,250 +1,297 @@
-"""ordered-gp: one Gaussian process over the last tasks and this one."""
+"""ordered-gp: one Gaussian process over the last tasks and the current one.
+
+Notation:
+    T   tasks of the model, the current one last
+    d   hyperparameters
+    p   features of a configuration
+    n   evaluations of the earlier tasks that the model sees
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._typing import Config, FloatArray, IntArray
+from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.methods._candidates import fine_steps
+from hpobench_ordered.methods._candidates import candidate_blocks, near
 from hpobench_ordered.methods._carry_over import carried_over
 from hpobench_ordered.methods._model_based import Scorer, finite_history
 from hpobench_ordered.methods._multi_task import context_table
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation
-from hpobench_ordered.methods.simple_ordered import ordered_configurations
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.tasks import Fit, Observed, TaskPriors, TaskProcess
 
-NEAREST = 8
-"""Earlier tasks that the model sees, K."""
 MAX_SOURCES = 200
-"""Evaluations of these that the model sees at most."""
+"""Evaluations of earlier tasks that the model sees at most, evenly many of each."""
+FIT_SOURCES = 100
+"""How many of these its hyperparameters are fitted to."""
 MAX_HERE = 200
 """Evaluations of the current task that it sees at most."""
+GOOD = 0.25
+"""Share of the best ones where evaluations are left out; the others are drawn at random."""
 EVERY = 3
 """Suggestions from one fit of the hyperparameters to the next."""
 FIRST_STEPS, LATER_STEPS = 30, 4
-"""Steps of the first fit, and of later ones, which go on from the last."""
+"""Steps of the first fit, and of each later one, which goes on from the last."""
+CANDIDATES, NEAR = 500, 250
+"""Random candidates, and candidates near good configurations."""
+STEPS = (10**-2.5, 10**-0.5)
+"""Steps of the latter in the unit cube: standard deviations between these, log-uniform."""
 CENTRES = 3
-"""Best configurations of the current task, around which there are candidates."""
+"""Best configurations of the current task that there are candidates near."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Sources:
+    """What the model sees of earlier tasks, the nearest one last.
+
+    Attributes:
+        unit: Configurations, canonical unit vectors, shape (n, d), those of a task together.
+        losses: Their losses, each task's minus its median and by its unit, shape (n,).
+        counts: How many there are of each task, shape (T - 1,).
+        fitted: Which of them the hyperparameters are fitted to, indices, in order.
+        fitted_counts: How many of each task these are, shape (T - 1,).
+        bests: The best configuration of each task, the nearest task's first, shape (T - 1, d).
+        scale: Unit of the nearest task's losses, which the current task's are measured by.
+    """
+
+    unit: FloatArray
+    losses: FloatArray
+    counts: IntArray
+    fitted: IntArray
+    fitted_counts: IntArray
+    bests: FloatArray
+    scale: float
+
+    @classmethod
+    def of(cls, tasks: Sequence[Evaluations], rng: np.random.Generator) -> "Sources":
+        """Choose from the finite evaluations of at least one task on the space at hand."""
+        space = tasks[0].space
+        rows = [good_and_random(task.losses, MAX_SOURCES // len(tasks), rng) for task in tasks]
+        losses = [task.losses - np.median(task.losses) for task in tasks]
+        units = units_of(losses)
+        chosen = [y[part] / u for y, part, u in zip(losses, rows, units, strict=True)]
+        counts = np.array([len(part) for part in rows])
+        fitted = [good_and_random(y, FIT_SOURCES // len(tasks), rng) for y in chosen]
+        starts = np.cumsum(counts) - counts
+        values = [task.values[part] for task, part in zip(tasks, rows, strict=True)]
+        bests = [task.values[task.losses.argmin()] for task in reversed(tasks)]
+        unit = space.canonical(space.encode(np.concatenate([*values, bests])))
+        return cls(
+            unit=unit[: counts.sum()],
+            losses=np.concatenate(chosen),
+            counts=counts,
+            fitted=np.concatenate([s + part for s, part in zip(starts, fitted, strict=True)]),
+            fitted_counts=np.array([len(part) for part in fitted]),
+            bests=unit[counts.sum() :],
+            scale=units[-1],
+        )
 
 
 class OrderedGP(BayesianOptimisation):
-    """A Gaussian process over the last tasks and this one, each with a level and a scale of its own.
+    """Bayesian optimisation with one Gaussian process over the last tasks and the current one.
 
-    Without a history with a finite loss it is `bo`.
+    Every task has a level and a scale of its own; what the tasks share is kept apart from what
+    drifts from task to task (`_gp.tasks`). The first suggestion is the configuration of lowest
+    posterior mean among the best of each earlier task, the next `EARLY` - 1 those of them with the
+    highest expected improvement; then follow the candidates of highest expected improvement
+    anywhere, random ones or, where they are clearly better, ones near good configurations of this
+    task and of earlier ones.
+
+    Tasks are as far apart as their contexts, compared by rank; where they have no quantity in
+    common, as their places in the history. Without a finite evaluation of an earlier task it is
+    `bo`.
+
+    Attributes:
+        nearest: Number of earlier tasks that the model sees, K: the nearest.
+        early: Trials at the start that choose among the best configurations of these.
     """
 
-    start = 5
-    nearest = NEAREST
-    max_sources = MAX_SOURCES
-    steps = (FIRST_STEPS, LATER_STEPS)
-    every = EVERY
-    fit_sources = 100
-    fit_best = True
-    local = 500
-    candidates_count = 1000
+    nearest = 8
+    early = 5
 
     def prepare(self) -> None:
-        """Choose the tasks and their evaluations that the model sees."""
+        """Choose what the model sees of the earlier tasks."""
         history = finite_history(carried_over(self.history, self.space, self.rng))
-        self._tasks, self._distances = self._nearest(history)
-        super().prepare()
-        if not self._tasks:
-            return
-        self.random_trials = 0
-        parts = [self._part(task) for task in self._tasks]
-        self._counts = np.array([len(rows) for rows in parts])
-        self._sources = self._encoded(
-            np.concatenate([t.values[rows] for t, rows in zip(self._tasks, parts, strict=True)])
-        )
-        self._bests = self._encoded(
-            np.stack([task.values[np.argmin(task.losses)] for task in reversed(self._tasks)])
-        )
-        centres, units = zip(*(centre_and_unit(t.losses) for t in self._tasks), strict=True)
-        self._units = filled(np.array(units))
-        self._source_losses = np.concatenate(
-            [
-                (t.losses[rows] - centre) / unit
-                for t, rows, centre, unit in zip(
-                    self._tasks, parts, centres, self._units, strict=True
-                )
-            ]
-        )
-        self._source_features = self.region.features(self._sources)
-        task = np.repeat(np.arange(len(self._counts)), self._counts)
-        most = max(1, self.fit_sources // len(self._tasks))
-        if self.fit_best:
-            rows = [best_and_random(self._source_losses[task == i], most, self.rng) + np.flatnonzero(task == i)[0] if (task == i).sum() > most else np.flatnonzero(task == i) for i in range(len(self._counts))]
-        else:
-            rows = [np.sort(self.rng.permutation(np.flatnonzero(task == i))[:most]) for i in range(len(self._counts))]
-        self._fit_rows = np.concatenate(rows)
-        self._fit_counts = np.array([len(r) for r in rows])
-        self._fit_of_tasks: Fit | None = None
-        self._process: TaskProcess | None = None
-        self._asked = 0
-
-    def _encoded(self, values: FloatArray) -> FloatArray:
-        return self.space.canonical(self.space.encode(values))
-
-    def _nearest(self, history: Sequence[Evaluations]) -> tuple[list[Evaluations], FloatArray]:
-        """The nearest tasks, the nearest last, and distances of them and this one."""
-        distances = task_distances(history, self.context)
+        distances = task_distances([task.context for task in history], self.context)
         order = np.argsort(-distances[-1, :-1], kind="stable")[-self.nearest :]
-        if not len(order):
-            return [], distances
         rows = np.append(order, len(history))
-        return [history[i] for i in order], distances[np.ix_(rows, rows)]
-
-    def _part(self, task: Evaluations) -> IntArray:
-        most = max(1, self.max_sources // len(self._tasks))
-        if len(task) <= most:
-            return np.arange(len(task))
-        return best_and_random(task.losses, most, self.rng)
-
-    def initial_configurations(self) -> Sequence[Config]:
-        """The best configuration of each of the last tasks, the latest first."""
-        if not self._tasks:
-            return ()
-        return self.space.configs(ordered_configurations(self._tasks, count=self.start))
-
-    def scorer(self) -> Scorer:
-        """Condition the model; the score is log expected improvement."""
-        if not self._tasks:
-            return super().scorer()
-        from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
-
-        process = self._condition()
-        best = self.improve_on(process)
-        if self._pending:
-            X = self.features(self.pending())
-            fantasies = process.predict(X)[0]
-            process = process.extended(X, fantasies)
-            best = min(best, float(fantasies.min()))
-        return lambda unit: log_expected_improvement(*process.predict(self.features(unit)), best)
-
-    def improve_on(self, process: "TaskProcess") -> float:
-        if self.results:
-            return float(process.here().min())
-        return float(process.predict(self.region.features(self._bests))[0].min())
-
-    def _condition(self) -> "TaskProcess":
-        from hpobench_ordered.methods._gp.tasks import TaskProcess, fitted
-
-        due = self._asked % self.every == 0
-        self._asked += 1
-        losses = self.losses()
-        if due or self._process is None:
-            self._rows = np.arange(self.results)
-            if self.results > MAX_HERE:
-                self._rows = best_and_random(losses, MAX_HERE, self.rng)
-            observed = self._observed(losses)
-            part = self._fit_observed(observed)
-            first = self._fit_of_tasks is None
-            self._fit_of_tasks = fitted(
-                part, self.priors(), self._fit_of_tasks, steps=self.steps[0 if first else 1]
-            )
-            self._process = TaskProcess(observed, self._fit_of_tasks.x)
-        else:
-            new = np.arange(self._until, self.results)
-            self._rows = np.append(self._rows, new)
-            X = self.features(self.told()[new])
-            self._process = self._process.extended(X, self._losses_by_task(losses))
-        self._until = self.results
-        return self._process
-
-    def _fit_observed(self, observed: "Observed") -> "Observed":
-        from dataclasses import replace
-
-        rows = np.append(self._fit_rows, np.arange(len(self._source_losses), len(observed.y)))
-        counts = np.append(self._fit_counts, observed.counts[-1])
-        return replace(observed, X=observed.X[rows], y=observed.y[rows], counts=counts)
-
-    def candidates(self):
-        if not self._tasks:
-            return super().candidates()
-        from hpobench_ordered.methods._candidates import candidate_blocks
-
-        return candidate_blocks(self.region, self.rng, size=self.candidates_count)
+        self._distances = distances[np.ix_(rows, rows)]
+        self.sources = Sources.of([history[i] for i in order], self.rng) if len(order) else None
+        super().prepare()
+        if self.sources:
+            self.random_trials = 0
+        self._last_fit: Fit | None = None
+        self._process: TaskProcess | None = None
+        self._rows: IntArray = np.empty(0, dtype=np.int64)
+        self._until = self._fit_due = 0
 
     def priors(self) -> "TaskPriors":
+        """Priors of the model's hyperparameters."""
         from hpobench_ordered.methods._gp.tasks import TaskPriors
 
         return TaskPriors()
 
-    def _losses_by_task(self, losses: FloatArray) -> FloatArray:
-        here = losses[self._rows]
-        if len(here):
-            here = (here - np.median(here)) / self._units[-1]
-        y = np.concatenate([self._source_losses, here])
-        spread = y.std()
-        return y / spread if spread > 0.0 else y
+    def scorer(self) -> Scorer:
+        """Condition the model; the score is log expected improvement, at first minus the mean."""
+        if self.sources is None:
+            return super().scorer()
+        from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 
-    def _observed(self, losses: FloatArray) -> "Observed":
+        process = self._conditioned(self.sources)
+        if not self.results and not self._pending:
+            return lambda unit: -process.predict(self.features(unit))[0]
+        of_task = process.here()
+        if not self.results:
+            of_task, _ = process.predict(self.features(self.sources.bests))
+        best = float(of_task.min())
+        if self._pending:
+            process, fantasies = process.fantasised(self.features(self.pending()))
+            best = min(best, float(fantasies.min()))
+        return lambda unit: log_expected_improvement(*process.predict(self.features(unit)), best)
+
+    def candidates(self) -> Iterator[FloatArray]:
+        """Blocks of candidates, canonical unit vectors (m, d), until one holds what is untried."""
+        if self.sources is None:
+            return super().candidates()
+        return candidate_blocks(self.region, self.rng, size=CANDIDATES)
+
+    def _best_untried(self, scorer: Scorer, near: Sequence[FloatArray] = ()) -> FloatArray:
+        """Coded values (d,) of the best candidate, at first among the bests of earlier tasks."""
+        if self.sources and self.results + len(self._pending) < self.early:
+            bests = self.sources.bests
+            if (found := self._tried.first_new(bests, scorer(bests))) is not None:
+                return found[1]
+        return super()._best_untried(scorer, near)
+
+    def _near(self) -> Sequence[FloatArray]:
+        """Candidates near the bests of this task and of earlier ones, one array (m, d), or none."""
+        if self.sources is None:
+            return super()._near()
+        if not self._looks_near or self._on_plateau:
+            return ()
+        order = np.argsort(self.losses(), kind="stable")[:CENTRES]
+        centres = np.concatenate([self.told()[order], self.sources.bests])
+        return (near(self.region, centres, self._near_rng, steps=STEPS, count=NEAR),)
+
+    def _conditioned(self, sources: Sources) -> "TaskProcess":
+        """The model, conditioned on all that is to be seen; fitted now and then."""
+        from hpobench_ordered.methods._gp.tasks import TaskProcess, fitted
+
+        losses = self.losses()
+        seen = len(self._rows)
+        if self._process is None or self.results >= self._fit_due:
+            self._fit_due = self.results + EVERY
+            self._rows = good_and_random(losses, MAX_HERE, self.rng)
+            observed = self._observed(sources, losses)
+            steps = LATER_STEPS if self._last_fit else FIRST_STEPS
+            part = fitted_part(observed, sources)
+            self._last_fit = fitted(part, self.priors(), self._last_fit, steps=steps)
+            self._process = TaskProcess(observed, self._last_fit.x)
+        elif self.results > self._until:
+            self._rows = np.append(self._rows, np.arange(self._until, self.results))
+            observed = self._observed(sources, losses)
+            new = observed.X[len(sources.unit) + seen :]
+            self._process = self._process.extended(new, observed.y)
+        self._until = self.results
+        return self._process
+
+    def _observed(self, sources: Sources, losses: FloatArray) -> "Observed":
+        """What the model is conditioned on; all losses together have a standard deviation of 1.
+
+        Args:
+            sources: What it sees of earlier tasks.
+            losses: Losses of the current task, shape (results,), of which it sees `_rows`.
+        """
         from hpobench_ordered.methods._gp.model import Kernel
         from hpobench_ordered.methods._gp.tasks import Observed
 
         if self._kernel is None:
             self._kernel = Kernel(self.feature_groups())
-        X = np.concatenate([self._source_features, self.features(self.told()[self._rows])])
+        here = losses[self._rows]
+        here = (here - np.median(here)) / sources.scale if len(here) else here
+        y = np.concatenate([sources.losses, here])
+        unit = np.concatenate([sources.unit, self.told()[self._rows]])
         return Observed(
-            X,
-            self._losses_by_task(losses),
-            np.append(self._counts, len(self._rows)),
-            self._distances,
-            self._kernel,
-            self.priors().level,
+            X=self.features(unit),
+            y=y / (y.std() or 1.0),
+            counts=np.append(sources.counts, len(here)),
+            distances=self._distances,
+            kernel=self._kernel,
+            level=self.priors().level,
         )
 
-    def _near(self) -> Sequence[FloatArray]:
-        if not self._tasks:
-            return super()._near()
-        if not self._looks_near or self._on_plateau:
-            return ()
-        order = np.argsort(self.losses(), kind="stable")[:CENTRES]
-        centres = np.concatenate([self.told()[order], self._bests])
-        return (fine_steps(self.region, centres, self._near_rng, count=self.local),)
+
+def fitted_part(observed: "Observed", sources: Sources) -> "Observed":
+    """The part of the observations that the hyperparameters are fitted to."""
+    rows = np.append(sources.fitted, np.arange(len(sources.unit), len(observed.y)))
+    counts = np.append(sources.fitted_counts, observed.counts[-1])
+    return replace(observed, X=observed.X[rows], y=observed.y[rows], counts=counts)
 
 
-def task_distances(history: Sequence[Evaluations], context: object) -> FloatArray:
-    """Distances of the tasks of a history and of the current one, last, (T, T)."""
-    table = context_table([task.context for task in history], context)
+def task_distances(
+    history: Sequence[Mapping[str, float]], context: Mapping[str, float]
+) -> FloatArray:
+    """Distances of tasks, those of the history and the current one, shape (T, T).
+
+    A quantity that is known of all tasks ranks them; the distance is the mean difference of ranks.
+    For tasks whose one quantity grows from task to task that is how many tasks lie between them,
+    plus 1, and so it is without any quantity.
+
+    Args:
+        history: Contexts of the earlier tasks, oldest first.
+        context: The current task's.
+    """
+    table = context_table(history, context)
     if not table.shape[1]:
         table = np.arange(float(len(table)))[:, None]
-    ranks = np.stack([np.unique(column, return_inverse=True)[1] for column in table.T], axis=1)
-    return np.abs(ranks[:, None] - ranks[None]).mean(axis=2).astype(np.float64)
+    ranks = np.stack([np.unique(column, return_inverse=True)[1] for column in table.T])
+    distances: FloatArray = np.abs(ranks[:, :, None] - ranks[:, None]).mean(axis=0)
+    return distances
 
 
-def centre_and_unit(losses: FloatArray) -> tuple[float, float]:
-    """Median of finite losses (n,), and how far the best is from it; NaN for nothing."""
-    median = float(np.median(losses))
-    unit = median - float(losses.min())
-    if not unit > 0.0:
-        unit = float(losses.std())
-    return median, unit if unit > 0.0 else math.nan
+def units_of(losses: Sequence[FloatArray]) -> list[float]:
+    """How far each task's best loss is from 0, its median.
+
+    Of tasks where it is there, the standard deviation; where all losses are equal, the geometric
+    mean of the others' units, or 1.
+    """
+    units = [-float(y.min()) or float(y.std()) for y in losses]
+    known = [math.log(unit) for unit in units if unit]
+    typical = math.exp(sum(known) / len(known)) if known else 1.0
+    return [unit or typical for unit in units]
 
 
-def filled(units: FloatArray) -> FloatArray:
-    known = units[np.isfinite(units)]
-    return np.where(np.isfinite(units), units, np.exp(np.log(known).mean()) if len(known) else 1.0)
+def good_and_random(losses: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
+    """Indices of at most `count` losses, but of one at least, in order: the best and random others.
 
-
-def best_and_random(losses: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
+    Args:
+        losses: The losses, shape (n,).
+        count: How many.
+        rng: Draws the others; not used where all are taken.
+    """
+    count = max(1, count)
+    if len(losses) <= count:
+        return np.arange(len(losses))
     order = np.argsort(losses, kind="stable")
-    best = count // 4
-    return np.sort(np.append(order[:best], rng.permutation(order[best:])[: count - best]))
+    good = math.ceil(GOOD * count)
+    return np.sort(np.append(order[:good], rng.permutation(order[good:])[: count - good]))
 
 
 SPECS = (
     MethodSpec(
         name="ordered-gp",
         method=OrderedGP,
-        summary="One Gaussian process over the last tasks: levels, scales, drift.",
-        source="this package",
+        summary="One Gaussian process over the last tasks and this one: levels, scales, drift.",
+        source=(
+            "this package; drift as in Bogunovic et al. (2016), with a Matern-5/2 kernel and "
+            "expected improvement (Jones et al. 1998)"
+        ),
         changed_spaces=True,
     ),
 )

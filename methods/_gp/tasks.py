@@ -325,6 +325,22 @@ class TaskProcess:
         z = self.observed.scaled(self.x)
         return z[len(z) - self.observed.counts[-1] :]
 
+    def fantasised(self, pending: FloatArray) -> tuple["TaskProcess", FloatArray]:
+        """Condition also on pending evaluations of the current task, as in `model`.
+
+        Args:
+            pending: Features of the pending configurations, shape (k, p), C-contiguous.
+
+        Returns:
+            The process, and the z that the pending evaluations are taken to give, (k,).
+
+        Raises:
+            ModelError: The covariance matrix has no Cholesky factor.
+        """
+        mean, _ = self.predict(pending)
+        y = np.append(self.observed.y, mean * math.exp(self.x[-1]))
+        return self.extended(pending, y), mean
+
     def extended(self, X: FloatArray, y: FloatArray) -> "TaskProcess":
         """Condition also on further observations of the current task.
 
