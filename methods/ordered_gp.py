@@ -42,6 +42,8 @@ CANDIDATES, NEAR = 500, 250
 """Random candidates, and candidates near good configurations."""
 STEPS = (10**-2.5, 10**-0.5)
 """Steps of the latter in the unit cube: standard deviations between these, log-uniform."""
+LARGEST = 1e6
+"""Distance from the median, in units, beyond which losses are not told apart."""
 CENTRES = 3
 """Best configurations of the current task that there are candidates near."""
 
@@ -52,7 +54,7 @@ class Sources:
 
     Attributes:
         unit: Configurations, canonical unit vectors, shape (n, d), those of a task together.
-        losses: Their losses, each task's minus its median and by its unit, shape (n,).
+        losses: Their losses, as `standardised` gives them, shape (n,).
         counts: How many there are of each task, shape (T - 1,).
         fitted: Which of them the hyperparameters are fitted to, indices, in order.
         fitted_counts: How many of each task these are, shape (T - 1,).
@@ -73,9 +75,11 @@ class Sources:
         """Choose from the finite evaluations of at least one task on the space at hand."""
         space = tasks[0].space
         rows = [good_and_random(task.losses, MAX_SOURCES // len(tasks), rng) for task in tasks]
-        losses = [task.losses - np.median(task.losses) for task in tasks]
-        units = units_of(losses)
-        chosen = [y[part] / u for y, part, u in zip(losses, rows, units, strict=True)]
+        units = units_of([task.losses for task in tasks])
+        chosen = [
+            standardised(task.losses, unit)[part]
+            for task, part, unit in zip(tasks, rows, units, strict=True)
+        ]
         counts = np.array([len(part) for part in rows])
         fitted = [good_and_random(y, FIT_SOURCES // len(tasks), rng) for y in chosen]
         starts = np.cumsum(counts) - counts
@@ -213,8 +217,7 @@ class OrderedGP(BayesianOptimisation):
 
         if self._kernel is None:
             self._kernel = Kernel(self.feature_groups())
-        here = losses[self._rows]
-        here = (here - np.median(here)) / sources.scale if len(here) else here
+        here = standardised(losses[self._rows], sources.scale)
         y = np.concatenate([sources.losses, here])
         unit = np.concatenate([sources.unit, self.told()[self._rows]])
         return Observed(
@@ -256,15 +259,30 @@ def task_distances(
 
 
 def units_of(losses: Sequence[FloatArray]) -> list[float]:
-    """How far each task's best loss is from 0, its median.
+    """Half the distance of each task's best finite loss from its median.
 
-    Of tasks where it is there, the standard deviation; where all losses are equal, the geometric
-    mean of the others' units, or 1.
+    Where that is nothing, the root mean square of half the distances; where all losses of a task
+    are equal, the geometric mean of the other tasks' units, or 1.
     """
-    units = [-float(y.min()) or float(y.std()) for y in losses]
+    units = []
+    for of_task in losses:
+        halves = np.abs(of_task / 2.0 - np.median(of_task / 2.0))  # of any finite losses finite
+        unit, largest = float(halves[of_task.argmin()]), float(halves.max())
+        if not unit and largest:
+            unit = largest * math.sqrt(np.mean((halves / largest) ** 2))
+        units.append(unit)
     known = [math.log(unit) for unit in units if unit]
     typical = math.exp(sum(known) / len(known)) if known else 1.0
     return [unit or typical for unit in units]
+
+
+def standardised(losses: FloatArray, unit: float) -> FloatArray:
+    """Losses (n,) of a task minus their median, by twice the unit, at most `LARGEST` from 0."""
+    if not len(losses):
+        return losses
+    with np.errstate(over="ignore"):
+        y: FloatArray = (losses / 2.0 - np.median(losses / 2.0)) / unit
+    return np.clip(y, -LARGEST, LARGEST)
 
 
 def good_and_random(losses: FloatArray, count: int, rng: np.random.Generator) -> IntArray:

@@ -71,20 +71,17 @@ def test_it_finds_a_smooth_optimum_that_drifts():
     assert loss(play(make(history), 0.6, 15), 0.6).min() < 1e-4
 
 
-@pytest.mark.parametrize("failed", [math.nan, math.inf])
-def test_without_a_finite_history_it_is_bo(failed):
-    broken = minimised("t", {}, np.full((3, 2), 0.5), np.full(3, math.nan), SPACE)
+FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), SPACE)
+
+
+@pytest.mark.parametrize("history", [[], [FAILED]])
+def test_without_a_finite_history_it_is_bo(history):
     rng = np.random.default_rng(0)
     bo = BayesianOptimisation(space=SPACE, rng=rng, history=(), context={}, budget=25)
-    for history in ([], [broken]):
-        np.testing.assert_array_equal(
-            play(make(history), 0.3, 8),
-            play(type(bo)(space=SPACE, rng=np.random.default_rng(0), history=(), context={}, budget=25), 0.3, 8),
-        )
+    np.testing.assert_array_equal(play(make(history), 0.3, 8), play(bo, 0.3, 8))
 
 
 def test_levels_of_tasks_change_nothing():
-    """Constants that losses can be added to without rounding would be needed for more trials."""
     plain = play(make([task(p) for p in PLACES]), 0.6, 12)
     raised = [task(p, offset=100.0 * p) for p in PLACES]
     np.testing.assert_allclose(play(make(raised), 0.6, 12, offset=64.0), plain, atol=1e-6)
@@ -117,9 +114,6 @@ def test_of_many_evaluations_of_this_task_it_sees_a_part():
         method.tell(SPACE.configs(row[None])[0], float(loss(row[None], 0.6)[0]))
     method.ask()
     assert method._process.observed.counts.tolist() == [20, MAX_HERE]
-    assert method._process.here().min() == pytest.approx(
-        min(method._process.here()), abs=0.0
-    )
 
 
 def test_a_model_that_grew_is_one_that_was_made_anew():
@@ -159,7 +153,7 @@ def test_the_nearest_tasks_by_context_are_seen():
 def test_units_are_robust_and_never_zero():
     losses = [np.array([-2.0, 0.0, 900.0]), np.array([0.0, 0.0, 3.0]), np.zeros(4)]
     units = units_of(losses)
-    assert units[:2] == [2.0, pytest.approx(math.sqrt(2.0))]
+    assert units[:2] == [1.0, pytest.approx(math.sqrt(0.75))]
     assert units[2] == pytest.approx(math.sqrt(units[0] * units[1]))
     assert units_of([np.zeros(1)]) == [1.0]
 
