@@ -24,7 +24,8 @@ from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation
 
 if TYPE_CHECKING:
-    from hpobench_ordered.methods._gp.tasks import Fit, Observed, TaskPriors, TaskProcess
+    from hpobench_ordered.methods._gp.model import TaskPriors
+    from hpobench_ordered.methods._gp.tasks import Fit, Observed, TaskProcess
 
 MAX_SOURCES = 200
 """Evaluations of earlier tasks that the model sees at most, evenly many of each."""
@@ -137,7 +138,7 @@ class OrderedGP(BayesianOptimisation):
 
     def priors(self) -> "TaskPriors":
         """Priors of the model's hyperparameters."""
-        from hpobench_ordered.methods._gp.tasks import TaskPriors
+        from hpobench_ordered.methods._gp.model import TaskPriors
 
         return TaskPriors()
 

@@ -40,7 +40,7 @@ from scipy.linalg.lapack import dpotri, dtrtrs
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.methods._gp import compiled, lapack
-from hpobench_ordered.methods._gp.model import Kernel, LogPrior, PriorArrays, Priors
+from hpobench_ordered.methods._gp.model import Kernel, PriorArrays, TaskPriors
 from hpobench_ordered.methods._model_based import ModelError
 
 TOLERANCE = 3e-2
@@ -49,25 +49,6 @@ DESCENDING = 1e-4
 """Share of the gain expected by the slope that a step must bring (Armijo's rule)."""
 SHORTEST = 1e-3
 """Fraction of a step that is not worth trying."""
-
-
-@dataclass(frozen=True, slots=True)
-class TaskPriors:
-    """Priors on the hyperparameters, for features in [0, 1] and losses of about unit variance.
-
-    Attributes:
-        base: Priors of the length scales, of s_s and of the noise.
-        drift: Prior of s_d.
-        memory: Prior of l_t, in distances from a task to the next.
-        scale: Prior of every task's scale.
-        level: Prior variance of a task's level, c.
-    """
-
-    base: Priors = Priors()
-    drift: LogPrior = LogPrior(mean=-1.0, sd=1.0, lower=-6.0, upper=4.0)
-    memory: LogPrior = LogPrior(mean=math.log(3.0), sd=1.0, lower=-2.0, upper=5.0)
-    scale: LogPrior = LogPrior(mean=0.0, sd=0.5, lower=-4.0, upper=4.0)
-    level: float = 4.0
 
 
 @cache
@@ -321,7 +302,7 @@ class TaskProcess:
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def here(self) -> FloatArray:
-        """z of the current task's observations."""
+        """The z of the current task, in the order of its observations."""
         z = self.observed.scaled(self.x)
         return z[len(z) - self.observed.counts[-1] :]
 

@@ -9,11 +9,10 @@ from scipy.stats import multivariate_normal
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp import compiled
-from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel
+from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel, TaskPriors
 from hpobench_ordered.methods._gp.tasks import (
     Fit,
     Observed,
-    TaskPriors,
     TaskProcess,
     fitted,
     negative_log_posterior,
