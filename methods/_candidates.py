@@ -92,7 +92,6 @@ def near(
     centres: FloatArray,
     rng: np.random.Generator,
     *,
-    steps: tuple[float, float] = STEPS,
     count: int = NEAR,
 ) -> FloatArray:
     """Candidates near good configurations: on smooth objectives random ones soon come no closer.
@@ -108,7 +107,6 @@ def near(
         region: What is searched.
         centres: The configurations, taken in turns, canonical unit vectors, shape (k, d).
         rng: Draws the steps.
-        steps: Their standard deviations in the unit cube lie between these, log-uniform.
         count: How many candidates.
 
     Returns:
@@ -117,7 +115,7 @@ def near(
     """
     space, shape = region.space, (count, region.space.dimension)
     is_categorical = np.array([p.kind is Kind.CATEGORICAL for p in space.parameters])
-    low, high = np.log(steps)
+    low, high = np.log(STEPS)
     sd = np.exp(rng.uniform(low, high, (count, 1)))
     share = np.where(rng.random((count, 1)) < 0.5, FEW_MOVED, 1.0)
     moved = (rng.random(shape) < share) & ~is_categorical

@@ -41,8 +41,6 @@ FIRST_STEPS, LATER_STEPS = 30, 4
 """Steps of the first fit, and of each later one, which goes on from the last."""
 CANDIDATES, NEAR = 500, 250
 """Random candidates, and candidates near good configurations."""
-STEPS = (10**-2.5, 10**-0.5)
-"""Steps of the latter in the unit cube: standard deviations between these, log-uniform."""
 LARGEST = 1e6
 """Distance from the median, in units, beyond which losses are not told apart."""
 CENTRES = 3
@@ -182,7 +180,7 @@ class OrderedGP(BayesianOptimisation):
             return ()
         order = np.argsort(self.losses(), kind="stable")[:CENTRES]
         centres = np.concatenate([self.told()[order], self.sources.bests])
-        return (near(self.region, centres, self._near_rng, steps=STEPS, count=NEAR),)
+        return (near(self.region, centres, self._near_rng, count=NEAR),)
 
     def _conditioned(self, sources: Sources) -> "TaskProcess":
         """The model, conditioned on all that is to be seen; fitted now and then."""
@@ -278,12 +276,17 @@ def units_of(losses: Sequence[FloatArray]) -> list[float]:
 
 
 def standardised(losses: FloatArray, unit: float) -> FloatArray:
-    """Losses (n,) of a task minus their median, by twice the unit, at most `LARGEST` from 0."""
+    """Losses (n,) of a task minus their median, by twice the unit, above it logarithms.
+
+    How bad a bad configuration is tells little of where the good ones are: y > 0 becomes
+    log(1 + y), which has the slope of y at the median.
+    """
     if not len(losses):
         return losses
     with np.errstate(over="ignore"):
-        y: FloatArray = (losses / 2.0 - np.median(losses / 2.0)) / unit
-    return np.clip(y, -LARGEST, LARGEST)
+        y = (losses / 2.0 - np.median(losses / 2.0)) / unit
+    y = np.clip(y, -LARGEST, LARGEST)
+    return np.where(y > 0.0, np.log1p(np.maximum(y, 0.0)), y)
 
 
 def good_and_random(losses: FloatArray, count: int, rng: np.random.Generator) -> IntArray:

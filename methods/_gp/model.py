@@ -84,16 +84,14 @@ class TaskPriors:
     """Priors on the hyperparameters of a process over several tasks, see `tasks`.
 
     Attributes:
-        base: Priors of the length scales, of s_s and of the noise.
-        drift: Prior of s_d.
+        base: Priors of what `bo` has as well.
         memory: Prior of l_t, in distances from a task to the next.
         scale: Prior of every task's scale.
         level: Prior variance of a task's level, c.
     """
 
     base: Priors = Priors()
-    drift: LogPrior = LogPrior(mean=-1.0, sd=1.0, lower=-6.0, upper=4.0)
-    memory: LogPrior = LogPrior(mean=math.log(3.0), sd=1.0, lower=-2.0, upper=5.0)
+    memory: LogPrior = LogPrior(mean=math.log(6.0), sd=1.0, lower=-2.0, upper=6.0)
     scale: LogPrior = LogPrior(mean=0.0, sd=0.5, lower=-4.0, upper=4.0)
     level: float = 4.0
 

@@ -13,19 +13,20 @@ g           scalar          length scales
 counts      (T,)            observations of each task; those of a task stand together
 y           (n,)            losses, each task's by a centre and a unit of its own
 D           (T, T)          distances of tasks
-theta       (g + 4,)        log length scales, log s_s, log s_d, log l_t, log noise variance v
+theta       (g + 3,)        log length scales, log signal variance s, log memory l_t, log noise
+                            variance v
 a           (T,)            log scales of the tasks
-x           (g + 4 + T,)    theta and a
+x           (g + 3 + T,)    theta and a
 z           (n,)            y exp(-a) of its task
-B           (T, T)          s_s + s_d exp(-D / l_t)
+B           (T, T)          s exp(-D / l_t)
 c           scalar          prior variance of a task's level
 M           (n, n)          Matern-5/2 correlation of the configurations
 K           (n, n)          B M + c [same task] + v I: the covariance of z
 ==========  ==============  =======================================================================
 
-s_s is the variance of what all tasks share; s_d that of what drifts, whose correlation decays with
-the distance of tasks, as in time-varying Gaussian process bandits (Bogunovic, Scarlett and Cevher
-2016, Time-Varying Gaussian Process Bandit Optimization, section 2). Levels are integrated out.
+The correlation of tasks decays with their distance, as in time-varying Gaussian process bandits
+(Bogunovic, Scarlett and Cevher 2016, Time-Varying Gaussian Process Bandit Optimization, section 2).
+Levels are integrated out.
 Matrices of all observations are upper triangles, as in `compiled`.
 """
 
@@ -56,7 +57,7 @@ def prior_arrays(priors: TaskPriors, length_scales: int, tasks: int) -> PriorArr
     """The priors of x as arrays, for g length scales and T tasks."""
     base = priors.base
     each = [base.length_scale] * length_scales
-    each += [base.signal, priors.drift, priors.memory, base.noise] + [priors.scale] * tasks
+    each += [base.signal, priors.memory, base.noise] + [priors.scale] * tasks
     return PriorArrays(
         mean=np.array([prior.mean for prior in each]),
         precision=np.array([1.0 / prior.sd**2 for prior in each]),
@@ -92,7 +93,7 @@ class Observed:
 
     def scaled(self, x: FloatArray) -> FloatArray:
         """z, shape (n,)."""
-        z: FloatArray = self.y * np.repeat(np.exp(-x[self.g + 4 :]), self.counts)
+        z: FloatArray = self.y * np.repeat(np.exp(-x[self.g + 3 :]), self.counts)
         return z
 
     def spread(self, of_tasks: FloatArray) -> FloatArray:
@@ -109,10 +110,10 @@ class Observed:
         return sums
 
 
-def coupling(x: FloatArray, distances: FloatArray, g: int) -> tuple[FloatArray, FloatArray]:
-    """B and its drifting part, each (T, T)."""
-    drifting = math.exp(x[g + 1]) * np.exp(-distances * math.exp(-x[g + 2]))
-    return math.exp(x[g]) + drifting, drifting
+def coupling(x: FloatArray, distances: FloatArray, g: int) -> FloatArray:
+    """B, (T, T)."""
+    B: FloatArray = np.exp(x[g] - distances * math.exp(-x[g + 1]))
+    return B
 
 
 def negative_log_posterior(
@@ -128,10 +129,10 @@ def negative_log_posterior(
         x: The hyperparameters.
         prior: Their priors.
     """
-    g, noise = observed.g, math.exp(x[observed.g + 3])
-    unit = np.concatenate([x[:g], [0.0, x[g + 3]]])
+    g, noise = observed.g, math.exp(x[observed.g + 2])
+    unit = np.concatenate([x[:g], [0.0, x[g + 2]]])
     M, F = compiled.covariance(S, np.concatenate([x[:g], [0.0, -math.inf]]))
-    B, drifting = coupling(x, observed.distances, g)
+    B = coupling(x, observed.distances, g)
     shared = observed.spread(B)
     F *= shared
     K = shared * M
@@ -143,21 +144,20 @@ def negative_log_posterior(
     z = observed.scaled(x)
     alpha = compiled.solve(R, z)
     value = compiled.negative_log_posterior_from(z, R, alpha, x, prior.mean, prior.precision)
-    value += float(observed.counts @ x[g + 4 :])
+    value += float(observed.counts @ x[g + 3 :])
     inverse = dpotri(R.T, lower=1)[0].T
     of_kernel = compiled.likelihood_gradient(S, K, F, inverse, alpha, unit)
     by_pairs = (np.outer(alpha, alpha) - inverse) * M  # M's lower triangle is 0
     by_pairs.flat[:: len(K) + 1] *= 0.5
-    by_tasks = observed.by_tasks(by_pairs)
+    by_tasks = observed.by_tasks(by_pairs) * B
     gradient = np.empty(len(x))
     gradient[:g] = of_kernel[:g]
-    gradient[g] = math.exp(x[g]) * by_tasks.sum()
-    gradient[g + 1] = np.vdot(by_tasks, drifting)
-    gradient[g + 2] = np.vdot(by_tasks, drifting * observed.distances) * math.exp(-x[g + 2])
-    gradient[g + 3] = of_kernel[g + 1]
+    gradient[g] = by_tasks.sum()
+    gradient[g + 1] = np.vdot(by_tasks, observed.distances) * math.exp(-x[g + 1])
+    gradient[g + 2] = of_kernel[g + 1]
     ends = np.cumsum(observed.counts)
     sums = np.concatenate([[0.0], np.cumsum(alpha * z)])
-    gradient[g + 4 :] = sums[ends] - sums[ends - observed.counts] - observed.counts
+    gradient[g + 3 :] = sums[ends] - sums[ends - observed.counts] - observed.counts
     return value, prior.precision * (x - prior.mean) - gradient
 
 
@@ -177,7 +177,7 @@ class Fit:
     def start(cls, observed: Observed, prior: PriorArrays) -> "Fit":
         """The mean of the priors, and a guess of the curvature there."""
         curvature = prior.precision + compiled.CURVATURE
-        curvature[observed.g + 4 :] += 2.0 * observed.counts  # a sum of squares, exp(-2 a)
+        curvature[observed.g + 3 :] += 2.0 * observed.counts  # a sum of squares, exp(-2 a)
         return cls(prior.mean, np.diag(1.0 / curvature))
 
 
@@ -265,7 +265,7 @@ class TaskProcess:
         unit = self._unit
         K = compiled.cross_covariance(observed.X, observed.X, *unit) * observed.spread(self._B)
         K += observed.spread(observed.level * np.eye(len(self._B)))
-        K.flat[:: len(K) + 1] += math.exp(x[observed.g + 3])
+        K.flat[:: len(K) + 1] += math.exp(x[observed.g + 2])
         positive, R = lapack.cholesky(K)
         if not positive:
             raise ModelError("the covariance matrix is not numerically positive definite")
@@ -275,7 +275,7 @@ class TaskProcess:
     def _set(self, observed: Observed, x: FloatArray) -> None:
         g = observed.g
         self.observed, self.x = observed, x
-        self._B, _ = coupling(x, observed.distances, g)
+        self._B = coupling(x, observed.distances, g)
         self._unit = (observed.kernel.groups, np.append(x[:g], 0.0), g)
 
     def _cross(self, X: FloatArray) -> FloatArray:
@@ -337,7 +337,7 @@ class TaskProcess:
         before, g = self.observed, self.observed.g
         n, k = len(before.X), len(X)
         among = compiled.cross_covariance(X, X, *self._unit) * self._B[-1, -1] + before.level
-        among.flat[:: k + 1] += math.exp(self.x[g + 3])
+        among.flat[:: k + 1] += math.exp(self.x[g + 2])
         rows = dtrtrs(self._L, self._cross(X), lower=1)[0].T  # (k, n)
         positive, corner = lapack.cholesky(among - rows @ rows.T)
         if not positive:
