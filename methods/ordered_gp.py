@@ -158,6 +158,13 @@ class OrderedGP(BayesianOptimisation):
             best = min(best, float(fantasies.min()))
         return lambda unit: log_expected_improvement(*process.predict(self.features(unit)), best)
 
+    def transformed(self, y: FloatArray) -> FloatArray:
+        """What the model sees of losses (n,) minus the median: above it log(1 + y).
+
+        How bad a bad configuration is tells little of where the good ones are.
+        """
+        return np.where(y > 0.0, np.log1p(np.maximum(y, 0.0)), y)
+
     def candidates(self) -> Iterator[FloatArray]:
         """Blocks of candidates, canonical unit vectors (m, d), until one holds what is untried."""
         if self.sources is None:
@@ -217,7 +224,7 @@ class OrderedGP(BayesianOptimisation):
         if self._kernel is None:
             self._kernel = Kernel(self.feature_groups())
         here = standardised(losses[self._rows], sources.scale)
-        y = np.concatenate([sources.losses, here])
+        y = self.transformed(np.concatenate([sources.losses, here]))
         unit = np.concatenate([sources.unit, self.told()[self._rows]])
         return Observed(
             X=self.features(unit),
@@ -276,17 +283,12 @@ def units_of(losses: Sequence[FloatArray]) -> list[float]:
 
 
 def standardised(losses: FloatArray, unit: float) -> FloatArray:
-    """Losses (n,) of a task minus their median, by twice the unit, above it logarithms.
-
-    How bad a bad configuration is tells little of where the good ones are: y > 0 becomes
-    log(1 + y), which has the slope of y at the median.
-    """
+    """Losses (n,) of a task minus their median, by twice the unit, at most `LARGEST` from 0."""
     if not len(losses):
         return losses
     with np.errstate(over="ignore"):
-        y = (losses / 2.0 - np.median(losses / 2.0)) / unit
-    y = np.clip(y, -LARGEST, LARGEST)
-    return np.where(y > 0.0, np.log1p(np.maximum(y, 0.0)), y)
+        y: FloatArray = (losses / 2.0 - np.median(losses / 2.0)) / unit
+    return np.clip(y, -LARGEST, LARGEST)
 
 
 def good_and_random(losses: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
