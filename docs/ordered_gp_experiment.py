@@ -146,7 +146,7 @@ class ChosenTransform(OrderedGP):
 
 
 VARIANTS: dict[str, type[OrderedGP]] = {
-    "ordered-gp": OrderedGP,
+    "whole": OrderedGP,
     "no scales": NoScales,
     "no levels": NoLevels,
     "no drift": NoDrift,
