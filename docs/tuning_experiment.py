@@ -38,7 +38,7 @@ EARLIER, OLD_TRIALS, NEW_TRIALS = 6, 25, 15
 SHOWN = (1, 5, 15)
 COLD = "TPE"
 ENQUEUED = "TPE, old bests first"
-WITH_HISTORY = ("simple-ordered", "cts", "transfer-tpe-best-first")
+WITH_HISTORY = ("ordered-gp", "simple-ordered", "cts", "transfer-tpe-best-first")
 WAYS = (COLD, ENQUEUED, "bo", *WITH_HISTORY)
 
 COMPLETE = (optuna.trial.TrialState.COMPLETE,)

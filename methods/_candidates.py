@@ -87,8 +87,14 @@ def candidate_blocks(
             yield region.space.canonical(region.space.encode(np.stack(columns, axis=1)))
 
 
-def near(region: Region, centre: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Candidates near a configuration: on smooth objectives random ones soon come no closer.
+def near(
+    region: Region,
+    centres: FloatArray,
+    rng: np.random.Generator,
+    *,
+    count: int = NEAR,
+) -> FloatArray:
+    """Candidates near good configurations: on smooth objectives random ones soon come no closer.
 
     A model of a rough objective is wrong about what is near, and steps land on plateaus. Two signs
     tell the two apart, so that such candidates cost nothing there. Where the model knows a smooth
@@ -99,22 +105,24 @@ def near(region: Region, centre: FloatArray, rng: np.random.Generator) -> FloatA
 
     Args:
         region: What is searched.
-        centre: The configuration, a canonical unit vector, shape (d,).
+        centres: The configurations, taken in turns, canonical unit vectors, shape (k, d).
         rng: Draws the steps.
+        count: How many candidates.
 
     Returns:
-        Canonical unit vectors, shape (`NEAR`, d). What is inactive in the configuration, and a
+        Canonical unit vectors, shape (count, d). What is inactive in the configuration, and a
         categorical that a step changes, is drawn uniformly.
     """
-    space, shape = region.space, (NEAR, region.space.dimension)
+    space, shape = region.space, (count, region.space.dimension)
     is_categorical = np.array([p.kind is Kind.CATEGORICAL for p in space.parameters])
     low, high = np.log(STEPS)
-    sd = np.exp(rng.uniform(low, high, (NEAR, 1)))
-    share = np.where(rng.random((NEAR, 1)) < 0.5, FEW_MOVED, 1.0)
+    sd = np.exp(rng.uniform(low, high, (count, 1)))
+    share = np.where(rng.random((count, 1)) < 0.5, FEW_MOVED, 1.0)
     moved = (rng.random(shape) < share) & ~is_categorical
+    centre = centres[np.arange(count) % len(centres)]
     unit = region.clip(centre + np.where(moved, sd * rng.standard_normal(shape), 0.0))
     drawn = np.isnan(unit) | (is_categorical & (rng.random(shape) < REDRAWN))
-    return space.canonical(np.where(drawn, region.draw(rng, NEAR), unit))
+    return space.canonical(np.where(drawn, region.draw(rng, count), unit))
 
 
 class Tried:

@@ -176,7 +176,8 @@ class ModelBased(Method):
         """Candidates near the best configuration so far, one array (m, d), or none."""
         if not self._looks_near or self._on_plateau or not self.results:
             return ()
-        return (near(self.region, self._told[int(np.argmin(self.losses()))], self._near_rng),)
+        best = self._told[int(np.argmin(self.losses()))]
+        return (near(self.region, best[None], self._near_rng),)
 
     def _best_untried(self, scorer: Scorer, near: Sequence[FloatArray] = ()) -> FloatArray:
         """Coded values (d,) of the best untried candidate in the first block that has one.

@@ -320,7 +320,7 @@ def _blocked(x: float, slope: float, lower: float, upper: float) -> bool:
 
 
 @compiled
-def _update_inverse_hessian(H: FloatArray, step: FloatArray, change: FloatArray) -> None:
+def update_inverse_hessian(H: FloatArray, step: FloatArray, change: FloatArray) -> None:
     """BFGS update of H in place (Nocedal and Wright 2006, equation 6.17); skipped if not convex."""
     curvature = np.sum(step * change)
     if curvature <= 1e-10 * math.sqrt(np.sum(step * step) * np.sum(change * change)):
@@ -376,7 +376,7 @@ def fit(
         if not new_value < value:
             break
         gain = value - new_value
-        _update_inverse_hessian(H, trial - x, new_gradient - gradient)
+        update_inverse_hessian(H, trial - x, new_gradient - gradient)
         x, value, gradient = trial, new_value, new_gradient
         if gain < tolerance:
             break

@@ -80,6 +80,23 @@ class Priors:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskPriors:
+    """Priors on the hyperparameters of a process over several tasks, see `tasks`.
+
+    Attributes:
+        base: Priors of what `bo` has as well.
+        memory: Prior of l_t, in distances from a task to the next.
+        scale: Prior of every task's scale.
+        level: Prior variance of a task's level, c.
+    """
+
+    base: Priors = Priors()
+    memory: LogPrior = LogPrior(mean=math.log(6.0), sd=1.0, lower=-2.0, upper=6.0)
+    scale: LogPrior = LogPrior(mean=0.0, sd=0.5, lower=-4.0, upper=4.0)
+    level: float = 4.0
+
+
+@dataclass(frozen=True, slots=True)
 class PriorArrays:
     """Mean, precision and bounds of theta, each of its shape."""
 

@@ -52,7 +52,7 @@ def optimise(
 
 
 def many_near(region: Region, config: Config) -> FloatArray:
-    centre = region.space.encode(region.space.values([config]))[0]
+    centre = region.space.encode(region.space.values([config]))
     rng = np.random.default_rng(0)
     return np.concatenate([near(region, centre, rng) for _ in range(20)])
 
@@ -100,7 +100,7 @@ def test_integers_move_by_whole_steps():
 
 
 def test_half_of_them_move_all_numbers_and_half_a_third_of_them():
-    centre = np.full(9, 0.5)
+    centre = np.full((1, 9), 0.5)
     unit = np.concatenate([near(Region(NINE), centre, np.random.default_rng(s)) for s in range(20)])
     moved = np.sum(unit != centre, axis=1)
     np.testing.assert_allclose(np.mean(moved == 9), 0.5, atol=0.02)
@@ -109,7 +109,7 @@ def test_half_of_them_move_all_numbers_and_half_a_third_of_them():
 
 def test_the_scale_of_the_steps_is_log_uniform():
     unit = np.concatenate(
-        [near(Region(NINE), np.full(9, 0.5), np.random.default_rng(s)) for s in range(20)]
+        [near(Region(NINE), np.full((1, 9), 0.5), np.random.default_rng(s)) for s in range(20)]
     )
     sd = np.std(unit[(unit != 0.5).all(axis=1)] - 0.5, axis=1)
     np.testing.assert_allclose(np.median(sd), np.sqrt(0.03 * 0.5), rtol=0.15)

@@ -1,0 +1,78 @@
+"""Draws ordered-gp.png, what the method learned on two streams: `python docs/images/ordered_gp.py`.
+
+The method follows each stream of retraining, 25 trials a period. After its last suggestion of a
+period the model says how alike the losses of two periods are, by how far they are apart (their
+correlation, exp(-distance / l_t)), and by what number those of a period are multiplied beside
+those of the period before.
+"""
+
+from pathlib import Path
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+import hpobench_ordered as hbo
+from hpobench_ordered import plotting
+from hpobench_ordered._typing import Config
+from hpobench_ordered.methods.ordered_gp import OrderedGP
+
+STREAMS = ("weather-xgboost", "flights-linear", "metro-traffic-linear")
+APART = np.arange(9)
+
+
+def learned(stream: str) -> pd.DataFrame:
+    """What the model of each period's last suggestion has learned, one row a period."""
+    rows: list[dict[str, float]] = []
+
+    class Watched(OrderedGP):
+        def tell(self, config: Config, loss: float) -> None:
+            super().tell(config, loss)
+            if self.sources is not None and self.results == self.budget:
+                process = self._process
+                assert process is not None
+                memory = float(np.exp(process.x[process.observed.g + 1]))
+                unit = self.sources.scale * float(np.exp(process.x[-1]))
+                rows.append({"period": self.context["period"], "memory": memory, "unit": unit})
+
+    spec = hbo.MethodSpec("watched", Watched, "ordered-gp", "this page", changed_spaces=True)
+    hbo.run(benchmarks=[f"retrain-{stream}"], methods=[spec], seeds=[0], progress=False)
+    return pd.DataFrame(rows).assign(stream=stream)
+
+
+def drift(frame: pd.DataFrame) -> alt.LayerChart:
+    """Correlation of two periods' losses: median over periods, and the middle half of them."""
+    rows = [
+        {"stream": stream, "apart": apart, "low": low, "middle": middle, "high": high}
+        for stream, part in frame.groupby("stream", sort=False)
+        for apart in APART
+        for low, middle, high in [np.quantile(np.exp(-apart / part.memory), (0.25, 0.5, 0.75))]
+    ]
+    base = alt.Chart(pd.DataFrame(rows), title="What was learned of drift").encode(
+        x=alt.X("apart:Q", title="periods apart"), color=alt.Color("stream:N", sort=STREAMS)
+    )
+    correlation = alt.Y("middle:Q", title="correlation of losses", scale=alt.Scale(domain=(0, 1)))
+    return alt.layer(
+        base.mark_area(opacity=0.2).encode(y="low:Q", y2="high:Q"),
+        base.mark_line().encode(y=correlation),
+    )
+
+
+def scales(frame: pd.DataFrame) -> alt.Chart:
+    """Scale of each period's losses, beside the stream's median."""
+    relative = frame.unit / frame.groupby("stream").unit.transform("median")
+    return (
+        alt.Chart(frame.assign(relative=relative), title="What was learned of scales")
+        .mark_line(point=True)
+        .encode(
+            x=alt.X("period:Q", title="period"),
+            y=alt.Y("relative:Q", title="scale of losses, 1 is typical").scale(type="log"),
+            color=alt.Color("stream:N", sort=STREAMS),
+        )
+    )
+
+
+if __name__ == "__main__":
+    frame = pd.concat([learned(stream) for stream in STREAMS], ignore_index=True)
+    charts = (part.properties(width=300, height=220) for part in (drift(frame), scales(frame)))
+    plotting.save(alt.hconcat(*charts), Path(__file__).with_name("ordered-gp.png"))

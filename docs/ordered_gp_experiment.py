@@ -1,0 +1,211 @@
+"""What each part of `ordered-gp` is for: variants without it, or with another in its place.
+
+All variants run in the ordered protocol and are ranked among each other, on each task and seed. The
+parts were chosen on every second benchmark of a suite in alphabetical order; ranks are given for
+these and for the others.
+
+    python docs/ordered_gp_experiment.py --seeds 2 --output ordered-gp-experiment
+
+Runs are in OUTPUT, and are continued. A seed of all variants takes about twenty minutes on one
+core; `--tasks 15` halves that.
+"""
+
+# ruff: noqa: D102  (what overrides a method says in its class what for)
+
+import argparse
+from collections.abc import Sequence
+
+import numpy as np
+
+import hpobench_ordered as hbo
+from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.analysis.leaderboard import ALL
+from hpobench_ordered.methods._gp import compiled
+from hpobench_ordered.methods._gp.model import LogPrior, TaskPriors
+from hpobench_ordered.methods._gp.tasks import fitted, negative_log_posterior, prior_arrays
+from hpobench_ordered.methods._model_based import Scorer
+from hpobench_ordered.methods.ordered_gp import FIRST_STEPS, OrderedGP, Sources
+
+SUITES = ("othpo", "retrain")
+TRIALS = (1, 5, 10, 25)
+FIXED = LogPrior(mean=0.0, sd=1.0, lower=0.0, upper=0.0)
+FORGETS_NOTHING = LogPrior(mean=20.0, sd=1.0, lower=20.0, upper=20.0)
+
+
+class NoScales(OrderedGP):
+    """Every task has its unit, and no scale that is learned."""
+
+    def priors(self) -> TaskPriors:
+        return TaskPriors(scale=FIXED)
+
+
+class NoLevels(OrderedGP):
+    """Every task has its median, and no level that is integrated out."""
+
+    def priors(self) -> TaskPriors:
+        return TaskPriors(level=0.0)
+
+
+class NoDrift(OrderedGP):
+    """All tasks are the same function, up to level and scale."""
+
+    def priors(self) -> TaskPriors:
+        return TaskPriors(memory=FORGETS_NOTHING)
+
+
+class SharedPart(OrderedGP):
+    """Tasks further apart than three are no further apart: what is left there, all share."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        self._distances = np.minimum(self._distances, 3.0)
+
+
+class Nearest3(OrderedGP):
+    """Three earlier tasks."""
+
+    nearest = 3
+
+
+class Nearest5(OrderedGP):
+    """Five earlier tasks."""
+
+    nearest = 5
+
+
+class Nearest15(OrderedGP):
+    """Fifteen earlier tasks."""
+
+    nearest = 15
+
+
+class BestsFirst(OrderedGP):
+    """Trials 1 to 5 are the bests of the nearest tasks, the nearest first."""
+
+    early = 0
+
+    def initial_configurations(self) -> Sequence[Config]:
+        if self.sources is None:
+            return ()
+        return self.space.configs(self.space.decode(self.sources.bests[:5]))
+
+
+class AnywhereFromTrial2(OrderedGP):
+    """Only trial 1 chooses among the bests of earlier tasks."""
+
+    early = 1
+
+
+class NoneNear(OrderedGP):
+    """Random candidates alone."""
+
+    looks_near = False
+
+
+class AsTheyAre(OrderedGP):
+    """Losses above the median as they are."""
+
+    def transformed(self, y: FloatArray) -> FloatArray:
+        return y
+
+
+class Clipped(OrderedGP):
+    """Losses more than three units above the median count as three."""
+
+    def transformed(self, y: FloatArray) -> FloatArray:
+        return np.minimum(y, 3.0)
+
+
+class ChosenTransform(OrderedGP):
+    """Losses as they are or not, whichever makes those of the earlier tasks more likely."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        self._as_they_are = False
+
+    def transformed(self, y: FloatArray) -> FloatArray:
+        return y if self._as_they_are else super().transformed(y)
+
+    def scorer(self) -> Scorer:
+        if self.sources and self._process is None:
+            values = {choice: self._surprise(self.sources, choice) for choice in (False, True)}
+            self._as_they_are = min(values, key=lambda choice: values[choice])
+        return super().scorer()
+
+    def _surprise(self, sources: Sources, as_they_are: bool) -> float:
+        """Minus log posterior density of the earlier losses themselves, up to a constant."""
+        self._as_they_are = as_they_are
+        observed, y, step = self._observed(sources, np.empty(0)), sources.losses, 1e-4
+        prior = prior_arrays(self.priors(), observed.g, len(observed.counts))
+        x = fitted(observed, self.priors(), None, steps=FIRST_STEPS).x
+        S = compiled.squared_differences(observed.X, observed.kernel.groups, observed.g)
+        slopes = (self.transformed(y + step) - self.transformed(y - step)) / (2.0 * step)
+        spread = self.transformed(y).std() or 1.0
+        jacobian = float(np.log(slopes / spread).sum())
+        return negative_log_posterior(observed, S, x, prior)[0] - jacobian
+
+
+VARIANTS: dict[str, type[OrderedGP]] = {
+    "whole": OrderedGP,
+    "no scales": NoScales,
+    "no levels": NoLevels,
+    "no drift": NoDrift,
+    "a part that all share": SharedPart,
+    "3 tasks": Nearest3,
+    "5 tasks": Nearest5,
+    "15 tasks": Nearest15,
+    "none near": NoneNear,
+    "bests first": BestsFirst,
+    "anywhere from trial 2": AnywhereFromTrial2,
+    "losses as they are": AsTheyAre,
+    "losses clipped": Clipped,
+    "transform chosen": ChosenTransform,
+}
+
+
+def halves() -> dict[str, list[str]]:
+    """The benchmarks that parts were chosen on, and the others."""
+    each = [sorted(hbo.suite(name)) for name in SUITES]
+    return {
+        "chosen on": [name for names in each for name in names[::2]],
+        "others": [name for names in each for name in names[1::2]],
+    }
+
+
+def table(results: hbo.Results) -> str:
+    """Mean ranks after some trials, each family of benchmarks counting once."""
+    boards = [results.leaderboard(trial) for trial in TRIALS]
+    rows = [board[board["benchmark"] == ALL].set_index("method") for board in boards]
+    lines = ["| |" + "".join(f" {trial} |" for trial in TRIALS), "|---|" + "--:|" * len(TRIALS)]
+    for name in rows[-1].index:
+        ranks = [row.loc[name, ["rank", "rank_low", "rank_high"]] for row in rows]
+        cells = "".join(f" {rank:.2f} ({low:.2f} to {high:.2f}) |" for rank, low, high in ranks)
+        lines.append(f"| {name} |{cells}")
+    return "\n".join(lines)
+
+
+def main(asked: argparse.Namespace) -> None:
+    """Run all variants, and print tables of their ranks."""
+    chosen = {name: VARIANTS[name] for name in asked.variant or VARIANTS}
+    methods = [
+        hbo.MethodSpec(name.replace(" ", "-"), kind, str(kind.__doc__), "this page")
+        for name, kind in chosen.items()
+    ]
+    for half, benchmarks in halves().items():
+        results = hbo.run(
+            benchmarks=benchmarks,
+            methods=methods,
+            seeds=range(asked.seeds),
+            protocol=hbo.Ordered(tasks=asked.tasks),
+            folder=asked.output,
+        )
+        print(f"\n{half}: {len(benchmarks)} benchmarks, {asked.seeds} seeds\n\n{table(results)}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", required=True, metavar="FOLDER", help="folder of the runs")
+    parser.add_argument("--seeds", type=int, default=2, metavar="S", help="seeds")
+    parser.add_argument("--tasks", type=int, metavar="N", help="only the first tasks")
+    parser.add_argument("--variant", action="append", choices=VARIANTS, help="only some of them")
+    main(parser.parse_args())

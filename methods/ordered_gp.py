@@ -1,0 +1,321 @@
+"""ordered-gp: one Gaussian process over the last tasks and the current one.
+
+Notation:
+    T   tasks of the model, the current one last
+    d   hyperparameters
+    p   features of a configuration
+    n   evaluations of the earlier tasks that the model sees
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.methods._candidates import candidate_blocks, near
+from hpobench_ordered.methods._carry_over import carried_over
+from hpobench_ordered.methods._model_based import Scorer, finite_history
+from hpobench_ordered.methods._multi_task import context_table
+from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.bo import BayesianOptimisation
+
+if TYPE_CHECKING:
+    from hpobench_ordered.methods._gp.model import TaskPriors
+    from hpobench_ordered.methods._gp.tasks import Fit, Observed, TaskProcess
+
+MAX_SOURCES = 200
+"""Evaluations of earlier tasks that the model sees at most, evenly many of each."""
+FIT_SOURCES = 100
+"""How many of these its hyperparameters are fitted to."""
+MAX_HERE = 200
+"""Evaluations of the current task that it sees at most."""
+GOOD = 0.25
+"""Share of the best ones where evaluations are left out; the others are drawn at random."""
+EVERY = 3
+"""Suggestions from one fit of the hyperparameters to the next."""
+FIRST_STEPS, LATER_STEPS = 30, 4
+"""Steps of the first fit, and of each later one, which goes on from the last."""
+CANDIDATES, NEAR = 500, 250
+"""Random candidates, and candidates near good configurations."""
+LARGEST = 1e6
+"""Distance from the median, in units, beyond which losses are not told apart."""
+CENTRES = 3
+"""Best configurations of the current task that there are candidates near."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Sources:
+    """What the model sees of earlier tasks, the nearest one last.
+
+    Attributes:
+        unit: Configurations, canonical unit vectors, shape (n, d), those of a task together.
+        losses: Their losses, as `standardised` gives them, shape (n,).
+        counts: How many there are of each task, shape (T - 1,).
+        fitted: Which of them the hyperparameters are fitted to, indices, in order.
+        fitted_counts: How many of each task these are, shape (T - 1,).
+        bests: The best configuration of each task, the nearest task's first, shape (T - 1, d).
+        scale: Unit of the nearest task's losses, which the current task's are measured by.
+    """
+
+    unit: FloatArray
+    losses: FloatArray
+    counts: IntArray
+    fitted: IntArray
+    fitted_counts: IntArray
+    bests: FloatArray
+    scale: float
+
+    @classmethod
+    def of(cls, tasks: Sequence[Evaluations], rng: np.random.Generator) -> "Sources":
+        """Choose from the finite evaluations of at least one task on the space at hand."""
+        space = tasks[0].space
+        rows = [good_and_random(task.losses, MAX_SOURCES // len(tasks), rng) for task in tasks]
+        units = units_of([task.losses for task in tasks])
+        chosen = [
+            standardised(task.losses, unit)[part]
+            for task, part, unit in zip(tasks, rows, units, strict=True)
+        ]
+        counts = np.array([len(part) for part in rows])
+        fitted = [good_and_random(y, FIT_SOURCES // len(tasks), rng) for y in chosen]
+        starts = np.cumsum(counts) - counts
+        values = [task.values[part] for task, part in zip(tasks, rows, strict=True)]
+        bests = [task.values[task.losses.argmin()] for task in reversed(tasks)]
+        unit = space.canonical(space.encode(np.concatenate([*values, bests])))
+        return cls(
+            unit=unit[: counts.sum()],
+            losses=np.concatenate(chosen),
+            counts=counts,
+            fitted=np.concatenate([s + part for s, part in zip(starts, fitted, strict=True)]),
+            fitted_counts=np.array([len(part) for part in fitted]),
+            bests=unit[counts.sum() :],
+            scale=units[-1],
+        )
+
+
+class OrderedGP(BayesianOptimisation):
+    """Bayesian optimisation with one Gaussian process over the last tasks and the current one.
+
+    Every task has a level and a scale of its own; what the tasks share is kept apart from what
+    drifts from task to task (`_gp.tasks`). The first suggestion is the configuration of lowest
+    posterior mean among the best of each earlier task, the next `EARLY` - 1 those of them with the
+    highest expected improvement; then follow the candidates of highest expected improvement
+    anywhere, random ones or, where they are clearly better, ones near good configurations of this
+    task and of earlier ones.
+
+    Tasks are as far apart as their contexts, compared by rank; where they have no quantity in
+    common, as their places in the history. Without a finite evaluation of an earlier task it is
+    `bo`.
+
+    Attributes:
+        nearest: Number of earlier tasks that the model sees, K: the nearest.
+        early: Trials at the start that choose among the best configurations of these.
+    """
+
+    nearest = 8
+    early = 5
+
+    def prepare(self) -> None:
+        """Choose what the model sees of the earlier tasks."""
+        history = finite_history(carried_over(self.history, self.space, self.rng))
+        distances = task_distances([task.context for task in history], self.context)
+        order = np.argsort(-distances[-1, :-1], kind="stable")[-self.nearest :]
+        rows = np.append(order, len(history))
+        self._distances = distances[np.ix_(rows, rows)]
+        self.sources = Sources.of([history[i] for i in order], self.rng) if len(order) else None
+        super().prepare()
+        if self.sources:
+            self.random_trials = 0
+        self._last_fit: Fit | None = None
+        self._process: TaskProcess | None = None
+        self._rows: IntArray = np.empty(0, dtype=np.int64)
+        self._until = self._fit_due = 0
+
+    def priors(self) -> "TaskPriors":
+        """Priors of the model's hyperparameters."""
+        from hpobench_ordered.methods._gp.model import TaskPriors
+
+        return TaskPriors()
+
+    def scorer(self) -> Scorer:
+        """Condition the model; the score is log expected improvement, at first minus the mean."""
+        if self.sources is None:
+            return super().scorer()
+        from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
+
+        process = self._conditioned(self.sources)
+        if not self.results and not self._pending:
+            return lambda unit: -process.predict(self.features(unit))[0]
+        of_task = process.here()
+        if not self.results:
+            of_task, _ = process.predict(self.features(self.sources.bests))
+        best = float(of_task.min())
+        if self._pending:
+            process, fantasies = process.fantasised(self.features(self.pending()))
+            best = min(best, float(fantasies.min()))
+        return lambda unit: log_expected_improvement(*process.predict(self.features(unit)), best)
+
+    def transformed(self, y: FloatArray) -> FloatArray:
+        """What the model sees of losses (n,) minus the median: above it log(1 + y).
+
+        How bad a bad configuration is tells little of where the good ones are.
+        """
+        return np.where(y > 0.0, np.log1p(np.maximum(y, 0.0)), y)
+
+    def candidates(self) -> Iterator[FloatArray]:
+        """Blocks of candidates, canonical unit vectors (m, d), until one holds what is untried."""
+        if self.sources is None:
+            return super().candidates()
+        return candidate_blocks(self.region, self.rng, size=CANDIDATES)
+
+    def _best_untried(self, scorer: Scorer, near: Sequence[FloatArray] = ()) -> FloatArray:
+        """Coded values (d,) of the best candidate, at first among the bests of earlier tasks."""
+        if self.sources and self.results + len(self._pending) < self.early:
+            bests = self.sources.bests
+            if (found := self._tried.first_new(bests, scorer(bests))) is not None:
+                return found[1]
+        return super()._best_untried(scorer, near)
+
+    def _near(self) -> Sequence[FloatArray]:
+        """Candidates near the bests of this task and of earlier ones, one array (m, d), or none."""
+        if self.sources is None:
+            return super()._near()
+        if not self._looks_near or self._on_plateau:
+            return ()
+        order = np.argsort(self.losses(), kind="stable")[:CENTRES]
+        centres = np.concatenate([self.told()[order], self.sources.bests])
+        return (near(self.region, centres, self._near_rng, count=NEAR),)
+
+    def _conditioned(self, sources: Sources) -> "TaskProcess":
+        """The model, conditioned on all that is to be seen; fitted now and then."""
+        from hpobench_ordered.methods._gp.tasks import TaskProcess, fitted
+
+        losses = self.losses()
+        seen = len(self._rows)
+        if self._process is None or self.results >= self._fit_due:
+            self._fit_due = self.results + EVERY
+            self._rows = good_and_random(losses, MAX_HERE, self.rng)
+            observed = self._observed(sources, losses)
+            steps = LATER_STEPS if self._last_fit else FIRST_STEPS
+            part = fitted_part(observed, sources)
+            self._last_fit = fitted(part, self.priors(), self._last_fit, steps=steps)
+            self._process = TaskProcess(observed, self._last_fit.x)
+        elif self.results > self._until:
+            self._rows = np.append(self._rows, np.arange(self._until, self.results))
+            observed = self._observed(sources, losses)
+            new = observed.X[len(sources.unit) + seen :]
+            self._process = self._process.extended(new, observed.y)
+        self._until = self.results
+        return self._process
+
+    def _observed(self, sources: Sources, losses: FloatArray) -> "Observed":
+        """What the model is conditioned on; all losses together have a standard deviation of 1.
+
+        Args:
+            sources: What it sees of earlier tasks.
+            losses: Losses of the current task, shape (results,), of which it sees `_rows`.
+        """
+        from hpobench_ordered.methods._gp.model import Kernel
+        from hpobench_ordered.methods._gp.tasks import Observed
+
+        if self._kernel is None:
+            self._kernel = Kernel(self.feature_groups())
+        here = standardised(losses[self._rows], sources.scale)
+        y = self.transformed(np.concatenate([sources.losses, here]))
+        unit = np.concatenate([sources.unit, self.told()[self._rows]])
+        return Observed(
+            X=self.features(unit),
+            y=y / (y.std() or 1.0),
+            counts=np.append(sources.counts, len(here)),
+            distances=self._distances,
+            kernel=self._kernel,
+            level=self.priors().level,
+        )
+
+
+def fitted_part(observed: "Observed", sources: Sources) -> "Observed":
+    """The part of the observations that the hyperparameters are fitted to."""
+    rows = np.append(sources.fitted, np.arange(len(sources.unit), len(observed.y)))
+    counts = np.append(sources.fitted_counts, observed.counts[-1])
+    return replace(observed, X=observed.X[rows], y=observed.y[rows], counts=counts)
+
+
+def task_distances(
+    history: Sequence[Mapping[str, float]], context: Mapping[str, float]
+) -> FloatArray:
+    """Distances of tasks, those of the history and the current one, shape (T, T).
+
+    A quantity that is known of all tasks ranks them; the distance is the mean difference of ranks.
+    For tasks whose one quantity grows from task to task that is how many tasks lie between them,
+    plus 1, and so it is without any quantity.
+
+    Args:
+        history: Contexts of the earlier tasks, oldest first.
+        context: The current task's.
+    """
+    table = context_table(history, context)
+    if not table.shape[1]:
+        table = np.arange(float(len(table)))[:, None]
+    ranks = np.stack([np.unique(column, return_inverse=True)[1] for column in table.T])
+    distances: FloatArray = np.abs(ranks[:, :, None] - ranks[:, None]).mean(axis=0)
+    return distances
+
+
+def units_of(losses: Sequence[FloatArray]) -> list[float]:
+    """Half the distance of each task's best finite loss from its median.
+
+    Where that is nothing, the root mean square of half the distances; where all losses of a task
+    are equal, the geometric mean of the other tasks' units, or 1.
+    """
+    units = []
+    for of_task in losses:
+        halves = np.abs(of_task / 2.0 - np.median(of_task / 2.0))  # of any finite losses finite
+        unit, largest = float(halves[of_task.argmin()]), float(halves.max())
+        if not unit and largest:
+            unit = largest * math.sqrt(np.mean((halves / largest) ** 2))
+        units.append(unit)
+    known = [math.log(unit) for unit in units if unit]
+    typical = math.exp(sum(known) / len(known)) if known else 1.0
+    return [unit or typical for unit in units]
+
+
+def standardised(losses: FloatArray, unit: float) -> FloatArray:
+    """Losses (n,) of a task minus their median, by twice the unit, at most `LARGEST` from 0."""
+    if not len(losses):
+        return losses
+    with np.errstate(over="ignore"):
+        y: FloatArray = (losses / 2.0 - np.median(losses / 2.0)) / unit
+    return np.clip(y, -LARGEST, LARGEST)
+
+
+def good_and_random(losses: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
+    """Indices of at most `count` losses, but of one at least, in order: the best and random others.
+
+    Args:
+        losses: The losses, shape (n,).
+        count: How many.
+        rng: Draws the others; not used where all are taken.
+    """
+    count = max(1, count)
+    if len(losses) <= count:
+        return np.arange(len(losses))
+    order = np.argsort(losses, kind="stable")
+    good = math.ceil(GOOD * count)
+    return np.sort(np.append(order[:good], rng.permutation(order[good:])[: count - good]))
+
+
+SPECS = (
+    MethodSpec(
+        name="ordered-gp",
+        method=OrderedGP,
+        summary="One Gaussian process over the last tasks and this one: levels, scales, drift.",
+        source=(
+            "this package; drift as in Bogunovic et al. (2016), with a Matern-5/2 kernel and "
+            "expected improvement (Jones et al. 1998)"
+        ),
+        changed_spaces=True,
+    ),
+)
