@@ -16,16 +16,11 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes, tuple)
 
 
 def refuse_edited(path: Path, content: bytes) -> None:
-    """Refuse a file that was loaded if its functions, or constants written out, are others now.
+    """Raise an ExperimentError if functions, or constants written out, are not those loaded.
 
     Modules that another loader changes, as pytest's does, are not looked at.
-
-    Raises:
-        ExperimentError: The file was edited since it was loaded, or a constant was set elsewhere.
     """
-    for module in [*sys.modules.values()]:
-        if getattr(module, "__file__", None) != str(path):
-            continue
+    for module in [m for m in [*sys.modules.values()] if getattr(m, "__file__", "") == str(path)]:
         is_as_written = type(module.__loader__) is SourceFileLoader
         if is_as_written and (edited := next(_edited(module, path, content), "")):
             raise ExperimentError(

@@ -31,10 +31,8 @@ from typing import Any
 from hpobench_ordered.adapters._edited import refuse_edited
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.registry import list_methods, method_spec
-from hpobench_ordered.runtime.machine import package_versions
 
-PACKAGE = "hpobench_ordered"
-METHODS = f"{PACKAGE}.methods."
+METHODS = "hpobench_ordered.methods."
 ONCE = "once-"
 """Begins a version that is used once."""
 _TEXT = re.compile(r"['\"]([\w-]+)['\"]")
@@ -65,8 +63,7 @@ def method_version(spec: MethodSpec) -> str:
     except _UnknownError:
         return ONCE + secrets.token_hex(6)
     described += map(str, (spec.version, spec.min_history, spec.changed_spaces, spec.uses_data))
-    if spec.min_history:  # it is `bo` that runs where there is less
-        described += _versions(["bo"])
+    described += _versions(["bo"] if spec.min_history else [])  # it runs where there is less
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:12]
 
 
@@ -97,7 +94,7 @@ class _Given(pickle.Pickler):
         if isinstance(thing, set | frozenset):  # its order differs from process to process
             return sorted(thing, key=repr)
         if isinstance(thing, type | FunctionType):
-            self.modules.add(_module_of(thing))
+            self.modules.add(thing.__module__)
         if isinstance(thing, type):
             members = [m for base in thing.__mro__ for m in (base, *vars(base).values())]
             self.bases |= {_module_of(getattr(m, "__func__", m)) for m in members} - {""}
@@ -116,7 +113,7 @@ def _module_of(thing: object) -> str:
 def _sources(own: set[str], others: set[str]) -> list[str]:
     """Describe what modules are made from: the method's own ones, others, and what they import."""
     own_tops = {name.partition(".")[0] for name in own}
-    described, seen, left = set[str](), {PACKAGE}, own | others
+    described, seen, left = set[str](), {"hpobench_ordered"}, own | others
     while left:
         name = left.pop()
         if name.startswith(METHODS) and not name.startswith(f"{METHODS}base"):

@@ -12,6 +12,7 @@ from typing import Any
 from hpobench_ordered.adapters.identity import is_installed
 from hpobench_ordered.core.extras import OPTUNA
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
+from hpobench_ordered.runtime.child import cloudpickle
 
 FILE_PREFIX = "_file_"
 """Stands before the name of a module whose file is called like another module."""
@@ -44,11 +45,11 @@ def import_object(text: str) -> object:
         )
     if where.partition(".")[0] == OPTUNA.module:
         OPTUNA.check(text)
-    module = _from_file(Path(where).absolute()) if where.endswith(".py") else _from_name(where)
-    item: object = module
+    is_file = where.endswith(".py")
+    item: object = _from_file(Path(where).absolute()) if is_file else _from_name(where)
     for part in name.split("."):
         if not hasattr(item, part):
-            allowed = [n for n in vars(item) if not n.startswith("_")]
+            allowed = [n for n in dir(item) if not n.startswith("_")]
             raise UnknownNameError(f"name of {where}", name, allowed)
         item = getattr(item, part)
     return item
@@ -65,8 +66,8 @@ def _from_name(name: str) -> ModuleType:
             raise
     parent = missing.rpartition(".")[0]
     around = getattr(sys.modules.get(parent), "__path__", []) if parent else [str(folder)]
-    prefix = f"{parent}." if parent else ""
-    raise UnknownNameError("module", name, [prefix + m.name for m in iter_modules(around)])
+    there = [f"{parent}.{module.name}".lstrip(".") for module in iter_modules(around)]
+    raise UnknownNameError("module", name, there)
 
 
 def _from_file(path: Path) -> ModuleType:
@@ -115,11 +116,3 @@ def _send_with_their_code(names: Iterable[str], folder: Path) -> None:
         file = Path(getattr(module, "__file__", None) or "")
         if file.is_relative_to(folder) and not is_installed(file):
             cloudpickle().register_pickle_by_value(module)
-
-
-def cloudpickle() -> Any:
-    """The cloudpickle that joblib uses: before 1.6 a copy of its own."""
-    try:
-        return importlib.import_module("joblib.externals.cloudpickle")
-    except ModuleNotFoundError:
-        return importlib.import_module("cloudpickle")
