@@ -34,6 +34,6 @@ def check_file(path: Path) -> None:
     Raises:
         UnknownNameError: There is none; the nearest one of that kind is named.
     """
-    if not path.is_file():
-        alike = [other.name for other in path.parent.glob(f"*{path.suffix}")]
+    if path.is_dir() or not path.exists():  # it may be a pipe
+        alike = [other.name for other in path.parent.glob(f"*{path.suffix}") if other.is_file()]
         raise UnknownNameError("file", path.name, alike, hint=f" (in {path.parent.absolute()})")

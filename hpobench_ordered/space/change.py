@@ -24,11 +24,13 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import InvalidSpaceError, UnknownNameError
 from hpobench_ordered.space.conditions import Condition, Joined
 from hpobench_ordered.space.differences import Change, allows, changes, in_words, recoded
+from hpobench_ordered.space.given import search_space
 from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.space.space import SearchSpace
 
 if TYPE_CHECKING:
     from hpobench_ordered.core.history import Evaluations
+    from hpobench_ordered.space.given import SpaceLike
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,14 @@ class SpaceChange:
     new: SearchSpace
 
     @classmethod
-    def between(cls, old: SearchSpace, new: SearchSpace) -> "SpaceChange":
-        """Compare a search space with what became of it."""
-        return cls(old, new)
+    def between(cls, old: "SpaceLike", new: "SpaceLike") -> "SpaceChange":
+        """Compare a search space with what became of it, however they are described.
+
+        Raises:
+            EvaluationsError: One of them is no search space.
+            InvalidSpaceError: A dict describes none.
+        """
+        return cls(search_space(old), search_space(new))
 
     @cached_property
     def shared(self) -> tuple[str, ...]:
