@@ -51,13 +51,26 @@ class Journal:
             with self.path.open("r+b") as file:
                 file.truncate(len(finished))
         self._size = len(finished)
+        self._failed = ""
 
     def append(self, line: Mapping[str, Any]) -> None:
         """Write one line, and wait until it is on disk.
 
         Raises:
-            StoreError: Another process has written to the file since.
+            StoreError: The file cannot be written, or another process has written to it since.
         """
+        if not self._failed:
+            try:
+                self._append(line)
+            except OSError as error:
+                self._failed = (
+                    f"the journal {self.path} cannot be written: {error}. Once that is mended, "
+                    "make the optimiser anew: it goes on from what is there"
+                )
+        if self._failed:
+            raise StoreError(self._failed)
+
+    def _append(self, line: Mapping[str, Any]) -> None:
         text = json.dumps(line, allow_nan=False, default=_plain).encode()[:-1]
         self._checked.update(text)
         text += CHECK % self._checked.hexdigest()[:16].encode() + b"\n"

@@ -130,6 +130,14 @@ class Reader:
         self._read += 1
         self._dropped += 1
 
+    def refuse(self, hint: str = "") -> None:
+        """Raise an EvaluationsError if something is wrong."""
+        if self.wrong:
+            raise EvaluationsError(f"{self.source} cannot be read:{self._problems()}{hint}")
+
+    def _problems(self) -> str:
+        return "".join(f"\n- {what}: {enumerated(where)}" for what, where in self.wrong.items())
+
     def finish(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
         """The history, once all was read.
 
@@ -140,13 +148,9 @@ class Reader:
         Warns:
             HistoryWarning: Rows were left out, or numbers moved.
         """
-        said = [f"{what}: {enumerated(where)}" for what, where in self.wrong.items()]
-        problems = "".join(f"\n- {text}" for text in said)
-        if said and not self.drop_invalid:
-            raise EvaluationsError(
-                f"{self.source} cannot be read as history:{problems}\n"
-                "drop_invalid=True leaves these evaluations out"
-            )
+        if not self.drop_invalid:
+            self.refuse("\ndrop_invalid=True leaves these evaluations out")
+        problems = self._problems()
         read = tuple(e for e in history if e is not None)
         if not any(np.isfinite(e.objective).any() for e in read):
             raise EvaluationsError(
@@ -185,7 +189,7 @@ class Reader:
                 coded[i, j] = number
         for name, constant in space.constants.items():
             for i, value in enumerate(rows.columns.get(name, ())):
-                if not is_missing(value) and value != constant:
+                if not is_missing(value) and value != constant and not _is_alike(value, constant):
                     self.wrong[f"{name!r} is always {constant!r}"].append(
                         f"{rows.where[i]} ({value!r})"
                     )
@@ -268,6 +272,13 @@ def contexts_of(
     """
     if contexts is None:
         return {task: {} for task in tasks}
+    if not isinstance(contexts, Mapping) or not all(
+        isinstance(context, Mapping) for context in contexts.values()
+    ):
+        raise EvaluationsError(
+            "contexts are a dict of numbers by the name of each task, such as "
+            f"{{'May': {{'rows': 52e3}}}}; got {contexts!r}"
+        )
     for name in contexts:
         if name not in {*tasks, *others}:
             raise EvaluationsError(
@@ -320,8 +331,8 @@ def near(name: str, names: Iterable[str]) -> str:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a cell is empty: None, NaN, pandas' NA or NaT, or a text of blanks."""
-    if value is None or (isinstance(value, str) and not value.strip()):
+    """Whether a cell is empty: None, NaN, pandas' NA or NaT, or a text that pandas reads so."""
+    if value is None or (isinstance(value, str) and value.strip() in READ_AS_EMPTY):
         return True
     if type(value).__name__ in ("NAType", "NaTType"):
         return True
@@ -345,10 +356,10 @@ def number_of(value: object) -> float:
 
 def _is_alike(value: object, choice: Value) -> bool:
     """Whether a choice is meant: it is written as text, or differs by rounding."""
-    if isinstance(value, str) or isinstance(choice, str):
-        return isinstance(value, str) and value.strip() == str(choice)
-    number, other = number_of(value), number_of(choice)
-    return math.isclose(number, other, rel_tol=ROUNDING)
+    if isinstance(value, str) and value.strip() == str(choice):
+        return True
+    is_number = not isinstance(choice, str)
+    return is_number and math.isclose(number_of(value), number_of(choice), rel_tol=ROUNDING)
 
 
 def _fits(parameter: Parameter, x: FloatArray) -> bool:

@@ -97,6 +97,8 @@ def history_from_frame(
     """
     described, wanted = search_space(space), Direction.of(direction)
     _check_table(frame)
+    if not (isinstance(task, str) and isinstance(objective, str)):
+        raise EvaluationsError(f"columns are named by texts; got {task!r} and {objective!r}")
     check_renaming(rename, list(frame.columns))
     frame = frame.rename(columns=rename)
     _check_columns(frame, described, task=task, objective=objective)
@@ -152,9 +154,12 @@ def _rows_by_task(
 ) -> list[Rows]:
     """The rows of each task, in the order in which tasks first appear."""
     members: dict[str, list[int]] = {}
+    is_named = frame.index.name is not None
+    labels = frame.index if is_named else range(len(frame))
+    where = [f"{frame.index.name if is_named else 'row'} {label}" for label in labels]
     for i, label in enumerate(frame[task].tolist()):
-        if is_missing(label):
-            reader.leave_out(f"column {task!r} names no task", f"row {i}")
+        if is_missing(label) and not (isinstance(label, str) and label.strip()):
+            reader.leave_out(f"column {task!r} names no task", where[i])
         else:
             members.setdefault(_text(label), []).append(i)
     names = [n for n in (*space.names, *space.constants) if n in frame.columns]
@@ -162,7 +167,7 @@ def _rows_by_task(
     return [
         Rows(
             name,
-            [f"row {i}" for i in rows],
+            [where[i] for i in rows],
             {column: [columns[column][i] for i in rows] for column in names},
             [columns[objective][i] for i in rows],
             refuses_repeated=True,

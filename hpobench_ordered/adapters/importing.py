@@ -12,6 +12,7 @@ from typing import Any
 from hpobench_ordered.adapters.identity import is_installed
 from hpobench_ordered.core.extras import OPTUNA
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
+from hpobench_ordered.runtime.child import cloudpickle
 
 FILE_PREFIX = "_file_"
 """Stands before the name of a module whose file is called like another module."""
@@ -44,11 +45,11 @@ def import_object(text: str) -> object:
         )
     if where.partition(".")[0] == OPTUNA.module:
         OPTUNA.check(text)
-    module = _from_file(Path(where)) if where.endswith(".py") else _from_name(where)
-    item: object = module
+    is_file = where.endswith(".py")
+    item: object = _from_file(Path(where).absolute()) if is_file else _from_name(where)
     for part in name.split("."):
         if not hasattr(item, part):
-            allowed = [n for n in vars(item) if not n.startswith("_")]
+            allowed = [n for n in dir(item) if not n.startswith("_")]
             raise UnknownNameError(f"name of {where}", name, allowed)
         item = getattr(item, part)
     return item
@@ -57,64 +58,46 @@ def import_object(text: str) -> object:
 def _from_name(name: str) -> ModuleType:
     folder = Path.cwd()
     _search_first(folder)
-    parent = name.rpartition(".")[0]
-    around = getattr(_from_name(parent), "__path__", []) if parent else [str(folder)]
     try:
-        spec = importlib.util.find_spec(name)
-    except (ModuleNotFoundError, ValueError):  # the parent is no package, or is half made by hand
-        spec = None
-    if spec is None and name not in sys.modules:
-        prefix = f"{parent}." if parent else ""
-        raise UnknownNameError("module", name, [prefix + m.name for m in iter_modules(around)])
-    return _imported(name, folder)
+        return _loaded(name, folder)
+    except ExperimentError as error:
+        missing = getattr(error.__cause__, "name", None) or ""
+        if not f"{name}.".startswith(f"{missing}."):
+            raise
+    parent = missing.rpartition(".")[0]
+    around = getattr(sys.modules.get(parent), "__path__", []) if parent else [str(folder)]
+    there = [f"{parent}.{module.name}".lstrip(".") for module in iter_modules(around)]
+    raise UnknownNameError("module", name, there)
 
 
 def _from_file(path: Path) -> ModuleType:
-    path = path.absolute()
     if not path.is_file():
-        there = [p.name for p in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        there = [p.name for p in path.parent.glob("*.py")]
         raise UnknownNameError("file", path.name, there, hint=f" (in {path.parent})")
     _search_first(Path.cwd())
     _search_first(path.parent)
-    if _finds(path):
-        return _imported(path.stem, path.parent)
-    name = FILE_PREFIX + path.stem
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ExperimentError(f"{path} cannot be imported")
-    before = set(sys.modules)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[name]
-        raise _failed(str(path), error) from error
-    _send_with_their_code({name, *(set(sys.modules) - before)}, path.parent)
-    return module
+    known: Any = sys.modules.get(path.stem) or importlib.util.find_spec(path.stem)
+    if str(path) in (getattr(known, "__file__", None), getattr(known, "origin", None)):
+        return _loaded(path.stem, path.parent)
+    return _loaded(FILE_PREFIX + path.stem, path.parent, path)
 
 
-def _finds(path: Path) -> bool:
-    """Whether importing the file's name gives the file, and not another module of that name."""
-    known = sys.modules.get(path.stem)
-    if known is not None:
-        return getattr(known, "__file__", None) == str(path)
-    spec = importlib.util.find_spec(path.stem)
-    return spec is not None and spec.origin == str(path)
-
-
-def _imported(name: str, folder: Path) -> ModuleType:
+def _loaded(name: str, folder: Path, file: Path | None = None) -> ModuleType:
+    """Import a module, from a file if it is to have another name than that; or find it loaded."""
     before = set(sys.modules)
     try:
+        spec = importlib.util.spec_from_file_location(name, file) if file else None
+        if spec is not None and spec.loader is not None:
+            sys.modules[name] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(sys.modules[name])
         module = importlib.import_module(name)
     except Exception as error:
-        raise _failed(name, error) from error
+        if file:
+            sys.modules.pop(name, None)
+        said = f"importing {file or name} raised {type(error).__name__}: {error}"
+        raise ExperimentError(said) from error
     _send_with_their_code({name, *(set(sys.modules) - before)}, folder)
     return module
-
-
-def _failed(what: str, error: Exception) -> ExperimentError:
-    return ExperimentError(f"importing {what} raised {type(error).__name__}: {error}")
 
 
 def _search_first(folder: Path) -> None:
@@ -133,11 +116,3 @@ def _send_with_their_code(names: Iterable[str], folder: Path) -> None:
         file = Path(getattr(module, "__file__", None) or "")
         if file.is_relative_to(folder) and not is_installed(file):
             cloudpickle().register_pickle_by_value(module)
-
-
-def cloudpickle() -> Any:
-    """The cloudpickle that joblib uses: before 1.6 a copy of its own."""
-    try:
-        return importlib.import_module("joblib.externals.cloudpickle")
-    except ModuleNotFoundError:
-        return importlib.import_module("cloudpickle")

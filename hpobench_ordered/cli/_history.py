@@ -1,6 +1,7 @@
 """Earlier tasks as the commands take them: a table in a file, or studies of Optuna in a storage."""
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpobench_ordered.adapters._rows import number_of
 from hpobench_ordered.adapters.history import history_from_frame
-from hpobench_ordered.cli._files import INPUT, native, number_of, table_of
+from hpobench_ordered.cli._files import INPUT, table_of
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.errors import EvaluationsError, ExperimentError, UnknownNameError
 from hpobench_ordered.space import SearchSpace
@@ -81,7 +83,7 @@ class Earlier:
                 "--rename, --drop-invalid and --clip need --history or --storage"
             )
         how: dict[str, Any] = {"drop_invalid": self.drop_invalid, "clip": self.clip}
-        how["rename"] = rename = pairs(self.rename, "--rename", "OLD=NEW")
+        how["rename"] = pairs(self.rename, "--rename", "OLD=NEW")
         if self.storage is not None:
             from hpobench_ordered.adapters import history_from_storage
 
@@ -94,7 +96,7 @@ class Earlier:
         if context:
             how["contexts"] = _contexts(table, self.task, context, self.history)
         return history_from_frame(
-            native(table, space, self.objective, rename).drop(columns=[*context], errors="ignore"),
+            table.drop(columns=[*context], errors="ignore"),
             space,
             objective=self.objective,
             direction=direction,
@@ -148,7 +150,7 @@ def _contexts(
         numbers = {name: number_of(texts[name]) for name in context}
         known = contexts.setdefault(texts[task], {})
         for name, number in numbers.items():
-            if not isinstance(number, int | float) or known.setdefault(name, number) != number:
+            if not math.isfinite(number) or known.setdefault(name, number) != number:
                 raise EvaluationsError(
                     f"column {name!r} of {path} holds one number for each task; task "
                     f"{texts[task]!r} has {texts[name]!r} in line {line}"

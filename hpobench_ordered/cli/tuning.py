@@ -3,28 +3,28 @@
 import csv
 import io
 import json
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
 from hpobench_ordered._typing import Config
+from hpobench_ordered.adapters._rows import Reader, Rows, number_of
 from hpobench_ordered.adapters.optimiser import BUDGET, Optimiser, optimiser
 from hpobench_ordered.cli._completion import complete_method
-from hpobench_ordered.cli._files import INPUT, native, number_of, space_of, table_of
+from hpobench_ordered.cli._files import INPUT, space_of, table_of
 from hpobench_ordered.cli._history import Earlier, earlier_options, pairs
 from hpobench_ordered.cli._show import warnings_said
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import (
     EvaluationsError,
     ExperimentError,
-    InvalidConfigError,
     UnknownNameError,
 )
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.reading import is_number
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -132,6 +132,9 @@ def suggest(
     --trials at a time, so leave that as it is from call to call. They may hold configurations of
     your own.
     """
+    for option, path in ("space", space), ("history", earlier.history), ("results", results):
+        if output is not None and path is not None and output.resolve() == path.resolve():
+            raise click.UsageError(f"--output is --{option}, which would be written over")
     described, context = space_of(space), _context(contexts)
     with warnings_said():
         history = earlier.read(described, direction, context=context)
@@ -139,7 +142,9 @@ def suggest(
         if results is not None:
             if earlier.objective is None:
                 raise click.UsageError("--results needs --objective COLUMN")
-            told = _results(table_of(results), described, earlier.objective, earlier.task)
+            told = _results(
+                table_of(results), described, earlier.objective, Direction(direction), earlier.task
+            )
 
         def make() -> Optimiser:
             return optimiser(
@@ -212,23 +217,24 @@ def _context(words: Sequence[str]) -> dict[str, float]:
         ExperimentError: A word is malformed or repeated.
     """
     form = ("--context", "NAME=NUMBER")
-    context = {name: number_of(text) for name, text in pairs(words, *form).items()}
+    texts = pairs(words, *form)
+    context = {name: number_of(text) for name, text in texts.items()}
     for name, number in context.items():
-        if not is_number(number):
-            raise ExperimentError(f"{' takes '.join(form)}; {name!r} is {number!r}")
-    return cast("dict[str, float]", context)
+        if not math.isfinite(number):
+            raise ExperimentError(f"{' takes '.join(form)}; {name!r} is {texts[name]}")
+    return context
 
 
 def _results(
-    table: "DataFrame", space: SearchSpace, objective: str, task: str | None
+    table: "DataFrame", space: SearchSpace, objective: str, direction: Direction, task: str | None
 ) -> list[tuple[Config, float | None]]:
     """The configurations of a table, and their values.
 
     Raises:
         UnknownNameError: A column is neither a hyperparameter's nor the objective's, or the latter
             is missing.
-        EvaluationsError: The rows are of several tasks, or a value is no number.
-        InvalidConfigError: A row is no configuration.
+        EvaluationsError: The rows are of several tasks, a value is no number, or a row no
+            configuration.
     """
     if task in table.columns and task not in space.names:
         if table[task].nunique() > 1:
@@ -242,18 +248,17 @@ def _results(
     for name in table.columns:
         if name not in (*names, objective):
             raise UnknownNameError("hyperparameter as column of --results", name, names)
-    results = []
-    records = native(table, space, objective).to_dict("records")
-    for line, row in zip(table.index, records, strict=True):
-        value = row.pop(objective)
-        if isinstance(value, str):
-            raise EvaluationsError(f"line {line} of --results: {objective!r} is {value!r}")
-        try:
-            coded = space.row({name: x for name, x in row.items() if x is not None})
-        except InvalidConfigError as error:
-            raise InvalidConfigError(f"line {line} of --results: {error}") from None
-        results.append((space.configs(coded[None])[0], value))
-    return results
+    columns = {name: table[name].tolist() for name in table.columns}
+    where = [f"line {line}" for line in table.index]
+    reader = Reader(drop_invalid=False, clip=False, source="--results")
+    read = reader.read(
+        Rows("this task", where, columns, columns.pop(objective)), space, direction=direction
+    )
+    reader.refuse()
+    if read is None:
+        return []
+    values = [None if math.isnan(value) else value for value in read.objective.tolist()]
+    return [*zip(space.configs(read.values), values, strict=True)]
 
 
 def _written(configs: Sequence[Config], space: SearchSpace, form: str) -> str:

@@ -30,6 +30,6 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 def check_file(path: Path) -> None:
     """Check that there is a file."""
-    if not path.is_file():
-        alike = [other.name for other in path.parent.glob(f"*{path.suffix}")]
+    if path.is_dir() or not path.exists():  # it may be a pipe
+        alike = [other.name for other in path.parent.glob(f"*{path.suffix}") if other.is_file()]
         raise UnknownNameError("file", path.name, alike, hint=f" (in {path.parent.absolute()})")

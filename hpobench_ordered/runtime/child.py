@@ -2,6 +2,7 @@
 
 import atexit
 import faulthandler
+import importlib
 import os
 import pickle
 import queue
@@ -141,12 +142,18 @@ atexit.register(CHILDREN.close)
 
 def pickled(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> bytes:
     """A function call as bytes, to be sent to another process."""
-    from hpobench_ordered.adapters.importing import cloudpickle
-
     try:
         return bytes(cloudpickle().dumps((function, args, kwargs)))
     except Exception as error:
         raise _not_sendable(error) from error
+
+
+def cloudpickle() -> Any:
+    """The cloudpickle that joblib uses: before 1.6 a copy of its own."""
+    try:
+        return importlib.import_module("joblib.externals.cloudpickle")
+    except ModuleNotFoundError:
+        return importlib.import_module("cloudpickle")
 
 
 def serve() -> None:

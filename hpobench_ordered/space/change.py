@@ -23,6 +23,7 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import InvalidSpaceError, UnknownNameError
 from hpobench_ordered.space.conditions import Condition, Joined
 from hpobench_ordered.space.differences import Change, allows, changes, in_words, recoded
+from hpobench_ordered.space.given import SpaceLike, search_space
 from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.space.space import SearchSpace
 
@@ -54,9 +55,9 @@ class SpaceChange:
     new: SearchSpace
 
     @classmethod
-    def between(cls, old: SearchSpace, new: SearchSpace) -> "SpaceChange":
-        """Compare a search space with its successor."""
-        return cls(old, new)
+    def between(cls, old: SpaceLike, new: SpaceLike) -> "SpaceChange":
+        """Compare a search space with its successor, however they are described."""
+        return cls(search_space(old), search_space(new))
 
     @cached_property
     def shared(self) -> tuple[str, ...]:

@@ -14,6 +14,9 @@ from hpobench_ordered.space import SearchSpace
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+LARGEST = 1e150
+"""Largest objective value: surrogates need its square."""
+
 
 @dataclass(frozen=True, slots=True)
 class Columns:
@@ -92,6 +95,12 @@ def read_frame(
         raise EvaluationsError(
             f"column {columns.objective!r} is not finite in {(~finite).sum()} of {len(frame)} "
             f"rows, the first being row {np.argmin(finite)}; drop_invalid=True leaves them out"
+        )
+    largest = np.abs(objective).max()
+    if largest > LARGEST:
+        raise EvaluationsError(
+            f"column {columns.objective!r} has values up to {largest:g}, whose squares are beyond "
+            "all floats: give them in other units"
         )
     tasks = [
         TaskEvaluations(name, contexts[name], values[rows], objective[rows], rows)

@@ -514,7 +514,7 @@ class Uses:
         ("import hpobench_ordered as hbo", "bo", True),
         ("import hpobench_ordered as hbo", "random-search", False),
         ("from hpobench_ordered.methods.base import Method", "", False),
-        ("from hpobench_ordered.methods.tpe import TPE", "", False),
+        ("from hpobench_ordered.methods.tpe import TPE", "", True),
     ],
 )
 def test_the_versions_of_this_packages_methods_count_where_they_are_used(

@@ -1,5 +1,6 @@
 """Methods on a task of one's own: asked and told, stopped and taken up again."""
 
+import errno
 import json
 import math
 import os
@@ -418,3 +419,24 @@ def test_two_optimisers_do_not_share_a_journal(tmp_path: Path) -> None:
     first.ask()
     with pytest.raises(StoreError, match="another optimiser writes to"):
         second.ask()
+
+
+def test_a_journal_that_cannot_be_written_loses_nothing(tmp_path: Path) -> None:
+    def full(file: int) -> None:
+        os.truncate(file, os.fstat(file).st_size - 9)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    file = tmp_path / "tuning.jsonl"
+    tuner, _ = made("bo", file=file)
+    config = tuner.ask()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(StoreError, match=r"cannot be written: .*No space left"):
+            tuner.tell(config, 1.0)
+    with pytest.raises(StoreError, match="make the optimiser anew"):
+        tuner.ask()
+    again, _ = made("bo", file=file)
+    assert again.pending == [config]
+    again.tell(config, 1.0)
+    with pytest.raises(StoreError, match="cannot be written"):
+        made("bo", file=tmp_path / "no" / "where")

@@ -5,9 +5,14 @@ The ways are studies, a storage, a table, a file of one, and results of an exper
 
 import json
 import math
+import os
+import sqlite3
+import threading
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +128,7 @@ def suggest(
 ) -> Any:
     """Call `suggest` with a history; what it prints, and what it says."""
     (folder / "space.json").write_text(json.dumps(space.to_json()))
-    if "--history" in way:
+    if "--history old.csv" in way:
         table(names).to_csv(folder / "old.csv", index=False)
     elif not (folder / "t.db").exists():
         studies(names, storage=f"sqlite:///{folder / 't.db'}")
@@ -363,6 +368,126 @@ def test_advice_reads_a_storage(folder: Path) -> None:
     words = "advise --space space.json --direction maximize --storage t.db --studies m[12]"
     result = CliRunner().invoke(app, words.split())
     assert "at least 3 tasks, got 2: 'm1', 'm2'" in str(result.exception)
+
+
+# -- what is damaged, or of another type -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("reader", READERS.values())
+@pytest.mark.parametrize("contexts", [[1], 3, {"m1": 3, "m2": 3, "m3": 3}])
+def test_contexts_of_another_type_are_refused(reader: Any, folder: Path, contexts: Any) -> None:
+    with pytest.raises(EvaluationsError, match="contexts are a dict of numbers by the name of"):
+        reader(MONTHS, folder, contexts=contexts)
+
+
+@pytest.mark.parametrize("column", [["month"], None, 3])
+def test_a_column_is_named_by_a_text(column: Any) -> None:
+    for named in (
+        {"task": column, "objective": "accuracy"},
+        {"task": "month", "objective": column},
+    ):
+        with pytest.raises(EvaluationsError, match="columns are named by texts"):
+            hbo.history_from_frame(table(), SPACE, direction="maximize", **named)
+
+
+@pytest.mark.parametrize("text", ["1_000", "٣", "0x3", "3,5", "1e999", "10%"])
+def test_a_file_and_a_table_take_the_same_for_numbers(folder: Path, text: str) -> None:
+    frame = table().astype(object)
+    frame.loc[4, "accuracy"] = text
+    with pytest.raises(EvaluationsError, match="row 4"):
+        hbo.history_from_frame(
+            frame, SPACE, objective="accuracy", direction="maximize", task="month"
+        )
+    frame.to_csv("odd.csv", index=False)
+    said = suggest(folder, TABLE.replace("old", "odd"), "simple-ordered").exception
+    assert isinstance(said, EvaluationsError)
+    assert "line 6" in str(said)  # of the file, whose first one is the header
+
+
+@pytest.mark.parametrize("option", ["history", "results", "space"])
+def test_the_command_never_writes_over_what_it_reads(folder: Path, option: str) -> None:
+    table().to_csv("old.csv", index=False)
+    (folder / "results.csv").write_text("rate,depth,accuracy\n")
+    read = {"history": "old.csv", "results": "results.csv", "space": "space.json"}[option]
+    words = ("--results", "results.csv", "--output", f"../{folder.name}/{read}")
+    result = suggest(folder, TABLE, "simple-ordered", *words)
+    assert result.exit_code == 2
+    assert f"--output is --{option}" in result.stderr
+    assert (folder / read).read_text()[0] in "mr{"
+
+
+def test_a_file_may_be_a_pipe(folder: Path) -> None:
+    os.mkfifo("pipe.csv")
+    write = partial(table().to_csv, folder / "pipe.csv", index=False)
+    threading.Thread(target=write, daemon=True).start()
+    result = suggest(folder, TABLE.replace("old", "pipe"), "simple-ordered")
+    assert result.stdout == "rate,depth\n0.5,4\n"
+
+
+def test_a_space_that_is_nested_without_end_is_refused(folder: Path) -> None:
+    (folder / "deep.json").write_text("[" * 100_000)
+    words = ["suggest", "--space", "deep.json", "--direction", "maximize", "--method", "bo"]
+    assert isinstance(CliRunner().invoke(app, words).exception, InvalidSpaceError)
+
+
+def test_a_damaged_storage_is_refused(folder: Path) -> None:
+    studies(storage="sqlite:///t.db")
+    content = Path("t.db").read_bytes()
+    damaged = {"json": (b'"low": 1', b'"low" 1'), "range": (b'"high": 9', b'"high": 0')}
+    damaged["enum"] = (b"FINITE", b"FIN!TE")
+    year = str(datetime.now().year).encode()
+    damaged["times"] = (year + b"-", year + b"!")
+    for old, new in damaged.values():
+        assert old in content
+        Path("bad.db").write_bytes(content.replace(old, new))
+        with pytest.raises(EvaluationsError, match=r"the storage 'bad.db' cannot be read"):
+            hbo.history_from_storage("bad.db", "*")
+
+
+def test_reading_a_storage_writes_nothing(folder: Path) -> None:
+    with closing(sqlite3.connect("other.db")) as other:
+        other.execute("create table prices (a)")
+        other.commit()
+    Path("empty.db").touch()
+    for name in ("other.db", "empty.db"):
+        before = Path(name).read_bytes()
+        with pytest.raises(EvaluationsError, match="no studies of Optuna"):
+            hbo.history_from_storage(name, "*")
+        assert Path(name).read_bytes() == before
+
+
+def test_a_storage_may_be_a_path(folder: Path) -> None:
+    assert len(from_storage(MONTHS, folder)) == 3
+    assert len(hbo.history_from_storage(folder / "t.db", "*")) == 3
+    for odd in (3, None):
+        with pytest.raises(EvaluationsError, match="a storage is"):
+            hbo.history_from_storage(odd, "*")
+
+
+def test_values_whose_squares_are_beyond_all_floats_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    for surrogate in ("forest", "nearest"):
+        history = [
+            Evaluations(
+                str(k),
+                {},
+                SPACE.decode(SPACE.sample_unit(rng, 12)),
+                np.where(np.arange(12) % 2, 1e308, -1e308) * rng.random(12),
+                space=SPACE,
+                direction="maximize",
+            )
+            for k in range(3)
+        ]
+        with pytest.raises(EvaluationsError, match="beyond all floats"):
+            hbo.advise(history, space=SPACE, direction="maximize", surrogate=surrogate)
+
+
+def test_spaces_are_compared_however_they_are_described() -> None:
+    change = hbo.SpaceChange.between({"rate": (1e-4, 1.0, "log")}, SPACE.to_configspace())
+    assert change.shared == ("rate",)
+    for odd in (None, "space.json", 3):
+        with pytest.raises(EvaluationsError, match="the search space is a SearchSpace"):
+            hbo.SpaceChange.between(SPACE, odd)
 
 
 # -- what is known beforehand, and seeds ----------------------------------------------------------

@@ -13,7 +13,10 @@ tells whether a trial has it.
 
 import fnmatch
 import math
+import os
+import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from copy import copy
 from datetime import datetime
 from itertools import chain
@@ -125,7 +128,7 @@ def history_from_studies(
 
 
 def history_from_storage(
-    storage: "str | BaseStorage",
+    storage: "str | os.PathLike[str] | BaseStorage",
     pattern: str,
     *,
     space: "SpaceLike | None" = None,
@@ -167,17 +170,8 @@ def history_from_storage(
         >>> [one.task for one in hbo.history_from_storage(storage, "churn-*")]
         ['churn-May', 'churn-June']
     """
-    storage = _opened(storage)
-    with quiet():
-        summaries = optuna.get_all_study_summaries(storage=storage, include_best_trial=False)
-        starts = {s.study_name: s.datetime_start for s in summaries}
-        names = [name for name in starts if fnmatch.fnmatchcase(name, pattern)]
-        if not names:
-            raise UnknownNameError("study", pattern, starts)
-        names.sort(key=lambda name: (starts[name] or datetime.max, name))
-        studies = [optuna.load_study(study_name=name, storage=storage) for name in names]
     return history_from_studies(
-        studies,
+        _stored(storage, pattern),
         space=space,
         drop_invalid=drop_invalid,
         clip=clip,
@@ -186,24 +180,48 @@ def history_from_storage(
     )
 
 
-def _opened(storage: "str | BaseStorage") -> "BaseStorage":
-    """The storage that a URL or file names.
+def _stored(storage: "str | os.PathLike[str] | BaseStorage", pattern: str) -> list[Study]:
+    """The studies of a storage whose names match, in the order of time.
 
     Raises:
-        EvaluationsError: It cannot be opened.
-        UnknownNameError: There is no such file.
+        EvaluationsError: It cannot be read.
+        UnknownNameError: There is no such file or study.
     """
-    if not isinstance(storage, str):
-        return storage
-    url = storage if "://" in storage else f"{SQLITE}{storage}"
-    if url.startswith(SQLITE):  # Optuna would make an empty one
-        check_file(Path(url.removeprefix(SQLITE).partition("?")[0]))
+    opened = _opened(storage)
     try:
         with quiet():
-            return cast("BaseStorage", optuna.storages.get_storage(url))
-    except Exception as error:  # whatever its driver raises, or the lack of one
+            if isinstance(opened, str):
+                opened = optuna.storages.get_storage(opened)
+            summaries = optuna.get_all_study_summaries(storage=opened, include_best_trial=False)
+            starts = {s.study_name: s.datetime_start for s in summaries}
+            names = [name for name in starts if fnmatch.fnmatchcase(name, pattern)]
+            names.sort(key=lambda name: (starts[name] or datetime.max, name))
+            studies = [optuna.load_study(study_name=name, storage=opened) for name in names]
+            for study in studies:
+                study.get_trials(deepcopy=False)  # which the storage keeps
+    except Exception as error:  # whatever its driver raises, the lack of one, or damage
         why = str(error).partition("\n")[0]
-        raise EvaluationsError(f"the storage {storage!r} cannot be read: {why}") from error
+        raise EvaluationsError(f"the storage {str(storage)!r} cannot be read: {why}") from error
+    if not names:
+        raise UnknownNameError("study", pattern, starts)
+    return studies
+
+
+def _opened(storage: "str | os.PathLike[str] | BaseStorage") -> "str | BaseStorage":
+    """A storage, or the URL of one; of a file only if it has studies, as Optuna makes tables."""
+    if isinstance(storage, optuna.storages.BaseStorage):
+        return storage
+    if not isinstance(storage, str | os.PathLike):
+        raise EvaluationsError(f"a storage is Optuna's, its URL or file; got {storage!r}")
+    text = os.fspath(storage)
+    url = text if "://" in text else f"{SQLITE}{text}"
+    if url.startswith(SQLITE):
+        path = Path(url.removeprefix(SQLITE).partition("?")[0])
+        check_file(path)
+        with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as file:  # else Optuna says so
+            if not file.execute("SELECT 1 FROM sqlite_master WHERE name = 'studies'").fetchone():
+                raise EvaluationsError(f"{path} has no studies of Optuna")
+    return url
 
 
 def _checked(studies: Iterable[Study]) -> list[Study]:
