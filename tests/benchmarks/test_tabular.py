@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import hpobench_ordered as hbo
+from hpobench_ordered import registry
 from hpobench_ordered.benchmarks import _published_tables
 from hpobench_ordered.benchmarks._published_tables import EXTRA
 from hpobench_ordered.benchmarks.tabular import (
@@ -29,7 +30,7 @@ from hpobench_ordered.benchmarks.tabular import (
     OPERATIONS,
     edge,
 )
-from hpobench_ordered.core import extras, registry
+from hpobench_ordered.core import extras
 from hpobench_ordered.core.benchmark import Task
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import ArtifactError, MissingExtraError
