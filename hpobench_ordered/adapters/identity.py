@@ -29,7 +29,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module, metadata
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES
 from operator import attrgetter
@@ -259,7 +259,8 @@ def _is_from_index(name: str) -> bool:
     return bool(distribution.read_text("RECORD")) and not distribution.read_text("direct_url.json")
 
 
-def _mentioned(content: bytes) -> tuple[set[str], set[str]]:
+@lru_cache(maxsize=1024)  # a version asks every file of the user's packages, and runs ask often
+def _mentioned(content: bytes) -> tuple[frozenset[str], frozenset[str]]:
     """The modules that a file imports, anywhere in it, and the texts in it."""
     imported, texts = set[str](), set[str]()
     with suppress(SyntaxError, ValueError):  # of another Python, or half written
@@ -270,7 +271,7 @@ def _mentioned(content: bytes) -> tuple[set[str], set[str]]:
                 imported |= {f"{node.module}.{alias.name}" for alias in node.names}
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 texts.add(node.value)
-    return imported, texts
+    return frozenset(imported), frozenset(texts)
 
 
 def _ours(name: str) -> set[str]:
