@@ -3,12 +3,14 @@
 The ways are studies, a storage, a table, a file of one, and results of an experiment.
 """
 
+import functools
 import json
 import math
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -63,6 +65,21 @@ def studies(names: Sequence[str] = MONTHS, **options: Any) -> list[optuna.Study]
     return made
 
 
+@functools.cache
+def database(names: tuple[str, ...]) -> bytes:
+    """The file of a storage of such studies, which takes long to make."""
+    with TemporaryDirectory() as folder:
+        studies(names, storage=f"sqlite:///{folder}/t.db")
+        return Path(folder, "t.db").read_bytes()
+
+
+def stored(folder: Path, names: Sequence[str] = MONTHS) -> str:
+    """Put a storage into a folder."""
+    file = folder / "t.db"
+    file.write_bytes(database(tuple(names)))
+    return f"sqlite:///{file}"
+
+
 def configured(trial: optuna.Trial) -> dict[str, float]:
     return {
         "rate": trial.suggest_float("rate", 1e-4, 1, log=True),
@@ -81,9 +98,7 @@ def from_studies(names: Sequence[str], folder: Path, **options: Any) -> tuple[Ev
 
 def from_storage(names: Sequence[str], folder: Path, **options: Any) -> tuple[Evaluations, ...]:
     folder.mkdir(exist_ok=True)
-    url = f"sqlite:///{folder / 't.db'}"
-    studies(names, storage=url)
-    return hbo.history_from_storage(url, "*", **options)
+    return hbo.history_from_storage(stored(folder, names), "*", **options)
 
 
 def from_frame(
@@ -126,7 +141,7 @@ def suggest(
     if "--history" in way:
         table(names).to_csv(folder / "old.csv", index=False)
     elif not (folder / "t.db").exists():
-        studies(names, storage=f"sqlite:///{folder / 't.db'}")
+        stored(folder, names)
     given = f"suggest --space space.json --direction maximize --method {method} {way}".split()
     return CliRunner().invoke(app, [*given, *words])
 
@@ -339,7 +354,7 @@ def test_the_command_says_what_is_wrong(
     options: str, code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table().to_csv("old.csv", index=False)
-    studies(storage="sqlite:///t.db")
+    stored(Path())
     Path("space.json").write_text(json.dumps(SPACE.to_json()))
     words = f"suggest --space space.json --direction maximize --method simple-ordered {options}"
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as caught:
@@ -353,13 +368,13 @@ def test_the_command_says_what_is_wrong(
 
 @pytest.mark.parametrize("storage", ["t.db", "sqlite:///t.db", "sqlite:///t.db?timeout=9"])
 def test_a_storage_may_be_a_file(storage: str) -> None:
-    studies(storage="sqlite:///t.db")
+    stored(Path())
     assert [e.task for e in hbo.history_from_storage(storage, "m[12]")] == ["m1", "m2"]
 
 
 def test_advice_reads_a_storage(folder: Path) -> None:
     (folder / "space.json").write_text(json.dumps(SPACE.to_json()))
-    studies(storage="sqlite:///t.db")
+    stored(folder)
     words = "advise --space space.json --direction maximize --storage t.db --studies m[12]"
     result = CliRunner().invoke(app, words.split())
     assert "at least 3 tasks, got 2: 'm1', 'm2'" in str(result.exception)
