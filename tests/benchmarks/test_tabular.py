@@ -148,6 +148,7 @@ def test_fcnet_values_are_the_packages(fcnet: Published) -> None:
         assert [one.evaluate(config) for one in single] == repeats
 
 
+@pytest.mark.slow
 @needs_tables
 def test_fcnet_optima_are_those_of_the_whole_table(fcnet: Published) -> None:
     repeats = [entry["val_loss"] for entry in fcnet.entries.values()]
