@@ -10,6 +10,9 @@ os.environ["HPOBENCH_ORDERED_BENCHMARKS"] = str(
     Path(tempfile.mkdtemp(prefix="hpobench-ordered-tests-"), "benchmarks")
 )
 
+QUICK = "not slow and not long"
+"""The marks that `pytest` runs by default, as pyproject.toml says."""
+
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
@@ -21,11 +24,15 @@ def shared() -> Path:
     return folder
 
 
-def pytest_configure() -> None:
-    """Let examples of property tests take any time, which depends on the machine."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Let examples of property tests take any time; the quick run tries a third of them."""
     from hypothesis import HealthCheck, settings
 
+    is_quick = config.option.markexpr == QUICK
     settings.register_profile(
-        "project", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+        "project",
+        deadline=None,
+        max_examples=20 if is_quick else 60,
+        suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("project")

@@ -298,6 +298,7 @@ def test_third_party_package(tmp_path: Path) -> None:
     float(result.stdout)
 
 
+@pytest.mark.slow
 def test_import_and_load_leave_heavy_libraries_alone() -> None:
     script = textwrap.dedent("""
         import sys

@@ -21,7 +21,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from importlib import metadata
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES
 from pathlib import Path
@@ -186,7 +186,8 @@ def _is_from_index(name: str) -> bool:
     return bool(distribution.read_text("RECORD")) and not distribution.read_text("direct_url.json")
 
 
-def _imported(content: bytes) -> set[str]:
+@lru_cache(maxsize=1024)  # a version asks every file of the user's packages, and runs ask often
+def _imported(content: bytes) -> frozenset[str]:
     """The modules that a file imports, anywhere in it, and the names that it imports from them."""
     imported = set[str]()
     with suppress(SyntaxError, ValueError):  # of another Python, or half written
@@ -195,7 +196,7 @@ def _imported(content: bytes) -> set[str]:
                 imported |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 imported |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return imported
+    return frozenset(imported)
 
 
 def _versions(names: Iterable[str]) -> set[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tuning_support import METHODS, made, setting, tune
 
@@ -252,7 +252,6 @@ def test_a_journal_goes_on_as_if_never_stopped(tmp_path: Path, method, stop) -> 
     assert made(method, file=file)[0].trials == undisturbed.trials
 
 
-@settings(max_examples=40)
 @given(events=st.lists(st.integers(-2, 3), max_size=14), data=st.data())
 def test_any_order_of_events_comes_back(tmp_path_factory, events, data) -> None:
     """Asks (below 0), and tells of the oldest, or another, that is in flight; cut off anywhere."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState, create_trial
@@ -184,7 +184,6 @@ def test_a_condition_that_no_value_tells_needs_the_space(read: Any) -> None:
         read(tuned(objective))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     low=st.floats(-10, 10).map(lambda x: round(x, 2)),
     step=st.sampled_from([0.01, 0.05, 0.1, 0.3, 0.7, 1.0, 2.5]),

@@ -3,6 +3,7 @@
 The ways are studies, a storage, a table, a file of one, and results of an experiment.
 """
 
+import functools
 import json
 import math
 import os
@@ -14,12 +15,14 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import optuna
 import pandas as pd
 import pytest
+from by_speed import by_speed
 from click.testing import CliRunner
 from optuna.distributions import FloatDistribution, IntDistribution
 
@@ -68,6 +71,21 @@ def studies(names: Sequence[str] = MONTHS, **options: Any) -> list[optuna.Study]
     return made
 
 
+@functools.cache
+def database(names: tuple[str, ...]) -> bytes:
+    """The file of a storage of such studies, which takes long to make."""
+    with TemporaryDirectory() as folder:
+        studies(names, storage=f"sqlite:///{folder}/t.db")
+        return Path(folder, "t.db").read_bytes()
+
+
+def stored(folder: Path, names: Sequence[str] = MONTHS) -> str:
+    """Put a storage into a folder."""
+    file = folder / "t.db"
+    file.write_bytes(database(tuple(names)))
+    return f"sqlite:///{file}"
+
+
 def configured(trial: optuna.Trial) -> dict[str, float]:
     return {
         "rate": trial.suggest_float("rate", 1e-4, 1, log=True),
@@ -86,9 +104,7 @@ def from_studies(names: Sequence[str], folder: Path, **options: Any) -> tuple[Ev
 
 def from_storage(names: Sequence[str], folder: Path, **options: Any) -> tuple[Evaluations, ...]:
     folder.mkdir(exist_ok=True)
-    url = f"sqlite:///{folder / 't.db'}"
-    studies(names, storage=url)
-    return hbo.history_from_storage(url, "*", **options)
+    return hbo.history_from_storage(stored(folder, names), "*", **options)
 
 
 def from_frame(
@@ -131,7 +147,7 @@ def suggest(
     if "--history old.csv" in way:
         table(names).to_csv(folder / "old.csv", index=False)
     elif not (folder / "t.db").exists():
-        studies(names, storage=f"sqlite:///{folder / 't.db'}")
+        stored(folder, names)
     given = f"suggest --space space.json --direction maximize --method {method} {way}".split()
     return CliRunner().invoke(app, [*given, *words])
 
@@ -181,7 +197,9 @@ def test_a_function_that_names_the_history_looks_at_it() -> None:
     assert spec.uses_history
 
 
-@pytest.mark.parametrize("name", [n for n in list_methods() if not method_spec(n).uses_history])
+@pytest.mark.parametrize(
+    "name", by_speed([n for n in list_methods() if not method_spec(n).uses_history])
+)
 def test_methods_that_say_so_suggest_the_same_without_a_history(name: str) -> None:
     history, suggested = from_frame(MONTHS, Path()), []
     for given in ((), history):
@@ -276,23 +294,26 @@ def test_the_command_renames(folder: Path, way: str) -> None:
 # -- the order of the tasks ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reader", READERS.values())
+ORDERS = [
+    (("m2", "m4", "m1"), False),
+    (("m3", "m2", "m1"), False),
+    (("2025-12", "2026-2", "2026-1"), False),
+    (("m9", "m10", "m11"), True),
+    (("2025-12", "2026-1", "2026-2"), True),
+    (("May", "June", "July"), True),  # names do not tell
+    (("run-b", "run-a", "run-c"), True),
+    (("28.11.2025", "15.12.2025", "03.01.2026"), True),
+    (("03.01.2026", "28.11.2025", "15.12.2025"), False),
+    (("2025-01", "2024-02", "2024-03"), False),
+    (("01/2025", "02/2025", "01/2026"), True),
+    (("9" * 5000, "1" * 5000, "2" * 5000), False),
+]
+"""Names of tasks, and whether nothing in them says that they come in another order."""
+
+
 @pytest.mark.parametrize(
-    ("names", "is_in_order"),
-    [
-        (("m2", "m4", "m1"), False),
-        (("m3", "m2", "m1"), False),
-        (("2025-12", "2026-2", "2026-1"), False),
-        (("m9", "m10", "m11"), True),
-        (("2025-12", "2026-1", "2026-2"), True),
-        (("May", "June", "July"), True),  # names do not tell
-        (("run-b", "run-a", "run-c"), True),
-        (("28.11.2025", "15.12.2025", "03.01.2026"), True),
-        (("03.01.2026", "28.11.2025", "15.12.2025"), False),
-        (("2025-01", "2024-02", "2024-03"), False),
-        (("01/2025", "02/2025", "01/2026"), True),
-        (("9" * 5000, "1" * 5000, "2" * 5000), False),
-    ],
+    ("reader", "names", "is_in_order"),
+    [(from_frame, *row) for row in ORDERS] + [(way, *ORDERS[0]) for way in READERS.values()],
 )
 def test_numbers_in_names_that_go_another_way_are_warned_of(
     reader: Any, folder: Path, names: Sequence[str], is_in_order: bool
@@ -344,7 +365,7 @@ def test_the_command_says_what_is_wrong(
     options: str, code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table().to_csv("old.csv", index=False)
-    studies(storage="sqlite:///t.db")
+    stored(Path())
     Path("space.json").write_text(json.dumps(SPACE.to_json()))
     words = f"suggest --space space.json --direction maximize --method simple-ordered {options}"
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as caught:
@@ -358,13 +379,13 @@ def test_the_command_says_what_is_wrong(
 
 @pytest.mark.parametrize("storage", ["t.db", "sqlite:///t.db", "sqlite:///t.db?timeout=9"])
 def test_a_storage_may_be_a_file(storage: str) -> None:
-    studies(storage="sqlite:///t.db")
+    stored(Path())
     assert [e.task for e in hbo.history_from_storage(storage, "m[12]")] == ["m1", "m2"]
 
 
 def test_advice_reads_a_storage(folder: Path) -> None:
     (folder / "space.json").write_text(json.dumps(SPACE.to_json()))
-    studies(storage="sqlite:///t.db")
+    stored(folder)
     words = "advise --space space.json --direction maximize --storage t.db --studies m[12]"
     result = CliRunner().invoke(app, words.split())
     assert "at least 3 tasks, got 2: 'm1', 'm2'" in str(result.exception)

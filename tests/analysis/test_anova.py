@@ -6,7 +6,7 @@ from math import pi
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
@@ -253,7 +253,6 @@ def test_the_same_seed_gives_the_same_effects_and_another_other_ones() -> None:
     assert (one.total != other.total).any()
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(0, 10_000), st.integers(1, 25), st.integers(0, 6))
 def test_effects_are_fractions(seed: int, n: int, different: int) -> None:
     draws = rng(seed)

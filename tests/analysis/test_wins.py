@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpobench_ordered.analysis.wins import count_wins
@@ -17,7 +17,6 @@ WITH_GAPS = SEEDS.map(
 )
 
 
-@settings(max_examples=50)
 @given(SMALL, st.integers(1, 3))
 def test_counts_agree_with_comparing_one_by_one(losses: np.ndarray, trial: int) -> None:
     counted = count_wins(losses, "abcd", trial=trial)

@@ -382,6 +382,7 @@ def test_the_new_space_of_cells_is_the_whole_space(name: str) -> None:
     assert [task.best_value for task in hbo.load(name).tasks] == best
 
 
+@pytest.mark.slow
 @needs_tables
 @pytest.mark.parametrize("adjustment", FINITE, ids=lambda a: a.name)
 def test_networks_conform(adjustment: SpaceAdjustment, executor: Executor) -> None:

@@ -43,6 +43,7 @@ def test_newsvendor(shared: Path) -> None:
         assert value == pytest.approx(record["profit"], abs=1e-9, rel=0)
 
 
+@pytest.mark.slow
 def test_xgboost_mnist(shared: Path, fetched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CACHE_VARIABLE, str(fetched))
     benchmark = hbo.load("xgboost-mnist", surrogate="nearest")
@@ -52,6 +53,7 @@ def test_xgboost_mnist(shared: Path, fetched: Path, monkeypatch: pytest.MonkeyPa
         assert task.evaluate(config) == record["error_count"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_yahpo(shared: Path, fetched: Path, monkeypatch: pytest.MonkeyPatch, scenario: str) -> None:
     monkeypatch.setenv(CACHE_VARIABLE, str(fetched))
@@ -66,6 +68,7 @@ def test_yahpo(shared: Path, fetched: Path, monkeypatch: pytest.MonkeyPatch, sce
         assert task.evaluate(record["config"]) == pytest.approx(record["values"]["auc"], rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "surrogate"),
     [

@@ -116,7 +116,6 @@ def dense_minimum(model: ForresterSurrogate) -> float:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
 @given(a=st.floats(-4, 14), b=st.floats(-30, 30), c=st.floats(0, 10))
 @example(a=6.0, b=12.0, c=0.0)
 @example(a=0.0, b=0.0, c=1.0)

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import hpobench_ordered as hbo
+from hpobench_ordered import registry
 from hpobench_ordered.benchmarks import _published_tables
 from hpobench_ordered.benchmarks._published_tables import EXTRA
 from hpobench_ordered.benchmarks.tabular import (
@@ -29,7 +30,7 @@ from hpobench_ordered.benchmarks.tabular import (
     OPERATIONS,
     edge,
 )
-from hpobench_ordered.core import extras, registry
+from hpobench_ordered.core import extras
 from hpobench_ordered.core.benchmark import Task
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import ArtifactError, MissingExtraError
@@ -147,6 +148,7 @@ def test_fcnet_values_are_the_packages(fcnet: Published) -> None:
         assert [one.evaluate(config) for one in single] == repeats
 
 
+@pytest.mark.slow
 @needs_tables
 def test_fcnet_optima_are_those_of_the_whole_table(fcnet: Published) -> None:
     repeats = [entry["val_loss"] for entry in fcnet.entries.values()]

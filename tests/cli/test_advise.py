@@ -89,6 +89,7 @@ def test_it_says_that_copying_wins(cli, files) -> None:
     assert text.splitlines() == list(advice.sentences)
 
 
+@pytest.mark.slow
 def test_it_says_that_copying_is_not_enough(cli, files) -> None:
     months(3, 0).to_csv("old.csv", index=False)
     assert "Copying is not enough" in cli(*words("bo")).stdout
@@ -143,6 +144,7 @@ def test_an_unknown_method_is_said(cli, files) -> None:
     assert "did you mean 'simple-ordered'" in result.stderr
 
 
+@pytest.mark.slow
 def test_the_example_of_the_help_is_that_of_suggest(cli, files) -> None:
     """The same columns, and words that the command takes."""
     lines = cli("advise", "--help").stdout.split("Example")[1].splitlines()

@@ -304,6 +304,7 @@ def test_generate_what_a_suite_lacks(  # type: ignore[no-untyped-def]
     fails(cli("generate", "--seed", "0"), 2, "NAME of a benchmark, or --suite")
 
 
+@pytest.mark.slow
 def test_run_and_report(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     words = ["--benchmark", "newsvendor", "--seeds", "2", "--trials", "4", "--tasks", "3"]
     result = cli("run", *words, "--workers", "1")

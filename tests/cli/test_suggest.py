@@ -71,9 +71,8 @@ def native(row: dict[str, str], space: hbo.SearchSpace) -> dict[str, object]:
     return read
 
 
-@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+@pytest.mark.parametrize(("direction", "trials"), [("minimize", 1), ("maximize", 4)])
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("trials", [1, 4])
 def test_it_suggests_what_the_optimiser_does(cli, files, method, direction, trials) -> None:
     """Called again and again, with what was evaluated in between."""
     wanted = hbo.Direction(direction)

@@ -87,13 +87,8 @@ WITH_PYTHON = [page for page in PAGES if program(page.read_text()).strip()]
 COMMANDS = {shlex.join(words): words for page in PAGES for words in commands(page.read_text())}
 
 
-def with_marks(page: Path):
-    """The README is run by the quick tests, the other pages by the slow ones."""
-    marks = () if page.name == "README.md" else pytest.mark.slow
-    return pytest.param(page, id=name_of(page), marks=marks)
-
-
-@pytest.mark.parametrize("page", [with_marks(page) for page in WITH_PYTHON])
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
 def test_python_runs(page, own_folder):
     rng = np.random.default_rng(0)
     evaluations = {"task": ["a", "b"] * 10, "depth": rng.integers(1, 10, 20)}

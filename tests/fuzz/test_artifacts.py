@@ -210,7 +210,7 @@ def changed(content: Any, path: tuple[Any, ...], change: Callable[[Any, Any], No
     return holder.get("")
 
 
-@settings(parent=fuzzed, max_examples=50)
+@fuzzed
 @given(st.sampled_from([BENCHMARK, CARD]), st.data())
 def test_any_json_in_any_place(whole: Path, folder: Path, name: str, data: st.DataObject) -> None:
     damaged = copy(whole, folder)
@@ -242,7 +242,11 @@ def test_any_json_in_any_place(whole: Path, folder: Path, name: str, data: st.Da
         ('{"a": ' + "9" * 10_000 + "}", "integer string conversion"),
         ("[" * 100_000 + "]" * 100_000, "not JSON"),
         ('{"a":' * 500 + "1" + "}" * 500, "not a quality card|malformed"),
-        ("[" + "[]," * (MAX_JSON // 16) + "1]", "not a quality card|malformed"),
+        pytest.param(
+            "[" + "[]," * (MAX_JSON // 16) + "1]",
+            "not a quality card|malformed",
+            marks=pytest.mark.slow,
+        ),
         (" " * (MAX_JSON + 1) + "1", f"larger than the {MAX_JSON} bytes"),
     ],
     ids=range(7),
@@ -335,7 +339,7 @@ def test_any_array(whole: Path, folder: Path, name: str, data: st.DataObject) ->
     use(damaged)
 
 
-@settings(parent=fuzzed, max_examples=50)
+@fuzzed
 @given(
     st.lists(st.sampled_from([0, 1, 2, 3, 4, 7, 200, LEAF]), min_size=1, max_size=9),
     st.lists(st.integers(-1, 9), min_size=1, max_size=3),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpobench_ordered.errors import MissingExtraError
@@ -87,7 +87,6 @@ def test_draws_without_the_generator_name_the_extra(monkeypatch: pytest.MonkeyPa
     prices=st.lists(st.integers(0, 20), min_size=3, max_size=3),
     worth=st.lists(st.integers(1, 11), min_size=3, max_size=3),
 )
-@settings(deadline=None, max_examples=60)
 def test_equals_serving_customer_by_customer(prices: list[int], worth: list[int]) -> None:
     noise = newsvendor.draws()
     profit = newsvendor.simulate(np.array([prices]), np.array(worth), noise)

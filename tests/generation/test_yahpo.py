@@ -160,7 +160,13 @@ def test_samples_the_network_at_all_fractions(data: Path, tmp_path: Path) -> Non
     assert not np.array_equal(samples[0].auc, samples[2].auc)
 
 
-@pytest.mark.parametrize("name", ["yahpo-svm-1220", "yahpo-ranger-4154", "yahpo-xgboost-458"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "yahpo-ranger-4154",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("yahpo-svm-1220", "yahpo-xgboost-458")),
+    ],
+)
 def test_the_same_seed_gives_the_same_bytes(
     name: str, data: Path, tmp_path: Path, quick: None
 ) -> None:

@@ -86,13 +86,17 @@ def test_another_value_is_noticed() -> None:
         check_golden(spec, golden)
 
 
-SLOW = {"bohamiann", "bohamiann-ctx"}
+QUICK = {"ablr", "dist-gp", "none-gp"}
+"""Of the methods with networks: what they share is compiled for seconds."""
 
 
-@pytest.mark.parametrize(
-    "method",
-    [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in METHODS],
-)
+def suggestions_cases() -> list[object]:
+    of_networks = [n for n in METHODS if method_spec(n).method.__module__ in LINEAR | SAMPLED]
+    slow = set(of_networks) - QUICK
+    return [pytest.param(n, marks=pytest.mark.slow if n in slow else ()) for n in METHODS]
+
+
+@pytest.mark.parametrize("method", suggestions_cases())
 def test_suggestions(method: str, write: ModuleType) -> None:
     golden = METHODS[method]
     of_networks = method_spec(method).method.__module__ in LINEAR | SAMPLED

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import GradientBoostingRegressor
@@ -144,7 +144,6 @@ def test_without_regularisation_as_scikit_learn(seed):
 
 
 @given(coarse_data())
-@settings(max_examples=100, deadline=None)
 def test_squared_error_as_a_naive_implementation(data):
     X, y = data
     trees = BoostedTrees.fitted(X, y, settings=FEW)
@@ -152,7 +151,6 @@ def test_squared_error_as_a_naive_implementation(data):
 
 
 @given(coarse_data(), st.sampled_from([0.0, 0.313, 1.0]))
-@settings(max_examples=100, deadline=None)
 def test_logistic_loss_as_a_naive_implementation(data, min_weight):
     X, y = data
     good = (y > 0).astype(float)
@@ -168,7 +166,6 @@ def test_logistic_loss_as_a_naive_implementation(data, min_weight):
 
 
 @given(coarse_data())
-@settings(max_examples=60, deadline=None)
 def test_training_loss_never_increases(data):
     X, y = data
     trees = BoostedTrees.fitted(X, y)
@@ -187,7 +184,6 @@ def test_logistic_training_loss_never_increases(seed):
 
 
 @given(coarse_data())
-@settings(max_examples=60, deadline=None)
 def test_only_the_order_of_feature_values_counts(data):
     X, y = data
     stretched = X**3 + 0.1 * X
@@ -197,7 +193,6 @@ def test_only_the_order_of_feature_values_counts(data):
 
 
 @given(coarse_data(), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
 def test_order_of_observations_does_not_count(data, random):
     X, y = data
     order = list(range(len(y)))

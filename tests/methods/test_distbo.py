@@ -182,7 +182,16 @@ def labelled(kind: hbo.DataKind, labels: FloatArray, points: int = 40) -> hbo.Ta
     return hbo.TaskData(features, labels, kind)
 
 
-@pytest.mark.parametrize("name", ["dist-gp", "dist-gp-joint", "dist-blr", "manual-gp", "init-blr"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "manual-gp",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("dist-gp", "dist-gp-joint", "dist-blr", "init-blr")
+        ),
+    ],
+)
 @pytest.mark.parametrize(
     "data",
     [

@@ -113,7 +113,9 @@ def task_kernels(rng: np.random.Generator) -> list[TaskKernel]:
     return [*described, FreeTasks(T)]
 
 
-@pytest.mark.parametrize("which", range(6))
+@pytest.mark.parametrize(
+    "which", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2, 3)), 4, 5]
+)
 def test_gradients_of_the_process_are_finite_differences(which: int) -> None:
     rng = np.random.default_rng(which)
     model = ProcessModel(task_kernels(rng)[which], 2, rng)
@@ -186,6 +188,7 @@ def test_conditional_embedding_is_the_direct_formula() -> None:
     np.testing.assert_allclose(table[:, -1], [len(one) / len(data[-1]) for one in data])
 
 
+@pytest.mark.slow
 def test_samples_of_one_distribution_are_closer_than_those_of_two() -> None:
     rng = np.random.default_rng(0)
 

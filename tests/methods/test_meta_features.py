@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
@@ -111,7 +111,6 @@ def test_landmarkers_tell_what_is_linear_from_what_is_not() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(hbo.DataKind))
-@settings(max_examples=40, deadline=None)
 def test_order_of_points_and_features_does_not_matter(seed: int, kind: hbo.DataKind) -> None:
     rng = np.random.default_rng(seed)
     data = regression(rng, n=40, p=3)
@@ -133,7 +132,6 @@ def test_order_of_points_and_features_does_not_matter(seed: int, kind: hbo.DataK
     st.integers(1, 4),
     st.sampled_from(hbo.DataKind),
 )
-@settings(max_examples=200, deadline=None)
 def test_any_data_give_finite_numbers_without_warnings(
     draw: st.DataObject, n: int, p: int, kind: hbo.DataKind
 ) -> None:

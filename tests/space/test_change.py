@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 from histories import minimised
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
@@ -562,7 +562,6 @@ def shared_changes() -> st.SearchStrategy[SpaceChange]:
 
 
 @given(st.builds(SpaceChange.between, spaces(), spaces()))
-@settings(max_examples=100, deadline=None)
 def test_every_hyperparameter_of_the_new_space_is_shared_or_new(change: SpaceChange) -> None:
     assert sorted(change.shared + change.only_new) == sorted(change.new.names)
     assert set(change.shared) <= set(change.old.names)
@@ -572,7 +571,6 @@ def test_every_hyperparameter_of_the_new_space_is_shared_or_new(change: SpaceCha
 
 
 @given(shared_changes())
-@settings(max_examples=100, deadline=None)
 def test_shared_space_lies_in_both(change: SpaceChange) -> None:
     shared = change.shared_space()
     assert shared.names == change.shared
@@ -583,7 +581,6 @@ def test_shared_space_lies_in_both(change: SpaceChange) -> None:
 
 
 @given(shared_changes())
-@settings(max_examples=100, deadline=None)
 def test_evaluations_are_left_out_exactly_where_a_shared_value_is_not_allowed(
     change: SpaceChange,
 ) -> None:
@@ -602,7 +599,6 @@ def test_evaluations_are_left_out_exactly_where_a_shared_value_is_not_allowed(
 
 
 @given(shared_changes())
-@settings(max_examples=100, deadline=None)
 def test_configurations_of_the_intersection_are_kept_and_coded_by_the_new_space(
     change: SpaceChange,
 ) -> None:
@@ -620,7 +616,6 @@ def test_configurations_of_the_intersection_are_kept_and_coded_by_the_new_space(
 
 
 @given(shared_changes(), st.integers(0, 2**32 - 1))
-@settings(max_examples=200, deadline=None)
 def test_draws_lie_in_the_new_range_and_not_in_the_old(change: SpaceChange, seed: int) -> None:
     rng = np.random.default_rng(seed)
     for name in change.shared:

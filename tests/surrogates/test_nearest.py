@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.neighbors import KNeighborsRegressor
 
@@ -37,7 +37,6 @@ def brute_force(points, queries):
     return np.argmin(total, axis=1)
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 300), st.integers(1, 9), st.booleans())
 def test_equals_brute_force(seed, m, p, tied):
     rng = np.random.default_rng(seed)
