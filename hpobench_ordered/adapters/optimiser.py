@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     from hpobench_ordered.space.given import SpaceLike
 
+METHOD = "ordered-gp"
+"""The method, where none is named."""
 BUDGET = 100
 """Trials that a method expects, where nothing is said."""
 
@@ -58,7 +60,7 @@ class Trial:
 
 
 def optimiser(
-    method: object,
+    method: object = METHOD,
     *,
     space: "SpaceLike",
     direction: Direction | str,
@@ -72,7 +74,8 @@ def optimiser(
     """Make an optimiser of a task of your own.
 
     Args:
-        method: The method: a name, a class, a MethodSpec, or whatever an experiment takes.
+        method: The method: a name, a class, a MethodSpec, or whatever an experiment takes. The
+            default learns from the history, and is `bo` without one.
         space: What is tuned.
         direction: Whether the objective is to "minimize" or "maximize".
         history: Evaluations of earlier tasks, oldest first, such as `history_from_frame` or

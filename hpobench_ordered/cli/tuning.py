@@ -12,7 +12,7 @@ import click
 
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters._rows import Reader, Rows, number_of
-from hpobench_ordered.adapters.optimiser import BUDGET, Optimiser, optimiser
+from hpobench_ordered.adapters.optimiser import BUDGET, METHOD, Optimiser, optimiser
 from hpobench_ordered.cli._completion import complete_method
 from hpobench_ordered.cli._files import INPUT, space_of, table_of
 from hpobench_ordered.cli._history import Earlier, earlier_options, pairs
@@ -43,11 +43,11 @@ old.csv holds what was evaluated in earlier months, oldest first:
 
 \b
   hpobench-ordered suggest --space space.json --direction maximize --objective auc \\
-      --task month --history old.csv --method simple-ordered --trials 5 --output next.csv
+      --task month --history old.csv --trials 5 --output next.csv
       five configurations to begin with. Evaluate each of them; this.csv gets
       the rows of next.csv with a further column auc, empty where it failed
   hpobench-ordered suggest --space space.json --direction maximize --objective auc \\
-      --task month --history old.csv --method simple-ordered --trials 5 --output next.csv \\
+      --task month --history old.csv --trials 5 --output next.csv \\
       --results this.csv
       the next five; append them with their auc to this.csv, and so on
 """
@@ -65,7 +65,8 @@ old.csv holds what was evaluated in earlier months, oldest first:
 )
 @click.option(
     "--method",
-    required=True,
+    default=METHOD,
+    show_default=True,
     shell_complete=complete_method,
     help="A name, package.module:Class or file.py:Class; `methods` lists the names.",
 )

@@ -27,7 +27,7 @@ from optuna.trial import FrozenTrial, TrialState
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters._optuna_space import distribution, space_of
 from hpobench_ordered.adapters.factory import as_method_spec
-from hpobench_ordered.adapters.optimiser import BUDGET, Optimiser, check_use
+from hpobench_ordered.adapters.optimiser import BUDGET, METHOD, Optimiser, check_use
 from hpobench_ordered.adapters.optuna.studies import history_from_studies, is_same
 from hpobench_ordered.core.history import Evaluations, listed
 from hpobench_ordered.core.objective import Direction
@@ -64,7 +64,8 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
     that does not fit the space is left out with a warning.
 
     Args:
-        method: The method: a name, a class, a MethodSpec, or whatever an experiment takes.
+        method: The method: a name, a class, a MethodSpec, or whatever an experiment takes. The
+            default learns from the history, and is `bo` without one.
         space: What the method optimises: a search space, ConfigSpace's, or Optuna's distributions.
             The objective may suggest nothing else: another name, or a range that does not hold what
             the method suggests, is an error; fix what is not tuned (`enqueue_trial`, or a range of
@@ -86,7 +87,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
 
     def __init__(
         self,
-        method: object,
+        method: object = METHOD,
         *,
         space: "SpaceLike | None" = None,
         history: Sequence[Evaluations] = (),
