@@ -58,6 +58,7 @@ class Sources:
         fitted: Which of them the hyperparameters are fitted to, indices, in order.
         fitted_counts: How many of each task these are, shape (T - 1,).
         bests: The best configuration of each task, the nearest task's first, shape (T - 1, d).
+        best_values: The same as coded values, shape (T - 1, d).
         scale: Unit of the nearest task's losses, which the current task's are measured by.
     """
 
@@ -67,6 +68,7 @@ class Sources:
     fitted: IntArray
     fitted_counts: IntArray
     bests: FloatArray
+    best_values: FloatArray
     scale: float
 
     @classmethod
@@ -83,7 +85,7 @@ class Sources:
         fitted = [good_and_random(y, FIT_SOURCES // len(tasks), rng) for y in chosen]
         starts = np.cumsum(counts) - counts
         values = [task.values[part] for task, part in zip(tasks, rows, strict=True)]
-        bests = [task.values[task.losses.argmin()] for task in reversed(tasks)]
+        bests = np.stack([task.values[task.losses.argmin()] for task in reversed(tasks)])
         unit = space.canonical(space.encode(np.concatenate([*values, bests])))
         return cls(
             unit=unit[: counts.sum()],
@@ -92,6 +94,7 @@ class Sources:
             fitted=np.concatenate([s + part for s, part in zip(starts, fitted, strict=True)]),
             fitted_counts=np.array([len(part) for part in fitted]),
             bests=unit[counts.sum() :],
+            best_values=bests,
             scale=units[-1],
         )
 
@@ -174,9 +177,10 @@ class OrderedGP(BayesianOptimisation):
     def _best_untried(self, scorer: Scorer, near: Sequence[FloatArray] = ()) -> FloatArray:
         """Coded values (d,) of the best candidate, at first among the bests of earlier tasks."""
         if self.sources and self.results + len(self._pending) < self.early:
-            bests = self.sources.bests
-            if (found := self._tried.first_new(bests, scorer(bests))) is not None:
-                return found[1]
+            for row in np.argsort(-scorer(self.sources.bests), kind="stable"):
+                values: FloatArray = self.sources.best_values[row]
+                if values not in self._tried:
+                    return values
         return super()._best_untried(scorer, near)
 
     def _near(self) -> Sequence[FloatArray]:

@@ -102,7 +102,7 @@ def test_the_model_sees_the_nearest_tasks_and_a_part_of_many_evaluations():
     assert sources.counts.tolist() == [MAX_SOURCES // OrderedGP.nearest] * OrderedGP.nearest
     assert sources.fitted_counts.sum() <= FIT_SOURCES
     nearest = [t.values[t.losses.argmin()] for t in history[: -OrderedGP.nearest - 1 : -1]]
-    np.testing.assert_allclose(SPACE.decode(sources.bests), nearest)
+    np.testing.assert_array_equal(sources.best_values, nearest)
     for best in sources.bests:
         assert (sources.unit == best).all(axis=1).any()
 
@@ -147,7 +147,7 @@ def test_the_nearest_tasks_by_context_are_seen():
         space=SPACE, rng=np.random.default_rng(0), history=history, context={"size": 0}, budget=25
     )
     nearest = [history[i].values[history[i].losses.argmin()] for i in (0, 3)]
-    np.testing.assert_allclose(SPACE.decode(method.sources.bests), nearest)
+    np.testing.assert_array_equal(method.sources.best_values, nearest)
 
 
 def test_units_are_robust_and_never_zero():
