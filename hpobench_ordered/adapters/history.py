@@ -140,6 +140,8 @@ def _check_columns(frame: "DataFrame", space: SearchSpace, *, task: str, objecti
         wrong.append(f"no column {name!r} {needed[name]}{near(name, map(str, extra))}")
     for name in extra:
         hint = near(str(name), missing)
+        if len(missing) == len(extra) == 1 and missing[0] in space.names:
+            hint = f"; is it now called {missing[0]!r}? (rename={{{name!r}: {missing[0]!r}}})"
         wrong.append(
             f"column {name!r} is no hyperparameter's: rename it, or drop it if of no use{hint}"
         )

@@ -170,7 +170,7 @@ class Benchmark:
         recorded: Loads the raw evaluations that the surrogate was made of, one `Evaluations` a
             task; None where they are not available.
         source: What `hpobench_ordered.load` takes to load it again: name and version, or the path
-            of an artifact; empty for a benchmark that was made in memory.
+            of an artifact; empty for a benchmark that was made, or changed, in memory.
         identity: The name and version, followed by "+" and a hash of the content if these do not
             determine the values (`BenchmarkSpec.identity`); empty for one made in memory.
 
@@ -196,8 +196,9 @@ class Benchmark:
     recorded: "Callable[[], Sequence[Evaluations]] | None" = field(
         default=None, repr=False, compare=False
     )
-    source: str = field(default="", repr=False, compare=False)
-    identity: str = field(default="", repr=False, compare=False)
+    # A changed copy (`dataclasses.replace`) is not what they load.
+    source: str = field(default="", init=False, repr=False, compare=False)
+    identity: str = field(default="", init=False, repr=False, compare=False)
 
     @classmethod
     def build(

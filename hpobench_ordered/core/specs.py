@@ -249,14 +249,15 @@ class BenchmarkSpec:
             best_values=best_values,
             data=None if self.data is None else self.data.load,
         )
-        return replace(
+        loaded = replace(
             built,
             previous=None if self.previous is None else self.previous.load(option.name),
             history_size=self.history_size,
             recorded=self.recorded,
-            source=self.id,
-            identity=self.identity(option.name),
         )
+        object.__setattr__(loaded, "source", self.id)
+        object.__setattr__(loaded, "identity", self.identity(option.name))
+        return loaded
 
     def option(self, name: str | None = None) -> SurrogateOption:
         """Find a surrogate by name; if omitted, the default one.

@@ -270,6 +270,11 @@ def test_a_sampler_begins_with_what_was_renamed() -> None:
     assert trial.suggest_float("lr", 1e-4, 1, log=True) == 0.5
 
 
+def test_the_only_column_that_can_have_been_renamed_is_guessed() -> None:
+    with pytest.raises(EvaluationsError, match=r"now called 'lr'\? \(rename={'rate': 'lr'}\)"):
+        from_frame(MONTHS, Path(), space=RENAMED)
+
+
 @pytest.mark.parametrize("reader", READERS.values())
 @pytest.mark.parametrize(
     ("rename", "said"),

@@ -1,5 +1,6 @@
 """The public functions `run` and `report`, as in a notebook: more than once in a process."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +107,12 @@ def test_names_that_cannot_be_printed_or_stored_are_refused() -> None:
             as_method_spec(Own, name=name or " ")
         with pytest.raises(InvalidNameError):
             hbo.MethodSpec(name, Own, "", "")
+
+
+def test_a_loaded_benchmark_that_was_changed_is_run_as_it_is(tmp_path: Path) -> None:
+    bench = hbo.load("newsvendor")
+    settings = {"methods": ["random-search"], "seeds": [0], "protocol": hbo.Ordered(trials=2)}
+    for changed, tasks in ((bench, 9), (replace(bench, tasks=bench.tasks[:2]), 2)):
+        found = hbo.run(benchmarks=[changed], folder=tmp_path, **settings).frame()
+        assert found["task"].nunique() == tasks
+    assert len(hbo.run(benchmarks=[bench], folder=tmp_path, **settings).store.keys()) == 2
