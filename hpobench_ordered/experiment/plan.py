@@ -211,7 +211,11 @@ def source_of(
     if isinstance(benchmark, Benchmark):
         if not benchmark.source:
             spec = spec_in_memory(benchmark)
-            identity = f"{spec.id}{CONTENT_MARK}{content_hash(benchmark)}"
+            try:
+                identity = f"{spec.id}{CONTENT_MARK}{content_hash(benchmark)}"
+            except Exception as error:  # whatever somebody else's surrogate raises
+                said = f"{type(error).__name__}: {error}"
+                raise ExperimentError(f"{spec.id} cannot be evaluated: {said}") from error
             return spec, benchmark, identity, benchmark.surrogate
         surrogate, benchmark = benchmark.surrogate, benchmark.source
     if not isinstance(benchmark, str | os.PathLike):

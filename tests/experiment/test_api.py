@@ -116,3 +116,14 @@ def test_a_loaded_benchmark_that_was_changed_is_run_as_it_is(tmp_path: Path) -> 
         found = hbo.run(benchmarks=[changed], folder=tmp_path, **settings).frame()
         assert found["task"].nunique() == tasks
     assert len(hbo.run(benchmarks=[bench], folder=tmp_path, **settings).store.keys()) == 2
+
+
+def test_a_benchmark_that_cannot_be_evaluated_is_named() -> None:
+    class Broken:
+        def predict(self, values: object, task: int) -> None:
+            raise ValueError("surrogate broke")
+
+    bench = hbo.load("forrester")
+    broken = replace(bench, tasks=tuple(replace(t, _surrogate=Broken()) for t in bench.tasks))
+    with pytest.raises(ExperimentError, match=r"forrester@1 cannot be evaluated: ValueError: surr"):
+        hbo.run(benchmarks=[broken], methods=["random-search"])
