@@ -12,7 +12,7 @@ from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.testing import ConformanceError, check_benchmark
+from hpobench_ordered.testing import BenchmarkConformance, ConformanceError, check_benchmark
 from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark
 
 
@@ -23,17 +23,27 @@ def trains(name: str) -> bool:
 READY = hbo.list_benchmarks(ready=True)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow if trains(n) else ()) for n in READY]
+TOYS = [
+    pytest.param(toy_benchmark(space(), tasks=5, direction=direction), id=f"{space.__name__}")
+    for space in (numeric_space, conditional_space)
+    for direction in Direction
+]
+
+
+@pytest.fixture(
+    scope="class",
+    params=[
+        *(pytest.param(n, marks=pytest.mark.slow if trains(n) else ()) for n in READY),
+        *TOYS,
+    ],
 )
-def test_every_benchmark(name: str, executor: Executor) -> None:
-    check_benchmark(name, executor=executor)
+def every_benchmark(request, executor):
+    request.cls.benchmark, request.cls.executor = request.param, executor
 
 
-@pytest.mark.parametrize("direction", Direction)
-@pytest.mark.parametrize("space", [numeric_space(), conditional_space()])
-def test_toy_benchmarks(space: SearchSpace, direction: Direction, executor: Executor) -> None:
-    check_benchmark(toy_benchmark(space, tasks=5, direction=direction), executor=executor)
+@pytest.mark.usefixtures("every_benchmark")
+class TestEveryBenchmark(BenchmarkConformance):
+    pass
 
 
 class Broken:

@@ -10,7 +10,12 @@ from bad_methods import SharesState
 from by_speed import METHODS, by_speed
 
 import hpobench_ordered as hbo
-from hpobench_ordered.testing import ConformanceError, check_beats_random_search, check_method
+from hpobench_ordered.testing import (
+    ConformanceError,
+    MethodConformance,
+    check_beats_random_search,
+    check_method,
+)
 from hpobench_ordered.testing.methods import SEEDS
 from hpobench_ordered.testing.toy import BUDGET, DRIFT, START
 
@@ -43,9 +48,16 @@ SECONDS_EACH = dict.fromkeys(
 )
 
 
-@pytest.mark.parametrize("name", by_speed(METHODS, linear=pytest.mark.slow, further=SECONDS_EACH))
-def test_every_method(name: str, executor: Executor) -> None:
-    check_method(name, executor=executor)
+@pytest.fixture(
+    scope="class", params=by_speed(METHODS, linear=pytest.mark.slow, further=SECONDS_EACH)
+)
+def every_method(request, executor):
+    request.cls.method, request.cls.executor = request.param, executor
+
+
+@pytest.mark.usefixtures("every_method")
+class TestEveryMethod(MethodConformance):
+    time_limit = None  # compiling takes long on a machine that is busy
 
 
 @pytest.mark.slow
