@@ -51,7 +51,7 @@ def experiments(draw: st.DrawFn) -> list[FloatArray]:
     return found
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(experiments(), st.floats(-0.5, 0.5))
 def test_intervals_stay_within_what_is_possible(losses: list[FloatArray], best: float) -> None:
     table = board(*losses, best=best)
@@ -72,7 +72,7 @@ def test_intervals_stay_within_what_is_possible(losses: list[FloatArray], best: 
             assert table["rank_low"].notna().all()
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(experiments(), st.permutations(METHODS))
 def test_a_method_that_is_never_worse_is_worse_in_no_measure(
     losses: list[FloatArray], order: list[str]

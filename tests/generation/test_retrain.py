@@ -265,6 +265,7 @@ def test_what_lies_within_the_noise_of_the_best_is_counted() -> None:
     assert figures.within_noise(smooth, repeated, averaged=2).tolist() == [0.25]
 
 
+@pytest.mark.slow
 def test_a_value_may_be_the_mean_over_seeds(prices: Path, tmp_path: Path) -> None:
     trees = "sklearn.ensemble:ExtraTreesRegressor"
     trainer = RetrainTrainer.on(
