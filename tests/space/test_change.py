@@ -100,7 +100,7 @@ def adjusted(name: str) -> SpaceChange:
 
 
 @pytest.mark.parametrize("name", ADJUSTMENTS)
-def test_adjustments_change_what_the_tables_say(name: str) -> None:
+def test_adjustments_change_what_the_tables_say(name):
     change = adjusted(name)
     shares, only_new, said = TABLES[name]
     assert set(change.shared) == set(shares)
@@ -278,14 +278,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("old", "new", "both", "share", "became", "said"), PAIRS)
-def test_one_hyperparameter(
-    old: Parameter,
-    new: Parameter,
-    both: Parameter | None,
-    share: float | None,
-    became: list[Change],
-    said: str,
-) -> None:
+def test_one_hyperparameter(old, new, both, share, became, said):
     change = between(old, new)
     assert change.describe() == [said]
     assert list(change.changes["x"]) == became
@@ -302,7 +295,7 @@ def test_one_hyperparameter(
         assert (change.new_share("x") == 0) == (share == 0)
 
 
-def test_constants_come_go_and_change() -> None:
+def test_constants_come_go_and_change():
     x, y = Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)
     old = SearchSpace([x, y], constants={"k": 3, "same": "a", "gone": 1, "other": 0.1})
     new = SearchSpace(
@@ -351,7 +344,7 @@ def on_old(change: SpaceChange, configs: list[dict[str, float | str]]) -> Evalua
 
 
 class TestConditions:
-    def test_condition_of_the_new_space_is_that_of_the_shared_one(self) -> None:
+    def test_condition_of_the_new_space_is_that_of_the_shared_one(self):
         old = conditional(kernels("linear", "radial", "sigmoid"), "radial", "sigmoid")
         new = conditional(kernels("radial", "poly", "linear"), "radial", "poly", extra=(DEGREE,))
         change = SpaceChange.between(old, new)
@@ -378,13 +371,13 @@ class TestConditions:
         coded = change.to_new(left.values)
         np.testing.assert_array_equal(coded, [[np.nan, 2, np.nan], [np.nan, 0, 0.25]])
 
-    def test_condition_on_what_is_not_shared_is_left_out(self) -> None:
+    def test_condition_on_what_is_not_shared_is_left_out(self):
         before = SearchSpace([GAMMA], constants={"kernel": "radial"})
         change = SpaceChange.between(before, conditional(kernels("linear", "radial"), "radial"))
         assert change.shared_space() == SearchSpace([Parameter.number("gamma", 0, 1)])
         assert change.only_new == ("kernel",)
 
-    def test_condition_on_choices_that_are_only_new_is_left_out(self) -> None:
+    def test_condition_on_choices_that_are_only_new_is_left_out(self):
         old = conditional(kernels("linear", "radial"))
         change = SpaceChange.between(old, conditional(kernels("linear", "radial", "poly"), "poly"))
         assert change.shared_space() == conditional(kernels("linear", "radial"))
@@ -394,7 +387,7 @@ class TestConditions:
         ]
 
     @pytest.mark.parametrize("connective", Connective)
-    def test_joined_conditions_are_kept_whole_or_not_at_all(self, connective: Connective) -> None:
+    def test_joined_conditions_are_kept_whole_or_not_at_all(self, connective):
         radial = Compare(1, Comparison.EQUAL, (1.0,))
         steep = Compare(0, Comparison.GREATER, (3.0,))
         flat = Compare(0, Comparison.LESS, (3.0,))
@@ -412,20 +405,20 @@ class TestConditions:
         )
         assert SpaceChange.between(other, new).changes["gamma"] == (Change.CONDITION,)
 
-    def test_same_condition_with_other_columns_is_no_change(self) -> None:
+    def test_same_condition_with_other_columns_is_no_change(self):
         kernel = kernels("linear", "radial")
         new = conditional(kernels("radial", "linear"), "radial", extra=(DEGREE,))
         change = SpaceChange.between(conditional(kernel, "radial"), new)
         assert change.describe() == ["degree: new (from 2 to 5)"]
 
-    def test_what_was_inactive_and_is_active_now_is_left_out(self) -> None:
+    def test_what_was_inactive_and_is_active_now_is_left_out(self):
         kernel = kernels("linear", "radial")
         change = SpaceChange.between(conditional(kernel, "radial"), conditional(kernel))
         evaluations = on_old(change, [{"kernel": "linear"}, {"kernel": "radial", "gamma": 1.0}])
         assert evaluations.in_shared(change).losses.tolist() == [1]
 
 
-def test_equal_spaces_share_everything() -> None:
+def test_equal_spaces_share_everything():
     space = adjusted("svm-b").new
     change = SpaceChange.between(space, space)
     assert change.describe() == ["nothing changed"]
@@ -440,7 +433,7 @@ def test_equal_spaces_share_everything() -> None:
         change.draw_only_new("cost", np.random.default_rng(0))
 
 
-def test_errors_name_what_was_given() -> None:
+def test_errors_name_what_was_given():
     change = adjusted("svm-b")
     with pytest.raises(UnknownNameError, match=r"'kost'.*did you mean 'cost'"):
         change.new_share("kost")
@@ -451,7 +444,7 @@ def test_errors_name_what_was_given() -> None:
         minimised("t", {}, np.ones((1, 1)), np.zeros(1), other).in_shared(change)
 
 
-def test_evaluations_without_any_left_have_the_right_shape() -> None:
+def test_evaluations_without_any_left_have_the_right_shape():
     change = between(number(0, 10), number(5, 6))
     left = minimised("t", {}, np.ones((3, 1)), np.zeros(3), change.old).in_shared(change)
     assert (left.values.shape, left.losses.shape) == ((0, 1), (0,))
@@ -460,7 +453,7 @@ def test_evaluations_without_any_left_have_the_right_shape() -> None:
     assert empty.in_shared(change).values.shape == (0, 1)
 
 
-def test_change_survives_pickling() -> None:
+def test_change_survives_pickling():
     change = adjusted("nas-b")
     again = pickle.loads(pickle.dumps(change))
     assert again == change
@@ -476,9 +469,7 @@ def test_change_survives_pickling() -> None:
         (number(0.3, 2), number(0, 1)),
     ],
 )
-def test_draws_of_floats_follow_the_prior_outside_the_old_range(
-    old: Parameter, new: Parameter
-) -> None:
+def test_draws_of_floats_follow_the_prior_outside_the_old_range(old, new):
     change = between(old, new)
     rng = np.random.default_rng(0)
     drawn = new.encode(np.array([change.draw_only_new("x", rng) for _ in range(2000)]))
@@ -496,9 +487,7 @@ def test_draws_of_floats_follow_the_prior_outside_the_old_range(
         (choices(4, 8, ordered=True), choices(2, 4, 8, 16, 32, ordered=True)),
     ],
 )
-def test_draws_of_discrete_values_follow_the_prior_outside_the_old_range(
-    old: Parameter, new: Parameter
-) -> None:
+def test_draws_of_discrete_values_follow_the_prior_outside_the_old_range(old, new):
     change = between(old, new)
     rng = np.random.default_rng(0)
     drawn = [new.value(change.draw_only_new("x", rng)) for _ in range(4000)]
@@ -511,9 +500,7 @@ def test_draws_of_discrete_values_follow_the_prior_outside_the_old_range(
 
 
 @pytest.mark.parametrize("only", [0.1, 1.0])
-def test_a_new_range_of_one_float_is_drawn_although_rounding_leads_to_the_old_one(
-    only: float,
-) -> None:
+def test_a_new_range_of_one_float_is_drawn_although_rounding_leads_to_the_old_one(only):
     lower, upper = (math.nextafter(0.1, 1), 1) if only == 0.1 else (0.1, math.nextafter(1, 0))
     change = between(number(lower, upper), number(0.1, 1))
     rng = np.random.default_rng(0)
@@ -562,7 +549,7 @@ def shared_changes() -> st.SearchStrategy[SpaceChange]:
 
 
 @given(st.builds(SpaceChange.between, spaces(), spaces()))
-def test_every_hyperparameter_of_the_new_space_is_shared_or_new(change: SpaceChange) -> None:
+def test_every_hyperparameter_of_the_new_space_is_shared_or_new(change):
     assert sorted(change.shared + change.only_new) == sorted(change.new.names)
     assert set(change.shared) <= set(change.old.names)
     assert set(change.changes) == {*change.old.names, *change.new.names}
@@ -571,7 +558,7 @@ def test_every_hyperparameter_of_the_new_space_is_shared_or_new(change: SpaceCha
 
 
 @given(shared_changes())
-def test_shared_space_lies_in_both(change: SpaceChange) -> None:
+def test_shared_space_lies_in_both(change):
     shared = change.shared_space()
     assert shared.names == change.shared
     for config in shared.configs(sampled(shared)):
@@ -581,9 +568,7 @@ def test_shared_space_lies_in_both(change: SpaceChange) -> None:
 
 
 @given(shared_changes())
-def test_evaluations_are_left_out_exactly_where_a_shared_value_is_not_allowed(
-    change: SpaceChange,
-) -> None:
+def test_evaluations_are_left_out_exactly_where_a_shared_value_is_not_allowed(change):
     values = sampled(change.old)
     evaluations = minimised("t", {"size": 1.0}, values, np.arange(30.0), change.old)
     left = evaluations.in_shared(change)
@@ -599,9 +584,7 @@ def test_evaluations_are_left_out_exactly_where_a_shared_value_is_not_allowed(
 
 
 @given(shared_changes())
-def test_configurations_of_the_intersection_are_kept_and_coded_by_the_new_space(
-    change: SpaceChange,
-) -> None:
+def test_configurations_of_the_intersection_are_kept_and_coded_by_the_new_space(change):
     shared = change.shared_space()
     configs = shared.configs(sampled(shared))
     coded = change.to_new(shared.values(configs))
@@ -616,7 +599,7 @@ def test_configurations_of_the_intersection_are_kept_and_coded_by_the_new_space(
 
 
 @given(shared_changes(), st.integers(0, 2**32 - 1))
-def test_draws_lie_in_the_new_range_and_not_in_the_old(change: SpaceChange, seed: int) -> None:
+def test_draws_lie_in_the_new_range_and_not_in_the_old(change, seed):
     rng = np.random.default_rng(seed)
     for name in change.shared:
         old, new = change.old[name], change.new[name]
@@ -631,7 +614,7 @@ def test_draws_lie_in_the_new_range_and_not_in_the_old(change: SpaceChange, seed
 
 
 @pytest.mark.parametrize("name", ["nas-b", "svm-b"])
-def test_share_is_that_of_the_prior(name: str) -> None:
+def test_share_is_that_of_the_prior(name):
     change = adjusted(name)
     values = sampled(change.new, 20000)
     for parameter, column in zip(change.new.parameters, values.T, strict=True):
