@@ -1,6 +1,5 @@
 """The distBO benchmarks: their data, and values against scikit-learn's own models."""
 
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -429,17 +428,6 @@ def test_recorded_runs_of_generated_data_are_trained_again_with_the_same_result(
         np.testing.assert_allclose(run.losses[-2:], again, atol=1e-5)
         assert task.best_value is not None
         assert task.objective.loss(task.best_value) <= run.losses.min()
-
-
-def test_models_can_be_pickled():
-    task = hbo.load("distbo-counterexample-seed-5").tasks[2]
-    values = configurations(hbo.load("distbo-counterexample"), 3)
-    unpickled = pickle.loads(pickle.dumps(task))
-    np.testing.assert_array_equal(unpickled.evaluate_many(values), task.evaluate_many(values))
-    one = [task.evaluate(config) for config in task.space.configs(values)]
-    np.testing.assert_array_equal(one, task.evaluate_many(values))
-    with pytest.raises(IndexError, match=r"task 5 is not one of 0\.\.4"):
-        task._surrogate.predict(values, 5)
 
 
 @pytest.mark.slow

@@ -73,21 +73,6 @@ def test_values_are_those_of_the_formula(seed, make, ordered):
         np.testing.assert_allclose(computed, formula(benchmark, task, x), rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
-@given(seed=SEEDS, name=st.sampled_from(NAMES), n=st.integers(0, 200))
-def test_one_by_one_and_in_any_batch(seed, name, n):
-    benchmark = hbo.load(name)
-    rng = np.random.default_rng(seed)
-    x = benchmark.space.decode(benchmark.space.sample_unit(rng, n))
-    model = benchmark.tasks[0]._surrogate
-    task = int(rng.integers(len(benchmark.tasks)))
-    expected = [model.predict_one(row, task) for row in x]
-    assert all(type(value) is float for value in expected)
-    assert model.predict(x, task).tolist() == expected
-    assert model.predict(x[::-1], task).tolist() == expected[::-1]
-    assert model.predict(np.asfortranarray(x)[: n // 3], task).tolist() == expected[: n // 3]
-
-
 @pytest.mark.parametrize("name", ["forrester-seed-7", "quadratic-ordered-seed-123-tasks-4"])
 def test_seeded_members_conform(name):
     check_benchmark(name)

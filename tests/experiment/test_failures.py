@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered.errors import FailedRunsWarning, StoreError
+from hpobench_ordered.errors import FailedRunsWarning
 from hpobench_ordered.experiment.records import Reason
 from hpobench_ordered.experiment.store import Store
 
@@ -224,21 +224,6 @@ def test_failed_runs_are_not_repeated_unless_asked_for(tmp_path):
     assert len(times) == 2
     assert min(again) > max(times)
     assert result.frame().empty
-
-
-def _error(function) -> str:
-    with pytest.raises(StoreError) as caught:
-        function()
-    return str(caught.value)
-
-
-def test_a_damaged_record_is_named(tmp_path):
-    with pytest.warns(FailedRunsWarning):
-        hbo.run(methods=[bad.Raises], folder=tmp_path, **SMALL)
-    path = next((tmp_path / "failures").iterdir())
-    for content in ("{", "[]", json.dumps({"reason": "bored"}), "[" * 100_000):
-        path.write_text(content)
-        assert str(path) in _error(Store(tmp_path).records.failures)
 
 
 SLOW = """

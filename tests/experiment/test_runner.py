@@ -401,15 +401,6 @@ def test_a_folder_of_something_else_is_not_touched(folder):
         Store(folder)
 
 
-def test_a_damaged_run_is_named(small_plan, folder):
-    store = Store(folder)
-    run_cells(small_plan(seeds=[0]), store)
-    path = next((folder / "runs").glob("*.parquet"))
-    path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(StoreError, match=path.name):
-        store.read()
-
-
 def test_stores_merge_by_copying(small_plan, tmp_path):
     cells = small_plan()
     halves = [Store(tmp_path / name) for name in ("a", "b")]

@@ -274,14 +274,6 @@ def test_merging_does_not_depend_on_the_order(cells, original, tmp_path):
     assert [session["experiment"] for session in merged.records.sessions()] == ["2", "1", "0"]
 
 
-def test_damaged_runs_are_not_merged(store, tmp_path):
-    path = single(store)[7]
-    path.write_bytes(path.read_bytes()[::-1])
-    with pytest.raises(StoreError, match=f"{path.name} is damaged"):
-        hbo.merge_stores(tmp_path / "all", [store.folder])
-    Store(tmp_path / "all").read()
-
-
 @pytest.mark.parametrize(("index", "count"), [(2, 2), (-1, 2), (0, 0)])
 def test_no_such_shard(index, count):
     with pytest.raises(ExperimentError, match=f"shard {index}/{count}"):

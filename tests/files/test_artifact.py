@@ -63,17 +63,6 @@ def test_what_is_not_json_is_refused(tmp_path):
             Artifact(tmp_path / "one").read_json("x.json")
 
 
-def test_one_changed_byte_is_noticed(tmp_path):
-    artifact = write(tmp_path / "one")
-    for name in ("x.json", "y.npz"):
-        path = tmp_path / "one" / name
-        data = bytearray(path.read_bytes())
-        data[len(data) // 2] ^= 1
-        path.write_bytes(data)
-        with pytest.raises(ArtifactError, match="damaged"):
-            artifact.read(name)
-
-
 def test_missing_file_missing_sums_and_unlisted_file(tmp_path):
     artifact = write(tmp_path / "one")
     with pytest.raises(ArtifactError, match="cannot be read"):
@@ -95,15 +84,6 @@ def test_pickled_arrays_are_refused(tmp_path):
         writer.write_bytes("evil.npz", data)
     with pytest.raises(ArtifactError, match="not an array file"):
         Artifact(tmp_path / "one").read_arrays("evil.npz")
-
-
-def test_not_a_zip_file(tmp_path):
-    np.save(tmp_path / "single.npy", np.zeros(3))
-    for data in (b"no zip", b"", (tmp_path / "single.npy").read_bytes()):
-        with ArtifactWriter(tmp_path / "one") as writer:
-            writer.write_bytes("y.npz", data)
-        with pytest.raises(ArtifactError, match="not an array file"):
-            Artifact(tmp_path / "one").read_arrays("y.npz")
 
 
 def test_an_interrupted_write_leaves_what_was_there(tmp_path):

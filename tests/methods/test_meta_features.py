@@ -16,7 +16,6 @@ from sklearn.preprocessing import StandardScaler
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import EvaluationsError, MissingExtraError
-from hpobench_ordered.methods import _meta_features
 from hpobench_ordered.methods._meta_features import meta_features, normalised
 
 GENERAL = 19
@@ -181,17 +180,6 @@ def test_large_data_are_sampled():
     y = np.zeros(20000)
     y[0] = 1  # most likely not in the sample
     assert len(meta_features(hbo.TaskData(rng.normal(size=(20000, 1)), y, CLASSIFICATION))) == 26
-
-
-def test_the_same_data_are_looked_at_once(monkeypatch):
-    X = np.random.default_rng(9).normal(size=(50, 2))
-    first = meta_features(hbo.TaskData(X, X[:, 0], REGRESSION))
-    expected = first.copy()
-    first[:] = 0  # a copy
-    monkeypatch.setattr(_meta_features, "_computed", None)
-    assert_array_equal(meta_features(hbo.TaskData(X.copy(), X[:, 0], REGRESSION)), expected)
-    with pytest.raises(TypeError):
-        meta_features(hbo.TaskData(X, X[:, 1], REGRESSION))
 
 
 def test_without_scikit_learn_labels_cannot_be_described(monkeypatch):

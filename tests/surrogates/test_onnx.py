@@ -1,5 +1,4 @@
 import json
-import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -8,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-from joblib import Parallel, delayed
 
 from hpobench_ordered.benchmarks.yahpo import FRACTIONS, SCENARIOS, TARGETS, definition
 from hpobench_ordered.core.benchmark import Benchmark, Definition
@@ -133,37 +131,6 @@ def test_there_is_no_other_task(shared):
 def test_an_empty_batch(shared):
     defined, surrogate = build(shared, "rpart")
     assert surrogate.predict(np.empty((0, defined.space.dimension)), TASK).shape == (0,)
-
-
-def test_pickles_before_and_after_its_first_prediction(shared, scenario):
-    defined, surrogate = build(shared, scenario)
-    values = draw(defined, 10)
-    fresh = pickle.loads(pickle.dumps(surrogate))
-    expected = surrogate.predict(values, TASK)
-    used = pickle.loads(pickle.dumps(surrogate))
-    np.testing.assert_array_equal(fresh.predict(values, TASK), expected)
-    np.testing.assert_array_equal(used.predict(values, TASK), expected)
-
-
-def test_other_processes_get_the_same_values(shared):
-    defined, surrogate = build(shared, "rpart")
-    values = draw(defined, BLOCK + 50)
-    halves = np.array_split(values, 2)
-    parts = Parallel(n_jobs=2)(delayed(surrogate.predict)(half, TASK) for half in halves)
-    np.testing.assert_array_equal(np.concatenate(parts), surrogate.predict(values, TASK))
-
-
-def test_inactive_hyperparameters_change_nothing(shared):
-    defined, surrogate = build(shared, "xgboost")
-    linear = defined.space.values(
-        [{"booster": "gblinear", "alpha": 1.0, "lambda": 1.0, "nrounds": 100, "subsample": 0.5}
-         | {"num.impute.selected.cpo": "impute.mean"}]
-    )  # fmt: skip
-    with_inactive = np.where(np.isnan(linear), 1.0, linear)
-    np.testing.assert_array_equal(
-        surrogate.predict(defined.space.values(with_inactive), TASK),
-        surrogate.predict(linear, TASK),
-    )
 
 
 def test_a_network_that_cannot_be_cut_is_used_whole(shared, monkeypatch):
