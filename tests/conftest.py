@@ -15,7 +15,7 @@ QUICK = "not slow and not long"
 
 
 @pytest.fixture(scope="session")
-def shared() -> Path:
+def shared():
     """Folder of the public data and recorded values that are not part of the project."""
     default = Path(__file__).absolute().parents[2] / "shared"
     folder = Path(os.environ.get("HPOBENCH_ORDERED_SHARED", default))

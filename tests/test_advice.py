@@ -66,31 +66,31 @@ def advised(history: list[hbo.Evaluations], **options) -> hbo.Advice:
 
 
 @pytest.fixture(scope="module")
-def of_settled() -> hbo.Advice:
+def of_settled():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         return advised(stream(settled))
 
 
 @pytest.fixture(scope="module")
-def of_jumping() -> hbo.Advice:
+def of_jumping():
     return advised(stream(jumping))
 
 
-def test_copying_wins_where_the_best_stays(of_settled) -> None:
+def test_copying_wins_where_the_best_stays(of_settled):
     assert of_settled.best == "simple-previous"
     assert "Copying wins" in of_settled.sentences[-1]
     assert np.nanmean(of_settled.copied) < 0.3
     assert of_settled.sentences[0].startswith("After 5 trials simple-previous leaves least")
 
 
-def test_copying_is_not_enough_where_the_best_jumps(of_jumping) -> None:
+def test_copying_is_not_enough_where_the_best_jumps(of_jumping):
     assert "Copying is not enough" in of_jumping.sentences[-1]
     assert np.nanmean(of_jumping.copied) > 1  # worse than most
     assert of_jumping.best == "bo"
 
 
-def test_only_a_poor_surrogate_is_warned_of(of_jumping) -> None:
+def test_only_a_poor_surrogate_is_warned_of(of_jumping):
     assert of_jumping.warning == ""
     assert len(of_jumping.sentences) == 2
     with pytest.warns(PoorSurrogateWarning, match="this advice worth little"):
@@ -100,7 +100,7 @@ def test_only_a_poor_surrogate_is_warned_of(of_jumping) -> None:
     assert all(task.spearman < POOR for task in poor.quality)
 
 
-def test_the_table_is_that_of_the_runs(of_jumping) -> None:
+def test_the_table_is_that_of_the_runs(of_jumping):
     """The shares, by hand from the values of the trials."""
     frame = of_jumping.results.frame()
     assert set(frame["surrogate"]) == {"forest"}
@@ -123,7 +123,7 @@ def test_the_table_is_that_of_the_runs(of_jumping) -> None:
     }  # fmt: skip
 
 
-def test_few_tasks_have_a_margin_and_no_interval() -> None:
+def test_few_tasks_have_a_margin_and_no_interval():
     advice = advised(stream(settled, tasks=4, n=20), surrogate="nearest", seeds=[0])
     assert advice.methods[["lower", "upper"]].isna().all(axis=None)
     assert advice.margin > 0
@@ -131,9 +131,7 @@ def test_few_tasks_have_a_margin_and_no_interval() -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(2, 9), st.integers(1, 6))
-def test_within_error_is_all_that_leaves_at_most_the_margin_more(
-    entropy: int, tasks: int, methods: int
-) -> None:
+def test_within_error_is_all_that_leaves_at_most_the_margin_more(entropy, tasks, methods):
     """Also where methods' own differences from the best vary more or less than the others'."""
     rng = np.random.default_rng(entropy)
     spread = np.exp(rng.normal(size=(methods, 1, 1, 1)))
@@ -147,7 +145,7 @@ def test_within_error_is_all_that_leaves_at_most_the_margin_more(
     assert table["behind"].tolist() == pytest.approx((table["left"] - table["left"][0]).tolist())
 
 
-def test_the_margin_is_said(of_settled) -> None:
+def test_the_margin_is_said(of_settled):
     """By hand: residuals of +-.01 and 0, f = 4, s^2 = .0004 / 4, t = 2.132 and n = 3."""
     wave = 0.01 * np.array([1.0, -1.0, 0.0])
     left = np.array([[0.1, 0.2, 0.3] + wave, [0.1, 0.2, 0.3] - wave, np.array([0.9, 1.0, 1.1])])
@@ -161,7 +159,7 @@ def test_the_margin_is_said(of_settled) -> None:
     assert said.endswith("more may be chance: all other methods leave more.")
 
 
-def test_no_share_is_below_that_of_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_share_is_below_that_of_the_best(monkeypatch):
     """A method may find better than the best known: then that is the best."""
 
     def poor_scale(benchmark: hbo.Benchmark) -> tuple[np.ndarray, np.ndarray]:
@@ -174,7 +172,7 @@ def test_no_share_is_below_that_of_the_best(monkeypatch: pytest.MonkeyPatch) -> 
     assert (advice.methods[["left", "first"]] >= 0).all(axis=None)
 
 
-def test_the_sign_of_the_objective_does_not_matter() -> None:
+def test_the_sign_of_the_objective_does_not_matter():
     options = {"surrogate": "nearest", "seeds": [0], "methods": ["random-search", "bo"]}
     one = advised(stream(settled, tasks=3, n=20), **options)
     other = advised(stream(settled, tasks=3, n=20, sign=-1.0), **options)
@@ -182,7 +180,7 @@ def test_the_sign_of_the_objective_does_not_matter() -> None:
     assert one.copied.tolist() == other.copied.tolist()
 
 
-def test_failures_are_left_out_and_names_do_not_clash() -> None:
+def test_failures_are_left_out_and_names_do_not_clash():
     names = ("task", "objective", "objective_")
     space = hbo.SearchSpace([hbo.Parameter.number(name, 0.0, 1.0) for name in names])
     history = stream(settled, tasks=4, n=20, space=space)
@@ -220,14 +218,14 @@ def test_failures_are_left_out_and_names_do_not_clash() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said(history, options, error, said) -> None:
+def test_what_is_wrong_is_said(history, options, error, said):
     chosen = {"space": SPACE, "direction": "minimize"} | options
     with warnings.catch_warnings(), pytest.raises(error, match=said):
         warnings.simplefilter("ignore")
         advised(history, **chosen)
 
 
-def test_runs_are_kept_and_continued(tmp_path) -> None:
+def test_runs_are_kept_and_continued(tmp_path):
     history = stream(settled, tasks=3, n=12)
     options = {"surrogate": "nearest", "methods": ["random-search"], "folder": tmp_path}
     first = advised(history, seeds=[0], **options)
@@ -245,7 +243,7 @@ class Broken(hbo.Method):
         pass
 
 
-def test_a_method_that_fails_is_not_compared() -> None:
+def test_a_method_that_fails_is_not_compared():
     history, chosen = stream(settled, tasks=3, n=12), {"surrogate": "nearest", "seeds": [0]}
     with pytest.warns(FailedRunsWarning):
         advice = advised(history, methods=["random-search", Broken], **chosen)
@@ -254,7 +252,7 @@ def test_a_method_that_fails_is_not_compared() -> None:
         advised(history, methods=[Broken], **chosen)
 
 
-def test_tasks_may_be_on_the_same_configurations_and_have_contexts() -> None:
+def test_tasks_may_be_on_the_same_configurations_and_have_contexts():
     """Then one forest stands for all of them."""
     u = np.random.default_rng(0).random((30, 3))
     history = [

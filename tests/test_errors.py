@@ -23,7 +23,7 @@ EVERY = [
 
 @pytest.mark.parametrize("error", EVERY, ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_errors_survive_pickling(error: HPOBenchOrderedError, protocol: int) -> None:
+def test_errors_survive_pickling(error, protocol):
     error.add_note("in run 3")
     again = pickle.loads(pickle.dumps(error, protocol))
     assert type(again) is type(error)
@@ -31,14 +31,14 @@ def test_errors_survive_pickling(error: HPOBenchOrderedError, protocol: int) -> 
     assert again.__notes__ == error.__notes__
 
 
-def test_errors_cross_processes() -> None:
+def test_errors_cross_processes():
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         with pytest.raises(UnknownNameError, match="did you mean 'newsvendor'"):
             pool.submit(load, "newsvendr").result()
         assert pool.submit(len, "abc").result() == 3
 
 
-def test_unknown_names() -> None:
+def test_unknown_names():
     assert str(UnknownNameError("suite", "x", [])) == "unknown suite 'x'; there are none"
     of_one = UnknownNameError("surrogate of bowls", "tabel", ["table"])
     assert str(of_one) == "unknown surrogate 'tabel' of bowls; did you mean 'table'?"

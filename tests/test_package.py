@@ -14,7 +14,7 @@ LINKED = ("methods", "generation", "artifacts")
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"  # building in the checkout would leave files, and find old ones
     ignored = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "results")
@@ -43,14 +43,14 @@ def in_checkout() -> set[str]:
 
 
 @pytest.mark.slow
-def test_every_module_and_artifact_is_in_the_wheel(wheel: Path) -> None:
+def test_every_module_and_artifact_is_in_the_wheel(wheel):
     with zipfile.ZipFile(wheel) as archive:
         files = {name for name in archive.namelist() if ".dist-info/" not in name}
     assert files == in_checkout()
 
 
 @pytest.mark.slow
-def test_it_works_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
+def test_it_works_in_an_empty_folder(wheel, tmp_path):
     environment = tmp_path / "venv"
     venv.create(environment, system_site_packages=False, with_pip=False)
     site = next(environment.glob("lib/python*/site-packages"), environment / "Lib/site-packages")
@@ -80,7 +80,7 @@ def test_it_works_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["methods", "generation"])
-def test_linked_packages_refuse_to_be_a_second_copy(name: str) -> None:
+def test_linked_packages_refuse_to_be_a_second_copy(name):
     result = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {name}"],
         capture_output=True,
@@ -91,6 +91,6 @@ def test_linked_packages_refuse_to_be_a_second_copy(name: str) -> None:
     assert f"hpobench_ordered.{name}" in result.stderr
 
 
-def test_artifacts_are_small() -> None:
+def test_artifacts_are_small():
     size = sum(path.stat().st_size for path in (ROOT / "artifacts").rglob("*") if path.is_file())
     assert size <= 39e6  # the wheel stays within 40 MB

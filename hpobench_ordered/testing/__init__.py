@@ -5,17 +5,24 @@
     check_degenerate_input("my-method")      # constant, infinite, repeated or no evaluations
     check_beats_random_search("my-method")   # of methods that learn
 
-raise `ConformanceError` with the first thing that is wrong. Third-party packages call them in
-their own tests.
+raise `ConformanceError` with the first thing that is wrong. In a test module, a subclass of
+`BenchmarkConformance` or `MethodConformance` has a test for each property. Third-party packages use
+them in their own tests.
 """
 
 from hpobench_ordered.testing._require import ConformanceError
-from hpobench_ordered.testing.benchmarks import check_benchmark
+from hpobench_ordered.testing.benchmarks import BenchmarkConformance, check_benchmark
 from hpobench_ordered.testing.degenerate import check_degenerate_input
-from hpobench_ordered.testing.methods import check_beats_random_search, check_method
+from hpobench_ordered.testing.methods import (
+    MethodConformance,
+    check_beats_random_search,
+    check_method,
+)
 
 __all__ = [
+    "BenchmarkConformance",
     "ConformanceError",
+    "MethodConformance",
     "check_beats_random_search",
     "check_benchmark",
     "check_degenerate_input",

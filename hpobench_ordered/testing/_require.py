@@ -2,10 +2,9 @@
 
 import pickle
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Executor
-from contextlib import contextmanager
-from typing import ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -20,20 +19,40 @@ class ConformanceError(HPOBenchOrderedError, AssertionError):
     """A benchmark or method breaks its contract."""
 
 
+class Conformance:
+    """Properties as tests, run by pytest in a subclass or one after the other by `check`."""
+
+    executor: Executor | None = None
+    _subject: ClassVar[object] = None
+    _known: ClassVar[dict[object, Any]] = {}
+
+    @classmethod
+    def check(cls, **attributes: object) -> None:
+        """Run all tests; the first that fails raises `ConformanceError`."""
+        suite = type(cls.__name__, (cls,), attributes)()
+        for name in [name for name in vars(cls) if name.startswith("test_")]:
+            getattr(suite, name)()
+
+    def _once(self, subject: object, key: object, compute: Callable[[], T]) -> T:
+        """What several tests need of a method or benchmark, computed by the first of them."""
+        cls = type(self)
+        if cls._subject is not subject:
+            cls._subject, cls._known = subject, {}
+        if key not in cls._known:
+            cls._known[key] = compute()
+        known: T = cls._known[key]
+        return known
+
+
 def require(condition: object, message: str) -> None:
     """Raise `ConformanceError` unless the condition holds."""
     if not condition:
         raise ConformanceError(message)
 
 
-@contextmanager
-def untouched_global_random_state(what: str) -> Iterator[None]:
-    """Require that what happens inside does not use the global random state."""
-    numpy_before, python_before = pickle.dumps(np.random.get_state()), random.getstate()  # noqa: NPY002
-    yield
-    numpy_after = pickle.dumps(np.random.get_state())  # noqa: NPY002
-    untouched = numpy_after == numpy_before and random.getstate() == python_before
-    require(untouched, f"{what} uses the global random state")
+def global_random_state() -> bytes:
+    """The states of the generators that Python and numpy share."""
+    return pickle.dumps((np.random.get_state(), random.getstate()))  # noqa: NPY002
 
 
 def elsewhere(

@@ -12,13 +12,151 @@ from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.registry import load
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.testing._require import (
+    Conformance,
     ConformanceError,
     elsewhere,
+    global_random_state,
     require,
-    untouched_global_random_state,
 )
 
 CONFIGURATIONS = 40
+
+
+class BenchmarkConformance(Conformance):
+    """The contract of benchmarks, one test a property.
+
+    A subclass in a test module names the benchmark, and pytest tells which properties it has:
+
+        class TestMine(BenchmarkConformance):
+            benchmark = "my-benchmark"
+
+    `check_benchmark` checks the same without pytest.
+
+    Attributes:
+        benchmark: A benchmark, or its name.
+        seed: Seed of the random configurations.
+        executor: Runs what is to run in another process; one is started if None.
+    """
+
+    benchmark: str | Benchmark
+    seed: int = 0
+
+    def test_tasks_are_in_order(self) -> None:
+        """With different names, and contexts of the same features."""
+        tasks, name = self._benchmark.tasks, self._benchmark.id
+        names = [task.name for task in tasks]
+        require(len(set(names)) == len(names), f"{name} has tasks of the same name")
+        in_order = [task.index for task in tasks] == list(range(len(tasks)))
+        require(in_order, f"{name} has tasks out of order")
+        contexts = {tuple(task.context) for task in tasks}
+        require(len(contexts) == 1, f"{name} has tasks with different kinds of context")
+
+    def test_the_space_survives_json(self) -> None:
+        """It is the same after it was written and read."""
+        space = self._benchmark.space
+        same = SearchSpace.from_json(space.to_json()) == space
+        require(same, f"the space of {self._benchmark.id} changes through JSON")
+
+    def test_the_global_random_state_stays(self) -> None:
+        """Evaluating draws nothing from it."""
+        for task in self._tasks():
+            untouched = self._evaluated(task)[1]
+            require(untouched, f"evaluating {self._benchmark.id} uses the global random state")
+
+    def test_values_are_finite_floats(self) -> None:
+        """One by one and in a batch."""
+        for task in self._tasks():
+            require(type(task.evaluate(self._configs[0])) is float, "evaluate returns no float")
+        finite = np.isfinite(self._benchmark.tasks[-1].evaluate_many(self._configs)).all()
+        require(finite, f"{self._benchmark.id} gives values that are not finite")
+
+    def test_batches_have_the_values_of_single_configurations(self) -> None:
+        """As a list, a DataFrame or an array, in another order, and a part of them."""
+        import pandas as pd
+
+        configs = self._configs
+        order = np.random.default_rng(self.seed).permutation(len(configs))
+        part = slice(0, len(configs) // 3)
+        for task in self._tasks():
+            values = self._values(task)
+            many = task.evaluate_many
+            _same(many(configs), values, "values in a batch")
+            _same(many(pd.DataFrame(configs)), values, "values from a DataFrame")
+            _same(many(task.space.values(configs)), values, "values from an array")
+            _same(many([configs[i] for i in order]), values[order], "values in another order")
+            _same(many(configs[part]), values[part], "values in a smaller batch")
+
+    def test_inactive_hyperparameters_have_no_influence(self) -> None:
+        """Whatever value they are given."""
+        for task in self._tasks():
+            with_inactive = [_with_inactive(c, task.space) for c in self._configs]
+            what = "values with inactive hyperparameters given"
+            _same(task.evaluate_many(with_inactive), self._values(task), what)
+
+    def test_no_configuration_beats_the_best_known_value(self) -> None:
+        """None of some that are drawn at random."""
+        for task in self._tasks():
+            if task.best_value is not None:
+                worst = float(task.regret(self._values(task)).min())
+                message = f"a random configuration beats the best known value by {-worst}"
+                require(worst >= 0, message)
+
+    def test_invalid_configurations_are_refused(self) -> None:
+        """With unknown or missing hyperparameters, or values out of range or of another type."""
+        for task in self._tasks():
+            for what, config in _invalid(task.space, self._configs).items():
+                try:
+                    task.evaluate(config)
+                except InvalidConfigError:
+                    continue
+                raise ConformanceError(f"task {task.name!r} accepts {what}: {config}")
+
+    def test_values_are_the_same_after_pickling(self) -> None:
+        """Bit by bit."""
+        task = self._benchmark.tasks[-1]
+        unpickled: Task = pickle.loads(pickle.dumps(task))
+        here = task.evaluate_many(self._configs)
+        _same(unpickled.evaluate_many(self._configs), here, "values after pickling")
+
+    def test_values_are_the_same_in_another_process(self) -> None:
+        """Bit by bit."""
+        task = self._benchmark.tasks[-1]
+        there = elsewhere(self.executor, _evaluate, task, self._configs)
+        _same(there, task.evaluate_many(self._configs), "values in another process")
+
+    @property
+    def _benchmark(self) -> Benchmark:
+        def loaded() -> Benchmark:
+            return load(self.benchmark) if isinstance(self.benchmark, str) else self.benchmark
+
+        return self._once(self.benchmark, "benchmark", loaded)
+
+    def _tasks(self) -> list[Task]:
+        """Some of the tasks."""
+        tasks = self._benchmark.tasks
+        return [tasks[index] for index in sorted({0, len(tasks) // 2})]
+
+    @property
+    def _configs(self) -> list[Config]:
+        def drawn() -> list[Config]:
+            space, rng = self._benchmark.space, np.random.default_rng(self.seed)
+            return space.configs(space.decode(space.sample_unit(rng, CONFIGURATIONS)))
+
+        return self._once(self.benchmark, "configs", drawn)
+
+    def _values(self, task: Task) -> FloatArray:
+        """Values of the configurations, one by one."""
+        return self._evaluated(task)[0]
+
+    def _evaluated(self, task: Task) -> tuple[FloatArray, bool]:
+        """These values, and whether the global random state stayed as it was."""
+
+        def evaluated() -> tuple[FloatArray, bool]:
+            before = global_random_state()
+            values = np.array([task.evaluate(config) for config in self._configs])
+            return values, global_random_state() == before
+
+        return self._once(self.benchmark, task.index, evaluated)
 
 
 def check_benchmark(
@@ -29,7 +167,8 @@ def check_benchmark(
     One by one, in a batch, shuffled, from a DataFrame, after pickling and in another process a
     configuration has the same value, bit by bit; inactive hyperparameters and the global random
     state have no influence and the latter stays as it is; invalid configurations are refused; no
-    random configuration is better than the best known value.
+    random configuration is better than the best known value. These are the tests of
+    `BenchmarkConformance`.
 
     Args:
         benchmark: A benchmark, or its name.
@@ -39,83 +178,26 @@ def check_benchmark(
     Raises:
         ConformanceError: With the first violation.
     """
-    if isinstance(benchmark, str):
-        benchmark = load(benchmark)
-    space = benchmark.space
-    _check_tasks(benchmark)
-    configs = space.configs(
-        space.decode(space.sample_unit(np.random.default_rng(seed), CONFIGURATIONS))
-    )
-    for index in {0, len(benchmark.tasks) // 2}:
-        task = benchmark.tasks[index]
-        with untouched_global_random_state(f"evaluating {benchmark.id}"):
-            values = np.array([task.evaluate(config) for config in configs])
-        _check_values(task, configs, values, np.random.default_rng(seed))
-        _check_refusals(task, configs)
-    last = benchmark.tasks[-1]
-    here = last.evaluate_many(configs)
-    require(np.isfinite(here).all(), f"{benchmark.id} gives values that are not finite")
-    unpickled: Task = pickle.loads(pickle.dumps(last))
-    _same(unpickled.evaluate_many(configs), here, "values after pickling")
-    _same(elsewhere(executor, _evaluate, last, configs), here, "values in another process")
+    BenchmarkConformance.check(benchmark=benchmark, seed=seed, executor=executor)
 
 
-def _check_tasks(benchmark: Benchmark) -> None:
-    names = [task.name for task in benchmark.tasks]
-    require(len(set(names)) == len(names), f"{benchmark.id} has tasks of the same name")
-    places = [task.index for task in benchmark.tasks]
-    require(places == list(range(len(names))), f"{benchmark.id} has tasks out of order")
-    contexts = {tuple(task.context) for task in benchmark.tasks}
-    require(len(contexts) == 1, f"{benchmark.id} has tasks with different kinds of context")
-    space = SearchSpace.from_json(benchmark.space.to_json())
-    require(space == benchmark.space, f"the space of {benchmark.id} changes through JSON")
-
-
-def _check_values(
-    task: Task, configs: Sequence[Config], values: FloatArray, rng: np.random.Generator
-) -> None:
-    import pandas as pd
-
-    space = task.space
-    require(type(task.evaluate(configs[0])) is float, "evaluate does not return a float")
-    _same(task.evaluate_many(configs), values, "values in a batch")
-    _same(task.evaluate_many(pd.DataFrame(configs)), values, "values from a DataFrame")
-    _same(task.evaluate_many(space.values(configs)), values, "values from an array")
-    order = rng.permutation(len(configs))
-    _same(task.evaluate_many([configs[i] for i in order]), values[order], "values in another order")
-    part = slice(0, len(configs) // 3)
-    _same(task.evaluate_many(configs[part]), values[part], "values in a smaller batch")
-    _same(
-        task.evaluate_many([_with_inactive(c, space) for c in configs]),
-        values,
-        "values with inactive hyperparameters given",
-    )
-    if task.best_value is not None:
-        worst = float(task.regret(values).min())
-        require(worst >= 0, f"a random configuration beats the best known value by {-worst}")
-
-
-def _check_refusals(task: Task, configs: Sequence[Config]) -> None:
+def _invalid(space: SearchSpace, configs: Sequence[Config]) -> dict[str, Config]:
+    """Configurations that are none of the space, by what is wrong with them."""
     config = configs[0]
-    name = next(n for n in config if n in task.space.names)
+    name = next(n for n in config if n in space.names)
     wrong: dict[str, Config] = {
         "an unknown hyperparameter": {**config, "no such hyperparameter": 1},
         "a missing hyperparameter": {k: v for k, v in config.items() if k != name},
         "NaN": {**config, name: float("nan")},
         "a value of another type": {**config, name: "no such value"},
     }
-    for number in (p for p in task.space.parameters if not p.choices):
+    for number in (p for p in space.parameters if not p.choices):
         beyond = number.upper - number.lower + 1
         for active in [c for c in configs if number.name in c][:1]:
             above, below = number.upper + beyond, number.lower - beyond
             wrong[f"{number.name} above its bounds"] = {**active, number.name: above}
             wrong[f"{number.name} below its bounds"] = {**active, number.name: below}
-    for what, bad in wrong.items():
-        try:
-            task.evaluate(bad)
-        except InvalidConfigError:
-            continue
-        raise ConformanceError(f"task {task.name!r} accepts {what}: {bad}")
+    return wrong
 
 
 def _with_inactive(config: Config, space: SearchSpace) -> Config:

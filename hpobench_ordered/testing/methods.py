@@ -4,6 +4,7 @@ import pickle
 import random
 from collections.abc import Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -21,11 +22,12 @@ from hpobench_ordered.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.testing._require import (
+    Conformance,
     ConformanceError,
     elsewhere,
+    global_random_state,
     in_new_process,
     require,
-    untouched_global_random_state,
 )
 from hpobench_ordered.testing.toy import (
     BUDGET,
@@ -42,6 +44,7 @@ from hpobench_ordered.testing.toy import (
 )
 
 Trials = list[tuple[Config, float]]
+Setting = tuple[Task, tuple[Evaluations, ...]]
 
 TIME_LIMIT = 30.0
 """Seconds that one call on a toy problem may take, compiling included."""
@@ -67,6 +70,126 @@ MAXIMISED_SEEDS = 2
 """Runs that are repeated with the objective maximised."""
 
 
+@dataclass(frozen=True)
+class _Run:
+    """Trials of a run, and whether it left something as it was."""
+
+    trials: Trials
+    untouched: bool
+
+
+class MethodConformance(Conformance):
+    """The contract of methods, one test a property.
+
+    A subclass in a test module names the method, and pytest tells which of the properties it has:
+
+        class TestMine(MethodConformance):
+            method = Mine
+
+    All of it is checked on small problems with and without conditions, with as little history as
+    the method needs and with more; and where its spec says `changed_spaces`, with a history on
+    another search space. `check_method` checks the same without pytest.
+
+    Attributes:
+        method: A method as `hpobench_ordered.run` takes it.
+        seed: Seed of the runs.
+        time_limit: Seconds that one call into the method may take; None: no limit.
+        executor: Runs what is to run in another process; one is started if None.
+    """
+
+    method: object
+    seed: int = 0
+    time_limit: float | None = TIME_LIMIT
+
+    def test_suggestions_are_valid(self) -> None:
+        """As many as its budget, more than there are configurations if need be, each in time."""
+        for setting in self._settings():
+            self._first(setting)
+
+    def test_the_global_random_state_stays(self) -> None:
+        """The method draws from its own generator alone."""
+        for setting in self._settings():
+            require(self._first(setting).untouched, f"{self._name} uses the global random state")
+
+    def test_the_same_seed_gives_the_same(self) -> None:
+        """Whatever ran before, and whatever the global random state."""
+        for setting in self._settings():
+            first = self._first(setting)
+            random.seed(self.seed + 1)
+            if _played(self._spec, *setting, self.seed) != first.trials:
+                _blame_difference(self._spec, *setting, self.seed)
+
+    def test_the_history_stays(self) -> None:
+        """The method does not change the evaluations that it gets."""
+        for setting in self._settings():
+            require(self._beside(setting).untouched, f"{self._name} changes the history it gets")
+
+    def test_runs_side_by_side_share_nothing(self) -> None:
+        """The same suggestions while another run takes turns with it."""
+        for setting in self._settings():
+            same = self._beside(setting).trials == self._first(setting).trials
+            require(same, f"{self._name} shares state between two runs")
+
+    def test_several_are_suggested_before_a_first_result(self) -> None:
+        """As several workers ask for them."""
+        for setting in self._settings():
+            play(self._spec, *setting, np.random.default_rng(self.seed), workers=WORKERS)
+
+    def test_another_seed_gives_others(self) -> None:
+        """Unless the method draws nothing at random."""
+        setting = self._settings()[0]
+        rng = np.random.default_rng(self.seed)
+        untouched = pickle.dumps(rng)
+        first = trials(setting[0].space, play(self._spec, *setting, rng))
+        if pickle.dumps(rng) != untouched:
+            other = _played(self._spec, *setting, self.seed + 1)
+            require(first != other, f"{self._name} ignores what it draws from its random generator")
+
+    def test_another_process_gives_the_same(self) -> None:
+        """A run can be repeated elsewhere."""
+        setting = self._settings()[0]
+        there = elsewhere(self.executor, _played, self._spec, *setting, self.seed)
+        same = self._first(setting).trials == there
+        require(same, f"{self._name} gives other suggestions in another process")
+
+    @property
+    def _spec(self) -> MethodSpec:
+        return self._once(self.method, "spec", lambda: as_method_spec(self.method))
+
+    @property
+    def _name(self) -> str:
+        return self._spec.name
+
+    def _settings(self) -> list[Setting]:
+        """Tasks with histories; the first is a task with as little history as is needed."""
+        return self._once(self.method, "settings", lambda: _toy_settings(self._spec, self.seed))
+
+    def _first(self, setting: Setting) -> _Run:
+        """The first run of a setting; whether the global random state stayed as it was."""
+
+        def run() -> _Run:
+            before, rng = global_random_state(), np.random.default_rng(self.seed)
+            outcome = play(self._spec, *setting, rng, time_limit=self.time_limit)
+            return _Run(trials(setting[0].space, outcome), global_random_state() == before)
+
+        return self._once(self.method, ("first", id(setting)), run)
+
+    def _beside(self, setting: Setting) -> _Run:
+        """A run that takes turns with another; whether the history stayed as it was."""
+
+        def run() -> _Run:
+            before = _content(setting[1])
+            try:
+                with one_thread():
+                    played = _played_beside_another(self._spec, *setting, self.seed)
+            except Exception as error:
+                who = f"{self._name} on task {setting[0].name!r}, beside a run of another seed"
+                raise ConformanceError(f"{who}: {type(error).__name__}: {error}") from error
+            return _Run(played, _content(setting[1]) == before)
+
+        return self._once(self.method, ("beside", id(setting)), run)
+
+
 def check_method(
     method: object,
     *,
@@ -82,7 +205,7 @@ def check_method(
     gives the same suggestions, whatever the global random state, in another process, and beside
     another run; another seed gives others, unless the method draws nothing at random; its history
     stays as it is. The same with a history on another search space, where the spec says
-    `changed_spaces`.
+    `changed_spaces`. These are the tests of `MethodConformance`.
 
     Args:
         method: A method as `hpobench_ordered.run` takes it.
@@ -93,24 +216,7 @@ def check_method(
     Raises:
         ConformanceError: With the first violation.
     """
-    spec = as_method_spec(method)
-    for space in (numeric_space(), conditional_space(), five_values_space()):
-        for earlier in sorted({spec.min_history, max(spec.min_history, HISTORY)}):
-            task, history = _toy_task(space, earlier, seed)
-            _check_runs(spec, task, history, seed, time_limit)
-    if spec.changed_spaces:
-        for before, after in ADJUSTMENTS:
-            task, history = _adjusted_toy_task(before(), after(), seed)
-            _check_runs(spec, task, history, seed, time_limit)
-    task, history = _toy_task(numeric_space(), spec.min_history, seed)
-    rng = np.random.default_rng(seed)
-    untouched = pickle.dumps(rng)
-    first = trials(task.space, play(spec, task, history, rng))
-    if pickle.dumps(rng) != untouched:
-        other = _played(spec, task, history, seed + 1)
-        require(first != other, f"{spec.name} ignores what it draws from its random generator")
-    there = elsewhere(executor, _played, spec, task, history, seed)
-    require(first == there, f"{spec.name} gives other suggestions in another process")
+    MethodConformance.check(method=method, seed=seed, time_limit=time_limit, executor=executor)
 
 
 def check_beats_random_search(method: object, *, trials: int = BUDGET, seeds: int = SEEDS) -> None:
@@ -149,15 +255,24 @@ def check_beats_random_search(method: object, *, trials: int = BUDGET, seeds: in
             require(same, f"{spec.name} gives other suggestions where the objective is maximised")
 
 
-def _toy_task(space: SearchSpace, earlier: int, seed: int) -> tuple[Task, tuple[Evaluations, ...]]:
-    """The toy task after `count` others, and random evaluations of these."""
+def _toy_settings(spec: MethodSpec, seed: int) -> list[Setting]:
+    settings = [
+        _toy_task(space, earlier, seed)
+        for space in (numeric_space(), conditional_space(), five_values_space())
+        for earlier in sorted({spec.min_history, max(spec.min_history, HISTORY)})
+    ]
+    if spec.changed_spaces:
+        settings += [_adjusted_toy_task(before(), after(), seed) for before, after in ADJUSTMENTS]
+    return settings
+
+
+def _toy_task(space: SearchSpace, earlier: int, seed: int) -> Setting:
+    """The toy task after `earlier` others, and random evaluations of these."""
     *before, task = toy_benchmark(space, tasks=earlier + 1).tasks
     return task, random_history(before, seed=seed)
 
 
-def _adjusted_toy_task(
-    before: SearchSpace, after: SearchSpace, seed: int
-) -> tuple[Task, tuple[Evaluations, ...]]:
+def _adjusted_toy_task(before: SearchSpace, after: SearchSpace, seed: int) -> Setting:
     """A task, and random evaluations of it on the search space before an adjustment."""
     (task,) = toy_benchmark(after, tasks=1).tasks
     return task, random_history(toy_benchmark(before, tasks=1).tasks, seed=seed)
@@ -165,31 +280,6 @@ def _adjusted_toy_task(
 
 def _played(spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int) -> Trials:
     return trials(task.space, play(spec, task, history, np.random.default_rng(seed)))
-
-
-def _check_runs(
-    spec: MethodSpec,
-    task: Task,
-    history: Sequence[Evaluations],
-    seed: int,
-    time_limit: float | None,
-) -> None:
-    before = _content(history)
-    with untouched_global_random_state(f"running {spec.name}"):
-        rng = np.random.default_rng(seed)
-        first = trials(task.space, play(spec, task, history, rng, time_limit=time_limit))
-    random.seed(seed + 1)
-    if _played(spec, task, history, seed) != first:
-        _blame_difference(spec, task, history, seed)
-    try:
-        with one_thread():
-            beside = _played_beside_another(spec, task, history, seed)
-    except Exception as error:
-        who = f"{spec.name} on task {task.name!r}, beside a run of another seed"
-        raise ConformanceError(f"{who}: {type(error).__name__}: {error}") from error
-    require(_content(history) == before, f"{spec.name} changes the history it gets")
-    require(first == beside, f"{spec.name} shares state between two runs")
-    play(spec, task, history, np.random.default_rng(seed), workers=WORKERS)
 
 
 def _content(history: Sequence[Evaluations]) -> list[tuple[object, ...]]:

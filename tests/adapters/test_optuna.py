@@ -85,7 +85,9 @@ def told() -> list[tuple[Config, float]]:
 # -- samplers as methods ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sampler", [RandomSampler, TPESampler])
+@pytest.mark.parametrize(
+    "sampler", [RandomSampler, pytest.param(TPESampler, marks=pytest.mark.slow)]
+)
 def test_samplers_hold_to_the_contract(sampler: object) -> None:
     check_method(as_method_spec(sampler))
 

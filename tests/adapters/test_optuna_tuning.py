@@ -241,6 +241,7 @@ def test_what_was_interrupted_comes_first() -> None:
     assert again[2] not in asked
 
 
+@pytest.mark.slow
 def test_processes_that_share_a_study_do_not_repeat_each_other(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/tuning.db"
     workers = [study_of("simple-ordered", storage=storage, shared=True)[0] for _ in range(3)]

@@ -92,7 +92,7 @@ def made(params: dict[str, Any], value: float | None = 1.0, **options: Any) -> A
     return create_trial(params=params, distributions=distributions, value=value, **options)
 
 
-@pytest.fixture(params=["studies", "storage"])
+@pytest.fixture(params=["studies", pytest.param("storage", marks=pytest.mark.slow)])
 def read(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     """Reads studies, as they are or by way of a file."""
 

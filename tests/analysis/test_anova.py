@@ -1,6 +1,5 @@
 import sys
 import warnings
-from collections.abc import Callable
 from itertools import combinations, pairwise, product
 from math import pi
 
@@ -62,7 +61,7 @@ def effects_by_prediction(tree: DecisionTreeRegressor) -> tuple[FloatArray, Floa
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_effects_are_those_of_predictions_on_the_whole_grid(seed: int) -> None:
+def test_effects_are_those_of_predictions_on_the_whole_grid(seed):
     draws = rng(seed)
     x = mixed(draws, 30)
     tree = fitted(x, x[:, 0] * x[:, 2] + x[:, 1] ** 2 + draws.normal(size=30) / 5)
@@ -73,7 +72,7 @@ def test_effects_are_those_of_predictions_on_the_whole_grid(seed: int) -> None:
     np.testing.assert_allclose(effects.total, total, atol=1e-12)
 
 
-def test_total_effect_is_all_but_what_the_others_explain() -> None:
+def test_total_effect_is_all_but_what_the_others_explain():
     """1 - Var(E[f | x_-i]) / V, pair of boxes by pair of boxes."""
     x = rng(3).random((25, 4))
     leaves = leaves_of(fitted(x, x[:, 0] * x[:, 1] + np.sin(5 * x[:, 2])).tree_)
@@ -94,7 +93,7 @@ def test_total_effect_is_all_but_what_the_others_explain() -> None:
     np.testing.assert_allclose(forest_effects([leaves], np.arange(4)).total, expected, atol=1e-12)
 
 
-def test_leaves_are_where_the_tree_predicts_their_values() -> None:
+def test_leaves_are_where_the_tree_predicts_their_values():
     draws = rng(1)
     x = draws.random((40, 3))
     tree = fitted(x, draws.normal(size=40))
@@ -104,7 +103,7 @@ def test_leaves_are_where_the_tree_predicts_their_values() -> None:
         assert leaves.values[inside].tolist() == tree.predict(point[None]).tolist()
 
 
-def test_two_numbers_by_hand() -> None:
+def test_two_numbers_by_hand():
     """1 where both are above a half, else 0: V = 3/16, both marginals have a variance of 1/16."""
     leaves = Leaves(
         lower=np.array([[-INF, -INF], [0.5, -INF], [0.5, 0.5]]),
@@ -116,7 +115,7 @@ def test_two_numbers_by_hand() -> None:
     np.testing.assert_allclose(effects.total, [2 / 3, 2 / 3])
 
 
-def test_a_number_and_a_choice_by_hand() -> None:
+def test_a_number_and_a_choice_by_hand():
     """1 where the number is above a half and the second of three choices is made, else 0.
 
     V = 1/6 - 1/36 = 5/36; the marginals are 1/3 in half of the cases, and 1/2 in a third of them.
@@ -131,7 +130,7 @@ def test_a_number_and_a_choice_by_hand() -> None:
     np.testing.assert_allclose(effects.total, [4 / 5, 3 / 5])
 
 
-def test_boxes_without_any_choice_do_not_count() -> None:
+def test_boxes_without_any_choice_do_not_count():
     """A value for rows of zeros, of inactive ones, and one for two choices at once: never met."""
     leaves = Leaves(
         lower=np.array([[-INF, -INF], [0.5, -INF], [-INF, 0.5], [0.5, 0.5]]),
@@ -142,7 +141,7 @@ def test_boxes_without_any_choice_do_not_count() -> None:
     assert effects.main.tolist() == effects.total.tolist() == [0.0]
 
 
-def test_constant_trees_do_not_count_in_the_mean() -> None:
+def test_constant_trees_do_not_count_in_the_mean():
     x = rng(4).random((30, 2))
     one = leaves_of(fitted(x, x[:, 0] + x[:, 1] ** 2).tree_)
     stump = leaves_of(fitted(x, np.ones(30)).tree_)
@@ -167,16 +166,14 @@ def multiplied(x: FloatArray) -> FloatArray:
         (multiplied, [3 / 7, 3 / 7, 0], [4 / 7, 4 / 7, 0]),
     ],
 )
-def test_known_effects_of_dense_samples(
-    function: Callable[[FloatArray], FloatArray], main: list[float], total: list[float]
-) -> None:
+def test_known_effects_of_dense_samples(function, main, total):
     x = rng(5).random((700, 4))
     effects = importance(x, function(x), rng=rng(), trees=4)
     np.testing.assert_allclose(effects.main, [*main, 0], atol=0.06)
     np.testing.assert_allclose(effects.total, [*total, 0], atol=0.06)
 
 
-def test_effects_of_ishigamis_function() -> None:
+def test_effects_of_ishigamis_function():
     """Those of Ishigami and Homma (1990), of a tree with a leaf for every cell of a grid."""
     x = np.array(list(product(*[(np.arange(parts) + 0.5) / parts for parts in (8, 8, 24)])))
     a, b, c = (2 * x.T - 1) * pi
@@ -186,14 +183,14 @@ def test_effects_of_ishigamis_function() -> None:
     np.testing.assert_allclose(effects.total, [0.5576, 0.4424, 0.2437], atol=0.005)
 
 
-def test_a_categorical_that_decides_has_nearly_all_effects() -> None:
+def test_a_categorical_that_decides_has_nearly_all_effects():
     x = mixed(rng(6), 80)
     effects = importance(x, x[:, 3] + x[:, 0] / 10, rng=rng(), groups=MIXED)
     assert effects.main[2] > 0.9
     assert effects.total[1] < 0.05
 
 
-def test_columns_of_a_categorical_need_not_be_side_by_side() -> None:
+def test_columns_of_a_categorical_need_not_be_side_by_side():
     x = mixed(rng(7), 40)
     leaves = leaves_of(fitted(x, x[:, 0] * x[:, 2] + x[:, 1]).tree_)
     order = np.array([3, 1, 4, 0, 2])
@@ -203,7 +200,7 @@ def test_columns_of_a_categorical_need_not_be_side_by_side() -> None:
     np.testing.assert_allclose(one.total, other.total, rtol=1e-12)
 
 
-def test_hyperparameters_may_be_numbered_in_any_order() -> None:
+def test_hyperparameters_may_be_numbered_in_any_order():
     x = mixed(rng(7), 40)
     leaves = leaves_of(fitted(x, x[:, 0] * x[:, 2] + x[:, 1]).tree_)
     new = np.array([2, 0, 1])
@@ -214,14 +211,14 @@ def test_hyperparameters_may_be_numbered_in_any_order() -> None:
 
 @pytest.mark.parametrize("value", [0.0, -3.5, 1e300, 5e-324])
 @pytest.mark.parametrize("n", [1, 2, 20])
-def test_equal_losses_are_explained_by_nothing(n: int, value: float) -> None:
+def test_equal_losses_are_explained_by_nothing(n, value):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         effects = importance(rng().random((n, 3)), np.full(n, value), rng=rng())
     assert effects.main.tolist() == effects.total.tolist() == [0.0, 0.0, 0.0]
 
 
-def test_two_evaluations_are_told_apart_by_one_hyperparameter_a_tree() -> None:
+def test_two_evaluations_are_told_apart_by_one_hyperparameter_a_tree():
     x = np.array([[0.1, 0.5, 0.9], [0.3, 0.5, 0.2]])
     effects = importance(x, np.array([1.0, 2.0]), rng=rng())
     np.testing.assert_allclose(effects.main, effects.total)
@@ -231,7 +228,7 @@ def test_two_evaluations_are_told_apart_by_one_hyperparameter_a_tree() -> None:
 
 
 @pytest.mark.parametrize("unit", [2.0**-1000, 2.0**-40, 2.0**1000])
-def test_the_unit_of_losses_does_not_count(unit: float) -> None:
+def test_the_unit_of_losses_does_not_count(unit):
     x = rng(8).random((30, 3))
     losses = np.round(8 * multiplied(x))
     expected = importance(x, losses, rng=rng())
@@ -240,13 +237,13 @@ def test_the_unit_of_losses_does_not_count(unit: float) -> None:
     assert expected.total[0] > 0.2
 
 
-def test_small_differences_of_large_losses_count_as_well() -> None:
+def test_small_differences_of_large_losses_count_as_well():
     x = rng(8).random((30, 3))
     effects = importance(x, 1 + 2.0**-30 * (x[:, 1] > 0.5), rng=rng())
     assert effects.main[1] > 0.7
 
 
-def test_the_same_seed_gives_the_same_effects_and_another_other_ones() -> None:
+def test_the_same_seed_gives_the_same_effects_and_another_other_ones():
     x = rng(9).random((30, 3))
     one, same, other = (importance(x, additive(x), rng=rng(seed)) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.total, same.total)
@@ -254,7 +251,7 @@ def test_the_same_seed_gives_the_same_effects_and_another_other_ones() -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(1, 25), st.integers(0, 6))
-def test_effects_are_fractions(seed: int, n: int, different: int) -> None:
+def test_effects_are_fractions(seed, n, different):
     draws = rng(seed)
     x, losses = mixed(draws, n), draws.integers(0, different + 1, size=n).astype(float)
     effects = importance(x, losses, rng=draws, groups=MIXED, trees=5)
@@ -280,14 +277,12 @@ def test_effects_are_fractions(seed: int, n: int, different: int) -> None:
         (np.full((3, 2), 0.5), np.zeros(3), np.array([0, 0]), "0 and 1 only"),
     ],
 )
-def test_what_cannot_be_analysed_is_said(
-    features: FloatArray, losses: FloatArray, groups: np.ndarray | None, message: str
-) -> None:
+def test_what_cannot_be_analysed_is_said(features, losses, groups, message):
     with pytest.raises(ExperimentError, match=message):
         importance(features, losses, rng=rng(), groups=groups)
 
 
-def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_scikit_learn_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     with pytest.raises(MissingExtraError, match=r"\[generate\]"):
         importance(np.zeros((2, 2)), np.zeros(2), rng=rng())

@@ -42,20 +42,18 @@ def _covered(samples: np.ndarray, truth: float) -> float:
 
 # 5000 simulations: the standard error of a coverage is 0.31 %.
 @pytest.mark.parametrize("count", [10, 20])
-def test_intervals_of_normal_samples_cover_what_they_say(count: int) -> None:
+def test_intervals_of_normal_samples_cover_what_they_say(count):
     samples = np.random.default_rng(count).normal(5, 2, (count, 5000))
     assert 93 < _covered(samples, 5) < 97
 
 
 @pytest.mark.parametrize("count", [10, 20])
-def test_intervals_of_skewed_samples_cover_what_they_say(count: int) -> None:
+def test_intervals_of_skewed_samples_cover_what_they_say(count):
     samples = np.random.default_rng(count).gamma(2, size=(count, 5000))
     assert 93 < _covered(samples, 2) < 97
 
 
-def test_five_is_the_least_number_of_samples_whose_intervals_cover_ranks_on_a_task(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_five_is_the_least_number_of_samples_whose_intervals_cover_ranks_on_a_task(monkeypatch):
     ranks = _coverage_script().mean_rank(1)
     monkeypatch.setattr("hpobench_ordered.analysis.bootstrap.FEWEST", 3)
     drawn = {n: ranks.draw(np.random.default_rng(n), (n, 5000)) for n in (3, 4, 5, 20)}
@@ -64,14 +62,14 @@ def test_five_is_the_least_number_of_samples_whose_intervals_cover_ranks_on_a_ta
     assert covered[5] > 89 and covered[20] > 94
 
 
-def test_skewed_samples_are_why_it_is_not_students_interval() -> None:
+def test_skewed_samples_are_why_it_is_not_students_interval():
     samples = np.random.default_rng(0).exponential(size=(10, 5000))
     error = stats.sem(samples, axis=0) * stats.t.isf(0.025, 9)
     assert 100 * np.mean(np.abs(samples.mean(axis=0) - 1) <= error) < 91.5
     assert _covered(samples, 1) > 93
 
 
-def test_the_interval_agrees_with_the_definition_of_bootstrap_t() -> None:
+def test_the_interval_agrees_with_the_definition_of_bootstrap_t():
     rng = np.random.default_rng(0)
     sample = rng.gamma(3, size=12)
     drawn = sample[rng.integers(12, size=(200_000, 12))]
@@ -83,7 +81,7 @@ def test_the_interval_agrees_with_the_definition_of_bootstrap_t() -> None:
 
 
 @pytest.mark.parametrize("count", [501, 1000])
-def test_students_interval_where_resampling_gains_nothing(count: int) -> None:
+def test_students_interval_where_resampling_gains_nothing(count):
     samples = np.random.default_rng(0).normal(size=(count, 4))
     computed = mean_intervals(samples, rng=_rng(), resamples=999)
     expected = stats.t.interval(
@@ -93,7 +91,7 @@ def test_students_interval_where_resampling_gains_nothing(count: int) -> None:
     assert computed.samples == count
 
 
-def test_the_change_to_students_interval_is_no_jump() -> None:
+def test_the_change_to_students_interval_is_no_jump():
     samples = np.random.default_rng(0).gamma(2, size=(501, 30))
     resampled, plain = (mean_intervals(part, rng=_rng()) for part in (samples[1:], samples))
     for end in ("lower", "upper"):
@@ -103,7 +101,7 @@ def test_the_change_to_students_interval_is_no_jump() -> None:
 
 
 @given(TIED)
-def test_intervals_hold_their_mean_and_are_at_most_twice_students(samples: np.ndarray) -> None:
+def test_intervals_hold_their_mean_and_are_at_most_twice_students(samples):
     computed = mean_intervals(samples, rng=_rng())
     np.testing.assert_allclose(computed.mean, samples.mean(axis=0))
     assert (computed.lower <= computed.mean).all()
@@ -118,9 +116,7 @@ def test_intervals_hold_their_mean_and_are_at_most_twice_students(samples: np.nd
     st.floats(0.1, 10),
     st.floats(-100, 100),
 )
-def test_intervals_move_and_scale_with_the_samples(
-    samples: np.ndarray, scale: float, shift: float
-) -> None:
+def test_intervals_move_and_scale_with_the_samples(samples, scale, shift):
     plain = mean_intervals(samples, rng=_rng())
     moved = mean_intervals(scale * samples + shift, rng=_rng())
     for end in ("lower", "upper"):
@@ -128,7 +124,7 @@ def test_intervals_move_and_scale_with_the_samples(
         np.testing.assert_allclose(getattr(moved, end), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_the_same_generator_gives_the_same_intervals() -> None:
+def test_the_same_generator_gives_the_same_intervals():
     samples = np.random.default_rng(0).normal(size=(10, 50))
     first, again = (mean_intervals(samples, rng=_rng()) for _ in range(2))
     other = mean_intervals(samples, rng=np.random.default_rng(4))
@@ -137,7 +133,7 @@ def test_the_same_generator_gives_the_same_intervals() -> None:
     assert (first.lower != other.lower).all()
 
 
-def test_a_mean_has_the_same_interval_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mean_has_the_same_interval_by_itself(monkeypatch):
     samples = np.random.default_rng(0).normal(size=(10, 7, 3))
     together = mean_intervals(samples, rng=_rng())
     alone = mean_intervals(samples[:, 4, 1], rng=_rng())
@@ -149,7 +145,7 @@ def test_a_mean_has_the_same_interval_by_itself(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(together.upper, in_chunks.upper)
 
 
-def test_intervals_shrink_with_the_square_root_of_the_samples() -> None:
+def test_intervals_shrink_with_the_square_root_of_the_samples():
     widths = []
     for count in (10, 40, 160, 640):
         computed = mean_intervals(_rng().gamma(4, size=(count, 200)), rng=_rng())
@@ -157,12 +153,12 @@ def test_intervals_shrink_with_the_square_root_of_the_samples() -> None:
     np.testing.assert_allclose(np.divide(widths[:-1], widths[1:]), 2, rtol=0.2)
 
 
-def test_intervals_of_skewed_samples_reach_further_up() -> None:
+def test_intervals_of_skewed_samples_reach_further_up():
     wide = mean_intervals(_rng().exponential(size=(20, 30)), rng=_rng())
     assert (wide.upper - wide.mean).mean() > 1.2 * (wide.mean - wide.lower).mean()
 
 
-def test_what_does_not_vary_has_no_width_and_what_is_undefined_no_interval() -> None:
+def test_what_does_not_vary_has_no_width_and_what_is_undefined_no_interval():
     samples = np.stack([np.full(6, 0.1), np.full(6, np.nan), np.r_[np.inf, np.ones(5)]])
     computed = mean_intervals(samples.T, rng=_rng())
     np.testing.assert_allclose([computed.lower[0], computed.upper[0]], 0.1)
@@ -171,7 +167,7 @@ def test_what_does_not_vary_has_no_width_and_what_is_undefined_no_interval() -> 
 
 
 @pytest.mark.parametrize("count", range(1, FEWEST))
-def test_few_samples_have_a_mean_and_no_interval(count: int) -> None:
+def test_few_samples_have_a_mean_and_no_interval(count):
     samples = _rng().random((count, 3))
     few = mean_intervals(samples, rng=_rng())
     np.testing.assert_allclose(few.mean, samples.mean(axis=0))
@@ -180,7 +176,7 @@ def test_few_samples_have_a_mean_and_no_interval(count: int) -> None:
     assert np.isnan(mean_intervals(lacking, rng=_rng()).lower).all()
 
 
-def test_ends_do_not_leave_the_possible_values() -> None:
+def test_ends_do_not_leave_the_possible_values():
     samples = np.array([[1, 1, 1, 1, 3], [3, 3, 3, 3, 1], [2, 2, 2.2, 2, 2.1]]).T
     free = mean_intervals(samples, rng=_rng())
     bounded = mean_intervals(samples, rng=_rng(), possible=(1, 3))
@@ -189,14 +185,14 @@ def test_ends_do_not_leave_the_possible_values() -> None:
     np.testing.assert_array_equal(bounded.upper, np.minimum(free.upper, 3))
 
 
-def test_an_outlier_does_not_make_an_interval_endless() -> None:
+def test_an_outlier_does_not_make_an_interval_endless():
     samples = np.r_[1.0, 1e-6 * np.arange(9)]
     computed = mean_intervals(samples, rng=_rng())
     reach = stats.t.isf(0.025, 9) * stats.sem(samples)
     assert computed.upper - computed.mean <= 2 * reach + 1e-12
 
 
-def test_seeds_and_tasks_are_different_samples() -> None:
+def test_seeds_and_tasks_are_different_samples():
     values = np.random.default_rng(0).random((2, 6, 5, 4))  # (A, S, T, M)
     np.testing.assert_allclose(
         samples_of(values, Resampling.SEEDS, first_task=1),
@@ -209,7 +205,7 @@ def test_seeds_and_tasks_are_different_samples() -> None:
     np.testing.assert_allclose(computed.mean, values.mean(axis=(1, 2)))
 
 
-def test_tasks_that_differ_widen_only_the_interval_over_tasks() -> None:
+def test_tasks_that_differ_widen_only_the_interval_over_tasks():
     rng = np.random.default_rng(0)
     values = 10 * np.arange(8.0)[:, None] + rng.normal(size=(1, 12, 8, 1))
     over_seeds, over_tasks = (
@@ -219,7 +215,7 @@ def test_tasks_that_differ_widen_only_the_interval_over_tasks() -> None:
     assert over_tasks.upper[0, 0] - over_tasks.lower[0, 0] > 20
 
 
-def test_undefined_tasks_are_left_out_of_all_means() -> None:
+def test_undefined_tasks_are_left_out_of_all_means():
     values = np.random.default_rng(0).random((2, 6, 5))
     values[1, 3, 2] = np.nan
     for kind, count in ((Resampling.SEEDS, 6), (Resampling.TASKS, 4)):
@@ -231,7 +227,7 @@ def test_undefined_tasks_are_left_out_of_all_means() -> None:
         assert np.isnan([nothing.mean, nothing.lower, nothing.upper]).all()
 
 
-def test_curves_of_ten_thousand_seeds_take_no_time() -> None:
+def test_curves_of_ten_thousand_seeds_take_no_time():
     values = np.random.default_rng(0).random((1, 10_000, 9, 25))
     start = time.perf_counter()
     computed = mean_intervals(samples_of(values, Resampling.SEEDS), rng=_rng())
@@ -239,7 +235,7 @@ def test_curves_of_ten_thousand_seeds_take_no_time() -> None:
     assert computed.upper.shape == (1, 25)
 
 
-def test_the_coverage_script_measures() -> None:
+def test_the_coverage_script_measures():
     script = _coverage_script()
     computed = script.measure(script.NORMAL, 10, simulations=600, rng=_rng())
     assert 0.9 < computed.studentised < 0.99
@@ -251,7 +247,7 @@ def test_the_coverage_script_measures() -> None:
             assert stats.skew(drawn[:, 0]) == pytest.approx(distribution.skewness, abs=0.15)
 
 
-def test_samples_that_one_mean_lacks_change_nothing_of_the_others() -> None:
+def test_samples_that_one_mean_lacks_change_nothing_of_the_others():
     samples = _rng().normal(size=(8, 3))
     lacking = samples.copy()
     lacking[[1, 4], 1] = np.nan

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hpobench_ordered.analysis.copying import copying
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     """Of three configurations: the best of a task, and what it loses on the next one."""
     losses = np.array([[0.0, 4.0, 0.0], [1.0, 0.0, 8.0], [2.0, 2.0, 2.0]])
     assert copying(losses).tolist() == [2.0, 4.0]
@@ -17,7 +17,7 @@ def test_by_hand() -> None:
 
 
 @given(seed=st.integers(0, 99), factor=st.floats(0.1, 10), shift=st.floats(-5, 5))
-def test_the_scale_of_a_task_does_not_matter(seed: int, factor: float, shift: float) -> None:
+def test_the_scale_of_a_task_does_not_matter(seed, factor, shift):
     losses = np.random.default_rng(seed).normal(size=(9, 4))
     scaled = losses.copy()
     scaled[:, 2] = scaled[:, 2] * factor + shift
@@ -25,6 +25,6 @@ def test_the_scale_of_a_task_does_not_matter(seed: int, factor: float, shift: fl
 
 
 @given(seed=st.integers(0, 99))
-def test_the_same_task_again_leaves_nothing(seed: int) -> None:
+def test_the_same_task_again_leaves_nothing(seed):
     losses = np.random.default_rng(seed).normal(size=(9, 1))
     assert copying(np.repeat(losses, 3, axis=1)).tolist() == [0.0, 0.0]

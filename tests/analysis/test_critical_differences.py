@@ -27,7 +27,7 @@ SAMPLES = hnp.arrays(
         (0.10, [1.645, 2.052, 2.291, 2.459, 2.589, 2.693, 2.780, 2.855, 2.920]),
     ],
 )
-def test_quantiles_are_demsars_table_5(alpha: float, published: list[float]) -> None:
+def test_quantiles_are_demsars_table_5(alpha, published):
     comparison = [
         nemenyi_difference(count, 6, alpha=alpha) / np.sqrt(count * (count + 1) / 36)
         for count in range(2, 11)
@@ -35,7 +35,7 @@ def test_quantiles_are_demsars_table_5(alpha: float, published: list[float]) -> 
     np.testing.assert_allclose(comparison, published, atol=1.1e-3)  # he rounds twice
 
 
-def test_the_difference_of_demsars_example() -> None:
+def test_the_difference_of_demsars_example():
     # Section 3.2.2: four variants of C4.5 on 14 data sets.
     assert nemenyi_difference(4, 14) == pytest.approx(1.25, abs=5e-3)
     assert nemenyi_difference(4, 14, alpha=0.1) == pytest.approx(1.12, abs=5e-3)
@@ -43,9 +43,7 @@ def test_the_difference_of_demsars_example() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(SAMPLES, st.sampled_from(list(PostHoc)))
-def test_groups_are_the_maximal_runs_of_methods_that_do_not_differ(
-    samples: np.ndarray, post_hoc: PostHoc
-) -> None:
+def test_groups_are_the_maximal_runs_of_methods_that_do_not_differ(samples, post_hoc):
     names = [f"m{place}" for place in range(samples.shape[1])]
     with pytest.MonkeyPatch.context() as patch:  # at 0.05 so few samples hardly ever differ
         patch.setattr("hpobench_ordered.analysis.significance.ALPHA", 0.3)
@@ -75,7 +73,7 @@ def test_groups_are_the_maximal_runs_of_methods_that_do_not_differ(
 
 
 @given(SAMPLES)
-def test_the_order_of_methods_does_not_matter(samples: np.ndarray) -> None:
+def test_the_order_of_methods_does_not_matter(samples):
     names = [f"m{place}" for place in range(samples.shape[1])]
     back = list(reversed(range(len(names))))
     plain = critical_difference(samples, names, post_hoc=PostHoc.NEMENYI)
@@ -87,7 +85,7 @@ def test_the_order_of_methods_does_not_matter(samples: np.ndarray) -> None:
         assert mixed.groups == plain.groups
 
 
-def test_a_drawing_needs_no_more_than_the_result() -> None:
+def test_a_drawing_needs_no_more_than_the_result():
     rng = np.random.default_rng(0)
     samples = rng.normal(size=(30, 4)) + [3.0, 0.0, 0.1, 3.1]
     names = ["far", "near", "close", "away"]
@@ -103,7 +101,7 @@ def test_a_drawing_needs_no_more_than_the_result() -> None:
     assert by_pairs.groups == comparison.groups
 
 
-def test_ties_single_tasks_and_two_methods_have_results() -> None:
+def test_ties_single_tasks_and_two_methods_have_results():
     for post_hoc in PostHoc:
         tied = critical_difference(np.ones((5, 3)), "abc", post_hoc=post_hoc)
         assert tied.groups == ((0, 2),)
@@ -116,7 +114,7 @@ def test_ties_single_tasks_and_two_methods_have_results() -> None:
         assert two.bars == ()
 
 
-def test_of_many_methods_and_few_samples_ranks_decide() -> None:
+def test_of_many_methods_and_few_samples_ranks_decide():
     samples = np.random.default_rng(0).random((6, 9))
     assert critical_difference(samples, "abcdefghi").post_hoc is PostHoc.NEMENYI
     with pytest.raises(ExperimentError, match="two methods"):

@@ -7,7 +7,7 @@ from scipy.stats import rankdata
 from hpobench_ordered.analysis.landscape import colour_ends, explained_shares, lowest_in_cells
 
 
-def test_a_hyperparameter_that_says_all_explains_all() -> None:
+def test_a_hyperparameter_that_says_all_explains_all():
     rng = np.random.default_rng(0)
     choice = rng.integers(0, 2, 500)
     places = np.stack([(choice + 0.5) / 2, rng.random(500)], axis=1)
@@ -16,7 +16,7 @@ def test_a_hyperparameter_that_says_all_explains_all() -> None:
     assert shares[1] < 0.05
 
 
-def test_shares_are_those_of_an_analysis_of_variance() -> None:
+def test_shares_are_those_of_an_analysis_of_variance():
     """By hand: four configurations, two bins; ranks 1 and 2 against 3 and 4."""
     shares = explained_shares(np.array([[0.1], [0.2], [0.8], [0.9]]), np.arange(4.0), bins=2)
     ranks = rankdata(np.arange(4.0))
@@ -25,7 +25,7 @@ def test_shares_are_those_of_an_analysis_of_variance() -> None:
 
 
 @given(st.integers(0, 1000))
-def test_shares_do_not_change_with_the_scale_of_losses(seed: int) -> None:
+def test_shares_do_not_change_with_the_scale_of_losses(seed):
     rng = np.random.default_rng(seed)
     places, losses = rng.random((40, 3)), rng.normal(size=40)
     shares = explained_shares(places, losses)
@@ -33,16 +33,16 @@ def test_shares_do_not_change_with_the_scale_of_losses(seed: int) -> None:
     np.testing.assert_allclose(explained_shares(places, np.exp(3 * losses)), shares)
 
 
-def test_inactive_is_a_place_of_its_own() -> None:
+def test_inactive_is_a_place_of_its_own():
     places = np.array([[np.nan], [np.nan], [0.05], [0.06]])
     assert explained_shares(places, np.array([0.0, 0.0, 1.0, 1.0]))[0] == pytest.approx(1)
 
 
-def test_equal_losses_are_explained_by_nothing() -> None:
+def test_equal_losses_are_explained_by_nothing():
     assert explained_shares(np.random.default_rng(0).random((5, 2)), np.ones(5)).tolist() == [0, 0]
 
 
-def test_cells_have_the_lowest_loss_and_empty_ones_that_of_the_nearest() -> None:
+def test_cells_have_the_lowest_loss_and_empty_ones_that_of_the_nearest():
     x, y = np.array([0.1, 0.2, 0.9, 1.0]), np.array([0.1, 0.1, 0.9, 1.0])
     lowest = lowest_in_cells(x, y, np.array([3.0, 2.0, np.inf, 5.0]), shape=(4, 3))
     assert lowest.shape == (4, 3)
@@ -53,7 +53,7 @@ def test_cells_have_the_lowest_loss_and_empty_ones_that_of_the_nearest() -> None
 
 
 @given(st.integers(0, 1000), st.integers(1, 30))
-def test_lowest_of_all_is_somewhere(seed: int, count: int) -> None:
+def test_lowest_of_all_is_somewhere(seed, count):
     x, y, losses = np.random.default_rng(seed).random((3, count))
     lowest = lowest_in_cells(x, y, losses, shape=(5, 5))
     assert lowest.min() == losses.min()
@@ -61,7 +61,7 @@ def test_lowest_of_all_is_somewhere(seed: int, count: int) -> None:
 
 
 @pytest.mark.parametrize("maximised", [False, True])
-def test_colours_end_at_the_best_and_leave_few_of_the_worst_alike(maximised: bool) -> None:
+def test_colours_end_at_the_best_and_leave_few_of_the_worst_alike(maximised):
     losses = np.append(np.random.default_rng(0).random(1000), np.nan)
     values = -losses if maximised else losses
     low, high = colour_ends(losses, maximised=maximised, alike=0.2)

@@ -46,12 +46,12 @@ def scores_of(*frames: pd.DataFrame) -> list[BenchmarkScores]:
 
 
 @pytest.fixture(scope="module")
-def several() -> list[BenchmarkScores]:
+def several():
     """Eight benchmarks of different numbers of tasks."""
     return scores_of(*(frame(f"b{place}@1", tasks=1 + place) for place in range(8)))
 
 
-def test_all_benchmarks_come_first_and_each_counts_once(several: list[BenchmarkScores]) -> None:
+def test_all_benchmarks_come_first_and_each_counts_once(several):
     table = leaderboard(several)
     assert list(table["benchmark"].drop_duplicates()) == [ALL, *(f"b{k}@1" for k in range(8))]
     for _, group in table.groupby(["benchmark"]):
@@ -68,7 +68,7 @@ def test_all_benchmarks_come_first_and_each_counts_once(several: list[BenchmarkS
     assert (overall["benchmarks"] == 8).all()
 
 
-def test_surrogates_of_one_benchmark_count_once_together() -> None:
+def test_surrogates_of_one_benchmark_count_once_together():
     one, other = frame("a@1"), frame("a@1", surrogate="nearest", entropy=1)
     table = leaderboard(scores_of(one, other, frame("b@1")))
     means = table.pivot_table(index="method", columns=["benchmark", "surrogate"], values="rank")
@@ -76,7 +76,7 @@ def test_surrogates_of_one_benchmark_count_once_together() -> None:
     np.testing.assert_allclose(means[ALL, ""], expected)
 
 
-def test_a_family_counts_once_in_means_and_tests() -> None:
+def test_a_family_counts_once_in_means_and_tests():
     frames = [frame(f"b{place}@1", tasks=1 + place) for place in range(7)]
     families = {"b0@1": "f", "b1@1": "f", "b2@1": "f", "b3@1": ""}
     scores, _ = score_benchmarks(pd.concat(frames), families=families)
@@ -96,14 +96,14 @@ def test_a_family_counts_once_in_means_and_tests() -> None:
     assert "over 7 benchmarks, each of 5 families counting once" in verdicts(scores)[-1].sentence
 
 
-def test_benchmarks_of_one_family_say_nothing_of_others() -> None:
+def test_benchmarks_of_one_family_say_nothing_of_others():
     frames = [frame(f"b{place}@1") for place in range(6)]
     families = {f"b{place}@1": "f" for place in range(6)}
     scores, _ = score_benchmarks(pd.concat(frames), families=families)
     assert "on 6 benchmarks of one family: this says nothing" in verdicts(scores)[-1].sentence
 
 
-def test_what_is_left_out_of_means_is_shown_alone() -> None:
+def test_what_is_left_out_of_means_is_shown_alone():
     frames = [frame(f"b{place}@1", tasks=1 + place) for place in range(3)]
     scores, _ = score_benchmarks(pd.concat(frames), left_out={("b1@1", "forest"): "It is odd."})
     counting = [scores[0], scores[2]]
@@ -123,7 +123,7 @@ def test_what_is_left_out_of_means_is_shown_alone() -> None:
     assert scores[1].notes()[0].endswith("leave it out. It is odd.")
 
 
-def test_alone_it_counts() -> None:
+def test_alone_it_counts():
     frames = [frame("a@1"), frame("a@1", surrogate="nearest", entropy=1)]
     reasons = {("a@1", "forest"): "It is odd."}
     (odd,), _ = score_benchmarks(frames[0], left_out=reasons)
@@ -135,7 +135,7 @@ def test_alone_it_counts() -> None:
     assert Together.of(scores).items == (scores[1],)
 
 
-def test_of_a_trial(several: list[BenchmarkScores]) -> None:
+def test_of_a_trial(several):
     table = leaderboard(several, trial=2).set_index(["benchmark", "method"])
     item = several[3]
     for method in BETTER:
@@ -147,7 +147,7 @@ def test_of_a_trial(several: list[BenchmarkScores]) -> None:
             leaderboard(several, trial=trial)
 
 
-def test_the_same_figures_everywhere(several: list[BenchmarkScores]) -> None:
+def test_the_same_figures_everywhere(several):
     """One mean rank: in the table, in curves, and in the critical differences."""
     table = leaderboard(several, trial=5).set_index(["benchmark", "method"]).sort_index()
     for over, suffix in ((Resampling.SEEDS, ""), (Resampling.TASKS, "_tasks")):
@@ -164,7 +164,7 @@ def test_the_same_figures_everywhere(several: list[BenchmarkScores]) -> None:
     np.testing.assert_allclose(computed.mean_ranks, ranks)
 
 
-def test_tests_are_over_benchmarks_or_over_tasks(several: list[BenchmarkScores]) -> None:
+def test_tests_are_over_benchmarks_or_over_tasks(several):
     together = Together.of(several)
     over = significance_of(together)
     means = np.stack([item.over_tasks("regret", 6).mean for item in several])
@@ -175,7 +175,7 @@ def test_tests_are_over_benchmarks_or_over_tasks(several: list[BenchmarkScores])
     assert (over.samples, by_task.samples) == (8, 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8)
 
 
-def test_pairs_are_compared_on_common_seeds() -> None:
+def test_pairs_are_compared_on_common_seeds():
     """A method's failed runs do not touch the tests and contests of two others."""
     frames = [frame(f"b{place}@1") for place in range(8)]
     lacking = pd.concat(frames)
@@ -193,7 +193,7 @@ def test_pairs_are_compared_on_common_seeds() -> None:
     assert wins_of(part).wins[0, 1] == wins_of(whole).wins[0, 1]
 
 
-def test_methods_that_are_not_compared_everywhere_have_runs_but_no_figures() -> None:
+def test_methods_that_are_not_compared_everywhere_have_runs_but_no_figures():
     whole = pd.concat([frame("a@1"), frame("b@1")])
     bad = (whole["method"] == "bo") & (whole["benchmark"] == "b@1") & (whole["seed"] > 0)
     planned = runs_of(whole)
@@ -210,7 +210,7 @@ def test_methods_that_are_not_compared_everywhere_have_runs_but_no_figures() -> 
     assert table.loc[("a@1", "bo"), "rank"] > 0
 
 
-def test_verdicts(several: list[BenchmarkScores]) -> None:
+def test_verdicts(several):
     first, last = verdicts(several)
     assert (first.trial, last.trial, last.benchmarks) == (1, 6, 8)
     assert last.leaders == ("cts",)
@@ -225,7 +225,7 @@ def test_verdicts(several: list[BenchmarkScores]) -> None:
     assert tied.sentence == "After 6 trials all 3 methods share the mean rank."
 
 
-def test_surrogates_that_order_methods_otherwise() -> None:
+def test_surrogates_that_order_methods_otherwise():
     table = frame("a@1", seeds=8)
     turned = table.assign(surrogate="nearest", loss=-table["loss"], regret=2 - table["loss"])
     computed = surrogate_agreement(scores_of(table, turned, frame("b@1")))
@@ -237,7 +237,7 @@ def test_surrogates_that_order_methods_otherwise() -> None:
     assert same["is_same"].all()
 
 
-def test_levels_that_runs_attain() -> None:
+def test_levels_that_runs_attain():
     (item,) = scores_of(frame("a@1"))
     computed = attained([item], fractions=(0.5, 1.0))
     regret = item.measures["regret"].values
@@ -248,14 +248,14 @@ def test_levels_that_runs_attain() -> None:
         assert last[method] == regret[a, ..., 5].max()
 
 
-def test_nothing_to_compare() -> None:
+def test_nothing_to_compare():
     assert len(leaderboard([])) == len(curves([])) == len(attained([])) == len(verdicts([])) == 0
     (alone,) = scores_of(frame("a@1").query("method == 'bo'"))
     assert len(leaderboard([alone])) == 2
     assert differences_of(Together.of([alone])) is None
 
 
-def test_a_benchmark_whose_times_are_not_known_takes_none_from_others() -> None:
+def test_a_benchmark_whose_times_are_not_known_takes_none_from_others():
     whole = pd.concat([frame("a@1"), frame("b@1")])
     times = runs_of(frame("a@1")).assign(suggestions=10, method_seconds=1.0)
     table = leaderboard(score_benchmarks(whole, None, times)[0]).set_index("benchmark")

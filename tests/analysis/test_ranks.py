@@ -8,11 +8,11 @@ from hpobench_ordered.analysis.scores import mean_ranks, rank_over_methods, rank
 
 
 @given(hnp.arrays(float, (5, 3, 4), elements=st.integers(0, 3).map(float)))
-def test_ranks_agree_with_scipy_ties_included(losses: np.ndarray) -> None:
+def test_ranks_agree_with_scipy_ties_included(losses):
     np.testing.assert_array_equal(rank_over_methods(losses), rankdata(losses, axis=0))
 
 
-def test_mean_ranks_are_of_mean_incumbents_over_tasks() -> None:
+def test_mean_ranks_are_of_mean_incumbents_over_tasks():
     losses = np.random.default_rng(0).random((4, 6, 5, 7))  # (A, S, T, M)
     ranks = mean_ranks(losses, "abcd", first_task=1)
     means = np.minimum.accumulate(losses, axis=-1).mean(axis=1)[:, 1:]
@@ -24,14 +24,14 @@ def test_mean_ranks_are_of_mean_incumbents_over_tasks() -> None:
     np.testing.assert_allclose(ranks.mean.sum(axis=0), 1 + 2 + 3 + 4)
 
 
-def test_tied_methods_share_their_rank() -> None:
+def test_tied_methods_share_their_rank():
     losses = np.zeros((3, 2, 2, 1))
     losses[2] = 1
     ranks = mean_ranks(losses, ["a", "b", "c"])
     np.testing.assert_array_equal(ranks.mean[:, 0], [1.5, 1.5, 3])
 
 
-def test_ranks_by_seed_are_of_incumbents() -> None:
+def test_ranks_by_seed_are_of_incumbents():
     losses = np.random.default_rng(0).random((4, 6, 5, 7))  # (A, S, T, M)
     ranks = ranks_by_seed(losses, "abcd")
     np.testing.assert_array_equal(

@@ -11,7 +11,7 @@ LOSSES = st.integers(0, 2**32).map(
 
 
 @given(LOSSES)
-def test_regret_of_the_incumbent_is_its_distance_from_the_best(losses: np.ndarray) -> None:
+def test_regret_of_the_incumbent_is_its_distance_from_the_best(losses):
     best = np.array([-6.0, -5.0])
     regrets = losses - best[:, None]
     computed = of_incumbents(regrets, losses)
@@ -21,7 +21,7 @@ def test_regret_of_the_incumbent_is_its_distance_from_the_best(losses: np.ndarra
     np.testing.assert_array_equal(best_known(losses, regrets), best)
 
 
-def test_regret_is_unknown_where_no_best_is() -> None:
+def test_regret_is_unknown_where_no_best_is():
     losses = np.random.default_rng(0).random((2, 3, 2, 4))
     regrets = losses - np.array([0.0, np.nan])[:, None]
     np.testing.assert_array_equal(
@@ -31,7 +31,7 @@ def test_regret_is_unknown_where_no_best_is() -> None:
 
 
 @given(LOSSES, st.floats(0.1, 10), st.floats(-10, 10))
-def test_normalised_regret_has_no_scale(losses: np.ndarray, scale: float, shift: float) -> None:
+def test_normalised_regret_has_no_scale(losses, scale, shift):
     best = losses.min(axis=(0, 1, 3))
     plain = normalised_regrets(losses, best, worst_met(losses))
     scaled = scale * losses + shift
@@ -41,7 +41,7 @@ def test_normalised_regret_has_no_scale(losses: np.ndarray, scale: float, shift:
     assert ((defined >= 0) & (defined <= 1)).all()
 
 
-def test_normalised_regret_by_hand() -> None:
+def test_normalised_regret_by_hand():
     losses = np.array([[[[5.0, 3, 4, 1], [5, 3, 4, 1], [5, 3, 4, 1], [5, 3, 4, 1]]]])
     best, worst = np.array([1.0, 2, np.nan, 3]), np.array([5.0, 4, 5, 3])
     np.testing.assert_array_equal(
@@ -50,6 +50,6 @@ def test_normalised_regret_by_hand() -> None:
     )
 
 
-def test_the_worst_loss_met_leaves_out_failures() -> None:
+def test_the_worst_loss_met_leaves_out_failures():
     losses = np.array([[[[np.inf, 2, np.nan], [np.inf] * 3]], [[[5, 4, 3], [np.nan] * 3]]])
     np.testing.assert_array_equal(worst_met(losses), [5, np.nan])

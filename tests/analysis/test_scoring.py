@@ -40,11 +40,11 @@ def without(frame: pd.DataFrame, method: str, seeds: Sequence[int]) -> pd.DataFr
     return frame[(frame["method"] != method) | ~frame["seed"].isin(seeds)]
 
 
-def test_random_search_comes_first() -> None:
+def test_random_search_comes_first():
     assert scored(results()).methods == ("random-search", "bo", "simple-ordered")
 
 
-def test_benchmarks_and_protocols_are_scored_apart() -> None:
+def test_benchmarks_and_protocols_are_scored_apart():
     frame = results()
     scaled = results(benchmark="y@1", loss=5 * frame["loss"], regret=5 * frame["regret"])
     items, _ = score_benchmarks(pd.concat([frame, scaled, results(protocol="other()")]))
@@ -57,7 +57,7 @@ def test_benchmarks_and_protocols_are_scored_apart() -> None:
     np.testing.assert_allclose(one, other)
 
 
-def test_the_benchmarks_first_task_does_not_count_if_tasks_are_ordered() -> None:
+def test_the_benchmarks_first_task_does_not_count_if_tasks_are_ordered():
     """It has no history in ordered runs."""
     frame = results()
     assert scored(frame).over_tasks("value", 12).tasks == 3
@@ -70,7 +70,7 @@ def test_the_benchmarks_first_task_does_not_count_if_tasks_are_ordered() -> None
     )
 
 
-def test_measures_are_those_of_the_best_trial_so_far() -> None:
+def test_measures_are_those_of_the_best_trial_so_far():
     frame = results(protocol="adjustment()", value=lambda f: -2 * f["loss"])
     item = scored(frame)
     assert item.is_maximised
@@ -87,7 +87,7 @@ def test_measures_are_those_of_the_best_trial_so_far() -> None:
     np.testing.assert_allclose(item.over_tasks("rank", 10).mean, expected)
 
 
-def test_the_regret_is_relative_to_the_worst_loss_met() -> None:
+def test_the_regret_is_relative_to_the_worst_loss_met():
     frame = results()
     one = frame[(frame["method"] == "bo") & (frame["seed"] == 1) & (frame["task"] == 2)]
     best, worst = -0.5, frame.loc[frame["task"] == 2, "loss"].max()  # the regret is the loss + 0.5
@@ -98,7 +98,7 @@ def test_the_regret_is_relative_to_the_worst_loss_met() -> None:
     np.testing.assert_allclose(running, np.cumsum(expected) / np.arange(1, 13))
 
 
-def test_a_failed_run_changes_no_mean_of_another_method() -> None:
+def test_a_failed_run_changes_no_mean_of_another_method():
     """Means are over all seeds that a method has, not over those that every method has."""
     frame = results(seeds=20)
     all_there, lacking = scored(frame), scored(without(frame, "bo", [3, 8, 11]))
@@ -114,7 +114,7 @@ def test_a_failed_run_changes_no_mean_of_another_method() -> None:
     assert lacking.notes() == ["bo has not finished seeds 3, 8, 11."]
 
 
-def test_ranks_compare_two_methods_on_the_seeds_that_both_have() -> None:
+def test_ranks_compare_two_methods_on_the_seeds_that_both_have():
     frame = results(seeds=8)
     item = scored(without(frame, "bo", [0, 5]))
     best = frame.groupby(["method", "seed", "task"])["loss"].min().unstack("method")
@@ -126,7 +126,7 @@ def test_ranks_compare_two_methods_on_the_seeds_that_both_have() -> None:
     assert item.over_tasks("rank", 12).mean.sum() == pytest.approx(1 + 2 + 3)
 
 
-def test_a_method_with_fewer_than_half_of_the_seeds_is_not_compared() -> None:
+def test_a_method_with_fewer_than_half_of_the_seeds_is_not_compared():
     frame = results()
     item = scored(without(frame, "bo", [0, 2]), runs_of(frame))
     assert item.methods == ("random-search", "simple-ordered")
@@ -137,7 +137,7 @@ def test_a_method_with_fewer_than_half_of_the_seeds_is_not_compared() -> None:
 
 
 @pytest.mark.parametrize("finished", [0, 1])
-def test_a_method_that_is_not_compared_changes_nothing(finished: int) -> None:
+def test_a_method_that_is_not_compared_changes_nothing(finished):
     frame = results()
     others, bad = frame[frame["method"] != "bo"], frame[frame["method"] == "bo"]
     never = runs_of(bad).assign(method="worse", state="failed")
@@ -152,7 +152,7 @@ def test_a_method_that_is_not_compared_changes_nothing(finished: int) -> None:
         np.testing.assert_array_equal(item.measures[name].values, scores.values)
 
 
-def test_what_is_not_defined_is_said() -> None:
+def test_what_is_not_defined_is_said():
     frame = results()
     item = scored(frame[frame["method"] != "random-search"])
     (note,) = item.notes()
@@ -171,7 +171,7 @@ def test_what_is_not_defined_is_said() -> None:
     assert "bo fell back to 2 random suggestions." in scored(frame).notes()
 
 
-def test_a_benchmark_of_which_nothing_is_finished_is_named() -> None:
+def test_a_benchmark_of_which_nothing_is_finished_is_named():
     frame = results()
     other = runs_of(results(benchmark="y@1")).assign(state="failed")
     _, unscored = score_benchmarks(frame, pd.concat([runs_of(frame), other]))

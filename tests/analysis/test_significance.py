@@ -37,14 +37,14 @@ AREAS = np.array(
 )
 
 
-def test_holm_by_hand() -> None:
+def test_holm_by_hand():
     np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03, 0.005])), [0.03, 0.06, 0.06, 0.02])
     np.testing.assert_allclose(holm(np.array([0.5, 0.4, 0.03])), [0.8, 0.8, 0.09])
     np.testing.assert_allclose(holm(np.array([0.2])), [0.2])
 
 
 @given(P_VALUES)
-def test_holm_is_between_the_p_value_and_bonferroni_and_keeps_the_order(p: np.ndarray) -> None:
+def test_holm_is_between_the_p_value_and_bonferroni_and_keeps_the_order(p):
     adjusted = holm(p)
     assert (adjusted >= p).all()
     assert (adjusted <= np.minimum(len(p) * p, 1)).all()
@@ -53,7 +53,7 @@ def test_holm_is_between_the_p_value_and_bonferroni_and_keeps_the_order(p: np.nd
 
 
 @given(P_VALUES, st.floats(0.01, 0.5))
-def test_holm_rejects_what_stepping_down_rejects(p: np.ndarray, alpha: float) -> None:
+def test_holm_rejects_what_stepping_down_rejects(p, alpha):
     rejected = set()
     for step, index in enumerate(np.argsort(p, kind="stable")):
         if (len(p) - step) * p[index] > alpha:
@@ -63,12 +63,12 @@ def test_holm_rejects_what_stepping_down_rejects(p: np.ndarray, alpha: float) ->
 
 
 @given(P_VALUES, st.integers(0, 99))
-def test_holm_does_not_depend_on_the_order(p: np.ndarray, seed: int) -> None:
+def test_holm_does_not_depend_on_the_order(p, seed):
     order = np.random.default_rng(seed).permutation(len(p))
     np.testing.assert_array_equal(holm(p[order]), holm(p)[order])
 
 
-def test_pairwise_tests_are_scipys_and_symmetric() -> None:
+def test_pairwise_tests_are_scipys_and_symmetric():
     samples = np.random.default_rng(0).normal(size=(15, 4)) + [0, 0.2, 1, 2]
     computed = pairwise_wilcoxon(samples, "abcd")
     assert computed.samples == 15
@@ -83,12 +83,12 @@ def test_pairwise_tests_are_scipys_and_symmetric() -> None:
     assert computed.adjusted[0, 3] < 0.01
 
 
-def test_exact_p_values_by_counting_signs() -> None:
+def test_exact_p_values_by_counting_signs():
     samples = np.stack([np.arange(1.0, 7), np.zeros(6)], axis=1)  # all of one sign: 2 of 2^6
     assert pairwise_wilcoxon(samples, "ab").p_values[0, 1] == pytest.approx(2 / 64)
 
 
-def test_differences_of_zero_count_half_for_either_side() -> None:
+def test_differences_of_zero_count_half_for_either_side():
     differences = np.r_[np.zeros(6), np.arange(1.0, 15), -2.5]
     ranks = stats.rankdata(np.abs(differences))
     assert len(ranks) == 21
@@ -102,7 +102,7 @@ def test_differences_of_zero_count_half_for_either_side() -> None:
     assert computed > 2 * stats.wilcoxon(differences, zero_method="wilcox", method="exact").pvalue
 
 
-def test_equal_methods_and_single_samples_do_not_differ() -> None:
+def test_equal_methods_and_single_samples_do_not_differ():
     same = np.tile(np.arange(5.0)[:, None], (1, 3))
     np.testing.assert_array_equal(pairwise_wilcoxon(same, "abc").p_values, 1)
     mean_ranks, *test = friedman(same, "abc")
@@ -112,7 +112,7 @@ def test_equal_methods_and_single_samples_do_not_differ() -> None:
 
 
 @given(TIED)
-def test_friedman_agrees_with_scipy_ties_included(samples: np.ndarray) -> None:
+def test_friedman_agrees_with_scipy_ties_included(samples):
     mean_ranks, statistic, p_value = friedman(samples.astype(float), "abcd")
     ranks = stats.rankdata(samples, axis=1)
     np.testing.assert_allclose(mean_ranks, ranks.mean(axis=0))
@@ -122,7 +122,7 @@ def test_friedman_agrees_with_scipy_ties_included(samples: np.ndarray) -> None:
         assert p_value == pytest.approx(expected.pvalue)
 
 
-def test_friedman_reproduces_demsars_example() -> None:
+def test_friedman_reproduces_demsars_example():
     mean_ranks, statistic, p_value = friedman(-AREAS, ["C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf"])
     np.testing.assert_allclose(mean_ranks, [3.143, 2.000, 2.893, 1.964], atol=5e-4)
     # The paper's chi2 of 9.28 is without correction for ties.
@@ -132,7 +132,7 @@ def test_friedman_reproduces_demsars_example() -> None:
     assert p_value < 0.05
 
 
-def test_friedman_of_two_methods_is_the_sign_test() -> None:
+def test_friedman_of_two_methods_is_the_sign_test():
     samples = np.stack([np.zeros(20), np.r_[np.ones(15), -np.ones(5)]], axis=1)
     _, statistic, p_value = friedman(samples, "ab")
     assert statistic == pytest.approx((15 - 5) ** 2 / 20)
@@ -148,21 +148,21 @@ def test_friedman_of_two_methods_is_the_sign_test() -> None:
         (np.array([[1.0, np.nan]]), "NaN"),
     ],
 )
-def test_what_cannot_be_tested_is_refused(samples: np.ndarray, message: str) -> None:
+def test_what_cannot_be_tested_is_refused(samples, message):
     methods = "a" if samples.shape[1] == 1 else "ab"
     for test in (friedman, pairwise_wilcoxon):
         with pytest.raises(ExperimentError, match=message):
             test(samples, methods)
 
 
-def test_the_least_significant_difference_of_two_methods_is_the_paired_t_tests() -> None:
+def test_the_least_significant_difference_of_two_methods_is_the_paired_t_tests():
     samples = np.random.default_rng(0).normal(size=(9, 2))
     paired = stats.ttest_rel(samples[:, 0], samples[:, 1])
     error = np.diff(samples.mean(axis=0))[0] / -paired.statistic
     assert least_significant_difference(samples) == pytest.approx(stats.t.ppf(0.95, 8) * error)
 
 
-def test_the_least_significant_difference_of_several_methods_by_regression() -> None:
+def test_the_least_significant_difference_of_several_methods_by_regression():
     """The error is that of a linear model of methods and samples, fitted by least squares."""
     samples = np.random.default_rng(1).normal(size=(6, 4)) + np.arange(6)[:, None]
     i, a = np.indices(samples.shape).reshape(2, -1)
@@ -173,7 +173,7 @@ def test_the_least_significant_difference_of_several_methods_by_regression() -> 
     assert least_significant_difference(samples) == pytest.approx(expected)
 
 
-def test_without_an_error_there_is_no_least_significant_difference() -> None:
+def test_without_an_error_there_is_no_least_significant_difference():
     assert np.isnan(least_significant_difference(np.ones((1, 4))))
     assert np.isnan(least_significant_difference(np.ones((4, 1))))
     assert least_significant_difference(np.ones((3, 4))) == 0

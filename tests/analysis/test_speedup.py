@@ -16,7 +16,7 @@ LOSSES = st.integers(0, 2**32).map(
 )
 
 
-def test_a_speedup_by_hand() -> None:
+def test_a_speedup_by_hand():
     slow = [[9, 5, 4, 3, 3, 3], [9, 9, 6, 6, 6, 2]]  # (S, M); after 3 trials 4 and 6: mean 5
     fast = [[5, 9, 9, 9, 9, 9], [7, 4, 9, 9, 9, 9]]
     never = [[6, 6, 6, 6, 6, 6], [7, 7, 5, 7, 7, 7]]
@@ -29,7 +29,7 @@ def test_a_speedup_by_hand() -> None:
 
 
 @given(LOSSES)
-def test_trials_agree_with_counting(losses: np.ndarray) -> None:
+def test_trials_agree_with_counting(losses):
     targets = np.array([[3.0, 1.0], [5.0, 0.5]])
     computed = trials_to_reach(losses, targets)
     for place in np.ndindex(computed.shape):
@@ -39,7 +39,7 @@ def test_trials_agree_with_counting(losses: np.ndarray) -> None:
 
 
 @given(LOSSES)
-def test_the_reference_is_as_fast_as_itself(losses: np.ndarray) -> None:
+def test_the_reference_is_as_fast_as_itself(losses):
     computed = speedups(losses, "abc", reference="b", budgets=[1, 4])
     assert computed.values.shape == (3, 2, 2)
     np.testing.assert_array_equal(computed.values[1], 1)
@@ -48,14 +48,14 @@ def test_the_reference_is_as_fast_as_itself(losses: np.ndarray) -> None:
 
 
 @given(LOSSES, st.permutations(range(4)))
-def test_the_order_of_seeds_does_not_matter(losses: np.ndarray, order: list[int]) -> None:
+def test_the_order_of_seeds_does_not_matter(losses, order):
     plain = speedups(losses, "abc", reference="a", budgets=[2])
     mixed = speedups(losses[:, order], "abc", reference="a", budgets=[2])
     np.testing.assert_allclose(plain.values, mixed.values)
     np.testing.assert_allclose(plain.failure_rates, mixed.failure_rates)
 
 
-def test_a_method_that_skips_trials_is_that_much_faster() -> None:
+def test_a_method_that_skips_trials_is_that_much_faster():
     reference = np.tile(np.arange(40.0, 0, -1), (5, 3, 1))  # (S, T, M)
     fast = np.concatenate([reference[..., 3::4], np.zeros((5, 3, 30))], axis=-1)
     computed = speedups(
@@ -65,7 +65,7 @@ def test_a_method_that_skips_trials_is_that_much_faster() -> None:
     np.testing.assert_array_equal(computed.mean_failure_rate, 0)
 
 
-def test_means_over_tasks_are_geometric_and_tasks_can_be_left_out() -> None:
+def test_means_over_tasks_are_geometric_and_tasks_can_be_left_out():
     losses = np.random.default_rng(0).random((2, 20, 4, 30))
     all_tasks = speedups(losses, "ab", reference="a", budgets=[5])
     np.testing.assert_allclose(all_tasks.mean[1], all_tasks.values[1].prod(axis=0) ** (1 / 4))
@@ -74,7 +74,7 @@ def test_means_over_tasks_are_geometric_and_tasks_can_be_left_out() -> None:
     np.testing.assert_allclose(rest.values, all_tasks.values[:, 1:])
 
 
-def test_unknown_references_and_budgets_are_refused() -> None:
+def test_unknown_references_and_budgets_are_refused():
     losses = np.zeros((2, 1, 1, 10))
     with pytest.raises(UnknownNameError, match="did you mean 'simple-ordered'"):
         speedups(losses, ["bo", "simple-ordered"], reference="simple-order", budgets=[5])

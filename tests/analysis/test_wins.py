@@ -18,7 +18,7 @@ WITH_GAPS = SEEDS.map(
 
 
 @given(SMALL, st.integers(1, 3))
-def test_counts_agree_with_comparing_one_by_one(losses: np.ndarray, trial: int) -> None:
+def test_counts_agree_with_comparing_one_by_one(losses, trial):
     counted = count_wins(losses, "abcd", trial=trial)
     rows = losses[..., :trial].min(axis=-1).reshape(4, -1)
     for a in range(4):
@@ -31,7 +31,7 @@ def test_counts_agree_with_comparing_one_by_one(losses: np.ndarray, trial: int) 
 
 
 @given(WITH_GAPS)
-def test_every_contest_is_won_lost_or_tied(losses: np.ndarray) -> None:
+def test_every_contest_is_won_lost_or_tied(losses):
     counted = count_wins(losses, "abc", trial=1)
     defined = ~np.isnan(losses[..., 0].reshape(3, -1))
     both = (defined[:, None] & defined).sum(axis=-1)
@@ -42,14 +42,14 @@ def test_every_contest_is_won_lost_or_tied(losses: np.ndarray) -> None:
 
 
 @given(SMALL, st.permutations(range(4)))
-def test_the_order_of_methods_does_not_matter(losses: np.ndarray, order: list[int]) -> None:
+def test_the_order_of_methods_does_not_matter(losses, order):
     plain = count_wins(losses, "abcd", trial=3)
     mixed = count_wins(losses[order], [*"abcd"], trial=3)
     np.testing.assert_array_equal(mixed.wins, plain.wins[np.ix_(order, order)])
     np.testing.assert_array_equal(mixed.ties, plain.ties[np.ix_(order, order)])
 
 
-def test_the_first_task_can_be_left_out() -> None:
+def test_the_first_task_can_be_left_out():
     losses = np.zeros((2, 5, 3, 2))
     losses[0, :, 0] = -1  # better on the first task alone
     assert count_wins(losses, "ab", trial=2).wins[0, 1] == 5
@@ -59,6 +59,6 @@ def test_the_first_task_can_be_left_out() -> None:
 
 
 @pytest.mark.parametrize("trial", [0, 4])
-def test_trials_that_were_not_made_are_refused(trial: int) -> None:
+def test_trials_that_were_not_made_are_refused(trial):
     with pytest.raises(ExperimentError, match="1 to 3"):
         count_wins(np.zeros((2, 1, 1, 3)), "ab", trial=trial)

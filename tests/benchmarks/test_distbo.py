@@ -1,7 +1,5 @@
 """The distBO benchmarks: their data, and values against scikit-learn's own models."""
 
-import pickle
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +39,7 @@ HEADER = (
 
 
 @pytest.fixture(scope="module")
-def texts(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def texts(shared, tmp_path_factory):
     """The published texts, written from arrays of the same numbers."""
     folder, source = tmp_path_factory.mktemp("texts"), shared / "data" / "distbo"
     if not source.is_dir():
@@ -64,7 +62,7 @@ def texts(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def cache(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cache(texts, tmp_path_factory):
     """A cache that holds the published texts."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patched:
@@ -75,14 +73,14 @@ def cache(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
+def _one_thread():
     """As in `evaluate`: several threads are slower on small matrices."""
     with one_thread():
         yield
 
 
 @pytest.fixture
-def fetched(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def fetched(cache, monkeypatch):
     """All files are in the cache."""
     monkeypatch.setenv(CACHE_VARIABLE, str(cache))
 
@@ -92,7 +90,7 @@ def configurations(benchmark: hbo.Benchmark, n: int = CONFIGURATIONS) -> np.ndar
     return space.decode(space.sample_unit(np.random.default_rng(5), n))
 
 
-def test_the_numbers_are_those_of_the_paper() -> None:
+def test_the_numbers_are_those_of_the_paper():
     sizes = {name: len(hbo.load(name).tasks) for name in hbo.suite("distbo")}
     assert list(sizes.values()) == [16, 5, 11, 11, 42, 7, 7]
     evaluations = {name: benchmark_spec(name).history_size for name in sizes}
@@ -108,7 +106,7 @@ def test_the_numbers_are_those_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize("name", distbo.GENERATED)
-def test_artifacts_are_those_of_the_code(name: str) -> None:
+def test_artifacts_are_those_of_the_code(name):
     spec = benchmark_spec(name)
     assert spec.artifact is not None
     assert read_definition(spec.artifact) == spec.define()
@@ -118,7 +116,7 @@ def test_artifacts_are_those_of_the_code(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", distbo.GENERATED)
-def test_data_follow_from_the_seed(name: str) -> None:
+def test_data_follow_from_the_seed(name):
     first, other = hbo.load(f"{name}-seed-0"), hbo.load(f"{name}-seed-1")
     for again, same in ((hbo.load(name), True), (other, False)):
         for task in (0, -1):
@@ -131,14 +129,14 @@ def test_data_follow_from_the_seed(name: str) -> None:
         assert {task.best_value for task in other.tasks} == {None}
 
 
-def test_data_are_drawn_anew_in_the_same_way() -> None:
+def test_data_are_drawn_anew_in_the_same_way():
     before = data.counterexample_data(4, 1).train.features.copy()
     data.counterexample_data.cache_clear()
     np.testing.assert_array_equal(data.counterexample_data(4, 1).train.features, before)
     assert not data.counterexample_data(4, 1).train.features.flags.writeable
 
 
-def test_the_optimum_of_a_toy_task_is_the_mean_of_its_points() -> None:
+def test_the_optimum_of_a_toy_task_is_the_mean_of_its_points():
     benchmark = hbo.load("distbo-toy")
     for task in benchmark.tasks:
         assert task.data is not None and task.data.labels is None
@@ -148,14 +146,14 @@ def test_the_optimum_of_a_toy_task_is_the_mean_of_its_points() -> None:
         assert value == pytest.approx(np.exp(-0.5), rel=1e-12)
 
 
-def test_means_of_toy_tasks_are_normal_around_their_centre() -> None:
+def test_means_of_toy_tasks_are_normal_around_their_centre():
     means = np.array([[data.toy_mean(seed, task) for task in (0, 5, 15)] for seed in range(1000)])
     for column, centre in zip(means.T, (0.0, 4.0, 0.0), strict=True):
         assert kstest(column - centre, "norm", args=(0, np.sqrt(1 + 1 / 500))).pvalue > 1e-4
 
 
 @pytest.mark.parametrize("task", range(5))
-def test_features_of_the_counterexample_are_normal_and_pairwise_independent(task: int) -> None:
+def test_features_of_the_counterexample_are_normal_and_pairwise_independent(task):
     """Appendix C.3: no statistic of one or two features tells the tasks apart."""
     x, y = data.counterexample_points(0, task)
     process = (1, 2, 3, 4, 2)[task]
@@ -169,7 +167,7 @@ def test_features_of_the_counterexample_are_normal_and_pairwise_independent(task
     assert kstest(noise, "norm", args=(0, 0.5)).pvalue > 1e-4
 
 
-def test_features_are_standardised_and_labels_of_a_regression_between_0_and_1() -> None:
+def test_features_are_standardised_and_labels_of_a_regression_between_0_and_1():
     for split in (data.counterexample_data(0, 4), data.classification_data(0, "b", 10)):
         x, y = split.train.features, split.train.labels
         np.testing.assert_allclose(x.mean(axis=0), 0, atol=1e-12)
@@ -185,7 +183,7 @@ def test_features_are_standardised_and_labels_of_a_regression_between_0_and_1() 
 
 
 @pytest.mark.parametrize("seed", [0, 3])
-def test_a_and_b_share_their_source_tasks_and_differ_in_the_target(seed: int) -> None:
+def test_a_and_b_share_their_source_tasks_and_differ_in_the_target(seed):
     a, b = (hbo.load(f"distbo-classification-{name}-seed-{seed}") for name in "ab")
     row = configurations(a, 1)
     for task in (0, 9):
@@ -205,7 +203,7 @@ def test_a_and_b_share_their_source_tasks_and_differ_in_the_target(seed: int) ->
     assert (other[10] == 1.5).all()
 
 
-def test_labels_follow_the_bandwidths() -> None:
+def test_labels_follow_the_bandwidths():
     """A model with the true bandwidths predicts better than one with those reversed."""
     sigma = data.classification_bandwidths(0, "a")
     task = int(np.argmax(np.abs(np.log(sigma[:10]) - np.log(sigma[:10, ::-1])).sum(axis=1)))
@@ -217,7 +215,7 @@ def test_labels_follow_the_bandwidths() -> None:
     assert right > wrong + 0.02
 
 
-def test_all_tasks_have_the_same_random_features() -> None:
+def test_all_tasks_have_the_same_random_features():
     """Of two tasks, these tell the labels better than others with the same bandwidths do."""
     sigma = data.classification_bandwidths(0, "a")
     for task in (0, 10):
@@ -244,7 +242,7 @@ def linear_auc(
     st.integers(1, 20),
 )
 @settings(max_examples=20)
-def test_the_kernel_is_that_of_the_formula(sigma: list[float], n: int) -> None:
+def test_the_kernel_is_that_of_the_formula(sigma, n):
     rng = np.random.default_rng(n)
     left, right = rng.normal(size=(n, 6)), rng.normal(size=(7, 6))
     scaled = (left[:, None] - right[None]) / np.array(sigma)
@@ -252,7 +250,7 @@ def test_the_kernel_is_that_of_the_formula(sigma: list[float], n: int) -> None:
     np.testing.assert_allclose(models.ard_kernel(left, right, np.array(sigma)), expected, atol=1e-9)
 
 
-def test_area_under_the_curve_is_that_of_scikit_learn() -> None:
+def test_area_under_the_curve_is_that_of_scikit_learn():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 300).astype(float)
     for scores in (rng.normal(size=300), np.round(rng.normal(size=300)), np.zeros(300)):
@@ -276,7 +274,7 @@ def exact_ridge(split: data.Split, row: np.ndarray) -> float:
 
 
 @pytest.mark.slow
-def test_ridge_regression_is_that_of_scikit_learn() -> None:
+def test_ridge_regression_is_that_of_scikit_learn():
     benchmark = hbo.load("distbo-counterexample")
     whole = data.counterexample_data(0, 2)
     assert whole.train.labels is not None
@@ -286,7 +284,7 @@ def test_ridge_regression_is_that_of_scikit_learn() -> None:
         assert value == pytest.approx(exact_ridge(data.Split(first, whole.test), row), abs=1e-4)
 
 
-def test_logistic_regression_is_that_of_scikit_learn() -> None:
+def test_logistic_regression_is_that_of_scikit_learn():
     split = small(data.classification_data(0, "a", 0), 400)
     for row in configurations(hbo.load("distbo-classification-a"), 8):
         x, x_test = split.train.features / row[1:], split.test.features / row[1:]
@@ -303,7 +301,7 @@ def test_logistic_regression_is_that_of_scikit_learn() -> None:
 
 
 @pytest.mark.slow
-def test_ridge_regression_of_some_points_ranks_as_that_of_all() -> None:
+def test_ridge_regression_of_some_points_ranks_as_that_of_all():
     benchmark, split = hbo.load("distbo-counterexample"), data.counterexample_data(0, 4)
     values = configurations(benchmark)
     exact = np.array([exact_ridge(split, row) for row in values])
@@ -313,7 +311,7 @@ def test_ridge_regression_of_some_points_ranks_as_that_of_all() -> None:
 
 
 @pytest.mark.slow
-def test_few_inducing_points_against_many_in_logistic_regression() -> None:
+def test_few_inducing_points_against_many_in_logistic_regression():
     benchmark = hbo.load("distbo-classification-a")
     split = data.classification_data(0, "a", 10)
     values = configurations(benchmark)
@@ -325,7 +323,7 @@ def test_few_inducing_points_against_many_in_logistic_regression() -> None:
 
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize("name", distbo.REAL)
-def test_training_data_of_real_tasks(name: str) -> None:
+def test_training_data_of_real_tasks(name):
     benchmark = hbo.load(name)
     rows = {"distbo-parkinsons": (data.parkinsons_data, 17)}.get(name, (data.protein_data, 166))
     for task in benchmark.tasks:
@@ -337,7 +335,7 @@ def test_training_data_of_real_tasks(name: str) -> None:
 
 
 @pytest.mark.usefixtures("fetched")
-def test_proteins_are_split_by_class() -> None:
+def test_proteins_are_split_by_class():
     for task in range(7):
         split = data.protein_data(task)
         assert split.train.labels is not None and split.test.labels is not None
@@ -345,7 +343,7 @@ def test_proteins_are_split_by_class() -> None:
 
 
 @pytest.mark.usefixtures("fetched")
-def test_parkinsons_is_scikit_learns_kernel_ridge_regression() -> None:
+def test_parkinsons_is_scikit_learns_kernel_ridge_regression():
     benchmark = hbo.load("distbo-parkinsons", surrogate="trained")
     for index in (0, 17):
         split, task = data.parkinsons_data(index), benchmark.tasks[index]
@@ -359,7 +357,7 @@ def test_parkinsons_is_scikit_learns_kernel_ridge_regression() -> None:
 
 
 @pytest.mark.usefixtures("fetched")
-def test_protein_svm_is_scikit_learns_with_scipys_distances() -> None:
+def test_protein_svm_is_scikit_learns_with_scipys_distances():
     benchmark = hbo.load("distbo-protein-svm", surrogate="trained")
     task, split = benchmark.tasks[4], data.protein_data(4)
     x, x_test = split.train.features.astype(bool), split.test.features.astype(bool)
@@ -373,7 +371,7 @@ def test_protein_svm_is_scikit_learns_with_scipys_distances() -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fetched")
-def test_protein_forest_is_scikit_learns() -> None:
+def test_protein_forest_is_scikit_learns():
     benchmark = hbo.load("distbo-protein-forest", surrogate="trained")
     task, split = benchmark.tasks[0], data.protein_data(0)
     for row in configurations(benchmark):
@@ -388,7 +386,7 @@ def test_protein_forest_is_scikit_learns() -> None:
         assert task.evaluate_many(row[None])[0] == expected
 
 
-def test_points_without_features_are_alike() -> None:
+def test_points_without_features_are_alike():
     points = np.array([[0.0, 0, 0], [1, 0, 1], [1, 1, 0]])
     with np.errstate(all="raise"):
         similarity = models.jaccard_similarity(points, points)
@@ -397,7 +395,7 @@ def test_points_without_features_are_alike() -> None:
 
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize("name", ["distbo-parkinsons", "distbo-protein-svm"])
-def test_the_forest_stands_in_for_training(name: str) -> None:
+def test_the_forest_stands_in_for_training(name):
     forest, trained = hbo.load(name), hbo.load(name, surrogate="trained")
     values = configurations(forest, 40)
     here = forest.tasks[0].evaluate_many(values)
@@ -412,7 +410,7 @@ def test_the_forest_stands_in_for_training(name: str) -> None:
         for name in distbo.REAL
     ],
 )
-def test_recorded_runs_are_trained_again_with_the_same_result(name: str) -> None:
+def test_recorded_runs_are_trained_again_with_the_same_result(name):
     trained = hbo.load(name, surrogate="trained")
     assert trained.recorded is not None
     for task, run in list(zip(trained.tasks, trained.recorded(), strict=True))[:3]:
@@ -422,7 +420,7 @@ def test_recorded_runs_are_trained_again_with_the_same_result(name: str) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in distbo.GENERATED if name != "distbo-toy"])
-def test_recorded_runs_of_generated_data_are_trained_again_with_the_same_result(name: str) -> None:
+def test_recorded_runs_of_generated_data_are_trained_again_with_the_same_result(name):
     benchmark = hbo.load(name)
     assert benchmark.recorded is not None
     for task, run in zip(benchmark.tasks, benchmark.recorded(), strict=True):
@@ -432,21 +430,10 @@ def test_recorded_runs_of_generated_data_are_trained_again_with_the_same_result(
         assert task.objective.loss(task.best_value) <= run.losses.min()
 
 
-def test_models_can_be_pickled() -> None:
-    task = hbo.load("distbo-counterexample-seed-5").tasks[2]
-    values = configurations(hbo.load("distbo-counterexample"), 3)
-    unpickled = pickle.loads(pickle.dumps(task))
-    np.testing.assert_array_equal(unpickled.evaluate_many(values), task.evaluate_many(values))
-    one = [task.evaluate(config) for config in task.space.configs(values)]
-    np.testing.assert_array_equal(one, task.evaluate_many(values))
-    with pytest.raises(IndexError, match=r"task 5 is not one of 0\.\.4"):
-        task._surrogate.predict(values, 5)
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize("name", ["distbo-toy", "distbo-protein-svm"])
-def test_artifacts_are_generated_again_byte_by_byte(name: str, texts: Path, tmp_path: Path) -> None:
+def test_artifacts_are_generated_again_byte_by_byte(name, texts, tmp_path):
     local = texts if name in distbo.REAL else None
     generator(name).generate(tmp_path / name, local=local)
     packaged = Artifact.packaged(name)
@@ -457,11 +444,11 @@ def test_artifacts_are_generated_again_byte_by_byte(name: str, texts: Path, tmp_
 @pytest.mark.slow
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize("name", ["distbo-parkinsons", "distbo-protein-svm"])
-def test_trained_surrogates_conform(name: str) -> None:
+def test_trained_surrogates_conform(name):
     check_benchmark(hbo.load(name, surrogate="trained"))
 
 
-def test_what_is_not_fetched_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_fetched_says_how(tmp_path, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     for cached in (data.protein_data, data.parkinsons_data, data._recordings):
         cached.cache_clear()
@@ -484,9 +471,7 @@ def test_what_is_not_fetched_says_how(tmp_path: Path, monkeypatch: pytest.Monkey
         (7, lambda text: text.replace("\n1,", "\n2,"), "patients 1 to 42"),
     ],
 )
-def test_other_files_are_refused(  # type: ignore[no-untyped-def]
-    texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, change, message: str
-) -> None:
+def test_other_files_are_refused(texts, tmp_path, monkeypatch, number, change, message):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     file: RemoteFile = (*data.PROTEIN_FILES, data.PARKINSONS_FILE)[number]
     name = Path(file.name).name
@@ -498,7 +483,7 @@ def test_other_files_are_refused(  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize(
     "name", ["distbo-toy-seed-01", "distbo-parkinsons-seed-1", "distbo-seed-1"]
 )
-def test_other_names_are_unknown(name: str) -> None:
+def test_other_names_are_unknown(name):
     with pytest.raises(UnknownNameError):
         hbo.load(name)
     with pytest.raises(UnknownNameError):
@@ -506,9 +491,7 @@ def test_other_names_are_unknown(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_source_runs_of_a_seed_are_found_once_they_are_generated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_source_runs_of_a_seed_are_found_once_they_are_generated(tmp_path, monkeypatch):
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     name = "distbo-toy-seed-7"
     before = benchmark_spec(name)
@@ -529,4 +512,4 @@ def test_source_runs_of_a_seed_are_found_once_they_are_generated(
         assert task.regret(np.array([-run.losses.min()]))[0] < 0.01
     (made.home() / name / "benchmark.json").write_text("{}")
     with pytest.raises(ArtifactError, match="damaged"):
-        hbo.load(name).recorded()  # type: ignore[misc]
+        hbo.load(name).recorded()

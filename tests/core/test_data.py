@@ -1,7 +1,6 @@
 """Training data of tasks: checked, read-only, and loaded only for methods that ask."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,13 +50,13 @@ def runs(
     return reads, [data for _, data in Looking.seen]
 
 
-def test_methods_that_do_not_ask_for_data_read_none() -> None:
+def test_methods_that_do_not_ask_for_data_read_none():
     reads, given = runs(uses_data=False)
     assert reads == []
     assert given == [()] * 3
 
 
-def test_methods_that_ask_get_the_data_of_history_and_task() -> None:
+def test_methods_that_ask_get_the_data_of_history_and_task():
     reads, given = runs(uses_data=True)
     assert reads == [0, 0, 1, 0, 1, 2]
     for position, data in enumerate(given):
@@ -67,7 +66,7 @@ def test_methods_that_ask_get_the_data_of_history_and_task() -> None:
             np.testing.assert_array_equal(one.features, toy_data(index).features)
 
 
-def test_what_a_method_does_to_its_data_reaches_no_other_run() -> None:
+def test_what_a_method_does_to_its_data_reaches_no_other_run():
     shared = toy_data(0)
     bench = toy_benchmark(numeric_space(), tasks=1)
     bench = replace(bench, tasks=(replace(bench.tasks[0], _data=lambda _: shared),))
@@ -81,7 +80,7 @@ def test_what_a_method_does_to_its_data_reaches_no_other_run() -> None:
         given.features[0, 0] = 1.0
 
 
-def test_a_benchmark_without_data_is_refused_before_anything_runs(tmp_path: Path) -> None:
+def test_a_benchmark_without_data_is_refused_before_anything_runs(tmp_path):
     with pytest.raises(ExperimentError, match=r"training data of the tasks.*newsvendor"):
         hbo.run(benchmarks=["newsvendor"], methods=[spec_of(True)], seeds=[0], folder=tmp_path)
 
@@ -102,9 +101,7 @@ def test_a_benchmark_without_data_is_refused_before_anything_runs(tmp_path: Path
         (np.zeros((2, 1)), np.array([0.0, -1.0]), "classification", "whole numbers"),
     ],
 )
-def test_bad_data_are_refused(
-    features: np.ndarray, labels: np.ndarray | None, kind: str, message: str
-) -> None:
+def test_bad_data_are_refused(features, labels, kind, message):
     with pytest.raises(EvaluationsError, match=message):
         hbo.TaskData(features, labels, hbo.DataKind(kind))
 
@@ -128,7 +125,7 @@ def own_benchmark(**changes: Any) -> hbo.Benchmark:
     )
 
 
-def test_a_benchmark_of_ones_own_may_carry_data(tmp_path: Path) -> None:
+def test_a_benchmark_of_ones_own_may_carry_data(tmp_path):
     bench = own_benchmark()
     assert bench.task("ccc").data is None
     given = bench.task("bb").data
@@ -145,11 +142,11 @@ def test_a_benchmark_of_ones_own_may_carry_data(tmp_path: Path) -> None:
     assert set(first.frame()["benchmark"]) != set(second.frame()["benchmark"])
 
 
-def test_a_benchmark_of_ones_own_with_data_conforms() -> None:
+def test_a_benchmark_of_ones_own_with_data_conforms():
     check_benchmark(own_benchmark())
 
 
-def test_data_of_unknown_tasks_are_refused() -> None:
+def test_data_of_unknown_tasks_are_refused():
     with pytest.raises(EvaluationsError, match="data of an unknown task 'aa'"):
         own_benchmark(data={"aa": own_data("a")})
     with pytest.raises(EvaluationsError, match="are a TaskData, got list"):
@@ -158,7 +155,7 @@ def test_data_of_unknown_tasks_are_refused() -> None:
         own_benchmark(data=[own_data("a")])
 
 
-def test_an_optimiser_takes_data() -> None:
+def test_an_optimiser_takes_data():
     history = own_benchmark().recorded
     assert history is not None
     setting = {

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -51,7 +50,7 @@ def without(modules: str, methods: list[str]) -> set[str]:
 
 
 @pytest.mark.slow
-def test_methods_say_what_they_need() -> None:
+def test_methods_say_what_they_need():
     needs = {name: method_spec(name).extras for name in list_methods()}
     neural = {name for name, extras in needs.items() if NEURAL in extras}
     assert without("jax,jaxlib", [*needs]) == neural
@@ -60,14 +59,14 @@ def test_methods_say_what_they_need() -> None:
 
 
 @pytest.fixture
-def absent(monkeypatch: pytest.MonkeyPatch) -> None:
+def absent(monkeypatch):
     """JAX and Optuna are not installed, and not imported either."""
     for name in ("jax", "optuna"):
         monkeypatch.setitem(sys.modules, name, None)
 
 
 @pytest.mark.usefixtures("absent")
-def test_an_experiment_is_refused_before_its_first_run(tmp_path: Path) -> None:
+def test_an_experiment_is_refused_before_its_first_run(tmp_path):
     with pytest.raises(MissingExtraError, match="method 'ablr-transfer' needs the package 'jax'"):
         hbo.run(
             benchmarks=["newsvendor"],
@@ -81,7 +80,7 @@ def test_an_experiment_is_refused_before_its_first_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("absent")
-def test_a_sampler_of_optuna_needs_optuna() -> None:
+def test_a_sampler_of_optuna_needs_optuna():
     with pytest.raises(MissingExtraError) as caught:
         import_object("optuna.samplers:TPESampler")
     assert (
@@ -90,13 +89,13 @@ def test_a_sampler_of_optuna_needs_optuna() -> None:
     )
 
 
-def test_what_is_installed_is_told_by_its_module() -> None:
+def test_what_is_installed_is_told_by_its_module():
     OPTUNA.check("a sampler")
     with pytest.raises(MissingExtraError, match="tables needs the package 'no-such-package'"):
         Extra("tables", "no-such-package", "no_such_module").check("tables")
 
 
-def test_a_missing_package_is_no_broken_contract(tmp_path: Path) -> None:
+def test_a_missing_package_is_no_broken_contract(tmp_path):
     (tmp_path / "mine.py").write_text("def Mine(space, rng):\n    import no_such_package\n")
     command = [sys.executable, "-m", "hpobench_ordered", "check", f"{tmp_path}/mine.py:Mine"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)

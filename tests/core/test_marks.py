@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,7 +62,7 @@ def flat(x: FloatArray) -> FloatArray:
     return np.maximum(x - 0.3, 0)
 
 
-def test_figures_of_functions() -> None:
+def test_figures_of_functions():
     alike = Marks.of(benchmark(rising, rising, rising))
     assert alike.near_best == pytest.approx(0.05 * 0.5, abs=0.01)  # the median is half-way
     assert alike.copying == pytest.approx(0, abs=0.001)
@@ -77,14 +76,14 @@ def test_figures_of_functions() -> None:
     assert Marks.of(benchmark(rising)).copying is None
 
 
-def test_a_mark_is_true_of_two_thirds_of_the_tasks() -> None:
+def test_a_mark_is_true_of_two_thirds_of_the_tasks():
     assert "plateau" in Marks.of(benchmark(flat, flat, rising)).names
     assert "plateau" not in Marks.of(benchmark(flat, rising, rising)).names
     assert "copying" in Marks.of(benchmark(rising, rising, rising, falling)).names
     assert "copying" not in Marks.of(benchmark(rising, rising, falling, rising)).names
 
 
-def test_benchmarks_of_the_package_have_marks() -> None:
+def test_benchmarks_of_the_package_have_marks():
     """If not: `hpobench-ordered generate marks --output artifacts/marks.json`."""
     names = [*hbo.suite("othpo"), *hbo.suite("wide"), *hbo.suite("retrain"), "distbo-parkinsons"]
     marks = {name: benchmark_spec(name).marks for name in names if "rpart" not in name}
@@ -97,7 +96,7 @@ def test_benchmarks_of_the_package_have_marks() -> None:
     }
 
 
-def test_marks_of_the_package_are_computed_again() -> None:
+def test_marks_of_the_package_are_computed_again():
     spec = benchmark_spec("newsvendor")
     assert spec.marks is not None
     spec.marks.check(Marks.of(spec.load()))
@@ -105,7 +104,7 @@ def test_marks_of_the_package_are_computed_again() -> None:
         replace(spec.marks, near_best=0.5).check(spec.marks)
 
 
-def test_marks_are_of_one_content_alone() -> None:
+def test_marks_are_of_one_content_alone():
     spec = benchmark_spec("newsvendor")
     assert spec.marks is not None
     assert replace(spec, version=spec.version + 1).marks is None
@@ -114,7 +113,7 @@ def test_marks_are_of_one_content_alone() -> None:
     assert replace(spec, surrogates=others).marks is None
 
 
-def test_marks_of_ones_own_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_marks_of_ones_own_benchmark(tmp_path, monkeypatch):
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     spec = replace(benchmark_spec("forrester"), name="mine")
     assert spec.marks is None

@@ -6,13 +6,13 @@ from hpobench_ordered.files.local import LOCAL_VARIABLE
 
 
 @pytest.fixture(scope="session")
-def root() -> Path:
+def root():
     """The folder of the README."""
     return Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_folder(tmp_path, monkeypatch):
     """An empty folder to work in, without benchmarks of the user's own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path / "own"))
@@ -20,6 +20,6 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def builders(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def builders(root, monkeypatch):
     """Lets the modules that make the pages be imported."""
     monkeypatch.syspath_prepend(str(root / "docs" / "_build"))

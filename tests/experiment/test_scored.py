@@ -23,14 +23,14 @@ def results(folder: Path, benchmark: str, surrogate: str | None = None) -> Resul
     )
 
 
-def test_the_leaderboard_of_results(tmp_path: Path) -> None:
+def test_the_leaderboard_of_results(tmp_path):
     table = results(tmp_path, "newsvendor").leaderboard(trial=2)
     assert list(table["benchmark"]) == ["all", "all", "newsvendor@1", "newsvendor@1"]
     assert set(table["trial"]) == {2}
     assert (table["seconds"] > 0).all()
 
 
-def test_interpolated_tasks_and_stand_ins_can_be_left_out(tmp_path: Path) -> None:
+def test_interpolated_tasks_and_stand_ins_can_be_left_out(tmp_path):
     result = results(tmp_path, "yahpo-svm-1220")
     (whole,), _ = scored(result.store, result.overview())
     (measured,), _ = scored(result.store, result.overview(), measured_only=True)
@@ -44,7 +44,7 @@ def test_interpolated_tasks_and_stand_ins_can_be_left_out(tmp_path: Path) -> Non
     assert [item.benchmark for item in left] == ["yahpo-svm-1220@1"]
 
 
-def test_an_implausible_stand_in_is_left_out_of_means(tmp_path: Path) -> None:
+def test_an_implausible_stand_in_is_left_out_of_means(tmp_path):
     for name in ("yahpo-svm-1220", "yahpo-ranger-4154", "yahpo-ranger-40978"):
         result = results(tmp_path, name)
     table = hbo.Results(result.store, ()).leaderboard()
@@ -62,7 +62,8 @@ def test_an_implausible_stand_in_is_left_out_of_means(tmp_path: Path) -> None:
     assert overall.set_index("method")["rank"].to_dict() == pytest.approx(expected.to_dict())
 
 
-def test_a_family_counts_once(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_family_counts_once(tmp_path):
     for name in ("yahpo-svm-1220", "yahpo-svm-458", "newsvendor"):
         result = results(tmp_path, name)
     table = hbo.Results(result.store, ()).leaderboard()
@@ -78,14 +79,14 @@ def test_a_family_counts_once(tmp_path: Path) -> None:
     assert {item.family for item in report.benchmarks} == {"rbv2_svm", ""}
 
 
-def test_families_of_what_was_generated_and_of_what_is_unknown() -> None:
+def test_families_of_what_was_generated_and_of_what_is_unknown():
     names = ["yahpo-xgboost-458@1+0123456789ab", "gone@1", "newsvendor@1"]
     found = families(pd.DataFrame({"benchmark": names}))
     assert found == {names[0]: "rbv2_xgboost", names[2]: ""}
 
 
 @pytest.mark.slow
-def test_a_report_says_what_means_leave_out(tmp_path: Path) -> None:
+def test_a_report_says_what_means_leave_out(tmp_path):
     for name in ("yahpo-svm-1220", "yahpo-ranger-4154", "yahpo-ranger-40978"):
         store = results(tmp_path, name).store
     report = hbo.report(store.folder, tmp_path / "report")
@@ -96,7 +97,7 @@ def test_a_report_says_what_means_leave_out(tmp_path: Path) -> None:
     assert reason in (tmp_path / "report" / "summary.md").read_text(encoding="utf-8")
 
 
-def test_what_a_report_is_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_report_is_made_of(tmp_path, monkeypatch):
     made: list[ReportInput] = []
     monkeypatch.setattr(reporting, "write_report", lambda content, _: made.append(content))
     for name in ("yahpo-svm-1220", "yahpo-ranger-4154"):
@@ -118,7 +119,7 @@ def test_what_a_report_is_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.slow
-def test_a_report_of_measured_tasks_alone(tmp_path: Path) -> None:
+def test_a_report_of_measured_tasks_alone(tmp_path):
     for name in ("yahpo-svm-1220", "yahpo-ranger-40978"):
         store = results(tmp_path, name).store
     whole = hbo.report(store.folder, tmp_path / "whole")
@@ -134,7 +135,7 @@ def test_a_report_of_measured_tasks_alone(tmp_path: Path) -> None:
         assert "Measured tasks alone" not in (tmp_path / "whole" / name).read_text("utf-8")
 
 
-def test_nothing_measured_says_so(tmp_path: Path) -> None:
+def test_nothing_measured_says_so(tmp_path):
     store = results(tmp_path, "yahpo-ranger-40978").store
     with pytest.raises(StoreError, match="on a stand-in surrogate"):
         hbo.report(store.folder, measured_only=True)

@@ -57,7 +57,7 @@ def edit(folder: Path, change: Callable[[Any], None]) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """A folder `newsvendor` with another benchmark in it: all values are 0."""
     path = tmp_path / "newsvendor"
     shutil.copytree(str(PACKAGED.folder), path)
@@ -72,9 +72,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "path", [Path("newsvendor"), Path("./newsvendor"), "./newsvendor", "x/../newsvendor"]
 )
-def test_a_path_is_never_taken_for_a_packaged_benchmark(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, path: "str | os.PathLike[str]"
-) -> None:
+def test_a_path_is_never_taken_for_a_packaged_benchmark(folder, monkeypatch, path):
     monkeypatch.chdir(folder.parent)
     (folder.parent / "x").mkdir()
     spec = benchmark_spec(path)
@@ -88,22 +86,20 @@ def test_a_path_is_never_taken_for_a_packaged_benchmark(
         benchmark_spec(f"{spec.name}@2")
 
 
-def test_a_slash_makes_a_path_on_every_system(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slash_makes_a_path_on_every_system(folder, monkeypatch):
     monkeypatch.chdir(folder.parent)
     monkeypatch.setattr(os, "sep", "\\")
     assert benchmark_spec("./newsvendor").artifact is not None
 
 
-def test_a_folder_whose_name_ends_like_a_version(folder: Path) -> None:
+def test_a_folder_whose_name_ends_like_a_version(folder):
     other = folder.rename(folder.with_name("mine@3"))
     spec = benchmark_spec(other)
     assert spec.id.endswith("/mine@3@1")
     assert benchmark_spec(spec.id).id == spec.id
 
 
-def test_content_tells_artifacts_of_one_name_apart(folder: Path) -> None:
+def test_content_tells_artifacts_of_one_name_apart(folder):
     ours, theirs = benchmark_spec("newsvendor"), benchmark_spec(folder)
     assert ours.content == PACKAGED.digest != theirs.content
     family = benchmark_spec("yahpo-rpart-1220")
@@ -176,33 +172,33 @@ def unknown_direction(content: Any) -> None:
         widen_space,
     ],
 )
-def test_malformed_content_is_refused(folder: Path, change: Callable[[Any], None]) -> None:
+def test_malformed_content_is_refused(folder, change):
     edit(folder, change)
     with pytest.raises(ArtifactError, match="newsvendor"):
         hbo.load(folder)
 
 
 @pytest.mark.parametrize("text", [b"{", b"\xff", b"[]", b"null", b'"text"', b"{}"])
-def test_what_is_no_description_is_refused(folder: Path, text: bytes) -> None:
+def test_what_is_no_description_is_refused(folder, text):
     rewrite(folder, BENCHMARK, text)
     with pytest.raises(ArtifactError, match="newsvendor"):
         hbo.load(folder)
 
 
-def test_a_packaged_artifact_of_another_version() -> None:
+def test_a_packaged_artifact_of_another_version():
     spec = bundled_spec("newsvendor", version=2, summary="", surrogates={"table": ""})
     with pytest.raises(ArtifactError, match="newsvendor@1 instead of newsvendor@2"):
         spec.load()
 
 
-def test_a_packaged_artifact_of_another_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_packaged_artifact_of_another_name(folder, monkeypatch):
     monkeypatch.setattr(Artifact, "packaged", lambda _: Artifact(folder))
     spec = bundled_spec("paperboy", version=1, summary="", surrogates={"table": ""})
     with pytest.raises(ArtifactError, match="newsvendor@1 instead of paperboy@1"):
         spec.load()
 
 
-def test_an_artifact_replaced_by_another_version_is_noticed(folder: Path) -> None:
+def test_an_artifact_replaced_by_another_version_is_noticed(folder):
     spec = folder_spec(folder)
     edit(folder, lambda content: content.update(version=2))
     with pytest.raises(ArtifactError, match="newsvendor@2 instead of newsvendor@1"):
@@ -210,7 +206,7 @@ def test_an_artifact_replaced_by_another_version_is_noticed(folder: Path) -> Non
 
 
 @pytest.mark.parametrize("name", BUNDLED)
-def test_specs_say_what_their_artifacts_say(name: str) -> None:
+def test_specs_say_what_their_artifacts_say(name):
     spec = benchmark_spec(name)
     assert spec.artifact is not None
     content = spec.artifact.read_json(BENCHMARK)
@@ -237,7 +233,7 @@ def raw_evaluations(n: int = 5) -> list[RawEvaluations]:
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> Path:
+def recorded(tmp_path):
     """A newsvendor with raw evaluations."""
     path = tmp_path / "recorded"
     model, best = benchmark_spec("newsvendor").option().load()
@@ -252,7 +248,7 @@ def recorded(tmp_path: Path) -> Path:
     return path
 
 
-def test_raw_evaluations_are_read_as_they_were_written(recorded: Path) -> None:
+def test_raw_evaluations_are_read_as_they_were_written(recorded):
     read = read_evaluations(Artifact(recorded))
     for raw, expected in zip(read, raw_evaluations(), strict=True):
         for name in ("values", "objective", "spread", "training"):
@@ -262,7 +258,7 @@ def test_raw_evaluations_are_read_as_they_were_written(recorded: Path) -> None:
     assert read_card(Artifact(recorded)).size > read_card(PACKAGED).size
 
 
-def test_recorded_evaluations_are_history(recorded: Path) -> None:
+def test_recorded_evaluations_are_history(recorded):
     benchmark = hbo.load(recorded)
     assert benchmark.recorded is not None
     history = benchmark.recorded()
@@ -276,22 +272,20 @@ def test_recorded_evaluations_are_history(recorded: Path) -> None:
     assert len(benchmark.evaluations(2, rng=rng, n=3)) == 3
 
 
-def test_recorded_evaluations_survive_pickling(recorded: Path) -> None:
+def test_recorded_evaluations_survive_pickling(recorded):
     benchmark: hbo.Benchmark = pickle.loads(pickle.dumps(hbo.load(recorded)))
     assert benchmark.recorded is not None
     np.testing.assert_array_equal(benchmark.recorded()[3].values, raw_evaluations()[3].values)
 
 
-def test_nothing_is_recorded_where_there_are_no_raw_evaluations(folder: Path) -> None:
+def test_nothing_is_recorded_where_there_are_no_raw_evaluations(folder):
     assert hbo.load(folder).recorded is None
     assert hbo.load("newsvendor").recorded is None
     with pytest.raises(ArtifactError, match=EVALUATIONS_FILE):
         read_evaluations(PACKAGED)
 
 
-def test_a_packaged_artifact_with_raw_evaluations(
-    recorded: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_packaged_artifact_with_raw_evaluations(recorded, monkeypatch):
     monkeypatch.setattr(Artifact, "packaged", lambda _: Artifact(recorded))
     surrogates = {"table": ""}
     spec = bundled_spec(
@@ -300,7 +294,7 @@ def test_a_packaged_artifact_with_raw_evaluations(
     assert spec.recorded is not None and len(spec.recorded()) == 9
 
 
-def test_raw_evaluations_of_other_tasks_are_refused(tmp_path: Path) -> None:
+def test_raw_evaluations_of_other_tasks_are_refused(tmp_path):
     with pytest.raises(ValueError, match="2 evaluations, for 9 tasks"):
         write_bundle(
             tmp_path / "x",
@@ -324,7 +318,7 @@ def test_raw_evaluations_of_other_tasks_are_refused(tmp_path: Path) -> None:
         {"training": np.zeros(4)},
     ],
 )
-def test_raw_evaluations_must_fit_each_other(change: dict[str, Any]) -> None:
+def test_raw_evaluations_must_fit_each_other(change):
     with pytest.raises(ValueError, match=r"shapes|finite"):
         replace(raw_evaluations()[0], **change)
 
@@ -332,7 +326,7 @@ def test_raw_evaluations_must_fit_each_other(change: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "change", [{"8/values": None}, {"0/objective": np.zeros(2)}, {"1/values": np.full((6, 3), 21)}]
 )
-def test_damaged_raw_evaluations_are_refused(recorded: Path, change: dict[str, Any]) -> None:
+def test_damaged_raw_evaluations_are_refused(recorded, change):
     arrays = {**Artifact(recorded).read_arrays(EVALUATIONS), **change}
     with ArtifactWriter(recorded.with_name("arrays")) as writer:
         present = {name: array for name, array in arrays.items() if array is not None}
@@ -359,7 +353,7 @@ def generated(folder: Path) -> BenchmarkSpec:
     )
 
 
-def test_a_benchmark_to_be_generated_says_so(tmp_path: Path) -> None:
+def test_a_benchmark_to_be_generated_says_so(tmp_path):
     spec = generated(tmp_path / "newsvendor")
     assert (spec.artifact, spec.content, spec.define().summary) == (None, "", "planned")
     assert not spec.option().is_ready
@@ -367,7 +361,7 @@ def test_a_benchmark_to_be_generated_says_so(tmp_path: Path) -> None:
         spec.load()
 
 
-def test_a_generated_benchmark_is_loaded_by_name(recorded: Path) -> None:
+def test_a_generated_benchmark_is_loaded_by_name(recorded):
     spec = generated(recorded)
     assert spec.is_local
     assert spec.content == Artifact(recorded).digest
@@ -377,7 +371,7 @@ def test_a_generated_benchmark_is_loaded_by_name(recorded: Path) -> None:
     assert benchmark.id == "newsvendor@1"
 
 
-def test_a_generated_artifact_of_another_version_is_refused(recorded: Path) -> None:
+def test_a_generated_artifact_of_another_version_is_refused(recorded):
     edit(recorded, lambda content: content.update(version=2))
     with pytest.raises(ArtifactError, match="newsvendor@2 instead of newsvendor@1"):
         generated(recorded).load()

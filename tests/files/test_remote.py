@@ -85,7 +85,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
+def server():
     instance = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=instance.serve_forever)
     thread.start()
@@ -96,7 +96,7 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path, monkeypatch):
     requested.clear()
     monkeypatch.delenv(OFFLINE_VARIABLE, raising=False)
     monkeypatch.setattr(_download, "FIRST_PAUSE", 0.0)
@@ -108,7 +108,7 @@ def in_cache(cache: Path) -> list[str]:
     return sorted(str(p.relative_to(cache)) for p in cache.rglob("*") if p.is_file())
 
 
-def test_download(server: str, cache: Path) -> None:
+def test_download(server, cache):
     file = RemoteFile("folder/file", f"{server}/good", DIGEST)
     with pytest.raises(NotFetchedError, match="folder/file"):
         file.open_path()
@@ -117,7 +117,7 @@ def test_download(server: str, cache: Path) -> None:
     assert in_cache(cache) == ["folder/file"]
 
 
-def test_progress(server: str) -> None:
+def test_progress(server):
     class Bar:
         total = 0
         done = 0
@@ -148,16 +148,14 @@ def test_progress(server: str) -> None:
         ("/cut", None, "the connection broke, in 4 attempts"),
     ],
 )
-def test_nothing_is_kept_of_a_failed_download(
-    server: str, cache: Path, path: str, digest: str | None, message: str
-) -> None:
+def test_nothing_is_kept_of_a_failed_download(server, cache, path, digest, message):
     file = RemoteFile("file", server + path, digest)
     with pytest.raises(DownloadError, match=message):
         file.download()
     assert in_cache(cache) == []
 
 
-def test_a_redirect_on_the_same_terms_is_followed(server: str) -> None:
+def test_a_redirect_on_the_same_terms_is_followed(server):
     file = RemoteFile("file", f"{server}/to-good", DIGEST)
     file.download()
     assert file.open_path().read_bytes() == CONTENT
@@ -166,33 +164,31 @@ def test_a_redirect_on_the_same_terms_is_followed(server: str) -> None:
 @pytest.mark.parametrize(
     "url", ["http://example.org/file", "ftp://127.0.0.1/file", "file:///etc/hosts", "http://[/x"]
 )
-def test_only_https_is_asked(url: str, cache: Path) -> None:
+def test_only_https_is_asked(url, cache):
     with pytest.raises(DownloadError, match=r"only https is trusted|cannot download"):
         RemoteFile("file", url, DIGEST).download()
     assert in_cache(cache) == []
 
 
-def test_a_busy_server_is_asked_again(server: str) -> None:
+def test_a_busy_server_is_asked_again(server):
     RemoteFile("file", f"{server}/busy", DIGEST).download()
     assert len(requested) == 3
 
 
-def test_what_is_refused_is_not_asked_again(server: str) -> None:
+def test_what_is_refused_is_not_asked_again(server):
     with pytest.raises(DownloadError, match="HTTP 404"):
         RemoteFile("file", f"{server}/missing", DIGEST).download()
     assert len(requested) == 1
 
 
-def test_a_broken_transfer_is_continued(server: str, cache: Path) -> None:
+def test_a_broken_transfer_is_continued(server, cache):
     RemoteFile("file", f"{server}/reset", DIGEST).download()
     assert requested == [("/reset", None), ("/reset", f"bytes={MIDDLE}-")]
     assert in_cache(cache) == ["file"]
 
 
 @pytest.mark.parametrize(("kind", "begin"), [("range", None), ("range", 7), ("good", 7)])
-def test_a_part_is_continued_where_the_server_can(
-    server: str, cache: Path, kind: str, begin: int | None
-) -> None:
+def test_a_part_is_continued_where_the_server_can(server, cache, kind, begin):
     file = RemoteFile("file", f"{server}/{kind}", DIGEST)
     if begin:
         cache.mkdir()
@@ -203,7 +199,7 @@ def test_a_part_is_continued_where_the_server_can(
     assert in_cache(cache) == ["file"]
 
 
-def test_what_has_arrived_is_kept_for_the_next_time(server: str, cache: Path) -> None:
+def test_what_has_arrived_is_kept_for_the_next_time(server, cache):
     with pytest.raises(DownloadError, match="the connection broke, in 4 attempts"):
         RemoteFile("file", f"{server}/cut", DIGEST).download()
     assert in_cache(cache) == ["file.part"]
@@ -213,7 +209,7 @@ def test_what_has_arrived_is_kept_for_the_next_time(server: str, cache: Path) ->
     assert in_cache(cache) == ["file"]
 
 
-def test_an_unpinned_file_is_never_put_together(server: str, cache: Path) -> None:
+def test_an_unpinned_file_is_never_put_together(server, cache):
     """No hash would tell that the two halves are of different files."""
     cache.mkdir()
     (cache / "file.part").write_bytes(b"half of another file")
@@ -224,7 +220,7 @@ def test_an_unpinned_file_is_never_put_together(server: str, cache: Path) -> Non
 
 
 @pytest.mark.parametrize("part", [b"another file", CONTENT + b"and more"])
-def test_a_part_of_another_file_is_dropped(server: str, cache: Path, part: bytes) -> None:
+def test_a_part_of_another_file_is_dropped(server, cache, part):
     cache.mkdir()
     (cache / "file.part").write_bytes(part)
     file = RemoteFile("file", f"{server}/mixed", DIGEST)
@@ -235,21 +231,21 @@ def test_a_part_of_another_file_is_dropped(server: str, cache: Path, part: bytes
     assert file.open_path().read_bytes() == CONTENT
 
 
-def test_another_part_than_asked_for_is_refused(server: str, cache: Path) -> None:
+def test_another_part_than_asked_for_is_refused(server, cache):
     cache.mkdir()
     (cache / "file.part").write_bytes(CONTENT[:10])
     with pytest.raises(DownloadError, match="another part"):
         RemoteFile("file", f"{server}/elsewhere", DIGEST).download()
 
 
-def test_an_endless_file_fills_no_disk(server: str, cache: Path) -> None:
+def test_an_endless_file_fills_no_disk(server, cache):
     file = RemoteFile("file", f"{server}/endless", DIGEST, max_size=10**6)
     with pytest.raises(DownloadError, match="sends more than the 1000000 bytes"):
         file.download()
     assert in_cache(cache) == []
 
 
-def test_offline(server: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offline(server, cache, monkeypatch):
     monkeypatch.setenv(OFFLINE_VARIABLE, "1")
     with pytest.raises(DownloadError, match=r"OFFLINE is set.*fetch NAME --from"):
         RemoteFile("file", f"{server}/good", DIGEST).download()
@@ -258,7 +254,7 @@ def test_offline(server: str, cache: Path, monkeypatch: pytest.MonkeyPatch) -> N
     RemoteFile("file", f"{server}/good", DIGEST).download()
 
 
-def test_openml_is_not_asked_offline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openml_is_not_asked_offline(monkeypatch):
     monkeypatch.setenv(OFFLINE_VARIABLE, "1")
     connection = connected(Connection("http://127.0.0.1:9"))
     with pytest.raises(DownloadError, match="OFFLINE is set"), connection:
@@ -311,7 +307,7 @@ def wait_until(true: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_a_killed_download_is_continued(cache: Path) -> None:
+def test_a_killed_download_is_continued(cache):
     with slow_server() as (url, _):
         process = downloading(url)
         part = cache / "file.part"
@@ -325,7 +321,7 @@ def test_a_killed_download_is_continued(cache: Path) -> None:
     assert in_cache(cache) == ["file"]
 
 
-def test_two_processes_download_once(cache: Path) -> None:
+def test_two_processes_download_once(cache):
     with slow_server() as (url, go_on):
         first = downloading(url)
         wait_until(lambda: bool(requested))
@@ -338,7 +334,7 @@ def test_two_processes_download_once(cache: Path) -> None:
     assert (cache / "file").read_bytes() == CONTENT
 
 
-def test_a_large_copy_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+def test_a_large_copy_is_refused_before_it_is_unpacked(tmp_path):
     (tmp_path / "copy.gz").write_bytes(gzip.compress(bytes(10**7)))
     with pytest.raises(DownloadError, match="more than the 1000 bytes allowed"):
         RemoteFile("file", "https://127.0.0.1:9/file", DIGEST, max_size=1000).store(
@@ -346,13 +342,13 @@ def test_a_large_copy_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
         )
 
 
-def test_no_network() -> None:
+def test_no_network():
     with pytest.raises(DownloadError, match=r"no connection.*--from"):
         RemoteFile("file", "http://127.0.0.1:9/file", DIGEST).download()
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_local_copy(tmp_path: Path, compressed: bool) -> None:
+def test_local_copy(tmp_path, compressed):
     copy = tmp_path / ("copy.gz" if compressed else "copy")
     copy.write_bytes(gzip.compress(CONTENT) if compressed else CONTENT)
     file = RemoteFile("file", "http://127.0.0.1:9/file", DIGEST)
@@ -361,14 +357,14 @@ def test_local_copy(tmp_path: Path, compressed: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["copy", "copy.gz"])
-def test_another_file_is_no_local_copy(tmp_path: Path, cache: Path, name: str) -> None:
+def test_another_file_is_no_local_copy(tmp_path, cache, name):
     (tmp_path / name).write_bytes(b"something else")
     with pytest.raises(DownloadError):
         RemoteFile("file", "http://127.0.0.1:9/file", DIGEST).store(tmp_path / name)
     assert not cache.exists()
 
 
-def test_damage_in_the_cache_is_noticed(tmp_path: Path) -> None:
+def test_damage_in_the_cache_is_noticed(tmp_path):
     (tmp_path / "copy").write_bytes(CONTENT)
     for digest in (DIGEST, None):
         file = RemoteFile("file", "http://127.0.0.1:9/file", digest)
@@ -379,9 +375,7 @@ def test_damage_in_the_cache_is_noticed(tmp_path: Path) -> None:
             file.open_path()
 
 
-def test_only_the_first_content_of_an_unpinned_file_is_accepted(
-    tmp_path: Path, cache: Path
-) -> None:
+def test_only_the_first_content_of_an_unpinned_file_is_accepted(tmp_path, cache):
     first, other = tmp_path / "first", tmp_path / "other"
     first.write_bytes(CONTENT)
     other.write_bytes(b"other")
@@ -402,9 +396,7 @@ def test_only_the_first_content_of_an_unpinned_file_is_accepted(
 
 @pytest.mark.parametrize("digest", [DIGEST, None])
 @pytest.mark.parametrize("error", [ValueError, ArtifactError])
-def test_content_is_checked_before_it_is_stored(
-    tmp_path: Path, cache: Path, digest: str | None, error: type[Exception]
-) -> None:
+def test_content_is_checked_before_it_is_stored(tmp_path, cache, digest, error):
     def refuse(data: bytes) -> None:
         assert data == CONTENT
         raise error("not such a file")
@@ -416,12 +408,12 @@ def test_content_is_checked_before_it_is_stored(
     assert not cache.exists()
 
 
-def test_a_wrong_download_is_named_by_its_address(server: str) -> None:
+def test_a_wrong_download_is_named_by_its_address(server):
     with pytest.raises(DownloadError, match=f"^{server}/good is not the published file"):
         RemoteFile("file", f"{server}/good", "0" * 64).download()
 
 
-def test_unwritable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_cache(tmp_path, monkeypatch):
     (tmp_path / "copy").write_bytes(CONTENT)
     (tmp_path / "file").write_bytes(b"in the way")
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "file"))
@@ -429,6 +421,6 @@ def test_unwritable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         RemoteFile("file", "http://127.0.0.1:9/file", DIGEST).store(tmp_path / "copy")
 
 
-def test_default_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_cache_folder(monkeypatch):
     monkeypatch.delenv(CACHE_VARIABLE)
     assert cache_folder().name == "hpobench_ordered"

@@ -1,6 +1,5 @@
 import sys
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -8,7 +7,7 @@ MEGABYTES = 10**6
 
 
 @pytest.fixture
-def bounded() -> Iterator[None]:
+def bounded():
     """Neither gigabytes nor minutes."""
     resource = pytest.importorskip("resource")
     before, begin = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()

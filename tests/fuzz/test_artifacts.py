@@ -51,22 +51,22 @@ fuzzed = settings(
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(tmp_path_factory):
     folder: Path = write_artifact(tmp_path_factory.mktemp("whole") / "toy")
     return folder
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("damaged") / "toy"
 
 
 @pytest.fixture
-def damaged(whole: Path, folder: Path) -> Path:
+def damaged(whole, folder):
     return copy(whole, folder)
 
 
-def test_the_whole_artifact_is_accepted(whole: Path) -> None:
+def test_the_whole_artifact_is_accepted(whole):
     assert use(whole) == ""
     spec = benchmark_spec(whole)
     assert spec.artifact is not None
@@ -80,9 +80,7 @@ def test_the_whole_artifact_is_accepted(whole: Path) -> None:
 @given(
     st.sampled_from(FILES), st.floats(0, 1, exclude_max=True), st.integers(1, 255), st.booleans()
 )
-def test_changed_bytes(
-    whole: Path, folder: Path, name: str, where: float, bits: int, is_signed: bool
-) -> None:
+def test_changed_bytes(whole, folder, name, where, bits, is_signed):
     damaged = copy(whole, folder)
     data = bytearray((damaged / name).read_bytes())
     data[int(where * len(data))] ^= bits
@@ -96,7 +94,7 @@ def test_changed_bytes(
 
 @fuzzed
 @given(st.sampled_from(FILES), st.floats(0, 1, exclude_max=True))
-def test_truncated_files(whole: Path, folder: Path, name: str, where: float) -> None:
+def test_truncated_files(whole, folder, name, where):
     damaged = copy(whole, folder)
     data = (damaged / name).read_bytes()
     put(damaged, name, data[: int(where * len(data))])
@@ -108,14 +106,14 @@ def test_truncated_files(whole: Path, folder: Path, name: str, where: float) -> 
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("other", FILES)
-def test_swapped_files(whole: Path, damaged: Path, name: str, other: str) -> None:
+def test_swapped_files(whole, damaged, name, other):
     put(damaged, name, (whole / other).read_bytes())
     assert bool(use(damaged)) == (name != other)
 
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("other", ["newsvendor", "xgboost-mnist", "openml-svm"])
-def test_files_of_another_benchmark(damaged: Path, name: str, other: str) -> None:
+def test_files_of_another_benchmark(damaged, name, other):
     packaged = Artifact.packaged(other)
     theirs = "forest.npz" if name in ("apart.npz", "nearest.npz") else name
     if theirs not in packaged.sums():
@@ -137,7 +135,7 @@ def test_files_of_another_benchmark(damaged: Path, name: str, other: str) -> Non
     "name",
     ["../secret", "/etc/passwd", "x/../../secret", "C:\\secret", "..", ".", "", "a\\b", "\0", "~"],
 )
-def test_names_that_lead_elsewhere(damaged: Path, name: str) -> None:
+def test_names_that_lead_elsewhere(damaged, name):
     (damaged.parent / "secret").write_text("{}")
     with (damaged / SUMS).open("a") as file:
         file.write(f"{'0' * 64}  {name}\n")
@@ -150,13 +148,13 @@ def test_names_that_lead_elsewhere(damaged: Path, name: str) -> None:
 @given(st.text(max_size=80))
 @fuzzed
 @pytest.mark.slow
-def test_any_list_of_hashes(whole: Path, folder: Path, text: str) -> None:
+def test_any_list_of_hashes(whole, folder, text):
     damaged = copy(whole, folder)
     (damaged / SUMS).write_text(text, encoding="utf-8", errors="surrogateescape", newline="")
     assert use(damaged)
 
 
-def test_a_file_listed_twice(damaged: Path) -> None:
+def test_a_file_listed_twice(damaged):
     lines = (damaged / SUMS).read_text()
     (damaged / SUMS).write_text(lines + lines)
     assert "one more file" in use(damaged)
@@ -164,14 +162,14 @@ def test_a_file_listed_twice(damaged: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
 @pytest.mark.parametrize("name", [BENCHMARK, SUMS, "forest.npz"])
-def test_links_out_of_the_folder(whole: Path, damaged: Path, name: str) -> None:
+def test_links_out_of_the_folder(whole, damaged, name):
     (damaged / name).unlink()
     (damaged / name).symlink_to(whole / name)
     assert "outside of the artifact's folder" in use(damaged)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no pipes")
-def test_a_pipe_is_not_waited_for(damaged: Path) -> None:
+def test_a_pipe_is_not_waited_for(damaged):
     (damaged / CARD).unlink()
     os.mkfifo(damaged / CARD)
     assert "not a regular file" in use(damaged)
@@ -212,14 +210,14 @@ def changed(content: Any, path: tuple[Any, ...], change: Callable[[Any, Any], No
 
 @fuzzed
 @given(st.sampled_from([BENCHMARK, CARD]), st.data())
-def test_any_json_in_any_place(whole: Path, folder: Path, name: str, data: st.DataObject) -> None:
+def test_any_json_in_any_place(whole, folder, name, data):
     damaged = copy(whole, folder)
     content = json.loads((damaged / name).read_text())
     for _ in range(data.draw(st.integers(1, 2))):
         path = data.draw(st.sampled_from(list(places(content))))
         if data.draw(st.booleans()):
             value = data.draw(ANY_JSON)
-            content = changed(content, path, lambda p, k, v=value: p.__setitem__(k, v))  # type: ignore[misc]
+            content = changed(content, path, lambda p, k, v=value: p.__setitem__(k, v))
         else:
             content = changed(content, path, lambda p, k: p.__delitem__(k))
     put(damaged, name, json.dumps(content).encode())
@@ -252,7 +250,7 @@ def test_any_json_in_any_place(whole: Path, folder: Path, name: str, data: st.Da
     ids=range(7),
 )
 @pytest.mark.parametrize("name", [BENCHMARK, CARD])
-def test_hostile_json(damaged: Path, name: str, text: str, message: str) -> None:
+def test_hostile_json(damaged, name, text, message):
     put(damaged, name, text.encode())
     assert re.search(message, use(damaged))
 
@@ -277,7 +275,7 @@ def too_wide(content: Any) -> Any:
 
 @pytest.mark.usefixtures("bounded")
 @pytest.mark.parametrize("change", [many_hyperparameters, joined_of_nothing, too_wide])
-def test_hostile_spaces(damaged: Path, change: Callable[[Any], Any]) -> None:
+def test_hostile_spaces(damaged, change):
     edit_json(damaged, BENCHMARK, change)
     assert "the search space is described wrongly" in use(damaged)
 
@@ -316,7 +314,7 @@ def other_shape(array: NDArray[Any], which: int) -> NDArray[Any]:
 @settings(parent=fuzzed, max_examples=80)
 @given(st.sampled_from(ARRAY_FILES), st.data())
 @pytest.mark.slow
-def test_any_array(whole: Path, folder: Path, name: str, data: st.DataObject) -> None:
+def test_any_array(whole, folder, name, data):
     damaged = copy(whole, folder)
     with np.load(damaged / name) as stored:
         arrays = dict(stored)
@@ -344,7 +342,7 @@ def test_any_array(whole: Path, folder: Path, name: str, data: st.DataObject) ->
     st.lists(st.sampled_from([0, 1, 2, 3, 4, 7, 200, LEAF]), min_size=1, max_size=9),
     st.lists(st.integers(-1, 9), min_size=1, max_size=3),
 )
-def test_any_tree(whole: Path, folder: Path, feature: list[int], nodes: list[int]) -> None:
+def test_any_tree(whole, folder, feature, nodes):
     """Nodes of arbitrary trees: what is no tree, or refers to nothing, never reaches a kernel."""
     damaged = copy(whole, folder)
     arrays = surrogates()["forest"][1].to_arrays()
@@ -431,12 +429,12 @@ HOSTILE = {
 
 @pytest.mark.usefixtures("bounded")
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_hostile_array_files(damaged: Path, kind: str) -> None:
+def test_hostile_array_files(damaged, kind):
     put(damaged, "table.npz", HOSTILE[kind]())
     assert "table" in use(damaged)
 
 
-def test_limits_of_array_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_of_array_files(monkeypatch):
     data = npz({"a.npy": npy("|i1", "(1000,)", bytes(1000))})
     assert read_npz(data)["a"].shape == (1000,)
     monkeypatch.setattr(_arrays, "MAX_UNPACKED", 999)
@@ -446,7 +444,7 @@ def test_limits_of_array_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @given(st.binary(max_size=300))
 @fuzzed
-def test_any_bytes_as_an_array_file(data: bytes) -> None:
+def test_any_bytes_as_an_array_file(data):
     with pytest.raises(ValueError, match=r"."):
         read_npz(data)
 
@@ -454,7 +452,7 @@ def test_any_bytes_as_an_array_file(data: bytes) -> None:
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("kind", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "U3"])
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (2, 0, 3)])
-def test_arrays_are_read_as_numpy_reads_them(kind: str, order: Any, shape: tuple[int, ...]) -> None:
+def test_arrays_are_read_as_numpy_reads_them(kind, order, shape):
     array = np.array(np.random.default_rng(0).integers(0, 99, shape)).astype(kind, order=order)
     buffer = io.BytesIO()
     np.savez_compressed(buffer, array=array)
@@ -464,7 +462,7 @@ def test_arrays_are_read_as_numpy_reads_them(kind: str, order: Any, shape: tuple
 
 
 @pytest.mark.usefixtures("bounded")
-def test_a_tree_as_deep_as_it_is_large(damaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tree_as_deep_as_it_is_large(damaged, monkeypatch):
     monkeypatch.setattr(_stored, "MAX_TREE", 2**13)  # smaller than it is, for a shorter test
     depth = _stored.MAX_TREE // 2 - 1
     arrays = surrogates()["forest"][1].to_arrays()
@@ -498,7 +496,7 @@ def other_best_value(content: Any, surrogate: str, by: float) -> Any:
         ("apart", 1e3),
     ],
 )
-def test_another_best_value_is_noticed(damaged: Path, surrogate: str, by: float) -> None:
+def test_another_best_value_is_noticed(damaged, surrogate, by):
     edit_json(damaged, BENCHMARK, lambda content: other_best_value(content, surrogate, by))
     spec = benchmark_spec(damaged)
     assert spec.artifact is not None
@@ -522,7 +520,7 @@ def test_another_best_value_is_noticed(damaged: Path, surrogate: str, by: float)
         ({"comparisons": {"surrogate nearest": {}}}, "no seed"),
     ],
 )
-def test_other_claims_are_noticed(damaged: Path, change: dict[str, Any], message: str) -> None:
+def test_other_claims_are_noticed(damaged, change, message):
     edit_json(damaged, CARD, lambda content: {**content, **change})
     spec = benchmark_spec(damaged)
     assert spec.artifact is not None
@@ -534,7 +532,7 @@ def test_other_claims_are_noticed(damaged: Path, change: dict[str, Any], message
     "figures",
     [{"r2": 1.1}, {"spearman": -1.2}, {"top_decile": 1.5}, {"upper_half": -1.2}, {"r2": 0.999}],
 )
-def test_impossible_figures_are_noticed(damaged: Path, figures: dict[str, float]) -> None:
+def test_impossible_figures_are_noticed(damaged, figures):
     def change(content: Any) -> Any:
         content["figures"][1] |= figures
         return content
@@ -546,5 +544,5 @@ def test_impossible_figures_are_noticed(damaged: Path, figures: dict[str, float]
         check_card(spec, spec.artifact)
 
 
-def test_values_are_all_configurations() -> None:
+def test_values_are_all_configurations():
     assert len(np.unique(values(), axis=0)) == 24

@@ -36,7 +36,7 @@ NUMBER = st.integers(-(10**30), 10**30).map(str) | st.sampled_from(["nan", "inf"
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setenv(OFFLINE_VARIABLE, "1")
@@ -44,7 +44,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+def call(monkeypatch, capsys):
     monkeypatch.setattr("signal.signal", lambda *_: None)  # as before after the test
 
     def run(words: Sequence[str], codes: tuple[int, ...] = (0, 1, 2)) -> tuple[int, str, str]:
@@ -72,20 +72,20 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  
 @example("verify", "\0/x")
 @example("info", "x" * 5000 + "/")
 @example("info", "forrester-seed-" + "9" * 400)
-def test_any_name(call, command: str, name: str) -> None:  # type: ignore[no-untyped-def]
+def test_any_name(call, command, name):
     call([command, *(["--task", "0"] if command == "evaluate" else []), "--", name])
 
 
 @fuzzed
 @given(st.lists(SETTING | ANY_TEXT | st.just("price_1=3"), max_size=4), ANY_TEXT | NUMBER)
 @example(["price_0=1e400", "price_1=-0", "price_2=9" + "9" * 5000], "0")
-def test_any_configuration(call, words: list[str], task: str) -> None:  # type: ignore[no-untyped-def]
+def test_any_configuration(call, words, task):
     call(["evaluate", "newsvendor", f"--task={task}", "--", *words])
 
 
 @fuzzed
 @given(st.lists(ANY_TEXT, max_size=3))
-def test_any_words(call, words: list[str]) -> None:  # type: ignore[no-untyped-def]
+def test_any_words(call, words):
     if words and words[0] in ("-h", "--help", "--version"):
         return
     call([*words, "--no-such-option"], codes=(2,))
@@ -96,7 +96,7 @@ def test_any_words(call, words: list[str]) -> None:  # type: ignore[no-untyped-d
     st.sampled_from(["--trials", "--tasks", "--history", "--simulated-workers", "--workers"]),
     ANY_TEXT | NUMBER.filter(lambda text: not text.isdecimal()),
 )
-def test_any_number(call, option: str, text: str) -> None:  # type: ignore[no-untyped-def]
+def test_any_number(call, option, text):
     try:
         possible = int(text) > 0
     except ValueError:
@@ -113,13 +113,13 @@ def test_any_number(call, option: str, text: str) -> None:  # type: ignore[no-un
 @example("--")
 @example("1-")
 @example("1,-2")
-def test_any_seeds(call, seeds: str) -> None:  # type: ignore[no-untyped-def]
+def test_any_seeds(call, seeds):
     words = ["run", "--benchmark", "newsvendor", "--trials", "1", "--tasks", "1"]
     call([*words, "--output", "no-results", f"--seeds={seeds}"], codes=(2,))
     assert not Path("no-results").exists()
 
 
-def test_fetching_offline_says_so(call) -> None:  # type: ignore[no-untyped-def]
+def test_fetching_offline_says_so(call):
     _, _, message = call(["fetch", "xgboost-mnist"], codes=(1,))
     assert OFFLINE_VARIABLE in message
     assert "--from" in message
@@ -139,7 +139,7 @@ def damaged_copy(folder: Path, *, value: float | None) -> None:
         (folder / "card.json").write_text("{}")
 
 
-def test_verify_says_what_is_wrong_and_checks_the_rest(call) -> None:  # type: ignore[no-untyped-def]
+def test_verify_says_what_is_wrong_and_checks_the_rest(call):
     damaged_copy(Path("one"), value=None)
     damaged_copy(Path("two"), value=1.0)
     Path("three").mkdir()
@@ -163,13 +163,13 @@ def test_verify_says_what_is_wrong_and_checks_the_rest(call) -> None:  # type: i
     assert err.endswith("error: some benchmarks are damaged\n")
 
 
-def test_verify_of_an_artifact_of_ones_own(call) -> None:  # type: ignore[no-untyped-def]
+def test_verify_of_an_artifact_of_ones_own(call):
     damaged_copy(Path("mine"), value=228.8)
     _, out, _ = call(["verify", "./mine"], codes=(0,))
     assert out.endswith("/mine@1: 3 files, card\n")
 
 
-def test_verify_compares_golden_values(call, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+def test_verify_compares_golden_values(call, monkeypatch):
     from hpobench_ordered.cli import trust
 
     golden = json.loads(json.dumps(trust.read_golden()))

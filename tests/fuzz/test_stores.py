@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ fuzzed = settings(
 
 
 @pytest.fixture(scope="module", autouse=True)
-def unsynced() -> Iterator[None]:
+def unsynced():
     """Nothing here outlives a crash of the machine; waiting for the disk takes most of the time."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(os, "fsync", lambda _: None)
@@ -40,7 +39,7 @@ def unsynced() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(tmp_path_factory):
     """A store with something of everything."""
     folder: Path = tmp_path_factory.mktemp("whole") / "store"
     requested: dict[str, Any] = {
@@ -60,12 +59,12 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("damaged") / "store"
 
 
 @pytest.fixture
-def damaged(whole: Path, folder: Path) -> Path:
+def damaged(whole, folder):
     return copied(whole, folder)
 
 
@@ -120,16 +119,14 @@ def a_file(folder: Path, kind: str, which: int = 0) -> Path:
     return paths[which % len(paths)]
 
 
-def test_the_whole_store_is_accepted(damaged: Path) -> None:
+def test_the_whole_store_is_accepted(damaged):
     assert use(damaged) == ""
     assert len(Store(damaged).keys()) == 6
 
 
 @fuzzed
 @given(kind=st.sampled_from(HASHED), which=st.integers(0, 9), where=PLACE, bit=st.integers(0, 7))
-def test_flipped_bits(
-    whole: Path, folder: Path, kind: str, which: int, where: float, bit: int
-) -> None:
+def test_flipped_bits(whole, folder, kind, which, where, bit):
     damaged = copied(whole, folder)
     path = a_file(damaged, kind, which)
     data = bytearray(path.read_bytes())
@@ -142,7 +139,7 @@ def test_flipped_bits(
 
 @fuzzed
 @given(kind=st.sampled_from(KINDS), which=st.integers(0, 9), where=PLACE)
-def test_truncated_files(whole: Path, folder: Path, kind: str, which: int, where: float) -> None:
+def test_truncated_files(whole, folder, kind, which, where):
     damaged = copied(whole, folder)
     path = a_file(damaged, kind, which)
     data = path.read_bytes()
@@ -152,7 +149,7 @@ def test_truncated_files(whole: Path, folder: Path, kind: str, which: int, where
 
 @pytest.mark.parametrize("kind", [*KINDS, "store.json"])
 @pytest.mark.parametrize("other", [*KINDS, "store.json"])
-def test_swapped_files(whole: Path, damaged: Path, kind: str, other: str) -> None:
+def test_swapped_files(whole, damaged, kind, other):
     """The content of another file under this one's name."""
     path, theirs = a_file(damaged, kind), a_file(whole, other, -1)
     if theirs.name != path.name:
@@ -162,7 +159,7 @@ def test_swapped_files(whole: Path, damaged: Path, kind: str, other: str) -> Non
 
 @pytest.mark.parametrize("text", GARBAGE, ids=range(len(GARBAGE)))
 @pytest.mark.parametrize("kind", [*KINDS, "store.json", *JOURNALS, "running"])
-def test_garbage(damaged: Path, kind: str, text: bytes) -> None:
+def test_garbage(damaged, kind, text):
     path = damaged / "running" / "0.json" if kind == "running" else a_file(damaged, kind)
     path.write_bytes(text)
     what = use(damaged)
@@ -174,9 +171,7 @@ def test_garbage(damaged: Path, kind: str, text: bytes) -> None:
 
 @pytest.mark.parametrize("kind", [*KINDS, "store.json"])
 @pytest.mark.parametrize("command", ["status", "merge", "report"])
-def test_commands_say_one_line(  # type: ignore[no-untyped-def]
-    damaged: Path, tmp_path: Path, monkeypatch, capsys, command: str, kind: str
-) -> None:
+def test_commands_say_one_line(damaged, tmp_path, monkeypatch, capsys, command, kind):
     path = a_file(damaged, kind)
     path.write_bytes(b"{\x00\n" * 9)
     into = [str(tmp_path / "all")] if command == "merge" else []

@@ -5,7 +5,7 @@ from hpobench_ordered.generation import _mnist as mnist
 
 
 @pytest.fixture(scope="module")
-def images() -> tuple[np.ndarray, np.ndarray]:
+def images():
     """Ten noisy patterns of 6 x 6 pixels, the first pixel always 0."""
     rng = np.random.default_rng(0)
     target = rng.integers(0, 10, 400)
@@ -16,5 +16,5 @@ def images() -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def small(images: tuple[np.ndarray, np.ndarray]) -> mnist.Split:
+def small(images):
     return mnist.split(*images, pool_size=300, smallest=20)

@@ -81,9 +81,7 @@ def write_flow(folder: Path, adjustment: SpaceAdjustment, *, shift: float = 0.0)
 
 
 @pytest.fixture(params=SEARCHED, ids=lambda adjustment: adjustment.name)
-def adjustment(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> SpaceAdjustment:
+def adjustment(request, tmp_path, monkeypatch):
     """An adjustment on a made-up forest, with a short search for its best values."""
     monkeypatch.setattr(adjustments, "best_known", short_search)
     base = write_flow(tmp_path / "base", request.param)
@@ -91,18 +89,16 @@ def adjustment(
     return replace(request.param, base=base, artifact=artifact, tasks=USED)
 
 
-def short_search(*args, **options):  # type: ignore[no-untyped-def]
+def short_search(*args, **options):
     return best_known(*args, **options, draws=3000)
 
 
-def test_every_searched_adjustment_has_a_generator() -> None:
+def test_every_searched_adjustment_has_a_generator():
     assert [g.name for g in GENERATORS] == ["svm-a", "svm-b", "xgb-a", "xgb-b"]
 
 
 @pytest.mark.slow
-def test_a_generated_artifact_makes_the_benchmark(
-    adjustment: SpaceAdjustment, tmp_path: Path
-) -> None:
+def test_a_generated_artifact_makes_the_benchmark(adjustment, tmp_path):
     folder = generate(adjustment, Request(tmp_path / adjustment.name, seed=3))
     assert sorted(path.name for path in folder.iterdir()) == sorted(
         ["SHA256SUMS", "benchmark.json", "card.json"]
@@ -120,7 +116,7 @@ def test_a_generated_artifact_makes_the_benchmark(
     assert read_definition(spec.artifact) == spec.define()
 
 
-def test_values_are_those_of_the_forest(adjustment: SpaceAdjustment, tmp_path: Path) -> None:
+def test_values_are_those_of_the_forest(adjustment, tmp_path):
     generate(adjustment, Request(tmp_path / adjustment.name))
     base, benchmark = adjustment.base.load(), adjustment.spec().load()
     assert benchmark.previous is not None
@@ -141,7 +137,7 @@ def nearest_within(parameter: Parameter, value: Value) -> Value:
     return parameter.value(min(max(float(value), parameter.lower), parameter.upper))
 
 
-def test_the_same_seed_gives_the_same_bytes(adjustment: SpaceAdjustment, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_bytes(adjustment, tmp_path):
     digests = [
         Artifact(generate(adjustment, Request(tmp_path / str(turn), seed=seed))).digest
         for turn, seed in enumerate((0, 0, 1))
@@ -149,7 +145,7 @@ def test_the_same_seed_gives_the_same_bytes(adjustment: SpaceAdjustment, tmp_pat
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_the_card_is_that_of_the_forest(adjustment: SpaceAdjustment, tmp_path: Path) -> None:
+def test_the_card_is_that_of_the_forest(adjustment, tmp_path):
     card = read_card(Artifact(generate(adjustment, Request(tmp_path / "out", seed=7))))
     assert card.benchmark == adjustment.name
     assert [f.name for f in card.figures] == list(USED)
@@ -158,16 +154,14 @@ def test_the_card_is_that_of_the_forest(adjustment: SpaceAdjustment, tmp_path: P
     assert card.size == 0
 
 
-def test_best_values_of_another_forest_are_refused(
-    adjustment: SpaceAdjustment, tmp_path: Path
-) -> None:
+def test_best_values_of_another_forest_are_refused(adjustment, tmp_path):
     generate(adjustment, Request(tmp_path / adjustment.name))
     write_flow(tmp_path / "base", adjustment, shift=0.2)
     with pytest.raises(ArtifactError, match=f"generate {adjustment.name} again"):
         adjustment.spec().load()
 
 
-def test_a_malformed_artifact_is_refused(adjustment: SpaceAdjustment, tmp_path: Path) -> None:
+def test_a_malformed_artifact_is_refused(adjustment, tmp_path):
     folder = generate(adjustment, Request(tmp_path / adjustment.name))
     content = json.loads((folder / BENCHMARK).read_text())
     del content["best_values"]["forest"]["STEP_1"]
@@ -177,6 +171,6 @@ def test_a_malformed_artifact_is_refused(adjustment: SpaceAdjustment, tmp_path: 
         adjustment.spec().load()
 
 
-def test_only_a_seed_is_taken(tmp_path: Path) -> None:
+def test_only_a_seed_is_taken(tmp_path):
     with pytest.raises(ExperimentError, match="--configs"):
         GENERATORS[0].generate(tmp_path / "svm-a", configurations=10)

@@ -23,12 +23,12 @@ class Recorder:
 
 
 @pytest.fixture
-def recorder() -> Recorder:
+def recorder():
     return Recorder()
 
 
 @pytest.fixture
-def generator(recorder: Recorder) -> Generator:
+def generator(recorder):
     sources = {
         "exact": Source("Takes nothing.", frozenset(), recorder),
         "sampled": Source("Takes two.", frozenset({Option.SEED, Option.SIZES}), recorder),
@@ -37,9 +37,7 @@ def generator(recorder: Recorder) -> Generator:
     return Generator("mine", sources)
 
 
-def test_a_source_gets_what_is_asked_for(
-    generator: Generator, recorder: Recorder, tmp_path: Path
-) -> None:
+def test_a_source_gets_what_is_asked_for(generator, recorder, tmp_path):
     folder = tmp_path / "mine"
     assert generator.generate(folder) == folder
     generator.generate(folder, source="sampled", seed=3, sizes=[433, 56, 155, 56])
@@ -51,9 +49,7 @@ def test_a_source_gets_what_is_asked_for(
     ]
 
 
-def test_an_option_without_use_is_refused(
-    generator: Generator, recorder: Recorder, tmp_path: Path
-) -> None:
+def test_an_option_without_use_is_refused(generator, recorder, tmp_path):
     with pytest.raises(ExperimentError, match=r"'exact' of mine .* --seed; it takes no options"):
         generator.generate(tmp_path / "x", seed=0)
     message = "does not take --workers, --configs; it takes --seed, --sizes"
@@ -62,9 +58,7 @@ def test_an_option_without_use_is_refused(
     assert not recorder.requests
 
 
-def test_nothing_is_started_that_cannot_be_finished(
-    generator: Generator, recorder: Recorder, tmp_path: Path
-) -> None:
+def test_nothing_is_started_that_cannot_be_finished(generator, recorder, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ArtifactError):
         generator.generate(tmp_path / "file" / "x")
@@ -76,7 +70,7 @@ def test_nothing_is_started_that_cannot_be_finished(
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_the_command_holds_what_decides_the_result(tmp_path: Path) -> None:
+def test_the_command_holds_what_decides_the_result(tmp_path):
     plain = Request(tmp_path, workers=2).command("mine")
     assert plain == "hpobench-ordered generate mine --seed 0"
     request = Request(tmp_path, seed=3, sizes=(56, 155), configurations=20)
@@ -87,7 +81,7 @@ def test_the_command_holds_what_decides_the_result(tmp_path: Path) -> None:
     assert some == "hpobench-ordered generate mine --seed 0 --tasks 37,49"
 
 
-def test_every_shipped_artifact_has_a_generator_and_names_it() -> None:
+def test_every_shipped_artifact_has_a_generator_and_names_it():
     folder = Path(str(resources.files("hpobench_ordered") / "artifacts"))
     shipped = {path.name for path in folder.iterdir() if is_artifact(path)}
     assert {"newsvendor", "xgboost-mnist"} < shipped <= generators().keys()

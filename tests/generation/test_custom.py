@@ -4,7 +4,7 @@ import itertools
 import json
 import pickle
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -86,14 +86,14 @@ TOY = """
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Path:
+def table(tmp_path):
     file = tmp_path / "things.csv"
     file.write_text(TABLE)
     return file
 
 
 @pytest.fixture
-def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def toy(tmp_path, monkeypatch):
     """Name of a module of the user's own."""
     toys = tmp_path / "toys"
     toys.mkdir()
@@ -107,7 +107,7 @@ COUNTER: Iterator[int] = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def digits() -> Split:
+def digits():
     return split(read_data("sklearn:digits"), Kind.CLASSIFICATION, validation=0.25, seed=0)
 
 
@@ -118,7 +118,7 @@ def data_set(target: np.ndarray, numbers: np.ndarray | None = None) -> DataSet:
 
 
 class TestData:
-    def test_reads_a_table(self, table: Path) -> None:
+    def test_reads_a_table(self, table):
         data = read_data(str(table))
         assert data.name == "things"
         assert data.target.tolist() == list("ababa")
@@ -128,7 +128,7 @@ class TestData:
         assert data.categories.tolist() == [[2], [0], [-1], [2], [1]]
         assert "things.csv (SHA-256 " in data.origin
 
-    def test_any_column_can_be_the_target(self, table: Path) -> None:
+    def test_any_column_can_be_the_target(self, table):
         (table.parent / "full.csv").write_text(TABLE.replace("3,,", "3,4.5,"))
         data = read_data(str(table.parent / "full.csv"), target="weight")
         assert data.target.tolist() == [2.5, 3.5, 4.5, 1.5, 0.5]
@@ -138,7 +138,7 @@ class TestData:
         with pytest.raises(UnknownNameError, match="did you mean 'weight'"):
             read_data(str(table), target="wight")
 
-    def test_formats_hold_the_same(self, table: Path, tmp_path: Path) -> None:
+    def test_formats_hold_the_same(self, table, tmp_path):
         expected = read_data(str(table))
         frame = pd.read_csv(table, na_values="?")
         frame.to_parquet(tmp_path / "things.parquet")
@@ -150,7 +150,7 @@ class TestData:
             assert data.target.tolist() == expected.target.tolist()
 
     @pytest.mark.parametrize("names", [("data", "target"), ("X", "y")])
-    def test_reads_arrays_of_any_shape(self, tmp_path: Path, names: tuple[str, str]) -> None:
+    def test_reads_arrays_of_any_shape(self, tmp_path, names):
         images = np.arange(24, dtype=np.uint8).reshape(3, 2, 4)
         arrays = dict(zip(names, (images, np.array(["cat", "dog", "cat"])), strict=True))
         np.savez(tmp_path / "x.npz", **arrays)
@@ -158,7 +158,7 @@ class TestData:
         np.testing.assert_array_equal(data.numbers, images.reshape(3, 8))
         assert data.target.tolist() == ["cat", "dog", "cat"]
 
-    def test_knows_scikit_learns(self) -> None:
+    def test_knows_scikit_learns(self):
         data = read_data("sklearn:digits")
         assert (data.name, data.numbers.shape) == ("digits", (1797, 64))
         with pytest.raises(UnknownNameError, match="did you mean 'digits'"):
@@ -178,13 +178,13 @@ class TestData:
             ("", "cannot read"),
         ],
     )
-    def test_other_tables_are_refused(self, tmp_path: Path, content: str, message: str) -> None:
+    def test_other_tables_are_refused(self, tmp_path, content, message):
         file = tmp_path / "x.csv"
         file.write_text(content)
         with pytest.raises(ArtifactError, match=message):
             read_data(str(file))
 
-    def test_other_files_are_refused(self, tmp_path: Path) -> None:
+    def test_other_files_are_refused(self, tmp_path):
         with pytest.raises(ArtifactError, match="No such file"):
             read_data(str(tmp_path / "x.csv"))
         with pytest.raises(ArtifactError, match=r"\.parquet, \.npz, or sklearn:NAME"):
@@ -203,7 +203,7 @@ class TestData:
 
 
 class TestSplit:
-    def test_features_are_what_scikit_learns_preprocessing_makes_of_the_pool(self) -> None:
+    def test_features_are_what_scikit_learns_preprocessing_makes_of_the_pool(self):
         from sklearn.compose import make_column_transformer
         from sklearn.impute import SimpleImputer
         from sklearn.pipeline import make_pipeline
@@ -235,7 +235,7 @@ class TestSplit:
         np.testing.assert_allclose(parts.validation, expected.transform(both[others]), atol=1e-12)
         np.testing.assert_array_equal(parts.pool_target, data.target[pool])
 
-    def test_columns_that_tell_nothing(self) -> None:
+    def test_columns_that_tell_nothing(self):
         numbers = np.array([[1.0, np.nan, 7.0]] * 8)
         numbers[:, 0] = range(8)
         parts = split(
@@ -244,7 +244,7 @@ class TestSplit:
         assert parts.pool.shape == (6, 2)  # one without a number is dropped
         assert not parts.pool[:, 1].any()  # a constant one is centred
 
-    def test_seed_and_data_tell_splits_apart(self) -> None:
+    def test_seed_and_data_tell_splits_apart(self):
         data = data_set(np.arange(40) % 2)
         make = partial(split, kind=Kind.CLASSIFICATION, validation=0.25)
         digests = {make(data, seed=seed).digest for seed in range(5)}
@@ -256,9 +256,7 @@ class TestSplit:
         assert len(digests) == 7
         assert make(data, seed=0).digest == make(data, seed=0).digest
 
-    def test_standardises_as_xgboost_mnist(
-        self, images: tuple[np.ndarray, np.ndarray], small: mnist.Split
-    ) -> None:
+    def test_standardises_as_xgboost_mnist(self, images, small):
         data, target = images
         order = np.arange(len(data))
         rng = np.random.RandomState(mnist.SHUFFLE_SEED)
@@ -273,9 +271,7 @@ class TestSplit:
         labels=st.lists(st.integers(0, 3), min_size=12, max_size=60),
         seed=st.integers(0, 5),
     )
-    def test_the_smallest_size_that_is_named_is_the_smallest(
-        self, labels: list[int], seed: int
-    ) -> None:
+    def test_the_smallest_size_that_is_named_is_the_smallest(self, labels, seed):
         data = data_set(np.array([*labels, 0, 1] * 4))
         try:
             parts = split(data, Kind.CLASSIFICATION, validation=0.25, seed=seed)
@@ -303,10 +299,10 @@ class TestSplit:
             (range(21), Kind.REGRESSION),
         ],
     )
-    def test_the_target_tells_its_kind(self, target: Any, kind: Kind) -> None:
+    def test_the_target_tells_its_kind(self, target, kind):
         assert kind_of_target(np.array(target)) is kind
 
-    def test_classes_are_numbered_in_order(self) -> None:
+    def test_classes_are_numbered_in_order(self):
         target = np.array([10, 9, 100] * 4)
         parts = split(data_set(target), Kind.CLASSIFICATION, validation=0.25, seed=0)
         assert parts.classes == ("9", "10", "100")
@@ -330,9 +326,7 @@ class TestSplit:
             ),
         ],
     )
-    def test_what_cannot_be_split_is_refused(
-        self, target: Any, kind: Kind, validation: float, message: str
-    ) -> None:
+    def test_what_cannot_be_split_is_refused(self, target, kind, validation, message):
         with pytest.raises(ExperimentError, match=message):
             split(data_set(np.array(target)), kind, validation=validation, seed=0)
 
@@ -350,7 +344,7 @@ class TestModel:
             ("{toy}:NUMBER", "not a class"),
         ],
     )
-    def test_names_that_cannot_be(self, toy: str, path: str, message: str) -> None:
+    def test_names_that_cannot_be(self, toy, path, message):
         with pytest.raises((ExperimentError, UnknownNameError), match=message):
             Model.imported(path.format(toy=toy), fixed={}, seed=0)
 
@@ -362,16 +356,14 @@ class TestModel:
             ("def", "SyntaxError"),
         ],
     )
-    def test_broken_modules(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, message: str
-    ) -> None:
+    def test_broken_modules(self, tmp_path, monkeypatch, code, message):
         name = f"broken_{next(COUNTER)}"
         (tmp_path / f"{name}.py").write_text(code)
         monkeypatch.syspath_prepend(tmp_path)
         with pytest.raises(ExperimentError, match=message):
             Model.imported(f"{name}:X", fixed={}, seed=0)
 
-    def test_seed_and_threads_go_where_they_are_taken(self, toy: str) -> None:
+    def test_seed_and_threads_go_where_they_are_taken(self, toy):
         def fixed(path: str, **keywords: Any) -> dict[str, Any]:
             return dict(Model.imported(path, fixed=keywords, seed=7).fixed)
 
@@ -381,19 +373,19 @@ class TestModel:
         assert fixed(f"{toy}:Line") == {}
         assert fixed(f"{toy}:make") == {"random_state": 7}
 
-    def test_derived_classes_pass_keywords_on(self) -> None:
+    def test_derived_classes_pass_keywords_on(self):
         pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
         model = Model.imported("xgboost:XGBClassifier", fixed={}, seed=7)
         assert model.fixed == {"random_state": 7, "n_jobs": 1}
 
-    def test_keywords_are_checked(self, toy: str) -> None:
+    def test_keywords_are_checked(self, toy):
         with pytest.raises(UnknownNameError, match="did you mean 'max_depth'"):
             Model.imported(TREE, fixed={"depth": 3}, seed=0)
         with pytest.raises(UnknownNameError, match="unknown keyword"):
             Model.imported(f"{toy}:make", fixed={"c": 3}, seed=0)
         Model.imported(f"{toy}:Line", fixed={"c": 3}, seed=0)
 
-    def test_kinds(self, toy: str) -> None:
+    def test_kinds(self, toy):
         from sklearn.svm import SVC, SVR
 
         assert kind_of_estimator(SVC()) is Kind.CLASSIFICATION
@@ -403,7 +395,7 @@ class TestModel:
             is None
         )
 
-    def test_the_version_of_a_module_is_its_content(self, toy: str) -> None:
+    def test_the_version_of_a_module_is_its_content(self, toy):
         import sklearn
 
         assert Model.imported(TREE, fixed={}, seed=0).version == sklearn.__version__
@@ -411,7 +403,7 @@ class TestModel:
 
 
 class TestTraining:
-    def test_trains_on_the_first_rows_of_the_pool(self, digits: Split) -> None:
+    def test_trains_on_the_first_rows_of_the_pool(self, digits):
         from sklearn.tree import DecisionTreeClassifier
 
         trainer = EstimatorTrainer(
@@ -425,8 +417,8 @@ class TestTraining:
 
     @pytest.mark.parametrize("min_child_weight", [1.0, 32.0])
     def test_counts_the_errors_that_the_trainer_of_xgboost_mnist_counts(
-        self, images: tuple[np.ndarray, np.ndarray], small: mnist.Split, min_child_weight: float
-    ) -> None:
+        self, images, small, min_child_weight
+    ):
         pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
         parts = Split(
             kind=Kind.CLASSIFICATION,
@@ -456,7 +448,7 @@ class TestTraining:
                 authors(config, size)["error_count"], abs=1e-9
             )
 
-    def test_metrics_are_scikit_learns(self, digits: Split) -> None:
+    def test_metrics_are_scikit_learns(self, digits):
         from sklearn.metrics import log_loss
         from sklearn.tree import DecisionTreeClassifier
 
@@ -478,7 +470,7 @@ class TestTraining:
         with pytest.raises(UnknownNameError, match="did you mean 'roc_auc'"):
             Metric(Kind.CLASSIFICATION, "roc-auc")
 
-    def test_regressions_have_the_mean_squared_error(self, toy: str) -> None:
+    def test_regressions_have_the_mean_squared_error(self, toy):
         parts = split(data_set(np.arange(40) / 4), Kind.REGRESSION, validation=0.25, seed=0)
         model = Model.imported(f"{toy}:Line", fixed={}, seed=0)
         value = EstimatorTrainer(parts, model, Metric(Kind.REGRESSION))({"a": 0.1}, "20")["value"]
@@ -493,7 +485,7 @@ class TestTraining:
             ({"a": 1, "b": float("nan")}, "10", "the metric is nan"),
         ],
     )
-    def test_failures(self, toy: str, config: dict[str, Any], size: str, message: str) -> None:
+    def test_failures(self, toy, config, size, message):
         parts = split(data_set(np.arange(40) / 4), Kind.REGRESSION, validation=0.25, seed=0)
         trainer = EstimatorTrainer(
             parts, Model.imported(f"{toy}:Line", fixed={}, seed=0), Metric(Kind.REGRESSION)
@@ -504,7 +496,7 @@ class TestTraining:
         outcome = replace(trainer, failures=Failures.WORST)(config, size)
         assert outcome["failure"] in str(caught.value)
 
-    def test_identity_holds_what_decides_a_value(self, digits: Split) -> None:
+    def test_identity_holds_what_decides_a_value(self, digits):
         model = Model.imported(TREE, fixed={}, seed=0)
         trainer = EstimatorTrainer(digits, model, Metric(Kind.CLASSIFICATION))
         json.dumps(trainer.identity)
@@ -519,7 +511,7 @@ class TestTraining:
         texts = {json.dumps(one.identity) for one in [trainer, *others]}
         assert len(texts) == 6
 
-    def test_warnings_of_estimators_are_not_shown(self, digits: Split) -> None:
+    def test_warnings_of_estimators_are_not_shown(self, digits):
         model = Model.imported("sklearn.linear_model:LogisticRegression", fixed={}, seed=0)
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
@@ -528,13 +520,13 @@ class TestTraining:
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch):
     """A small search for the best known values."""
     monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=200))
 
 
 @pytest.fixture
-def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: None) -> Path:
+def local(tmp_path, monkeypatch, quick):
     """Folder of the user's own benchmarks, empty."""
     folder = tmp_path / "own"
     monkeypatch.setenv(LOCAL_VARIABLE, str(folder))
@@ -548,7 +540,7 @@ CUSTOM = Custom(
 
 
 class TestGeneration:
-    def test_makes_a_benchmark_that_is_found_by_its_name(self, local: Path) -> None:
+    def test_makes_a_benchmark_that_is_found_by_its_name(self, local):
         steps: set[str] = set()
         written = generate_custom(CUSTOM, progress=lambda step, done, total: steps.add(step))
         assert written == local / "wine-tree"
@@ -562,7 +554,7 @@ class TestGeneration:
         assert bench.objective.direction is Direction.MINIMIZE
         check_benchmark(bench)
 
-    def test_values_and_table_are_those_of_the_trainings(self, local: Path) -> None:
+    def test_values_and_table_are_those_of_the_trainings(self, local):
         written = generate_custom(CUSTOM)
         bench = hbo.load("wine-tree")
         raw = read_raw(
@@ -594,7 +586,7 @@ class TestGeneration:
         )
 
     @pytest.mark.slow
-    def test_interruptions_and_workers_do_not_matter(self, local: Path, tmp_path: Path) -> None:
+    def test_interruptions_and_workers_do_not_matter(self, local, tmp_path):
         def interrupt(step: str, done: int, total: int) -> None:
             if (step, done) == ("training", 7):
                 raise KeyboardInterrupt
@@ -610,7 +602,7 @@ class TestGeneration:
         assert Artifact(here).sums() == Artifact(other).sums()
 
     @pytest.mark.slow
-    def test_more_trains_only_what_is_new(self, local: Path) -> None:
+    def test_more_trains_only_what_is_new(self, local):
         generate_custom(CUSTOM)
         before = {path: path.stat().st_mtime_ns for path in local.rglob("*-evaluations/*/*.json")}
         more = replace(CUSTOM, configurations=15, sizes=[20, 60, 90])
@@ -624,7 +616,7 @@ class TestGeneration:
         assert [task.name for task in hbo.load("wine-tree").tasks] == ["20", "60", "90"]
 
     @pytest.mark.slow
-    def test_everything_follows_from_the_seed(self, tmp_path: Path, quick: None) -> None:
+    def test_everything_follows_from_the_seed(self, tmp_path, quick):
         sums = [
             Artifact(generate_custom(replace(CUSTOM, seed=seed), output=tmp_path / str(k))).sums()
             for k, seed in enumerate((0, 0, 1))
@@ -633,21 +625,21 @@ class TestGeneration:
         assert all(sums[0][name] != sums[2][name] for name in sums[0])
 
     @pytest.mark.parametrize("name", ["newsvendor", "xgboost-mnist", "yahpo-svm-999999"])
-    def test_names_of_others_are_refused(self, local: Path, tmp_path: Path, name: str) -> None:
+    def test_names_of_others_are_refused(self, local, tmp_path, name):
         for output in (None, tmp_path / "other"):
             with pytest.raises(DuplicateNameError, match=f"there is a benchmark '{name}' already"):
                 generate_custom(replace(CUSTOM, name=name), output=output, replace=True)
         assert not local.exists()
 
     @pytest.mark.slow
-    def test_a_regenerated_benchmark_is_not_replaced(self, local: Path) -> None:
+    def test_a_regenerated_benchmark_is_not_replaced(self, local):
         """Some benchmarks of the package are generated into the folder of the user's own."""
         generators()["newsvendor"].generate(local / "newsvendor")
         with pytest.raises(DuplicateNameError, match="already"):
             generate_custom(replace(CUSTOM, name="newsvendor"), replace=True)
 
     @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "-x", "x@1", "a b", "ä", "x\n"])
-    def test_names_that_no_file_should_have_are_refused(self, local: Path, name: str) -> None:
+    def test_names_that_no_file_should_have_are_refused(self, local, name):
         with pytest.raises(ExperimentError, match="name is letters"):
             generate_custom(replace(CUSTOM, name=name))
 
@@ -666,15 +658,13 @@ class TestGeneration:
             ({"fixed": {"max_dept": 1}}, UnknownNameError, "did you mean 'max_depth'"),
         ],
     )
-    def test_impossible_requests_are_refused_before_training(
-        self, local: Path, changes: dict[str, Any], error: type[Exception], message: str
-    ) -> None:
+    def test_impossible_requests_are_refused_before_training(self, local, changes, error, message):
         with pytest.raises(error, match=message):
             generate_custom(replace(CUSTOM, **changes))
         assert not list(local.iterdir())
 
     @pytest.mark.slow
-    def test_what_is_fixed_is_not_tuned(self, local: Path) -> None:
+    def test_what_is_fixed_is_not_tuned(self, local):
         generate_custom(replace(CUSTOM, fixed={"max_depth": 2, "splitter": "random"}))
         assert "max_depth" not in hbo.load("wine-tree").space.names
         command = Artifact(local / "wine-tree").read_json("card.json")["command"]
@@ -682,7 +672,7 @@ class TestGeneration:
         assert "--set max_depth=2 --set splitter=random" in command
 
     @pytest.mark.slow
-    def test_scores_are_maximised(self, local: Path) -> None:
+    def test_scores_are_maximised(self, local):
         changes = {"metric": "accuracy", "model": "sklearn.neighbors:KNeighborsClassifier"}
         generate_custom(replace(CUSTOM, **changes))
         bench = hbo.load("wine-tree")
@@ -701,7 +691,7 @@ SPACE = """{"hyperparameters": [
 
 class TestModelsOfOnesOwn:
     @pytest.fixture
-    def line(self, toy: str, tmp_path: Path) -> Callable[..., Custom]:
+    def line(self, toy, tmp_path):
         """Asks for a class of the user's own, on a file, in a space from a file."""
 
         def make(upper: float, **changes: Any) -> Custom:
@@ -722,9 +712,7 @@ class TestModelsOfOnesOwn:
 
         return make
 
-    def test_are_trained_as_those_of_others(
-        self, local: Path, line: Callable[..., Custom], tmp_path: Path
-    ) -> None:
+    def test_are_trained_as_those_of_others(self, local, line, tmp_path):
         generate_custom(line(2.0))
         bench = hbo.load("line")
         assert (bench.objective.name, bench.objective.direction.value) == (
@@ -740,12 +728,12 @@ class TestModelsOfOnesOwn:
         assert set(frame["config.mode"]) == {"one", "2", "True"}
         np.testing.assert_allclose(frame["seconds"] > 0, True)
 
-    def test_a_failure_stops_everything(self, local: Path, line: Callable[..., Custom]) -> None:
+    def test_a_failure_stops_everything(self, local, line):
         with pytest.raises(TrainingError, match=r"Line\(a=.* failed on 30 rows: ValueError: a is"):
             generate_custom(line(4.9))
         assert not (local / "line").exists()
 
-    def test_failures_may_count_as_worst(self, local: Path, line: Callable[..., Custom]) -> None:
+    def test_failures_may_count_as_worst(self, local, line):
         generate_custom(line(4.9, failures=Failures.WORST))
         frame = pd.read_parquet(local / "line-evaluations.parquet")
         failed = frame["failure"].notna()
@@ -758,17 +746,13 @@ class TestModelsOfOnesOwn:
         with pytest.raises(TrainingError, match="failed on 30 rows"):
             generate_custom(line(4.9), replace=True)
 
-    def test_a_size_without_any_value_has_no_worst(
-        self, local: Path, line: Callable[..., Custom], tmp_path: Path
-    ) -> None:
+    def test_a_size_without_any_value_has_no_worst(self, local, line, tmp_path):
         custom = line(4.9, failures=Failures.WORST)
         (tmp_path / "space.json").write_text((SPACE % 4.9).replace("0.0", "3.1"))
         with pytest.raises(TrainingError, match="failed on 30 rows"):
             generate_custom(custom)
 
-    def test_what_cannot_even_be_made_is_refused(
-        self, local: Path, line: Callable[..., Custom], tmp_path: Path
-    ) -> None:
+    def test_what_cannot_even_be_made_is_refused(self, local, line, tmp_path):
         custom = line(9.0)
         (tmp_path / "space.json").write_text((SPACE % 9.0).replace("0.0", "5.1"))
         with pytest.raises(ExperimentError, match=r"cannot be made with .* a is too large"):

@@ -2,7 +2,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,7 +31,7 @@ def written(folder: Path, text: str, name: str = "37_toy.csv") -> datasets.Class
 
 
 class TestCoding:
-    def test_numbers_nominal_columns_and_classes(self, tmp_path: Path) -> None:
+    def test_numbers_nominal_columns_and_classes(self, tmp_path):
         data = written(tmp_path, "a,b,c,class\n1,red,no,y\n2.5,blue,yes,n\n-1,green,no,y\n")
         assert data.x.tolist() == [
             [1.0, 0, 0, 1, 0],
@@ -43,24 +42,24 @@ class TestCoding:
         assert data.x.dtype == np.float64
         assert data.y.dtype == np.int64
 
-    def test_missing_values(self, tmp_path: Path) -> None:
+    def test_missing_values(self, tmp_path):
         data = written(tmp_path, "a,b,class\n1,u,0\n?,,1\n5,v,0\n,v,1\n2,u,1\n")
         assert data.x[:, 0].tolist() == [1, 2, 5, 2, 2]
         assert data.x[:, 1:].tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 1], [0, 0, 1], [0, 1, 0]]
 
-    def test_words_that_only_look_missing_are_choices(self, tmp_path: Path) -> None:
+    def test_words_that_only_look_missing_are_choices(self, tmp_path):
         data = written(tmp_path, "a,class\nnone,0\nNA,1\nNA,1\n")
         assert data.x.ravel().tolist() == [1, 0, 0]
 
-    def test_constant_columns_stay_constant(self, tmp_path: Path) -> None:
+    def test_constant_columns_stay_constant(self, tmp_path):
         data = written(tmp_path, "a,b,c,class\n3,u,,0\n3,u,,1\n")
         assert np.ptp(data.x, axis=0).tolist() == [0, 0, 0]
 
-    def test_truth_values_are_numbers(self, tmp_path: Path) -> None:
+    def test_truth_values_are_numbers(self, tmp_path):
         data = written(tmp_path, "a,class\ntrue,false\nfalse,true\n")
         assert (data.x.ravel().tolist(), data.y.tolist()) == ([1, 0], [0, 1])
 
-    def test_digest_is_of_the_numbers(self, tmp_path: Path) -> None:
+    def test_digest_is_of_the_numbers(self, tmp_path):
         first = written(tmp_path, "a,class\n1,0\n2,1\n")
         assert first.digest == written(tmp_path, "b,class\n1.0,no\n2.0,yes\n").digest
         assert first.digest != written(tmp_path, "a,class\n1,1\n2,0\n").digest
@@ -82,41 +81,41 @@ class TestCoding:
         ("a,class\n1,0\ninf,1\n", "infinite"),
     ],
 )
-def test_bad_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_bad_files_are_refused(tmp_path, text, message):
     with pytest.raises(ArtifactError, match=message):
         written(tmp_path, text)
 
 
-def test_a_binary_file_is_refused(tmp_path: Path) -> None:
+def test_a_binary_file_is_refused(tmp_path):
     (tmp_path / "37_x.csv").write_bytes(bytes(range(256)))
     with pytest.raises(ArtifactError, match=r"37_x\.csv is not a CSV"):
         datasets.offline_datasets(tmp_path)
 
 
 class TestFolder:
-    def test_tasks_are_in_ascending_order(self, tmp_path: Path) -> None:
+    def test_tasks_are_in_ascending_order(self, tmp_path):
         for name in ("10101_b.csv", "37_a.csv", "notes.csv", "README.md"):
             (tmp_path / name).write_text("a,class\n1,0\n2,1\n")
         by_task = datasets.offline_datasets(tmp_path)
         assert list(by_task) == ["37", "3492", "3493", "3494", "9946", "10101"]
         assert (by_task["37"].name, by_task["9946"].name) == ("a", "wdbc")
 
-    def test_a_file_is_preferred_to_what_is_made(self, tmp_path: Path) -> None:
+    def test_a_file_is_preferred_to_what_is_made(self, tmp_path):
         (tmp_path / "3493_real.csv").write_text("a,class\n1,0\n2,1\n")
         assert datasets.offline_datasets(tmp_path)["3493"].name == "real"
 
-    def test_without_files_it_is_refused(self, tmp_path: Path) -> None:
+    def test_without_files_it_is_refused(self, tmp_path):
         (tmp_path / "notes.csv").touch()
         with pytest.raises(ArtifactError, match="holds no file"):
             datasets.offline_datasets(tmp_path)
 
-    def test_two_files_of_one_task_are_refused(self, tmp_path: Path) -> None:
+    def test_two_files_of_one_task_are_refused(self, tmp_path):
         for name in ("37_a.csv", "37_b.csv"):
             (tmp_path / name).write_text("a,class\n1,0\n2,1\n")
         with pytest.raises(ArtifactError, match="two data sets of task 37"):
             datasets.offline_datasets(tmp_path)
 
-    def test_public_data_sets(self, shared: Path) -> None:
+    def test_public_data_sets(self, shared):
         by_task = datasets.offline_datasets(shared / "data" / "openml_datasets")
         assert len(by_task) == 14
         assert {task: data.x.shape for task, data in by_task.items() if task in {"3", "31"}} == {
@@ -127,22 +126,20 @@ class TestFolder:
 
 
 class TestMade:
-    def test_breast_cancer(self) -> None:
+    def test_breast_cancer(self):
         data = datasets.breast_cancer()
         assert data.x.shape == (569, 30)
         assert sorted(np.bincount(data.y)) == [212, 357]
 
     @pytest.mark.parametrize(("problem", "positives"), [(1, 216), (2, 142), (3, 228)])
-    def test_monks_classes_are_as_frequent_as_published(self, problem: int, positives: int) -> None:
+    def test_monks_classes_are_as_frequent_as_published(self, problem, positives):
         data = _openml_data.monks(problem)
         assert data.x.shape == (MONKS_SIZES[problem - 1], 15)
         assert data.y[:432].sum() == positives
         assert len(np.unique(data.x[:432], axis=0)) == 432
 
     @pytest.mark.parametrize(("problem", "noise"), [(1, 0), (2, 0), (3, 6)])
-    def test_monks_training_examples_are_drawn_without_replacement(
-        self, problem: int, noise: int
-    ) -> None:
+    def test_monks_training_examples_are_drawn_without_replacement(self, problem, noise):
         data = _openml_data.monks(problem)
         rule = {tuple(x): y for x, y in zip(data.x[:432], data.y[:432], strict=True)}
         drawn = [tuple(x) for x in data.x[432:]]
@@ -152,17 +149,17 @@ class TestMade:
         assert "drawn at random" in data.description
         assert ("wrong class" in data.description) == (problem == 3)
 
-    def test_monks_rules_by_hand(self) -> None:
+    def test_monks_rules_by_hand(self):
         attributes = np.array([[1, 2, 1, 1, 3, 2], [2, 2, 2, 3, 4, 2], [3, 3, 1, 2, 1, 2]])
         rules = [_openml_data._monks_rule(k, attributes).tolist() for k in (1, 2, 3)]
         assert rules[0] == [False, True, True]
         assert rules[1] == [False, False, True]  # 3, 0 and 2 attributes have their first value
         assert rules[2] == [True, False, False]
 
-    def test_monks_are_the_same_every_time(self) -> None:
+    def test_monks_are_the_same_every_time(self):
         assert _openml_data.monks(3).digest == _openml_data.monks(3).digest
 
-    def test_another_problem_is_refused(self) -> None:
+    def test_another_problem_is_refused(self):
         with pytest.raises(ValueError, match="1, 2 and 3"):
             _openml_data.monks(4)
 
@@ -172,7 +169,7 @@ class FakeError(Exception):
 
 
 @pytest.fixture
-def openml(monkeypatch: pytest.MonkeyPatch) -> Any:
+def openml(monkeypatch):
     """Stands for the package: one task, with a nominal, a missing and a plain column."""
     inputs = pd.DataFrame(
         {"a": pd.Categorical(["2", "1", None]), "b": [1.0, np.nan, 3.0], "c": [1, 2, 4]}
@@ -190,7 +187,7 @@ def openml(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 class TestOpenML:
-    def test_a_data_set_is_coded_alike(self, openml: Any) -> None:
+    def test_a_data_set_is_coded_alike(self, openml):
         data = datasets.openml_dataset("37")
         assert data.x.tolist() == [[0, 1, 0, 1, 1], [1, 0, 0, 2, 2], [0, 0, 1, 3, 4]]
         assert data.y.tolist() == [1, 0, 1]
@@ -198,7 +195,7 @@ class TestOpenML:
         assert "data set 5, task 37" in data.description
 
     @pytest.mark.parametrize("error", [FakeError("no such task"), ConnectionError("offline")])
-    def test_no_data_set_names_the_task(self, openml: Any, error: Exception) -> None:
+    def test_no_data_set_names_the_task(self, openml, error):
         def fail(number: int) -> None:
             raise error
 
@@ -206,14 +203,14 @@ class TestOpenML:
         with pytest.raises(DownloadError, match="task 37"):
             datasets.openml_dataset("37")
 
-    def test_without_the_package_the_extra_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_the_package_the_extra_is_named(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "openml", None)
         with pytest.raises(MissingExtraError, match=r"\[train\]"):
             datasets.openml_dataset("37")
 
 
 class TestFolds:
-    def test_are_stratified_and_the_same_every_time(self) -> None:
+    def test_are_stratified_and_the_same_every_time(self):
         data = _openml_data.monks(2)
         splitter = StratifiedKFold(5, shuffle=True, random_state=0)
         splits = list(splitter.split(data.x, data.y))
@@ -221,7 +218,7 @@ class TestFolds:
             np.testing.assert_array_equal(fold.x, data.x[train])
             np.testing.assert_array_equal(fold.y_test, data.y[test])
 
-    def test_standardised_as_r_does(self) -> None:
+    def test_standardised_as_r_does(self):
         x = np.array([[1.0, 7.0], [2.0, 7.0], [6.0, 7.0]])
         fold = datasets.Fold(x, np.zeros(3), np.array([[3.0, 8.0]]), np.zeros(1), 2)
         scaled = fold.standardised()
@@ -230,12 +227,12 @@ class TestFolds:
         assert scaled.x[:, 1].tolist() == [7, 7, 7]
         assert scaled.x_test.tolist() == [[0.0, 8.0]]
 
-    def test_too_few_examples_are_refused(self) -> None:
+    def test_too_few_examples_are_refused(self):
         data = replace(_openml_data.monks(1), y=np.array([1] * 4 + [0] * 552))
         with pytest.raises(ExperimentError, match=r"monks-problems-1 .*\[552, 4\]"):
             list(datasets.folds(data))
 
-    def test_a_rare_third_class_is_fine(self) -> None:
+    def test_a_rare_third_class_is_fine(self):
         data = replace(_openml_data.monks(1), y=np.array([2] * 2 + [1] * 54 + [0] * 500))
         assert [fold.classes for fold in datasets.folds(data)] == [3] * 5
 
@@ -249,7 +246,7 @@ class TestAUC:
         hnp.arrays(np.int64, 30, elements=st.integers(0, 1)).filter(lambda y: 0 < y.sum() < 30),
         hnp.arrays(np.float64, 30, elements=st.integers(-4, 4).map(float)),
     )
-    def test_of_two_classes(self, y: np.ndarray, scores: np.ndarray) -> None:
+    def test_of_two_classes(self, y, scores):
         area = fold_of(y, 2).auc(scores[:, None])
         assert area == pytest.approx(roc_auc_score(y, scores), abs=1e-12)
 
@@ -257,24 +254,24 @@ class TestAUC:
         hnp.arrays(np.int64, 30, elements=st.integers(0, 3)).filter(lambda y: len(set(y)) == 4),
         hnp.arrays(np.float64, (30, 4), elements=st.floats(0.1, 9)),
     )
-    def test_of_more_classes(self, y: np.ndarray, scores: np.ndarray) -> None:
+    def test_of_more_classes(self, y, scores):
         probabilities = scores / scores.sum(axis=1, keepdims=True)
         area = fold_of(y, 4).auc(probabilities)
         expected = roc_auc_score(y, probabilities, multi_class="ovr", average="weighted")
         assert area == pytest.approx(expected, abs=1e-12)
 
-    def test_a_class_that_is_not_tested_has_no_weight(self) -> None:
+    def test_a_class_that_is_not_tested_has_no_weight(self):
         y = np.array([0, 2, 2, 0])
         scores = np.array([[0.9, 5, 0.1], [0.2, 6, 0.7], [0.3, 1, 0.05], [0.8, 0, 0.2]])
         assert fold_of(y, 3).auc(scores) == pytest.approx((1 + 0.5) / 2)
 
-    def test_scores_that_are_not_finite_count_as_zero(self) -> None:
+    def test_scores_that_are_not_finite_count_as_zero(self):
         y = np.array([0, 0, 1, 1])
         scores = np.array([-1, np.nan, np.inf, 1.0])
         assert fold_of(y, 2).auc(scores[:, None]) == roc_auc_score(y, [-1, 0, 0, 1])
 
 
-def test_naive_bayes_landmark() -> None:
+def test_naive_bayes_landmark():
     data = datasets.breast_cancer()
     splits = StratifiedKFold(datasets.FOLDS, shuffle=True, random_state=datasets.FOLD_SEED)
     areas = cross_val_score(GaussianNB(), data.x, data.y, scoring="roc_auc", cv=splits)

@@ -1,6 +1,5 @@
 import json
 from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from hpobench_ordered.generation._custom.estimators import (
     read_space,
 )
 from hpobench_ordered.generation._custom.model import Model, kind_of_estimator
-from hpobench_ordered.generation._custom.split import Kind, Split, split
+from hpobench_ordered.generation._custom.split import Kind, split
 from hpobench_ordered.generation._custom.training import EstimatorTrainer, Metric
 
 MODULES = ("ensemble", "linear_model", "neighbors", "neural_network", "svm", "tree")
@@ -31,7 +30,7 @@ def model_of(key: str) -> Model:
 
 
 @pytest.fixture(scope="module")
-def splits() -> dict[Kind, Split]:
+def splits():
     names = {Kind.CLASSIFICATION: "sklearn:wine", Kind.REGRESSION: "sklearn:diabetes"}
     return {
         kind: split(read_data(name), kind, validation=0.25, seed=0) for kind, name in names.items()
@@ -40,7 +39,7 @@ def splits() -> dict[Kind, Split]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", SPACES)
-def test_every_class_can_be_trained_in_its_space(key: str, splits: dict[Kind, Split]) -> None:
+def test_every_class_can_be_trained_in_its_space(key, splits):
     if key.startswith("xgboost"):
         pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
     model = model_of(key)
@@ -60,29 +59,29 @@ def test_every_class_can_be_trained_in_its_space(key: str, splits: dict[Kind, Sp
 
 
 @pytest.mark.parametrize("key", SPACES)
-def test_every_space_is_one_of_configspace(key: str) -> None:
+def test_every_space_is_one_of_configspace(key):
     space = built_in_space(key, smallest=1000)
     ConfigurationSpace.from_serialized_dict(space.to_json())
     assert set(space.names) == {parameter.name for parameter in SPACES[key]}
 
 
-def test_there_are_no_more_neighbours_than_rows() -> None:
+def test_there_are_no_more_neighbours_than_rows():
     for smallest, most in ((1, 1), (15, 15), (100, 100), (5000, 100)):
         space = built_in_space("sklearn.KNeighborsRegressor", smallest=smallest)
         assert space[NEIGHBOURS].upper == most
 
 
-def test_xgboost_has_the_space_of_xgboost_mnist() -> None:
+def test_xgboost_has_the_space_of_xgboost_mnist():
     assert built_in_space("xgboost.XGBClassifier", smallest=56) == xgboost_space()
 
 
-def test_what_is_fixed_is_left_out() -> None:
+def test_what_is_fixed_is_left_out():
     assert built_in_space("sklearn.SVC", smallest=10, leave_out=["C"]).names == ("gamma",)
     with pytest.raises(InvalidSpaceError, match="at least one"):
         built_in_space("sklearn.SVC", smallest=10, leave_out=["C", "gamma"])
 
 
-def test_for_other_classes_the_example_can_be_followed(tmp_path: Path) -> None:
+def test_for_other_classes_the_example_can_be_followed(tmp_path):
     with pytest.raises(ExperimentError, match=r"sklearn\.GaussianNB, .* --space FILE") as caught:
         built_in_space("sklearn.GaussianNB", smallest=10)
     example = str(caught.value).partition("such as\n")[2]
@@ -95,7 +94,7 @@ def test_for_other_classes_the_example_can_be_followed(tmp_path: Path) -> None:
     ConfigurationSpace.from_serialized_dict(space.to_json())
 
 
-def test_reads_what_configspace_writes(tmp_path: Path) -> None:
+def test_reads_what_configspace_writes(tmp_path):
     space = built_in_space("sklearn.RandomForestClassifier", smallest=10)
     file = tmp_path / "space.json"
     space.to_configspace().to_json(file)
@@ -112,7 +111,7 @@ def test_reads_what_configspace_writes(tmp_path: Path) -> None:
         ('{"hyperparameters": [{"name": "x", "type": "normal_float"}]}', "unsupported"),
     ],
 )
-def test_other_files_are_refused(tmp_path: Path, content: str | None, message: str) -> None:
+def test_other_files_are_refused(tmp_path, content, message):
     file = tmp_path / "space.json"
     if content is not None:
         file.write_text(content)

@@ -1,6 +1,5 @@
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +56,11 @@ def toy(classes: int = 2, n: int = 90, seed: int = 0) -> ClassificationData:
 
 
 @pytest.fixture
-def xgboost() -> Any:
+def xgboost():
     return pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
 
 
-class ScaledAsInR(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class ScaledAsInR(TransformerMixin, BaseEstimator):
     """What e1071 does: R's `scale`, without the constant columns."""
 
     def fit(self, x: np.ndarray, y: object = None) -> "ScaledAsInR":
@@ -86,7 +85,7 @@ def weighted_areas(model: Any, x: np.ndarray, y: np.ndarray) -> float:
 class TestSVM:
     @pytest.mark.parametrize("classes", [2, 3])
     @pytest.mark.parametrize("config", KERNELS, ids=lambda config: config["kernel"])
-    def test_equals_an_independent_pipeline(self, config: dict[str, Any], classes: int) -> None:
+    def test_equals_an_independent_pipeline(self, config, classes):
         data = toy(classes)
         names = {"polynomial": "poly", "radial": "rbf"}
         machine = SVC(
@@ -109,9 +108,7 @@ class TestSVM:
         assert evaluation["capped"] is False
         assert evaluation["seconds"] > 0
 
-    def test_an_early_stop_is_recorded_without_a_warning(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_an_early_stop_is_recorded_without_a_warning(self, monkeypatch):
         monkeypatch.setattr(flow, "SOLVER_WORK", 1000)
         trainer = flow.SVMTrainer(toy())
         config = {"kernel": "linear", "cost": 900.0}
@@ -119,19 +116,19 @@ class TestSVM:
         assert evaluation["capped"] is True
         assert trainer(config, "1")["evaluations"][0]["folds"] == evaluation["folds"]
 
-    def test_extreme_kernels_give_a_value(self) -> None:
+    def test_extreme_kernels_give_a_value(self):
         config = {"kernel": "polynomial", "cost": 998.0, "gamma": 913.0, "degree": 5}
         (evaluation,) = flow.SVMTrainer(toy())(config, "1")["evaluations"]
         assert 0 <= evaluation["value"] <= 1
 
-    def test_a_class_with_one_example_does_no_harm(self) -> None:
+    def test_a_class_with_one_example_does_no_harm(self):
         data = toy()
         (without,) = flow.SVMTrainer(data)(KERNELS[2], "1")["evaluations"]
         data.y[7] = 2
         (evaluation,) = flow.SVMTrainer(data)(KERNELS[2], "1")["evaluations"]
         assert evaluation["value"] == pytest.approx(without["value"], abs=0.15)
 
-    def test_global_random_state_is_left_alone(self) -> None:
+    def test_global_random_state_is_left_alone(self):
         before = np.random.get_state(legacy=False)  # noqa: NPY002  it must not be touched
         flow.SVMTrainer(toy())(KERNELS[0], "1")
         np.testing.assert_equal(np.random.get_state(legacy=False), before)  # noqa: NPY002
@@ -140,9 +137,7 @@ class TestSVM:
 class TestBoosting:
     @BOOSTERS
     @pytest.mark.parametrize("classes", [2, 3])
-    def test_several_rounds_equal_separate_trainings(
-        self, xgboost: Any, config: dict[str, Any], classes: int
-    ) -> None:
+    def test_several_rounds_equal_separate_trainings(self, xgboost, config, classes):
         fold = next(iter(folds(toy(classes))))
         rounds = [3, 4, 20, 45]
         read = list(flow._margins(fold, config | {"rounds": rounds}))
@@ -163,9 +158,7 @@ class TestBoosting:
             np.testing.assert_array_equal(margin, alone.reshape(margin.shape))
 
     @BOOSTERS
-    def test_evaluations_do_not_depend_on_the_other_rounds(
-        self, xgboost: Any, config: dict[str, Any]
-    ) -> None:
+    def test_evaluations_do_not_depend_on_the_other_rounds(self, xgboost, config):
         trainer = flow.BoostingTrainer(toy())
         together = trainer(config | {"rounds": [3, 9, 30]}, "1")["evaluations"]
         for evaluation, count in zip(together, [3, 9, 30], strict=True):
@@ -175,13 +168,13 @@ class TestBoosting:
 
     @BOOSTERS
     @pytest.mark.parametrize("classes", [2, 4])
-    def test_learns(self, xgboost: Any, config: dict[str, Any], classes: int) -> None:
+    def test_learns(self, xgboost, config, classes):
         trainer = flow.BoostingTrainer(toy(classes, 200))
         (evaluation,) = trainer(config | {"rounds": [60]}, "1")["evaluations"]
         assert 0.7 < evaluation["value"] < 1
         assert len(evaluation["folds"]) == 5
 
-    def test_area_is_that_of_the_probabilities(self, xgboost: Any) -> None:
+    def test_area_is_that_of_the_probabilities(self, xgboost):
         fold = next(iter(folds(toy(3))))
         (margin,) = flow._margins(fold, TREES | {"rounds": [20]})
         scores = np.exp(flow._log_odds(margin))
@@ -190,18 +183,18 @@ class TestBoosting:
         (evaluation,) = flow.BoostingTrainer(toy(3))(TREES | {"rounds": [20]}, "1")["evaluations"]
         assert evaluation["folds"][0] == pytest.approx(expected, abs=1e-9)
 
-    def test_prints_nothing(self, xgboost: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    def test_prints_nothing(self, xgboost, capfd):
         for config in (TREES, LINEAR):
             flow.BoostingTrainer(toy())(config | {"rounds": [2]}, "1")
         assert capfd.readouterr() == ("", "")
 
-    def test_without_xgboost_the_extra_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_xgboost_the_extra_is_named(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "xgboost", None)
         with pytest.raises(MissingExtraError, match=r"\[train\]"):
             flow.BoostingTrainer(toy())(LINEAR | {"rounds": [2]}, "1")
 
 
-def test_trainers_are_identified_by_their_data(xgboost: Any) -> None:
+def test_trainers_are_identified_by_their_data(xgboost):
     for trainer in (flow.SVMTrainer, flow.BoostingTrainer):
         identity = trainer(toy()).identity
         assert json.loads(json.dumps(identity)) == identity
@@ -211,24 +204,20 @@ def test_trainers_are_identified_by_their_data(xgboost: Any) -> None:
 
 class TestDesigns:
     @DESIGNS
-    def test_a_smaller_one_is_the_start_of_a_larger_one(
-        self, design: Callable[..., list[Any]], space: SearchSpace
-    ) -> None:
+    def test_a_smaller_one_is_the_start_of_a_larger_one(self, design, space):
         large = design(space, 130, 0, "37")
         assert len(large) == 130
         for n in (0, 1, 2, 31, 64, 129):
             assert design(space, n, 0, "37") == large[:n]
 
     @DESIGNS
-    def test_seed_and_task_decide(
-        self, design: Callable[..., list[Any]], space: SearchSpace
-    ) -> None:
+    def test_seed_and_task_decide(self, design, space):
         first = design(space, 4, 0, "37")
         assert first == design(space, 4, 0, "37")
         assert first != design(space, 4, 1, "37")
         assert first != design(space, 4, 0, "3")
 
-    def test_svm_configurations_fit_the_space_and_spread(self) -> None:
+    def test_svm_configurations_fit_the_space_and_spread(self):
         design = flow.svm_design(svm_space(), 256, 0, "3")
         values = svm_space().values(design)
         kernels = np.bincount(values[:, 0].astype(int))
@@ -236,7 +225,7 @@ class TestDesigns:
         unit = svm_space().encode(values)[:, 1]
         assert np.all(np.abs(np.sort(unit) - (np.arange(256) + 0.5) / 256) < 0.01)
 
-    def test_xgboost_configurations_fit_the_space(self) -> None:
+    def test_xgboost_configurations_fit_the_space(self):
         space = xgboost_space()
         design = flow.xgboost_design(space, 256, 0, "3")
         linear = [config["booster"] == "gblinear" for config in design]
@@ -257,15 +246,13 @@ class TestDesigns:
         hnp.arrays(np.float64, 5, elements=st.integers(3, 5000).map(float)),
         hnp.arrays(np.float64, (5, 3), elements=st.floats(0, 1, exclude_max=True)),
     )
-    def test_rounds_are_distinct_ascending_and_in_range(
-        self, largest: np.ndarray, below: np.ndarray
-    ) -> None:
+    def test_rounds_are_distinct_ascending_and_in_range(self, largest, below):
         rounds = designs._round_counts(largest, below, 3)
         assert np.all(np.diff(rounds, axis=1) >= 1)
         assert rounds.min() >= 3
         np.testing.assert_array_equal(rounds[:, -1], np.maximum(largest, 6))
 
-    def test_rounds_are_log_uniform(self) -> None:
+    def test_rounds_are_log_uniform(self):
         below = (np.arange(999)[:, None] * [1, 2, 4] % 999 + 0.5) / 999
         rounds = designs._round_counts(np.full(999, 3000.0), below, 3)[:, :-1].ravel()
         share = np.mean(rounds < np.sqrt(3 * 3000))
@@ -301,7 +288,7 @@ def xgboost_frame(folder: Path, workers: int = 1) -> pd.DataFrame:
 
 
 class TestFlow:
-    def test_svm_frame(self, tmp_path: Path) -> None:
+    def test_svm_frame(self, tmp_path):
         frame = svm_frame(tmp_path)
         assert list(frame.columns) == [
             "task",
@@ -323,7 +310,7 @@ class TestFlow:
         (alone,) = flow.SVMTrainer(DATA["37"])(expected[6], "37")["evaluations"]
         assert (frame["value"][6], frame["spread"][6]) == (alone["value"], alone["spread"])
 
-    def test_xgboost_frame(self, xgboost: Any, tmp_path: Path) -> None:
+    def test_xgboost_frame(self, xgboost, tmp_path):
         space = few_rounds()
         frame = xgboost_frame(tmp_path)
         assert frame["task"].tolist() == ["3492"] * 20 + ["37"] * 20
@@ -339,13 +326,13 @@ class TestFlow:
         assert np.isnan(space.values(native)).any(axis=1).tolist() == linear.tolist()
         assert len(list(tmp_path.rglob("*.json"))) == 10
 
-    def test_goes_through_parquet(self, tmp_path: Path) -> None:
+    def test_goes_through_parquet(self, tmp_path):
         frame = svm_frame(tmp_path / "kept")
         frame.to_parquet(tmp_path / "x.parquet")
         pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "x.parquet"), frame)
 
     @pytest.mark.slow
-    def test_continues_after_trainings_were_lost(self, tmp_path: Path) -> None:
+    def test_continues_after_trainings_were_lost(self, tmp_path):
         whole = svm_frame(tmp_path)
         files = sorted(tmp_path.rglob("*.json"))
         for file in files[::3]:
@@ -355,7 +342,7 @@ class TestFlow:
         pd.testing.assert_frame_equal(again.drop(columns="seconds"), whole.drop(columns="seconds"))
         assert all(file.stat().st_mtime_ns == at for file, at in written.items())
 
-    def test_extends_to_more_trainings(self, tmp_path: Path) -> None:
+    def test_extends_to_more_trainings(self, tmp_path):
         few = svm_frame(tmp_path, n=3)
         seen: list[tuple[str, int, int]] = []
         many = svm_frame(tmp_path, progress=lambda *step: seen.append(step))
@@ -365,18 +352,18 @@ class TestFlow:
         assert seen[-1] == ("task 37", 6, 6)
 
     @pytest.mark.slow
-    def test_workers_do_not_matter(self, tmp_path: Path) -> None:
+    def test_workers_do_not_matter(self, tmp_path):
         one = svm_frame(tmp_path / "one").drop(columns="seconds")
         two = svm_frame(tmp_path / "two", workers=2).drop(columns="seconds")
         pd.testing.assert_frame_equal(one, two)
 
     @pytest.mark.slow
-    def test_workers_do_not_matter_to_xgboost(self, xgboost: Any, tmp_path: Path) -> None:
+    def test_workers_do_not_matter_to_xgboost(self, xgboost, tmp_path):
         one = xgboost_frame(tmp_path / "one").drop(columns="seconds")
         two = xgboost_frame(tmp_path / "two", workers=2).drop(columns="seconds")
         pd.testing.assert_frame_equal(one, two)
 
-    def test_damage_names_the_file(self, tmp_path: Path) -> None:
+    def test_damage_names_the_file(self, tmp_path):
         svm_frame(tmp_path)
         file = next((tmp_path / "37").glob("*.json"))
         file.write_bytes(file.read_bytes()[:-30])

@@ -1,5 +1,4 @@
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,18 +11,18 @@ from hpobench_ordered.generation import _mnist as mnist
 
 
 class TestLoading:
-    def test_reads_an_npz_file(self, tmp_path: Path) -> None:
+    def test_reads_an_npz_file(self, tmp_path):
         file = tmp_path / "mnist.npz"
         np.savez(file, data=np.ones((3, 4), np.uint8), target=np.array([1, 0, 9], np.uint8))
         data, target = mnist.load_mnist(file)
         assert (data.dtype, data.shape, target.dtype) == (np.uint8, (3, 4), np.int64)
         assert target.tolist() == [1, 0, 9]
 
-    def test_names_a_missing_file(self, tmp_path: Path) -> None:
+    def test_names_a_missing_file(self, tmp_path):
         with pytest.raises(ArtifactError, match=r"nowhere\.npz is not an npz file"):
             mnist.load_mnist(tmp_path / "nowhere.npz")
 
-    def test_refuses_other_arrays_and_pickles(self, tmp_path: Path) -> None:
+    def test_refuses_other_arrays_and_pickles(self, tmp_path):
         file = tmp_path / "other.npz"
         np.savez(file, x=np.ones(3))
         with pytest.raises(ArtifactError, match="'data' and 'target'"):
@@ -36,7 +35,7 @@ class TestLoading:
             mnist.load_mnist(file)
 
     @pytest.mark.parametrize("kept", [0, 100, 500])
-    def test_refuses_truncated_files(self, tmp_path: Path, kept: int) -> None:
+    def test_refuses_truncated_files(self, tmp_path, kept):
         file = tmp_path / "mnist.npz"
         np.savez(file, data=np.ones((30, 4), np.uint8), target=np.ones(30))
         file.write_bytes(file.read_bytes()[:kept])
@@ -44,18 +43,18 @@ class TestLoading:
             mnist.load_mnist(file)
 
     @pytest.mark.parametrize("factor", [1 / 255, 2.0, -1.0])
-    def test_refuses_pixels_that_are_not_bytes(self, tmp_path: Path, factor: float) -> None:
+    def test_refuses_pixels_that_are_not_bytes(self, tmp_path, factor):
         file = tmp_path / "scaled.npz"
         np.savez(file, data=np.full((3, 4), 200) * factor, target=np.ones(3))
         with pytest.raises(ArtifactError, match=r"0\.\.255"):
             mnist.load_mnist(file)
 
-    def test_names_the_extra_without_openml(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_names_the_extra_without_openml(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "openml", None)
         with pytest.raises(MissingExtraError, match=r"\[train\]"):
             mnist.load_mnist()
 
-    def test_asks_openml(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_asks_openml(self, monkeypatch):
         def get_dataset(number: int) -> Any:
             assert number == 554
             frame = pd.DataFrame({"pixel1": [0, 255], "pixel2": [3, 4]})
@@ -70,7 +69,7 @@ class TestLoading:
         assert data.tolist() == [[0, 3], [255, 4]]
         assert target.tolist() == [7, 1]
 
-    def test_says_when_openml_cannot_be_reached(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_says_when_openml_cannot_be_reached(self, monkeypatch):
         def get_dataset(number: int) -> Any:
             raise ConnectionError("no network")
 
@@ -88,9 +87,7 @@ def fake_openml(monkeypatch: pytest.MonkeyPatch, get_dataset: Any) -> None:
 
 
 class TestSplit:
-    def test_shuffles_a_list_until_the_first_labels_hold_all_classes(
-        self, images: tuple[np.ndarray, np.ndarray]
-    ) -> None:
+    def test_shuffles_a_list_until_the_first_labels_hold_all_classes(self, images):
         data, target = images
         smallest = 12  # so small that one shuffle is not enough
         rng = np.random.RandomState(1)
@@ -104,16 +101,14 @@ class TestSplit:
         np.testing.assert_array_equal(split.pool_labels, target[order[:300]])
         np.testing.assert_array_equal(split.validation_labels, target[order[300:]])
 
-    def test_standardises_by_the_pool(self, small: mnist.Split) -> None:
+    def test_standardises_by_the_pool(self, small):
         assert small.pool.dtype == np.float32
         np.testing.assert_allclose(small.pool.mean(axis=0), 0, atol=1e-5)
         np.testing.assert_allclose(small.pool[:, 1:].std(axis=0), 1, atol=1e-5)
         assert not small.pool[:, 0].any()
         assert abs(small.validation[:, 1:].mean(axis=0)).max() > 0.01
 
-    def test_digest_tells_data_apart(
-        self, images: tuple[np.ndarray, np.ndarray], small: mnist.Split
-    ) -> None:
+    def test_digest_tells_data_apart(self, images, small):
         data, target = images
         again = mnist.split(data, target, pool_size=300, smallest=20)
         assert again.digest == small.digest
@@ -122,13 +117,11 @@ class TestSplit:
         assert mnist.split(other, target, pool_size=300, smallest=20).digest != small.digest
 
     @pytest.mark.parametrize("sizes", [(400, 20), (300, 9), (10, 20)])
-    def test_impossible_sizes_are_refused(
-        self, images: tuple[np.ndarray, np.ndarray], sizes: tuple[int, int]
-    ) -> None:
+    def test_impossible_sizes_are_refused(self, images, sizes):
         with pytest.raises(ValueError, match="does not hold"):
             mnist.split(*images, pool_size=sizes[0], smallest=sizes[1])
 
-    def test_leaves_the_global_generator_alone(self, images: tuple[np.ndarray, np.ndarray]) -> None:
+    def test_leaves_the_global_generator_alone(self, images):
         before = np.random.get_state()[1].copy()  # noqa: NPY002
         mnist.split(*images, pool_size=300, smallest=20)
         np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002

@@ -1,7 +1,6 @@
 import json
 import math
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,39 +44,39 @@ def mean_profit(prices: list[int], worth: list[int], noise: list[list[list[float
 
 
 @pytest.fixture(scope="module")
-def noise() -> np.ndarray:
+def noise():
     return newsvendor.draws()
 
 
-def test_utilities_follow_the_authors_walk() -> None:
+def test_utilities_follow_the_authors_walk():
     np.testing.assert_array_equal(newsvendor.utilities(), WALK)
 
 
-def test_utilities_of_more_tasks_continue_the_walk() -> None:
+def test_utilities_of_more_tasks_continue_the_walk():
     np.testing.assert_array_equal(newsvendor.utilities(40)[:9], WALK)
     assert newsvendor.utilities(400).min() == 1
     assert newsvendor.utilities(400).max() == 11
 
 
-def test_utilities_leave_the_global_generator_alone() -> None:
+def test_utilities_leave_the_global_generator_alone():
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     newsvendor.utilities()
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
-def test_no_tasks_are_refused() -> None:
+def test_no_tasks_are_refused():
     with pytest.raises(ValueError, match="at least 1"):
         newsvendor.utilities(0)
 
 
-def test_draws_are_gumbel_noise_of_mean_zero(noise: np.ndarray) -> None:
+def test_draws_are_gumbel_noise_of_mean_zero(noise):
     assert noise.shape == (10, 30, 3)
     np.testing.assert_array_equal(noise, newsvendor.draws())
     assert abs(noise.mean()) < 3 * math.pi / math.sqrt(6 * noise.size)
     assert noise.std() == pytest.approx(math.pi / math.sqrt(6), rel=0.1)
 
 
-def test_draws_without_the_generator_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draws_without_the_generator_name_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "mrg32k3a.mrg32k3a", None)
     with pytest.raises(MissingExtraError, match=r"\[generate\]"):
         newsvendor.draws()
@@ -87,13 +86,13 @@ def test_draws_without_the_generator_name_the_extra(monkeypatch: pytest.MonkeyPa
     prices=st.lists(st.integers(0, 20), min_size=3, max_size=3),
     worth=st.lists(st.integers(1, 11), min_size=3, max_size=3),
 )
-def test_equals_serving_customer_by_customer(prices: list[int], worth: list[int]) -> None:
+def test_equals_serving_customer_by_customer(prices, worth):
     noise = newsvendor.draws()
     profit = newsvendor.simulate(np.array([prices]), np.array(worth), noise)
     assert profit.item() == mean_profit(prices, worth, noise.tolist())
 
 
-def test_batch_equals_single_in_any_order(noise: np.ndarray) -> None:
+def test_batch_equals_single_in_any_order(noise):
     prices = np.random.default_rng(0).integers(0, 21, (50, 3))
     worth = np.array(WALK[4])
     batch = newsvendor.simulate(prices, worth, noise)
@@ -102,12 +101,12 @@ def test_batch_equals_single_in_any_order(noise: np.ndarray) -> None:
     np.testing.assert_array_equal(newsvendor.simulate(prices[::-1], worth, noise), batch[::-1])
 
 
-def test_unsold_stock_costs_its_price(noise: np.ndarray) -> None:
+def test_unsold_stock_costs_its_price(noise):
     free = newsvendor.simulate(np.array([[0, 0, 0]]), np.array(WALK[0]), noise)
     assert free.item() == -5 * 34
 
 
-def test_grid_holds_every_price_list_last_item_fastest() -> None:
+def test_grid_holds_every_price_list_last_item_fastest():
     grid = newsvendor.price_grid(20)
     assert grid.shape == (21**3, 3)
     assert len(np.unique(grid, axis=0)) == 21**3
@@ -116,7 +115,7 @@ def test_grid_holds_every_price_list_last_item_fastest() -> None:
     )
 
 
-def test_equals_what_the_authors_runs_recorded(shared: Path, noise: np.ndarray) -> None:
+def test_equals_what_the_authors_runs_recorded(shared, noise):
     recorded = json.loads((shared / "reference/newsvendor_recorded.json").read_text())
     walk = newsvendor.utilities()
     for task in range(len(walk)):

@@ -1,7 +1,7 @@
 """From evaluations of OpenML's flows to artifacts; trainings and downloads are stubs."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,7 +38,6 @@ from hpobench_ordered.generation._openml.tasks import (
     svm_converters,
 )
 from hpobench_ordered.generation._raw import About, read_raw, write_raw
-from hpobench_ordered.generation.base import Generator
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
@@ -77,7 +76,7 @@ def raw_file(folder: Path, flow: Flow, frame: Any = None) -> Path:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def less_work() -> Iterator[None]:
+def less_work():
     """Smaller forests, and fewer configurations to find the best known values among."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(openml_flows, "RECIPE", ForestRecipe(trees=15, min_samples_leaf=1))
@@ -86,7 +85,7 @@ def less_work() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def generated(tmp_path_factory):
     """An artifact of made-up evaluations."""
     folder = tmp_path_factory.mktemp("generated")
     return SVMS.generate(
@@ -99,7 +98,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("surrogate", ["forest", "nearest"])
-def test_an_artifact_is_a_benchmark(generated: Path, surrogate: str) -> None:
+def test_an_artifact_is_a_benchmark(generated, surrogate):
     benchmark = hbo.load(generated, surrogate=surrogate)
     check_benchmark(benchmark)
     assert benchmark.space == SVM.space()
@@ -113,7 +112,7 @@ def test_an_artifact_is_a_benchmark(generated: Path, surrogate: str) -> None:
         assert task.best_value >= known[task.name] - (1e-5 if surrogate == "forest" else 0)
 
 
-def test_surrogates_predict_what_they_were_fitted_to(generated: Path) -> None:
+def test_surrogates_predict_what_they_were_fitted_to(generated):
     recorded = read_evaluations(Artifact(generated))
     for name, tolerance in (("forest", 1e-4), ("nearest", 0)):
         for task, raw in zip(hbo.load(generated, surrogate=name).tasks, recorded, strict=True):
@@ -121,7 +120,7 @@ def test_surrogates_predict_what_they_were_fitted_to(generated: Path) -> None:
             np.testing.assert_allclose(predicted, raw.objective, rtol=0, atol=tolerance)
 
 
-def test_raw_evaluations_are_recorded(generated: Path) -> None:
+def test_raw_evaluations_are_recorded(generated):
     frame = evaluations(SVM)
     for task, raw in zip(TASKS, read_evaluations(Artifact(generated)), strict=True):
         rows = frame[frame["task"] == task]
@@ -131,7 +130,7 @@ def test_raw_evaluations_are_recorded(generated: Path) -> None:
         np.testing.assert_array_equal(raw.values, SVM.space().values(configs))
 
 
-def test_the_card_says_what_a_user_should_know(generated: Path) -> None:
+def test_the_card_says_what_a_user_should_know(generated):
     card = read_card(Artifact(generated))
     text = card.describe()
     assert [figures.name for figures in card.figures] == list(TASKS)
@@ -153,7 +152,7 @@ def arrays_of(folder: Path, surrogate: str, task: int) -> dict[str, bytes]:
     return {k.removeprefix(prefix): a.tobytes() for k, a in arrays.items() if k.startswith(prefix)}
 
 
-def test_a_task_generated_alone_is_the_same_to_the_byte(generated: Path, tmp_path: Path) -> None:
+def test_a_task_generated_alone_is_the_same_to_the_byte(generated, tmp_path):
     raw = raw_file(tmp_path, SVM)
     alone = SVMS.generate(tmp_path / "x", source="evaluations", local=raw, tasks=["3"], workers=1)
     assert [task.name for task in read_definition(Artifact(alone)).tasks] == ["3"]
@@ -168,14 +167,14 @@ def test_a_task_generated_alone_is_the_same_to_the_byte(generated: Path, tmp_pat
 
 
 @pytest.mark.slow
-def test_the_same_evaluations_make_the_same_artifact(generated: Path, tmp_path: Path) -> None:
+def test_the_same_evaluations_make_the_same_artifact(generated, tmp_path):
     again = SVMS.generate(tmp_path / "x", source="evaluations", local=raw_file(tmp_path, SVM))
     assert Artifact(again).digest == Artifact(generated).digest
 
 
 @given(st.lists(st.integers(0, 30), min_size=12, max_size=80), st.integers(2, 10))
 @pytest.mark.slow
-def test_a_training_is_never_on_both_sides(groups: list[int], folds: int) -> None:
+def test_a_training_is_never_on_both_sides(groups, folds):
     numbers: IntArray = np.array(groups)
     parts = list(grouped_folds(numbers, folds, np.random.default_rng(0)))
     assert len(parts) == folds
@@ -185,7 +184,7 @@ def test_a_training_is_never_on_both_sides(groups: list[int], folds: int) -> Non
     assert max(map(len, held_out)) - min(map(len, held_out)) <= 1
 
 
-def test_evaluations_of_one_training_do_not_help_each_other(tmp_path: Path) -> None:
+def test_evaluations_of_one_training_do_not_help_each_other(tmp_path):
     """Noise that the evaluations of a training share cannot be predicted from the others."""
     frame = evaluations(SVM, ["3"], n=80)
     half = frame.iloc[:40]
@@ -198,7 +197,7 @@ def test_evaluations_of_one_training_do_not_help_each_other(tmp_path: Path) -> N
     assert read_card(Artifact(folder)).figures[0].r2 < 0.3
 
 
-def test_at_most_so_many_evaluations_are_fitted_to(tmp_path: Path) -> None:
+def test_at_most_so_many_evaluations_are_fitted_to(tmp_path):
     folder = SVMS.generate(
         tmp_path / "x", source="evaluations", local=raw_file(tmp_path, SVM), configurations=40
     )
@@ -213,7 +212,7 @@ def test_at_most_so_many_evaluations_are_fitted_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("generator", [BOOSTINGS, FORESTS])
-def test_the_other_flows(generator: Generator, tmp_path: Path) -> None:
+def test_the_other_flows(generator, tmp_path):
     flow = XGBOOST if generator is BOOSTINGS else RANGER
     raw = raw_file(tmp_path, flow, evaluations(flow, ["3"]))
     folder = generator.generate(tmp_path / "x", source="evaluations", local=raw)
@@ -223,7 +222,7 @@ def test_the_other_flows(generator: Generator, tmp_path: Path) -> None:
 # -- refusals --------------------------------------------------------------------------------------
 
 
-def test_evaluations_need_a_file(tmp_path: Path) -> None:
+def test_evaluations_need_a_file(tmp_path):
     with pytest.raises(ExperimentError, match="--from"):
         SVMS.generate(tmp_path / "x", source="evaluations")
     with pytest.raises(ArtifactError, match="of 'openml-xgboost', not 'openml-svm'"):
@@ -231,7 +230,7 @@ def test_evaluations_need_a_file(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
-def test_tasks_need_evaluations_and_a_context(tmp_path: Path) -> None:
+def test_tasks_need_evaluations_and_a_context(tmp_path):
     raw = raw_file(tmp_path, SVM)
     with pytest.raises(UnknownNameError, match="evaluations '31' of openml-svm"):
         SVMS.generate(tmp_path / "x", source="evaluations", local=raw, tasks=["31"])
@@ -240,7 +239,7 @@ def test_tasks_need_evaluations_and_a_context(tmp_path: Path) -> None:
         SVMS.generate(tmp_path / "x", source="evaluations", local=raw)
 
 
-def test_a_task_needs_as_many_trainings_as_there_are_folds(tmp_path: Path) -> None:
+def test_a_task_needs_as_many_trainings_as_there_are_folds(tmp_path):
     raw = raw_file(tmp_path, SVM, evaluations(SVM, ["3"], n=18))
     with pytest.raises(ExperimentError, match="task 3 has evaluations of 9 trainings; at least 10"):
         SVMS.generate(tmp_path / "x", source="evaluations", local=raw)
@@ -256,7 +255,7 @@ def data_set(name: str, rows: int = 40) -> ClassificationData:
 
 
 @pytest.fixture
-def trained(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def trained(monkeypatch):
     """What each call of the stub that stands for training got."""
     calls: list[dict[str, Any]] = []
 
@@ -272,7 +271,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_training_on_local_data(trained: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_training_on_local_data(trained, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "37_diabetes.csv").touch()
     folder = SVMS.generate(
@@ -311,7 +310,7 @@ def test_training_on_local_data(trained: list[dict[str, Any]], tmp_path: Path) -
     assert definition.objective.direction.value == "maximize"
 
 
-def test_training_on_some_tasks(trained: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_training_on_some_tasks(trained, tmp_path):
     BOOSTINGS.generate(tmp_path / "x", local=tmp_path, tasks=["49"])
     assert (trained[0]["learner"], trained[0]["tasks"]) == ("xgboost", ["49"])
     assert trained[0]["n"] == 256
@@ -320,7 +319,7 @@ def test_training_on_some_tasks(trained: list[dict[str, Any]], tmp_path: Path) -
     assert len(trained) == 1
 
 
-def test_training_on_downloaded_data(trained: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_training_on_downloaded_data(trained, tmp_path):
     folder = SVMS.generate(tmp_path / "x", tasks=["3", "37"])
     assert (trained[0]["tasks"], trained[0]["n"]) == (["3", "37"], 640)
     assert "3 of 3, 37 of 37" in read_card(Artifact(folder)).describe()
@@ -328,9 +327,7 @@ def test_training_on_downloaded_data(trained: list[dict[str, Any]], tmp_path: Pa
         SVMS.generate(tmp_path / "x", tasks=["kc1"])
 
 
-def test_the_paper_s_tasks_are_the_default(
-    trained: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_paper_s_tasks_are_the_default(trained, monkeypatch, tmp_path):
     monkeypatch.setattr(openml_flows, "_fit", lambda plan, request, *_: request.folder)
     BOOSTINGS.generate(tmp_path / "x")
     assert trained[0]["tasks"] == [str(task) for task in XGBOOST.tasks]
@@ -342,7 +339,7 @@ SIZES = {37: DataSize(768, 8, 500), 3: DataSize(3196, 36, 1669), 31: DataSize(10
 
 
 @pytest.fixture
-def downloaded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def downloaded(monkeypatch):
     """What each call of the stub that stands for the download got."""
     calls: list[dict[str, Any]] = []
 
@@ -362,7 +359,7 @@ def downloaded(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return calls
 
 
-def test_openml_s_records(downloaded: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_openml_s_records(downloaded, tmp_path):
     folder = SVMS.generate(tmp_path / SVM.name, source="openml", tasks=["37", "3", "31"])
     (call,) = downloaded
     assert (call["flow_id"], call["tasks"]) == (5891, (37, 3, 31))
@@ -386,14 +383,12 @@ def test_openml_s_records(downloaded: list[dict[str, Any]], tmp_path: Path) -> N
     assert raw.about.dropped["out of bounds"] == 7
 
 
-def test_records_that_are_too_few(downloaded: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_records_that_are_too_few(downloaded, tmp_path):
     with pytest.raises(ExperimentError, match="no task has 10 setups"):
         SVMS.generate(tmp_path / "x", source="openml", tasks=["31"])
 
 
-def test_a_forest_is_found_by_its_name_once_generated(
-    downloaded: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_forest_is_found_by_its_name_once_generated(downloaded, tmp_path, monkeypatch):
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     assert list(FORESTS.sources) == ["openml", "evaluations"]
     assert FORESTS.home() == local_folder()
@@ -409,7 +404,7 @@ def test_a_forest_is_found_by_its_name_once_generated(
 
 
 @given(st.floats(0, 1), st.integers(1, 500), st.integers(10, 10**6))
-def test_what_the_random_bot_recorded_is_undone(x: float, p: int, n: int) -> None:
+def test_what_the_random_bot_recorded_is_undone(x, p, n):
     convert = ranger_converters({1: DataSize(n, p, n)})
     fraction = convert["mtry"](float(np.ceil(p * x)), 1)
     assert fraction is not None and 0 <= fraction <= 1
@@ -419,7 +414,7 @@ def test_what_the_random_bot_recorded_is_undone(x: float, p: int, n: int) -> Non
     assert round(n**exponent) == round(n**x)
 
 
-def test_defaults_that_depend_on_the_data() -> None:
+def test_defaults_that_depend_on_the_data():
     gamma = svm_converters(SIZES)["gamma"]
     assert gamma(None, 37) == 1 / 8
     assert gamma(0.3, 37) == 0.3
@@ -432,7 +427,7 @@ def test_defaults_that_depend_on_the_data() -> None:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def asked(monkeypatch):
     """Tasks that OpenML's client, which is a stub, was asked for."""
     openml = pytest.importorskip("openml")
     calls: list[int] = []
@@ -458,7 +453,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return calls
 
 
-def test_sizes_are_asked_for_once(asked: list[int], tmp_path: Path) -> None:
+def test_sizes_are_asked_for_once(asked, tmp_path):
     pauses: list[float] = []
     connection = Connection(sleep=pauses.append)
     first = data_sizes([37], tmp_path, connection=connection)
@@ -474,7 +469,7 @@ def test_sizes_are_asked_for_once(asked: list[int], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("task", [404, 31])
-def test_sizes_that_openml_does_not_tell(asked: list[int], tmp_path: Path, task: int) -> None:
+def test_sizes_that_openml_does_not_tell(asked, tmp_path, task):
     with pytest.raises(DownloadError, match=f"size of task {task}'s data"):
         data_sizes([task], tmp_path, connection=Connection(sleep=lambda _: None))
     assert openml_tasks._KIND not in {path.name for path in tmp_path.iterdir()}

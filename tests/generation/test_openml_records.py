@@ -4,7 +4,7 @@ import importlib.util
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -70,7 +70,7 @@ def configurations(space: SearchSpace, n: int, seed: int = 0) -> list[dict[str, 
 
 
 @pytest.fixture(scope="module")
-def content() -> Any:
+def content():
     """Evaluations of random configurations of the SVM; setup k belongs to configuration k."""
     rng = np.random.default_rng(1)
     total = sum(RUNS.values())
@@ -91,7 +91,7 @@ def content() -> Any:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def nothing_outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def nothing_outside(tmp_path_factory):
     """Where the client looks for its configuration and cache when it is first imported."""
     folder = tmp_path_factory.mktemp("openml")
     with pytest.MonkeyPatch.context() as patch:
@@ -109,14 +109,14 @@ class Undisturbed(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(content: Any, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+def undisturbed(content, tmp_path_factory):
     with fake.serving(content) as server:
         records = download(server, tmp_path_factory.mktemp("undisturbed") / "raw")
     return Undisturbed(records, server.requests)
 
 
 @pytest.fixture
-def server(content: Any) -> Iterator[Any]:
+def server(content):
     with fake.serving(content) as server:
         yield server
 
@@ -165,7 +165,7 @@ def without(content: Any, **changes: Any) -> Any:
 
 @needs_openml
 class TestDownload:
-    def test_all_evaluations_are_rows(self, server: Any, content: Any, tmp_path: Path) -> None:
+    def test_all_evaluations_are_rows(self, server, content, tmp_path):
         space = svm_space()
         told: list[tuple[str, int, int]] = []
         frame, dropped = download(
@@ -189,14 +189,14 @@ class TestDownload:
         ]
         assert told[-1] == ("setups", len(listed), len(listed))
 
-    def test_the_frame_survives_parquet(self, server: Any, tmp_path: Path) -> None:
+    def test_the_frame_survives_parquet(self, server, tmp_path):
         frame, _ = download(server, tmp_path / "raw")
         frame.to_parquet(tmp_path / "frame.parquet")
         read = pd.read_parquet(tmp_path / "frame.parquet")
         pd.testing.assert_frame_equal(read, frame, check_dtype=False)  # texts have two types
         assert list(read["config.degree"].dropna().map(type).unique()) == [int]
 
-    def test_a_second_time_nothing_is_asked(self, server: Any, tmp_path: Path) -> None:
+    def test_a_second_time_nothing_is_asked(self, server, tmp_path):
         first = download(server, tmp_path / "raw")
         server.requests.clear()
         server.stop()
@@ -206,7 +206,7 @@ class TestDownload:
         pd.testing.assert_frame_equal(second.frame, first.frame)
         assert second.dropped == first.dropped
 
-    def test_what_is_asked(self, server: Any, tmp_path: Path) -> None:
+    def test_what_is_asked(self, server, tmp_path):
         download(server, tmp_path / "raw")
         pages = sum(RUNS[task] // PAGE_SIZE + (RUNS[task] % PAGE_SIZE > 0) for task in TASKS)
         assert len(server.pages) == len(set(server.pages)) == pages + len(TASKS)
@@ -216,9 +216,7 @@ class TestDownload:
         assert server.count(f"flow/{FLOW}") - len(server.pages) == 1
         assert not any("api_key" in path for path in server.requests)
 
-    def test_another_task_may_be_added(
-        self, server: Any, undisturbed: Undisturbed, tmp_path: Path
-    ) -> None:
+    def test_another_task_may_be_added(self, server, undisturbed, tmp_path):
         part = download(server, tmp_path / "raw", tasks=TASKS[:1]).frame
         assert set(part["task"]) == {"37"}
         server.requests.clear()
@@ -226,9 +224,7 @@ class TestDownload:
         pd.testing.assert_frame_equal(frame, undisturbed.records.frame)
         assert not any("task/37/" in path for path in server.requests)
 
-    def test_many_setups_are_asked_in_parts(
-        self, server: Any, undisturbed: Undisturbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_many_setups_are_asked_in_parts(self, server, undisturbed, tmp_path, monkeypatch):
         monkeypatch.setattr(openml_client, "IDS_A_REQUEST", 3)
         server.requests.clear()
         frame = download(server, tmp_path / "raw").frame
@@ -238,9 +234,7 @@ class TestDownload:
 
 @needs_openml
 class TestResume:
-    def test_server_stopped_midway(
-        self, server: Any, undisturbed: Undisturbed, tmp_path: Path
-    ) -> None:
+    def test_server_stopped_midway(self, server, undisturbed, tmp_path):
         server.before_page = lambda page: server.stop() if page == 2 else None
         with pytest.raises(DownloadError, match=r"evaluations 8 to 11 .* task 37 .*3 attempts.*"):
             download(server, tmp_path / "raw")
@@ -258,7 +252,7 @@ class TestResume:
         assert done + server.requests == undisturbed.requests
 
     @pytest.mark.slow
-    def test_killed(self, server: Any, undisturbed: Undisturbed, tmp_path: Path) -> None:
+    def test_killed(self, server, undisturbed, tmp_path):
         """Another process downloads, and is killed while a page is on its way."""
         program = KILLED.format(
             server=server.address,
@@ -276,9 +270,7 @@ class TestResume:
         assert len(server.requests) == len(undisturbed.requests) + 1
 
     @pytest.mark.slow
-    def test_a_damaged_page_is_named(
-        self, server: Any, undisturbed: Undisturbed, tmp_path: Path
-    ) -> None:
+    def test_a_damaged_page_is_named(self, server, undisturbed, tmp_path):
         download(server, tmp_path / "raw")
         paths = [p for p in (tmp_path / "raw").rglob("*.json") if p.name != "manifest.json"]
         assert len(paths) == 12  # 6 with evaluations, 4 empty, setups, defaults
@@ -295,14 +287,14 @@ class TestResume:
             pd.testing.assert_frame_equal(frame, undisturbed.records.frame)
             assert len(server.requests) in {1, 4}  # with evaluations: users, folds, users
 
-    def test_a_page_of_another_request_is_refused(self, server: Any, tmp_path: Path) -> None:
+    def test_a_page_of_another_request_is_refused(self, server, tmp_path):
         download(server, tmp_path / "raw")
         path = tmp_path / "raw" / "evaluations-37" / "00000004.json"
         path.with_name("00000000.json").write_bytes(path.read_bytes())
         with pytest.raises(StoreError, match=r"00000000\.json is damaged"):
             download(server, tmp_path / "raw")
 
-    def test_another_download_is_refused(self, server: Any, tmp_path: Path) -> None:
+    def test_another_download_is_refused(self, server, tmp_path):
         download(server, tmp_path / "raw")
         with pytest.raises(
             StoreError, match=r"page_size.: 4}, not .*page_size.: 5}; choose another"
@@ -312,7 +304,7 @@ class TestResume:
         with pytest.raises(StoreError, match=r"manifest\.json is damaged"):
             download(server, tmp_path / "raw")
 
-    def test_unwritable_folder(self, server: Any, tmp_path: Path) -> None:
+    def test_unwritable_folder(self, server, tmp_path):
         (tmp_path / "raw").write_text("in the way")
         with pytest.raises(StoreError, match="cannot store the download"):
             download(server, tmp_path / "raw")
@@ -338,7 +330,7 @@ download_records(
 """
 
 
-def test_without_openml(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_openml(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "openml", None)
     with pytest.raises(MissingExtraError, match=r"\[train\]"):
         download_records(
@@ -353,9 +345,7 @@ def unused_setups(stated: Mapping[str, str], task: int) -> Dropped:
 @needs_openml
 class TestFaults:
     @pytest.mark.parametrize("part", ["evaluation/list", "user/list", "per_fold", "setup/list"])
-    def test_passing_faults(
-        self, server: Any, undisturbed: Undisturbed, tmp_path: Path, part: str
-    ) -> None:
+    def test_passing_faults(self, server, undisturbed, tmp_path, part):
         fault = fake.Fault
         faults = [fault.UNAVAILABLE, fault.RESET, fault.PROXY, fault.CUT, fault.BUSY]
         server.faults = {part: list(faults)}
@@ -377,37 +367,31 @@ class TestFaults:
             ("evaluation/list", "RESET", "no connection"),
             ("per_fold", "BUSY", "Database connection error"),
             ("setup/list", "CUT", "ChunkedEncodingError"),
+            ("flow", "HANG", r"no answer within 0\.1 s"),
         ],
     )
-    def test_lasting_faults(
-        self, server: Any, tmp_path: Path, part: str, fault: str, reason: str
-    ) -> None:
+    def test_lasting_faults(self, server, tmp_path, part, fault, reason):
         server.faults = {part: [fake.Fault[fault]] * 3}
         with pytest.raises(DownloadError, match=f"in 3 attempts: .*{reason}.*start again"):
-            download(server, tmp_path / "raw", tasks=(9946,))
+            limit = {"timeout": 0.1} if fault == "HANG" else {}
+            download(server, tmp_path / "raw", tasks=(9946,), **limit)
         assert server.faults[part] == []
 
-    def test_an_answer_that_does_not_come(self, server: Any, tmp_path: Path) -> None:
-        server.faults = {"flow": [fake.Fault.HANG] * 3}
-        with pytest.raises(DownloadError, match=r"in 3 attempts: no answer within 0\.1 s"):
-            download(server, tmp_path / "raw", timeout=0.1)
-        assert len(server.requests) == 3
-
-    def test_pauses_grow_up_to_a_limit(self, server: Any, tmp_path: Path) -> None:
+    def test_pauses_grow_up_to_a_limit(self, server, tmp_path):
         server.faults = {"flow": [fake.Fault.RESET] * 10}
         clock = Clock()
         with pytest.raises(DownloadError, match="10 attempts"):
             download(server, tmp_path / "raw", clock, attempts=10, requests_per_second=1e9)
         assert clock.slept == pytest.approx([2, 4, 8, 16, 32, 60, 60, 60, 60])
 
-    def test_the_pace_is_kept(self, server: Any, tmp_path: Path) -> None:
+    def test_the_pace_is_kept(self, server, tmp_path):
         clock = Clock()
         download(server, tmp_path / "raw", clock, requests_per_second=0.5)
         pages = len(server.pages) - len(TASKS)
         listed = 2 * len(server.pages) + 2 * pages  # empty ones count as if they had uploaders
         assert clock.now == pytest.approx(2 * (listed + 1))  # and the flow; nothing follows setups
 
-    def test_errors_of_openml_end_the_download(self, server: Any, tmp_path: Path) -> None:
+    def test_errors_of_openml_end_the_download(self, server, tmp_path):
         with pytest.raises(DownloadError, match=r"refuses to give flow 1: .*Function not valid"):
             other = Connection(server=server.address)
             download_records(
@@ -420,29 +404,25 @@ class TestFaults:
             )
         assert len(server.requests) == 1
 
-    def test_evaluations_of_another_task(self, server: Any, content: Any, tmp_path: Path) -> None:
+    def test_evaluations_of_another_task(self, server, content, tmp_path):
         server.content = without(content, ignores_task=True)
         with pytest.raises(DownloadError, match=r"task 3485, OpenML answered with others"):
             download(server, tmp_path / "raw", tasks=(3485,))
 
-    def test_a_listing_without_entries_ends_a_task(
-        self, server: Any, undisturbed: Undisturbed, tmp_path: Path
-    ) -> None:
+    def test_a_listing_without_entries_ends_a_task(self, server, undisturbed, tmp_path):
         server.faults = {"offset/12/task/37": [fake.Fault.EMPTY]}
         frame = download(server, tmp_path / "raw").frame
         pd.testing.assert_frame_equal(frame, undisturbed.records.frame)
         assert server.faults["offset/12/task/37"] == []
 
-    def test_folds_may_be_refused(
-        self, server: Any, undisturbed: Undisturbed, content: Any, tmp_path: Path
-    ) -> None:
+    def test_folds_may_be_refused(self, server, undisturbed, content, tmp_path):
         server.content = without(content, refuses_folds=True)
         frame, _ = download(server, tmp_path / "raw")
         assert frame["spread"].isna().all()
         columns = frame.columns.drop("spread")
         pd.testing.assert_frame_equal(frame[columns], undisturbed.records.frame[columns])
 
-    def test_the_clients_configuration_is_put_back(self, server: Any, tmp_path: Path) -> None:
+    def test_the_clients_configuration_is_put_back(self, server, tmp_path):
         import openml
 
         config, cache = openml.config, tmp_path / "cache"
@@ -469,75 +449,63 @@ class TestFaults:
 class TestRecords:
     """What becomes of records that are no use."""
 
-    def dropped(self, server: Any, folder: Path, content: Any) -> dict[Dropped, int]:
-        server.content = content
-        _, dropped = download(server, folder, tasks=(37,))
-        return {reason: count for reason, count in dropped.items() if count}
+    @pytest.mark.parametrize(
+        ("evaluations", "setups", "dropped"),
+        [
+            (
+                [(0, 500), (1, 501, "nan"), (2, 502, "inf"), (3, 503, "?"), (4, 999), (5, 505)],
+                {},
+                {Dropped.NOT_FINITE: 2, Dropped.UNPARSABLE: 1, Dropped.MISSING_SETUP: 1},
+            ),
+            # a page of malformed evaluations ends nothing
+            (
+                [*((k, 500, "?") for k in range(PAGE_SIZE)), (100, 501)],
+                {},
+                {Dropped.UNPARSABLE: PAGE_SIZE},
+            ),
+            # a run listed twice
+            ([(k, 500 + k) for k in (0, 1, 2, 3, 3, 4)], {}, {Dropped.DUPLICATE: 1}),
+            # a server that ignores the offset: one more page, not five
+            (
+                [(k % PAGE_SIZE, 500) for k in range(5 * PAGE_SIZE)],
+                {},
+                {Dropped.DUPLICATE: PAGE_SIZE},
+            ),
+            (
+                [(k, 600 + k) for k in range(8)],
+                {
+                    600: {"kernel": "linear"},
+                    601: {"cost": "2"},  # the radial kernel's gamma has no default
+                    602: {"gamma": "0.5", "cost": "many"},
+                    603: {"kernel": "linear", "cost": "1000"},
+                    604: {"kernel": "laplace"},
+                    605: "<oml:parameter><oml:id>?</oml:id></oml:parameter>",
+                    606: "<oml:parameter>text</oml:parameter>",
+                    607: "",  # a setup without parameters: all defaults, but gamma
+                },
+                {
+                    Dropped.MISSING_PARAMETER: 2,
+                    Dropped.UNPARSABLE: 3,
+                    Dropped.OUT_OF_BOUNDS: 2,
+                },
+            ),
+        ],
+    )
+    def test_are_dropped_and_counted(self, server, content, tmp_path, evaluations, setups, dropped):
+        listed = [
+            fake.Evaluation(run, s, 0.5, raw=next(iter(r), None)) for run, s, *r in evaluations
+        ]
+        setups = dict(content.setups) | setups
+        server.content = without(content, evaluations={37: tuple(listed)}, setups=setups)
+        counts = download(server, tmp_path / "raw", tasks=(37,)).dropped
+        assert {reason: count for reason, count in counts.items() if count} == dropped
 
-    def one_task(self, content: Any, evaluations: Any, **setups: Any) -> Any:
-        changed = dict(content.setups) | {int(k[1:]): v for k, v in setups.items()}
-        return without(content, evaluations={37: tuple(evaluations)}, setups=changed)
-
-    def test_values(self, server: Any, content: Any, tmp_path: Path) -> None:
-        evaluations = [fake.Evaluation(k, 500 + k, 0.5) for k in range(6)]
-        evaluations[1] = fake.Evaluation(1, 501, 0.5, raw="nan")
-        evaluations[2] = fake.Evaluation(2, 502, 0.5, raw="inf")
-        evaluations[3] = fake.Evaluation(3, 503, 0.5, raw="?")
-        evaluations[4] = fake.Evaluation(4, 999, 0.5)
-        dropped = self.dropped(server, tmp_path / "raw", self.one_task(content, evaluations))
-        assert dropped == {
-            Dropped.NOT_FINITE: 2,
-            Dropped.UNPARSABLE: 1,
-            Dropped.MISSING_SETUP: 1,
-        }
-
-    def test_a_page_of_malformed_evaluations_ends_nothing(
-        self, server: Any, content: Any, tmp_path: Path
-    ) -> None:
-        bad = [fake.Evaluation(k, 500, 0.5, raw="?") for k in range(PAGE_SIZE)]
-        evaluations = [*bad, fake.Evaluation(100, 501, 0.5)]
-        dropped = self.dropped(server, tmp_path / "raw", self.one_task(content, evaluations))
-        assert dropped == {Dropped.UNPARSABLE: PAGE_SIZE}
-
-    def test_a_run_listed_twice(self, server: Any, content: Any, tmp_path: Path) -> None:
-        evaluations = [fake.Evaluation(k, 500 + k, 0.5) for k in (0, 1, 2, 3, 3, 4)]
-        dropped = self.dropped(server, tmp_path / "raw", self.one_task(content, evaluations))
-        assert dropped == {Dropped.DUPLICATE: 1}
-
-    def test_a_server_that_ignores_the_offset(
-        self, server: Any, content: Any, tmp_path: Path
-    ) -> None:
-        evaluations = [fake.Evaluation(k % PAGE_SIZE, 500, 0.5) for k in range(5 * PAGE_SIZE)]
-        dropped = self.dropped(server, tmp_path / "raw", self.one_task(content, evaluations))
-        assert dropped == {Dropped.DUPLICATE: PAGE_SIZE}  # one more page, not five
-
-    def test_setups(self, server: Any, content: Any, tmp_path: Path) -> None:
-        evaluations = [fake.Evaluation(k, 600 + k, 0.5) for k in range(8)]
-        changed = self.one_task(
-            content,
-            evaluations,
-            s600={"kernel": "linear"},
-            s601={"cost": "2"},  # the radial kernel's gamma has no default
-            s602={"gamma": "0.5", "cost": "many"},
-            s603={"kernel": "linear", "cost": "1000"},
-            s604={"kernel": "laplace"},
-            s605="<oml:parameter><oml:id>?</oml:id></oml:parameter>",
-            s606="<oml:parameter>text</oml:parameter>",
-            s607="",  # a setup without parameters: all defaults, but gamma
-        )
-        dropped = self.dropped(server, tmp_path / "raw", changed)
-        assert dropped == {
-            Dropped.MISSING_PARAMETER: 2,
-            Dropped.UNPARSABLE: 3,
-            Dropped.OUT_OF_BOUNDS: 2,
-        }
-
-    def test_the_flows_defaults_come_before_the_learners(
-        self, server: Any, content: Any, tmp_path: Path
-    ) -> None:
-        changed = self.one_task(content, [fake.Evaluation(0, 600, 0.5)], s600={"degree": "NA"})
+    def test_the_flows_defaults_come_before_the_learners(self, server, content, tmp_path):
         server.content = without(
-            changed, defaults={"kernel": "polynomial", "gamma": "0.25", "cost": None}
+            content,
+            evaluations={37: (fake.Evaluation(0, 600, 0.5),)},
+            setups={600: {"degree": "NA"}},
+            defaults={"kernel": "polynomial", "gamma": "0.25", "cost": None},
         )
         frame, _ = download(server, tmp_path / "raw", tasks=(37,))
         row = frame.filter(like="config.").iloc[0].to_dict()
@@ -548,13 +516,15 @@ class TestRecords:
             "config.degree": 3,
         }
 
-    def test_answers_that_the_client_cannot_read_at_all(
-        self, server: Any, content: Any, tmp_path: Path
-    ) -> None:
+    def test_answers_that_the_client_cannot_read_at_all(self, server, content, tmp_path):
         setups = dict.fromkeys(content.setups, "<oml:parameter>text</oml:parameter>")
         server.content = without(content, setups=setups)
         with pytest.raises(DownloadError, match="cannot read any of 21 setups"):
             download(server, tmp_path / "raw")
+
+
+POLYNOMIAL = {"kernel": "polynomial", "cost": "1", "gamma": "1"}
+READ = {"kernel": "polynomial", "cost": 1.0, "gamma": 1.0}
 
 
 class TestSetups:
@@ -562,7 +532,7 @@ class TestSetups:
 
     @pytest.mark.parametrize("flow", [5891, 6767, 6794])
     @given(seed=st.integers(0, 2**32 - 1))
-    def test_what_mlr_states_is_read(self, flow: int, seed: int) -> None:
+    def test_what_mlr_states_is_read(self, flow, seed):
         space = {5891: svm_space, 6767: xgboost_space, 6794: ranger_space}[flow]()
         (config,) = configurations(space, 1, seed)
         read = MlrSetups(space, MLR_DEFAULTS[flow])(as_mlr(config, flow), 37)
@@ -571,62 +541,49 @@ class TestSetups:
         assert [type(value) for value in read.values()] == [type(v) for v in config.values()]
 
     @pytest.mark.parametrize(
-        "text", ["radial", " radial", '"radial"', "'radial'", '["radial"]', "Radial"]
-    )
-    def test_ways_to_write_a_choice(self, text: str) -> None:
-        read = MlrSetups(svm_space())({"kernel": text, "cost": "1", "gamma": "1"}, 37)
-        assert read == {"kernel": "radial", "cost": 1.0, "gamma": 1.0}
-
-    @pytest.mark.parametrize("text", ["TRUE", "true", "True", '"TRUE"', "[true]"])
-    def test_ways_to_write_true(self, text: str) -> None:
-        stated = {"num.trees": "1e+02", "sample.fraction": ".5", "mtry": "'0.5'"}
-        stated |= {"min.node.size": "1", "respect.unordered.factors": "FALSE", "replace": text}
-        assert MlrSetups(ranger_space())(stated, 37) == {
-            "num.trees": 100,
-            "replace": True,
-            "sample.fraction": 0.5,
-            "mtry": 0.5,
-            "respect.unordered.factors": False,
-            "min.node.size": 1.0,
-        }
-
-    @pytest.mark.parametrize(
-        "text", ["TRUE", "1L", "", "[1, 2]", "NaN", "-Inf", "{}", "[", "1e999"]
-    )
-    def test_what_is_no_number(self, text: str) -> None:
-        read = MlrSetups(svm_space())({"kernel": "linear", "cost": text}, 37)
-        assert read is Dropped.UNPARSABLE
-
-    @pytest.mark.parametrize(
-        ("cost", "expected"),
+        ("stated", "expected"),
         [
-            ("0.000986", 0.000986),
-            ("0.0009856", 0.000986),
-            ("0.0009854", None),
-            ("998.4924374", 998.492437),
-            ("998.4924376", None),
-            ("-1", None),
+            *(
+                (
+                    {"kernel": text, "cost": "1", "gamma": "1"},
+                    {"kernel": "radial", "cost": 1.0, "gamma": 1.0},
+                )
+                for text in ("radial", " radial", '"radial"', "'radial'", '["radial"]', "Radial")
+            ),
+            *(
+                ({"kernel": "linear", "cost": text}, Dropped.UNPARSABLE)
+                for text in ("TRUE", "1L", "", "[1, 2]", "NaN", "-Inf", "{}", "[", "1e999")
+            ),
+            # bounds are printed rounded
+            ({"kernel": "linear", "cost": "0.000986"}, {"kernel": "linear", "cost": 0.000986}),
+            ({"kernel": "linear", "cost": "0.0009856"}, {"kernel": "linear", "cost": 0.000986}),
+            ({"kernel": "linear", "cost": "0.0009854"}, Dropped.OUT_OF_BOUNDS),
+            ({"kernel": "linear", "cost": "998.4924374"}, {"kernel": "linear", "cost": 998.492437}),
+            ({"kernel": "linear", "cost": "998.4924376"}, Dropped.OUT_OF_BOUNDS),
+            ({"kernel": "linear", "cost": "-1"}, Dropped.OUT_OF_BOUNDS),
+            (POLYNOMIAL | {"degree": "2"}, READ | {"degree": 2}),
+            (POLYNOMIAL | {"degree": "5.0"}, READ | {"degree": 5}),
+            (POLYNOMIAL | {"degree": "6"}, Dropped.OUT_OF_BOUNDS),
+            (POLYNOMIAL | {"degree": "2.5"}, Dropped.UNPARSABLE),
+            # nonsense of an inactive hyperparameter is ignored
+            (
+                {"kernel": "linear", "cost": "1", "gamma": "?", "degree": "900"},
+                {"kernel": "linear", "cost": 1.0},
+            ),
         ],
     )
-    def test_bounds_are_printed_rounded(self, cost: str, expected: float | None) -> None:
-        read = MlrSetups(svm_space())({"kernel": "linear", "cost": cost}, 37)
-        config = {"kernel": "linear", "cost": expected}
-        assert read == (Dropped.OUT_OF_BOUNDS if expected is None else config)
+    def test_ways_to_write_values(self, stated, expected):
+        assert MlrSetups(svm_space())(stated, 37) == expected
 
-    @pytest.mark.parametrize(
-        ("degree", "expected"),
-        [("2", 2), ("5.0", 5), ("6", Dropped.OUT_OF_BOUNDS), ("2.5", Dropped.UNPARSABLE)],
-    )
-    def test_integers(self, degree: str, expected: int | Dropped) -> None:
-        stated = {"kernel": "polynomial", "cost": "1", "gamma": "1", "degree": degree}
-        read = MlrSetups(svm_space())(stated, 37)
-        assert (read if isinstance(read, Dropped) else read["degree"]) == expected
+    @pytest.mark.parametrize("text", ["TRUE", "true", "True", '"TRUE"', "[true]"])
+    def test_ways_to_write_true(self, text):
+        stated = {"num.trees": "1e+02", "sample.fraction": ".5", "mtry": "'0.5'"}
+        stated |= {"min.node.size": "1", "respect.unordered.factors": "FALSE", "replace": text}
+        read = {"num.trees": 100, "sample.fraction": 0.5, "mtry": 0.5, "min.node.size": 1.0}
+        read |= {"respect.unordered.factors": False, "replace": True}
+        assert MlrSetups(ranger_space())(stated, 37) == read
 
-    def test_nonsense_of_an_inactive_hyperparameter_is_ignored(self) -> None:
-        stated = {"kernel": "linear", "cost": "1", "gamma": "?", "degree": "900"}
-        assert MlrSetups(svm_space())(stated, 37) == {"kernel": "linear", "cost": 1.0}
-
-    def test_defaults_by_data_and_other_units(self) -> None:
+    def test_defaults_by_data_and_other_units(self):
         columns = {37: 8, 3: 36}
         setups = MlrSetups(
             svm_space(),
@@ -637,13 +594,10 @@ class TestSetups:
             },
         )
         assert setups({"cost": "16"}, 37) == {"kernel": "radial", "cost": 2.0, "gamma": 1 / 8}
-        assert setups({"cost": "36", "gamma": "2"}, 3) == {
-            "kernel": "radial",
-            "cost": 1.0,
-            "gamma": 2.0,
-        }
+        read = setups({"cost": "36", "gamma": "2"}, 3)
+        assert read == {"kernel": "radial", "cost": 1.0, "gamma": 2.0}
 
-    def test_what_is_not_stated(self) -> None:
+    def test_what_is_not_stated(self):
         flow = {"kernel": "linear", "cost": "NA", "degree": None, "gamma": "1"}
         setup = {"kernel": "NULL", "cost": "3", "gamma": None, "degree": ""}
         assert stated_values(setup, flow) == {"kernel": "linear", "cost": "3", "gamma": "1"}

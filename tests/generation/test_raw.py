@@ -1,8 +1,6 @@
 """The format of raw evaluations: what is written is read back, and what is wrong is named."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -44,9 +42,7 @@ def table(space: SearchSpace, n: int = 40, seed: int = 0) -> pd.DataFrame:
 
 @settings(deadline=None, max_examples=15)
 @given(st.sampled_from([svm_space(), xgboost_space(), ranger_space()]), st.integers(0, 2**32 - 1))
-def test_configurations_come_back_exactly(
-    tmp_path_factory: pytest.TempPathFactory, space: SearchSpace, seed: int
-) -> None:
+def test_configurations_come_back_exactly(tmp_path_factory, space, seed):
     frame = table(space, seed=seed)
     path = tmp_path_factory.mktemp("raw") / "folder" / "x.parquet"
     write_raw(path, frame, ABOUT)
@@ -61,20 +57,20 @@ def test_configurations_come_back_exactly(
         np.testing.assert_array_equal(raw.training, frame["training"][first::2])
 
 
-def test_the_same_evaluations_make_the_same_file(tmp_path: Path) -> None:
+def test_the_same_evaluations_make_the_same_file(tmp_path):
     for name in ("a", "b"):
         write_raw(tmp_path / name, table(svm_space()), ABOUT)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
-def test_other_tools_read_it(tmp_path: Path) -> None:
+def test_other_tools_read_it(tmp_path):
     frame = table(xgboost_space())
     write_raw(tmp_path / "x", frame, ABOUT)
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "x"), frame)
 
 
-def test_some_of_the_tasks(tmp_path: Path) -> None:
+def test_some_of_the_tasks(tmp_path):
     write_raw(tmp_path / "x", table(svm_space()), ABOUT)
     raw_table = read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
     assert list(raw_table.only(["3", "37"]).tasks) == ["37", "3"]
@@ -83,13 +79,13 @@ def test_some_of_the_tasks(tmp_path: Path) -> None:
         raw_table.only(["3", "31"])
 
 
-def test_a_file_of_another_benchmark_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_another_benchmark_is_refused(tmp_path):
     write_raw(tmp_path / "x", table(svm_space()), replace(ABOUT, benchmark="yours"))
     with pytest.raises(ArtifactError, match="x holds evaluations of 'yours', not 'mine'"):
         read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
 
 
-def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_such_file_is_refused(tmp_path):
     (tmp_path / "text").write_text("a,b\n1,2\n")
     pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "plain")
     broken = pq.read_table(tmp_path / "plain").replace_schema_metadata({"hpobench_ordered": "{}"})
@@ -99,7 +95,7 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
             read_raw(tmp_path / name, benchmark="mine", space=svm_space())
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ArtifactError, match="cannot write the evaluations"):
         write_raw(tmp_path / "file" / "x", table(svm_space()), ABOUT)
@@ -127,9 +123,7 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_counted_and_named(
-    damage: Callable[[pd.DataFrame], pd.DataFrame], message: str, tmp_path: Path
-) -> None:
+def test_what_is_wrong_is_counted_and_named(damage, message, tmp_path):
     damaged = damage(table(svm_space()))
     with pytest.raises(ArtifactError, match=message):
         coded_tasks(damaged, svm_space())

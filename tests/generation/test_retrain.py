@@ -16,7 +16,7 @@ from sklearn.metrics import mean_absolute_error
 from sklearn.preprocessing import StandardScaler
 
 import hpobench_ordered as hbo
-from hpobench_ordered.benchmarks.retrain import RETRAINING, STREAMS, Retraining
+from hpobench_ordered.benchmarks.retrain import RETRAINING, STREAMS
 from hpobench_ordered.cli import app
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
 from hpobench_ordered.files.local import LOCAL_VARIABLE
@@ -42,7 +42,7 @@ RIDGE = "sklearn.linear_model:Ridge"
 
 
 @pytest.fixture(scope="module")
-def prices(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def prices(tmp_path_factory):
     """Half a year of days whose slope drifts, shuffled, with a missing number."""
     rng = np.random.default_rng(1)
     dates = pd.date_range("2024-01-01", "2024-06-30", freq="12h")
@@ -63,7 +63,7 @@ def prices(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def mine(tmp_path, monkeypatch):
     """The folder of the user's own benchmarks."""
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     return tmp_path
@@ -81,7 +81,7 @@ def _trainer(
     return RetrainTrainer.on(stream, model, metric, longest=longest, failures=failures)
 
 
-def test_rows_are_sorted_and_cut_by_the_calendar(prices: Path) -> None:
+def test_rows_are_sorted_and_cut_by_the_calendar(prices):
     stream = _stream(prices)
     assert stream.names == tuple(f"2024-{month:02d}" for month in range(1, MONTHS + 1))
     assert np.diff(stream.starts).tolist() == [62, 58, 62, 60, 62, 59]
@@ -90,13 +90,13 @@ def test_rows_are_sorted_and_cut_by_the_calendar(prices: Path) -> None:
     assert stream.data.numbers.shape[1] == 2  # the times are no feature
 
 
-def test_a_period_may_be_a_number_of_rows(prices: Path) -> None:
+def test_a_period_may_be_a_number_of_rows(prices):
     stream = _stream(prices, "100")
     assert np.diff(stream.starts).tolist() == [100, 100, 100, 63]
     assert stream.names == ("0", "1", "2", "3")
 
 
-def test_what_is_no_stream_is_refused(prices: Path, tmp_path: Path) -> None:
+def test_what_is_no_stream_is_refused(prices, tmp_path):
     with pytest.raises(UnknownNameError, match="did you mean 'month'"):
         _stream(prices, "months")
     with pytest.raises(UnknownNameError, match="did you mean 'date'"):
@@ -116,9 +116,7 @@ def test_what_is_no_stream_is_refused(prices: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("half_life", [None, 0.7])
 @pytest.mark.parametrize("window", [1, 3])
-def test_a_value_is_that_of_scikit_learn_itself(
-    prices: Path, window: int, half_life: float | None
-) -> None:
+def test_a_value_is_that_of_scikit_learn_itself(prices, window, half_life):
     """Every period again, with pandas and scikit-learn alone."""
     config = {"alpha": 5.0, "window": window} | ({"half_life": half_life} if half_life else {})
     values = _trainer(_stream(prices))(config, "0")["values"]
@@ -144,7 +142,7 @@ def test_a_value_is_that_of_scikit_learn_itself(
     assert values == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_period_itself_is_never_trained_on(prices: Path) -> None:
+def test_the_period_itself_is_never_trained_on(prices):
     """Its targets decide nothing but the measure: features and model are those of the past."""
     trainer = _trainer(_stream(prices))
     parts = trainer.split(4, 2)
@@ -155,7 +153,7 @@ def test_the_period_itself_is_never_trained_on(prices: Path) -> None:
     assert parts.validation_target.tolist() == trainer.target[trainer.stream.rows(4, 4)].tolist()
 
 
-def test_the_place_of_a_job_is_the_seed_of_the_model(prices: Path) -> None:
+def test_the_place_of_a_job_is_the_seed_of_the_model(prices):
     trainer = _trainer(_stream(prices), path="sklearn.ensemble:ExtraTreesRegressor")
     config = {"n_estimators": 3, "max_depth": 4}
     first, again, other = (trainer(config, seed)["values"] for seed in ("0", "0", "1"))
@@ -163,7 +161,7 @@ def test_the_place_of_a_job_is_the_seed_of_the_model(prices: Path) -> None:
     assert first != other
 
 
-def test_failures_stop_everything_or_count_as_worst(prices: Path) -> None:
+def test_failures_stop_everything_or_count_as_worst(prices):
     stream = _stream(prices)
     with pytest.raises(TrainingError, match="failed on the rows before 2024-04 rows"):
         _trainer(stream)({"alpha": -1.0}, "0")
@@ -172,7 +170,7 @@ def test_failures_stop_everything_or_count_as_worst(prices: Path) -> None:
     assert "alpha" in outcome["failure"]
 
 
-def test_a_stream_of_ones_own_becomes_a_benchmark_in_one_command(prices: Path, mine: Path) -> None:
+def test_a_stream_of_ones_own_becomes_a_benchmark_in_one_command(prices, mine):
     """Trained, killed half way and continued, or all at once: the same artifact."""
     space = mine / "space.json"
     own = SearchSpace([Parameter.number("alpha", 1e-3, 1e3, log=True)])
@@ -204,7 +202,7 @@ def test_a_stream_of_ones_own_becomes_a_benchmark_in_one_command(prices: Path, m
     assert [len(raw) for raw in table.tasks.values()] == [12, 12, 12]
 
 
-def test_bad_windows_are_refused(prices: Path, mine: Path) -> None:
+def test_bad_windows_are_refused(prices, mine):
     words = ["generate", "retrain", "--model", RIDGE, "--data", str(prices), "--time", "date"]
     words += ["--every", "month", "--name", "prices", "--window", "3-1"]
     ran = CliRunner().invoke(app, words)
@@ -217,14 +215,14 @@ def test_bad_windows_are_refused(prices: Path, mine: Path) -> None:
         generate_retrain(asked)
 
 
-def test_a_stream_has_to_be_named() -> None:
+def test_a_stream_has_to_be_named():
     generator = retrain.GENERATORS[0]
     with pytest.raises(ExperimentError, match=r"needs a folder with electricity\.parquet"):
         generator.generate(Path("somewhere") / generator.name)
 
 
 @given(seed=st.integers(0, 99))
-def test_rank_correlation_by_lag_is_scipys(seed: int) -> None:
+def test_rank_correlation_by_lag_is_scipys(seed):
     losses = np.random.default_rng(seed).normal(size=(8, 4))
     found = figures.correlation_by_lag(losses)
     assert list(found) == [1, 2]
@@ -233,21 +231,21 @@ def test_rank_correlation_by_lag_is_scipys(seed: int) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.9])
-def test_the_share_of_the_seeds_in_the_variance_is_found(share: float) -> None:
+def test_the_share_of_the_seeds_in_the_variance_is_found(share):
     rng = np.random.default_rng(0)
     means = rng.normal(size=(400, 5)) * np.sqrt(1 - share)
     repeated = means + rng.normal(size=(3, 400, 5)) * np.sqrt(share)
     assert figures.noise(repeated) == pytest.approx(share, abs=0.05)
 
 
-def test_means_over_seeds_have_less_of_the_noise() -> None:
+def test_means_over_seeds_have_less_of_the_noise():
     rng = np.random.default_rng(0)
     repeated = rng.normal(size=(400, 5)) + rng.normal(size=(2, 400, 5))
     assert figures.noise(repeated) == pytest.approx(1 / 2, abs=0.05)
     assert figures.noise(repeated, averaged=2) == pytest.approx(1 / 3, abs=0.05)
 
 
-def test_how_alike_two_seeds_rank_is_scipys() -> None:
+def test_how_alike_two_seeds_rank_is_scipys():
     one, other = repeated = np.random.default_rng(0).normal(size=(2, 11, 1))
     everywhere, better = figures.agreement(repeated)
     assert everywhere == pytest.approx(spearmanr(one, other).statistic)
@@ -256,7 +254,7 @@ def test_how_alike_two_seeds_rank_is_scipys() -> None:
     assert better == pytest.approx(np.mean(by_hand))
 
 
-def test_what_lies_within_the_noise_of_the_best_is_counted() -> None:
+def test_what_lies_within_the_noise_of_the_best_is_counted():
     """Two seeds 0.2 apart have a standard deviation of 0.1 times the root of 2."""
     smooth = np.array([[1.0], [1.27], [1.29], [2.0]])
     repeated = np.stack([smooth - 0.1, smooth + 0.1])
@@ -265,7 +263,8 @@ def test_what_lies_within_the_noise_of_the_best_is_counted() -> None:
     assert figures.within_noise(smooth, repeated, averaged=2).tolist() == [0.25]
 
 
-def test_a_value_may_be_the_mean_over_seeds(prices: Path, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_value_may_be_the_mean_over_seeds(prices, tmp_path):
     trees = "sklearn.ensemble:ExtraTreesRegressor"
     trainer = RetrainTrainer.on(
         _stream(prices),
@@ -297,9 +296,7 @@ def test_a_value_may_be_the_mean_over_seeds(prices: Path, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("retraining", RETRAINING, ids=lambda retraining: retraining.name)
-def test_recorded_evaluations_are_trained_again_with_the_same_result(
-    retraining: Retraining, shared: Path
-) -> None:
+def test_recorded_evaluations_are_trained_again_with_the_same_result(retraining, shared):
     """Two random ones of each of the thirteen benchmarks."""
     if retraining.learner == "xgboost":
         pytest.importorskip("xgboost")

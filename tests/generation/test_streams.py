@@ -25,7 +25,7 @@ A_DAY = {"electricity": 48, "weather": 1, "bike_sharing": 24, "metro_traffic": 2
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def stream(request: pytest.FixtureRequest, shared: Path) -> Stream:
+def stream(request, shared):
     return public_stream(request.param, shared / "data" / "streams")
 
 
@@ -33,13 +33,13 @@ def _raw(name: str, shared: Path) -> pd.DataFrame:
     return pd.read_parquet(shared / "data" / "streams" / f"{name}.parquet")
 
 
-def test_hardly_a_row_repeats_the_one_before(stream: Stream) -> None:
+def test_hardly_a_row_repeats_the_one_before(stream):
     columns = [stream.data.numbers, stream.data.categories, stream.data.target[:, None]]
     rows = np.hstack(columns).astype(float)
     assert (rows[1:] == rows[:-1]).all(axis=1).mean() < 0.03
 
 
-def test_what_a_regression_predicts_is_no_feature(stream: Stream) -> None:
+def test_what_a_regression_predicts_is_no_feature(stream):
     """Rows of the hour before with another description of the weather are such: 15.7 % of them."""
     target = stream.data.target
     if len(np.unique(target)) > 2:
@@ -47,7 +47,7 @@ def test_what_a_regression_predicts_is_no_feature(stream: Stream) -> None:
         assert (target[1:] == target[:-1]).mean() < 0.02
 
 
-def test_no_simple_function_of_features_gives_the_target_away(stream: Stream) -> None:
+def test_no_simple_function_of_features_gives_the_target_away(stream):
     """Features, their differences, and how they differ from their means over the last day.
 
     The label of electricity is whether the price is above its mean of the day before: with the
@@ -70,7 +70,7 @@ def test_no_simple_function_of_features_gives_the_target_away(stream: Stream) ->
         assert np.nanmax(np.abs(correlations)) < 0.95
 
 
-def test_the_label_of_electricity_is_what_is_said(shared: Path) -> None:
+def test_the_label_of_electricity_is_what_is_said(shared):
     """Price above the mean of the 48 before; and all that is measured is known a row later."""
     raw = _raw("electricity", shared)
     above = raw["nswprice"] > raw["nswprice"].shift(1).rolling(48).mean()
@@ -86,7 +86,7 @@ def test_the_label_of_electricity_is_what_is_said(shared: Path) -> None:
     assert (rises == raw["target"]).mean() < 0.65  # not "whether the price rises"
 
 
-def test_lags_of_traffic_are_hours(shared: Path) -> None:
+def test_lags_of_traffic_are_hours(shared):
     """Traffic repeats itself after a day, and after a week but for hours that are missing."""
     stream = public_stream("metro_traffic", shared / "data" / "streams")
     target, before = stream.data.target, max(LAGS)
@@ -104,7 +104,7 @@ def test_lags_of_traffic_are_hours(shared: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["electricity", "bike_sharing", "flights"])
-def test_rows_are_in_the_order_of_time(name: str, shared: Path) -> None:
+def test_rows_are_in_the_order_of_time(name, shared):
     raw = _raw(name, shared)
     if name == "electricity":  # half-hours of the week, from a Tuesday on
         found = (raw["day"] - 1) * 24 + raw["period"] * 23.5
@@ -114,14 +114,14 @@ def test_rows_are_in_the_order_of_time(name: str, shared: Path) -> None:
     assert pd.MultiIndex.from_frame(raw[columns[name]]).is_monotonic_increasing
 
 
-def test_the_days_of_weather_are_in_the_order_of_the_seasons(shared: Path) -> None:
+def test_the_days_of_weather_are_in_the_order_of_the_seasons(shared):
     """The file has no times; the temperature of a day is that of a year before, roughly."""
     temperature = _raw("weather", shared)["feat_1"].to_numpy()
     assert np.corrcoef(temperature[365:], temperature[:-365])[0, 1] > 0.8
     assert np.corrcoef(temperature[182:], temperature[:-182])[0, 1] < -0.7
 
 
-def test_periods_are_consecutive_and_whole(stream: Stream) -> None:
+def test_periods_are_consecutive_and_whole(stream):
     assert list(stream.names) == sorted(stream.names)
     rows = np.diff(stream.starts)
     assert rows.min() > 0.5 * np.median(rows)
@@ -136,14 +136,14 @@ def _own(
     return read_stream(path, target="row", time="time", every=every, time_format=time_format)
 
 
-def test_rows_are_sorted_by_the_calendar_whatever_a_period_is(tmp_path: Path) -> None:
+def test_rows_are_sorted_by_the_calendar_whatever_a_period_is(tmp_path):
     """As text, 10/20/2023 is before 9/15/2023."""
     times: list[object] = ["1/20/2024", "10/20/2023", "9/15/2023", "12/31/2023"]
     assert _own(tmp_path, times, every="2").data.target.tolist() == [2, 1, 3, 0]
     assert _own(tmp_path, times, every="year").data.target.tolist() == [2, 1, 3, 0]
 
 
-def test_numbers_are_times_where_a_period_is_a_number_of_rows(tmp_path: Path) -> None:
+def test_numbers_are_times_where_a_period_is_a_number_of_rows(tmp_path):
     assert _own(tmp_path, [10, 9, 100], every="1").data.target.tolist() == [1, 0, 2]
     with pytest.raises(ExperimentError, match=r"'time' holds numbers.* say how they are written"):
         _own(tmp_path, [20231231, 20240101], every="year")
@@ -152,7 +152,7 @@ def test_numbers_are_times_where_a_period_is_a_number_of_rows(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("every", ["1", "month"])
-def test_rows_without_a_time_are_refused(tmp_path: Path, every: str) -> None:
+def test_rows_without_a_time_are_refused(tmp_path, every):
     cases: list[list[object]] = [["2024-01-01", None, "2024-02-01"], [1, None, 2]]
     for times in cases:
         with pytest.raises(ArtifactError, match="1 rows have no 'time'"):
@@ -167,15 +167,13 @@ def test_rows_without_a_time_are_refused(tmp_path: Path, every: str) -> None:
         ([1, 2, 3, 4, 5], [2, 2, 1]),
     ],
 )
-def test_rows_of_equal_time_are_in_one_period(
-    tmp_path: Path, times: list[object], sizes: list[int]
-) -> None:
+def test_rows_of_equal_time_are_in_one_period(tmp_path, times, sizes):
     stream = _own(tmp_path, times, every="2")
     assert np.diff(stream.starts).tolist() == sizes
     assert stream.names == tuple(str(number) for number in range(len(sizes)))
 
 
-def test_whether_day_or_month_comes_first_is_never_guessed(tmp_path: Path) -> None:
+def test_whether_day_or_month_comes_first_is_never_guessed(tmp_path):
     unclear: list[object] = ["01/02/2024", "03/04/2024"]
     for every in ("1", "month"):
         with pytest.raises(ExperimentError, match=r"day or month first.*--time-format %d/%m/%Y"):

@@ -42,17 +42,17 @@ class StubTrainer:
 
 
 @pytest.fixture
-def stub(tmp_path: Path) -> StubTrainer:
+def stub(tmp_path):
     (tmp_path / "marks").mkdir()
     return StubTrainer(tmp_path / "marks")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     return tmp_path / "kept"
 
 
-def test_outcomes_are_in_the_order_of_the_jobs(stub: StubTrainer, folder: Path) -> None:
+def test_outcomes_are_in_the_order_of_the_jobs(stub, folder):
     outcomes = run_trainings(stub, JOBS[::-1], folder)
     assert [outcome["loss"] for outcome in outcomes] == [
         int(job.where) + job.config["x"] / 3 for job in JOBS[::-1]
@@ -61,7 +61,7 @@ def test_outcomes_are_in_the_order_of_the_jobs(stub: StubTrainer, folder: Path) 
     assert sorted(file.parent.name for file in folder.rglob("*.json")) == ["37"] * 3 + ["4"] * 3
 
 
-def test_a_file_says_what_was_trained(stub: StubTrainer, folder: Path) -> None:
+def test_a_file_says_what_was_trained(stub, folder):
     (outcome,) = run_trainings(stub, JOBS[:1], folder)
     (file,) = folder.rglob("*.json")
     assert json.loads(file.read_bytes()) == {
@@ -72,14 +72,14 @@ def test_a_file_says_what_was_trained(stub: StubTrainer, folder: Path) -> None:
     }
 
 
-def test_workers_do_not_matter(stub: StubTrainer, tmp_path: Path) -> None:
+def test_workers_do_not_matter(stub, tmp_path):
     one = run_trainings(stub, JOBS, tmp_path / "one")
     with parallel_config(backend="threading"):  # processes could not import this module
         two = run_trainings(stub, JOBS, tmp_path / "two", workers=2)
     assert one == two
 
 
-def test_finished_trainings_are_not_done_again(stub: StubTrainer, folder: Path) -> None:
+def test_finished_trainings_are_not_done_again(stub, folder):
     seen: list[tuple[int, int]] = []
     run_trainings(stub, JOBS[:4], folder)
     assert stub.calls() == 4
@@ -90,7 +90,7 @@ def test_finished_trainings_are_not_done_again(stub: StubTrainer, folder: Path) 
     assert stub.calls() == 6
 
 
-def test_equal_jobs_are_done_once(stub: StubTrainer, folder: Path) -> None:
+def test_equal_jobs_are_done_once(stub, folder):
     seen: list[tuple[int, int]] = []
     outcomes = run_trainings(
         stub, JOBS[:2] + JOBS[:1], folder, progress=lambda _, done, n: seen.append((done, n))
@@ -100,7 +100,7 @@ def test_equal_jobs_are_done_once(stub: StubTrainer, folder: Path) -> None:
     assert seen[-1] == (2, 2)
 
 
-def test_the_order_of_a_configuration_does_not_matter(stub: StubTrainer, folder: Path) -> None:
+def test_the_order_of_a_configuration_does_not_matter(stub, folder):
     run_trainings(stub, [Job("4", {"x": 1, "mode": "a"})], folder)
     run_trainings(stub, [Job("4", {"mode": "a", "x": 1})], folder)
     assert stub.calls() == 1
@@ -109,19 +109,19 @@ def test_the_order_of_a_configuration_does_not_matter(stub: StubTrainer, folder:
 @pytest.mark.parametrize(
     "other", [Job("38", {"x": 1, "mode": "a"}), Job("37", {"x": 1.5, "mode": "a"})]
 )
-def test_another_job_is_trained_apart(stub: StubTrainer, folder: Path, other: Job) -> None:
+def test_another_job_is_trained_apart(stub, folder, other):
     run_trainings(stub, JOBS[:1], folder)
     run_trainings(stub, [other], folder)
     assert stub.calls() == 2
 
 
-def test_another_trainer_starts_anew(stub: StubTrainer, folder: Path) -> None:
+def test_another_trainer_starts_anew(stub, folder):
     run_trainings(stub, JOBS, folder)
     run_trainings(replace(stub, name="other"), JOBS, folder)
     assert stub.calls() == 12
 
 
-def test_a_failing_training_keeps_the_finished_ones(stub: StubTrainer, folder: Path) -> None:
+def test_a_failing_training_keeps_the_finished_ones(stub, folder):
     class Failing(StubTrainer):
         def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
             if (where, config["x"]) == ("4", 2):
@@ -138,9 +138,7 @@ def test_a_failing_training_keeps_the_finished_ones(stub: StubTrainer, folder: P
 @pytest.mark.parametrize(
     "damage", [b"", b"[]", b"{}", b'{"outcome": 1}', b'{"outcome": {"loss": 0.', b"\xff\x00"]
 )
-def test_damage_is_found_before_anything_is_trained(
-    stub: StubTrainer, folder: Path, damage: bytes
-) -> None:
+def test_damage_is_found_before_anything_is_trained(stub, folder, damage):
     run_trainings(stub, JOBS[-1:], folder)
     (file,) = folder.rglob("*.json")
     file.write_bytes(damage)
@@ -150,7 +148,7 @@ def test_damage_is_found_before_anything_is_trained(
 
 
 @pytest.mark.parametrize("outcome", [{"loss": float("nan")}, {"loss": np.int64(1)}])
-def test_what_json_cannot_hold_is_refused(folder: Path, outcome: dict[str, Any]) -> None:
+def test_what_json_cannot_hold_is_refused(folder, outcome):
     class Trainer:
         identity: Mapping[str, Any] = {}
 
@@ -162,7 +160,7 @@ def test_what_json_cannot_hold_is_refused(folder: Path, outcome: dict[str, Any])
     assert not list(folder.rglob("*.json"))
 
 
-def test_an_unusable_folder_is_refused(stub: StubTrainer, tmp_path: Path) -> None:
+def test_an_unusable_folder_is_refused(stub, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="cannot store"):
         run_trainings(stub, JOBS, tmp_path / "file")
@@ -170,16 +168,14 @@ def test_an_unusable_folder_is_refused(stub: StubTrainer, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("where", ["", ".", "..", "a/b", "../a", "a b", "-a"])
-def test_a_place_that_is_no_plain_name_is_refused(where: str) -> None:
+def test_a_place_that_is_no_plain_name_is_refused(where):
     with pytest.raises(ValueError, match="place"):
         Job(where, {})
 
 
 @given(st.sets(st.integers(0, 5)))
 @pytest.mark.slow
-def test_any_trainings_may_be_missing(
-    tmp_path_factory: pytest.TempPathFactory, lost: set[int]
-) -> None:
+def test_any_trainings_may_be_missing(tmp_path_factory, lost):
     folder = tmp_path_factory.mktemp("run")
     (folder / "marks").mkdir()
     stub = StubTrainer(folder / "marks")
@@ -191,7 +187,7 @@ def test_any_trainings_may_be_missing(
     assert stub.calls() == len(JOBS) + len(lost)
 
 
-def test_folders_of_two_machines_merge_by_copying(stub: StubTrainer, tmp_path: Path) -> None:
+def test_folders_of_two_machines_merge_by_copying(stub, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
     run_trainings(stub, JOBS[:4], first)
     run_trainings(stub, JOBS[4:], second)
@@ -205,7 +201,7 @@ def test_folders_of_two_machines_merge_by_copying(stub: StubTrainer, tmp_path: P
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is POSIX")
-def test_killing_the_process_loses_only_what_is_in_flight(tmp_path: Path) -> None:
+def test_killing_the_process_loses_only_what_is_in_flight(tmp_path):
     script = textwrap.dedent("""
         import os, sys, time
         from pathlib import Path

@@ -20,22 +20,20 @@ from hpobench_ordered.surrogates.artifacts import Report
 
 
 @pytest.fixture
-def published() -> tuple[np.ndarray, np.ndarray]:
+def published():
     """Forty configurations, and as many errors as the size and the configuration's number."""
     values = space().decode(space().sample_unit(np.random.default_rng(0), 40))
     return values, np.arange(1.0, 41.0)[:, None] + np.array(SIZES, dtype=np.float64)
 
 
 @pytest.fixture
-def trained() -> list[int]:
+def trained():
     """Numbers of configurations in each call of the stub that stands for training."""
     return []
 
 
 @pytest.fixture
-def fitted(
-    published: tuple[np.ndarray, np.ndarray], trained: list[int], monkeypatch: pytest.MonkeyPatch
-) -> list[tuple[np.ndarray, Report]]:
+def fitted(published, trained, monkeypatch):
     """What forests would have been fitted to."""
     seen: list[tuple[np.ndarray, Report]] = []
 
@@ -59,9 +57,7 @@ def fitted(
     return seen
 
 
-def test_published_evaluations_come_with_the_packaged_comparison(
-    fitted: list[tuple[np.ndarray, Report]], tmp_path: Path
-) -> None:
+def test_published_evaluations_come_with_the_packaged_comparison(fitted, tmp_path):
     (tmp_path / "x-comparison.json").write_text("{}")  # what lies beside does not matter
     GENERATOR.generate(tmp_path / "x")
     card = Artifact.packaged(NAME).read_json("card.json")
@@ -70,15 +66,13 @@ def test_published_evaluations_come_with_the_packaged_comparison(
 
 
 @pytest.mark.parametrize("option", [{"sizes": [56]}, {"configurations": 20}])
-def test_published_evaluations_are_taken_whole(
-    fitted: list[tuple[np.ndarray, Report]], tmp_path: Path, option: dict[str, Any]
-) -> None:
+def test_published_evaluations_are_taken_whole(fitted, tmp_path, option):
     with pytest.raises(ExperimentError, match="it takes --from, --seed, --workers"):
         GENERATOR.generate(tmp_path / "x", **option)
     assert not fitted
 
 
-def test_training_on_some_sizes(fitted: list[tuple[np.ndarray, Report]], tmp_path: Path) -> None:
+def test_training_on_some_sizes(fitted, tmp_path):
     GENERATOR.generate(
         tmp_path / "x", source="train", sizes=[155, 56, 155], configurations=12, seed=3
     )
@@ -103,22 +97,15 @@ def test_training_on_some_sizes(fitted: list[tuple[np.ndarray, Report]], tmp_pat
     ],
 )
 def test_impossible_requests_are_refused_before_training(
-    fitted: list[tuple[np.ndarray, Report]],
-    trained: list[int],
-    tmp_path: Path,
-    source: str,
-    option: dict[str, Any],
-    message: str,
-) -> None:
+    fitted, trained, tmp_path, source, option, message
+):
     with pytest.raises(ExperimentError, match=message):
         GENERATOR.generate(tmp_path / "x", source=source, **option)
     assert not trained
 
 
 @pytest.mark.parametrize("count", [3, 20, 40])
-def test_comparison(
-    fitted: list[tuple[np.ndarray, Report]], trained: list[int], tmp_path: Path, count: int
-) -> None:
+def test_comparison(fitted, trained, tmp_path, count):
     written = GENERATOR.generate(
         tmp_path / "out" / NAME, source="compare", configurations=count, sizes=[56, 155]
     )

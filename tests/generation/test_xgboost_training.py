@@ -12,7 +12,6 @@ from joblib import parallel_config
 
 from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import MissingExtraError
-from hpobench_ordered.generation import _mnist as mnist
 from hpobench_ordered.generation import _xgboost_training as training
 
 CONFIG: Config = {
@@ -46,13 +45,13 @@ class StubTrainer:
 
 
 @pytest.fixture
-def stub(tmp_path: Path) -> StubTrainer:
+def stub(tmp_path):
     (tmp_path / "marks").mkdir()
     return StubTrainer(tmp_path / "marks")
 
 
 @pytest.fixture
-def xgboost() -> Any:
+def xgboost():
     return pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
 
 
@@ -61,27 +60,25 @@ def progress_of(seen: list[tuple[int, int]]) -> Any:
 
 
 class TestTraining:
-    def test_counts_errors(self, small: mnist.Split, xgboost: Any) -> None:
+    def test_counts_errors(self, small, xgboost):
         outcome = training.train_and_count(small, CONFIG, 300)
         assert 0 <= outcome.error_count < 40
         assert outcome.seconds > 0
         assert training.train_and_count(small, CONFIG, 300).error_count == outcome.error_count
 
-    def test_more_data_means_fewer_errors(self, small: mnist.Split, xgboost: Any) -> None:
+    def test_more_data_means_fewer_errors(self, small, xgboost):
         few, many = (training.train_and_count(small, CONFIG, s).error_count for s in (20, 300))
         assert many < few
 
-    def test_without_weight_the_first_class_is_predicted_as_published(
-        self, small: mnist.Split, xgboost: Any
-    ) -> None:
+    def test_without_weight_the_first_class_is_predicted_as_published(self, small, xgboost):
         config, size = CONFIG | {"min_child_weight": 32.0}, 100
         assert 2 * 0.1 * 0.9 * size < config["min_child_weight"]
         outcome = training.train_and_count(small, config, size)
         assert outcome.error_count == np.count_nonzero(small.validation_labels != 0)
 
     def test_without_weight_the_most_frequent_class_is_predicted_by_current_defaults(
-        self, small: mnist.Split, xgboost: Any
-    ) -> None:
+        self, small, xgboost
+    ):
         if tuple(map(int, xgboost.__version__.split(".")[:2])) < (3, 1):
             pytest.skip("XGBoost starts from the classes' frequencies from 3.1 on")
         config, size = CONFIG | {"min_child_weight": 32.0}, 80
@@ -91,20 +88,16 @@ class TestTraining:
         assert outcome.error_count == np.count_nonzero(small.validation_labels != frequent)
 
     @pytest.mark.parametrize("size", [19, 301])
-    def test_impossible_sizes_are_refused(self, small: mnist.Split, size: int) -> None:
+    def test_impossible_sizes_are_refused(self, small, size):
         with pytest.raises(ValueError, match=r"20\.\.300"):
             training.train_and_count(small, CONFIG, size)
 
-    def test_without_xgboost_the_extra_is_named(
-        self, small: mnist.Split, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_without_xgboost_the_extra_is_named(self, small, monkeypatch):
         monkeypatch.setitem(sys.modules, "xgboost", None)
         with pytest.raises(MissingExtraError, match=r"\[train\]"):
             training.train_and_count(small, CONFIG, 20)
 
-    def test_trainer_in_other_processes_equals_this_one(
-        self, small: mnist.Split, tmp_path: Path, xgboost: Any
-    ) -> None:
+    def test_trainer_in_other_processes_equals_this_one(self, small, tmp_path, xgboost):
         trainer = training.XGBoostTrainer(small)
         sizes = [20, 40]
         one = training.train_many(trainer, CONFIGS, sizes, tmp_path / "one")
@@ -113,9 +106,7 @@ class TestTraining:
         expected = training.train_and_count(small, CONFIGS[1], 40).error_count
         assert one["error_count"].iloc[4] == expected
 
-    def test_trainer_is_identified_by_data_settings_and_version(
-        self, small: mnist.Split, xgboost: Any
-    ) -> None:
+    def test_trainer_is_identified_by_data_settings_and_version(self, small, xgboost):
         trainer = training.XGBoostTrainer(small)
         assert trainer.identity == replace(trainer, threads=2).identity
         assert trainer.identity["xgboost"] == xgboost.__version__
@@ -124,7 +115,7 @@ class TestTraining:
 
 
 class TestManyEvaluations:
-    def test_table_is_in_the_order_asked(self, stub: StubTrainer, tmp_path: Path) -> None:
+    def test_table_is_in_the_order_asked(self, stub, tmp_path):
         table = training.train_many(stub, CONFIGS, SIZES[::-1], tmp_path / "kept")
         assert table["train_size"].tolist() == [20, 20, 20, 10, 10, 10]
         assert table["configuration"].tolist() == [0, 1, 2, 0, 1, 2]
@@ -137,13 +128,13 @@ class TestManyEvaluations:
             "seconds",
         ]
 
-    def test_workers_do_not_matter(self, stub: StubTrainer, tmp_path: Path) -> None:
+    def test_workers_do_not_matter(self, stub, tmp_path):
         one = training.train_many(stub, CONFIGS, SIZES, tmp_path / "one")
         with parallel_config(backend="threading"):  # processes could not import this module
             two = training.train_many(stub, CONFIGS, SIZES, tmp_path / "two", workers=2)
         pd.testing.assert_frame_equal(one, two)
 
-    def test_interrupted_training_continues(self, stub: StubTrainer, tmp_path: Path) -> None:
+    def test_interrupted_training_continues(self, stub, tmp_path):
         seen: list[tuple[int, int]] = []
         training.train_many(stub, CONFIGS[:2], SIZES, tmp_path / "kept")
         assert stub.calls() == 4
@@ -156,7 +147,7 @@ class TestManyEvaluations:
         assert stub.calls() == 6
         pd.testing.assert_frame_equal(table, again)
 
-    def test_evaluations_are_kept_by_size(self, stub: StubTrainer, tmp_path: Path) -> None:
+    def test_evaluations_are_kept_by_size(self, stub, tmp_path):
         training.train_many(stub, CONFIGS, np.array(SIZES), tmp_path / "kept")
         sizes = sorted(file.parent.name for file in (tmp_path / "kept").rglob("*.json"))
         assert sizes == ["10"] * 3 + ["20"] * 3

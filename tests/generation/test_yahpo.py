@@ -27,7 +27,7 @@ from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.files.remote import CACHE_VARIABLE
 from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.generation import yahpo
-from hpobench_ordered.generation.base import Generator, Request
+from hpobench_ordered.generation.base import Request
 from hpobench_ordered.generation.yahpo import (
     GENERATORS,
     evaluations_path,
@@ -49,7 +49,7 @@ FIVE = (0.05, 0.25, 0.5, 0.75, 1.0)
 
 
 @pytest.fixture
-def data(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def data(shared, tmp_path, monkeypatch):
     """The shared copy of YAHPO's data, with an empty cache."""
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     return shared / "data" / "yahpo"
@@ -68,12 +68,12 @@ def generate(name: str, folder: Path, local: Path | None, *, n: int = 60, seed: 
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch):
     """A small search for the best known values."""
     monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=200))
 
 
-def test_what_is_bundled_and_what_is_to_be_generated_has_a_generator() -> None:
+def test_what_is_bundled_and_what_is_to_be_generated_has_a_generator():
     bundled = [spec.name for spec in SPECS]
     generated = [name_of(*benchmark) for benchmark in GENERATED_BENCHMARKS]
     assert [g.name for g in GENERATORS] == bundled + generated
@@ -83,7 +83,7 @@ def test_what_is_bundled_and_what_is_to_be_generated_has_a_generator() -> None:
 
 
 @pytest.mark.parametrize(("scenario", "instance"), PUBLISHED + FURTHER)
-def test_reads_the_published_evaluations(data: Path, scenario: str, instance: str) -> None:
+def test_reads_the_published_evaluations(data, scenario, instance):
     space = define(data, scenario, instance).space
     path = evaluations_path(data, scenario, instance)
     evaluations = read_evaluations(path, space)
@@ -97,7 +97,7 @@ def test_reads_the_published_evaluations(data: Path, scenario: str, instance: st
     assert evaluations.auc[1234, 3] == frame["auc"][row]
 
 
-def test_finds_a_local_copy_by_file_and_by_folder(data: Path, tmp_path: Path) -> None:
+def test_finds_a_local_copy_by_file_and_by_folder(data, tmp_path):
     file = data / "evaluations" / "rbv2_svm" / "1220.parquet"
     for local in (data, data / "evaluations", file):
         assert evaluations_path(local, "svm", "1220") == file
@@ -105,13 +105,13 @@ def test_finds_a_local_copy_by_file_and_by_folder(data: Path, tmp_path: Path) ->
         evaluations_path(tmp_path, "svm", "1220")
 
 
-def test_without_a_local_copy_says_where_the_evaluations_are(tmp_path: Path) -> None:
+def test_without_a_local_copy_says_where_the_evaluations_are(tmp_path):
     with pytest.raises(ArtifactError, match=r"sighellan/syne-tune.*--from.*rbv2_svm"):
         generate("yahpo-svm-1220", tmp_path, None)
     assert not list(tmp_path.iterdir())
 
 
-def test_refuses_evaluations_in_another_order(data: Path, tmp_path: Path) -> None:
+def test_refuses_evaluations_in_another_order(data, tmp_path):
     space = define(data, "glmnet", "375").space
     frame = pd.read_parquet(evaluations_path(data, "glmnet", "375")).head(50)
     path = tmp_path / "375.parquet"
@@ -128,7 +128,7 @@ def test_refuses_evaluations_in_another_order(data: Path, tmp_path: Path) -> Non
         read_evaluations(path, space)
 
 
-def test_refuses_a_changed_search_space(data: Path, tmp_path: Path) -> None:
+def test_refuses_a_changed_search_space(data, tmp_path):
     for part in ("evaluations/rbv2_svm/458.parquet", "yahpo_data-1.0.2/rbv2_svm/encoding.json"):
         (tmp_path / part).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(data / part, tmp_path / part)
@@ -138,7 +138,7 @@ def test_refuses_a_changed_search_space(data: Path, tmp_path: Path) -> None:
         generate("yahpo-svm-458", tmp_path / "out", tmp_path)
 
 
-def test_samples_the_network_at_all_fractions(data: Path, tmp_path: Path) -> None:
+def test_samples_the_network_at_all_fractions(data, tmp_path):
     defined = define(data, "rpart", "4154")
     folder = data / "yahpo_data-1.0.2" / "rbv2_rpart"
     model = network(
@@ -167,9 +167,7 @@ def test_samples_the_network_at_all_fractions(data: Path, tmp_path: Path) -> Non
         *(pytest.param(n, marks=pytest.mark.slow) for n in ("yahpo-svm-1220", "yahpo-xgboost-458")),
     ],
 )
-def test_the_same_seed_gives_the_same_bytes(
-    name: str, data: Path, tmp_path: Path, quick: None
-) -> None:
+def test_the_same_seed_gives_the_same_bytes(name, data, tmp_path, quick):
     first, second, other = (
         generate(name, tmp_path / part, data, seed=seed)
         for part, seed in (("a", 0), ("b", 0), ("c", 1))
@@ -189,12 +187,10 @@ def test_the_same_seed_gives_the_same_bytes(
 
 
 @pytest.mark.parametrize("generator", CARDS)
-def test_the_card_tells_the_whole_command(
-    generator: Generator, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_card_tells_the_whole_command(generator, data, tmp_path, monkeypatch):
     commands = []
 
-    def write_forest(request, defined, forest, report, **_):  # type: ignore[no-untyped-def]
+    def write_forest(request, defined, forest, report, **_):
         commands.append(report.command)
         return request.folder
 
@@ -209,8 +205,8 @@ def test_the_card_tells_the_whole_command(
 
 
 def test_a_generated_forest_approximates_the_network_of_its_name(
-    data: Path, tmp_path: Path, quick: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    data, tmp_path, quick, monkeypatch
+):
     name = "yahpo-rpart-4134"
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     generator = next(g for g in GENERATORS if g.name == name)
@@ -236,8 +232,8 @@ def test_a_generated_forest_approximates_the_network_of_its_name(
 @pytest.mark.slow
 @pytest.mark.parametrize(("scenario", "instance"), GENERATED_BENCHMARKS)
 def test_generates_what_the_wide_suite_has_beyond_the_package(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scenario: str, instance: str
-) -> None:
+    data, tmp_path, monkeypatch, scenario, instance
+):
     name = name_of(scenario, instance)
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=20_000))
@@ -246,7 +242,7 @@ def test_generates_what_the_wide_suite_has_beyond_the_package(
     check_benchmark(name)
 
 
-def test_refuses_more_configurations_than_there_are(data: Path, tmp_path: Path) -> None:
+def test_refuses_more_configurations_than_there_are(data, tmp_path):
     with pytest.raises(ExperimentError, match="holds 3000 configurations, not 3001"):
         generate("yahpo-svm-1220", tmp_path, data, n=3001)
     with pytest.raises(ExperimentError, match="at least 10 configurations, got 9"):

@@ -65,7 +65,7 @@ def digests(environment: dict[str, str]) -> tuple[dict[str, str], str]:
 
 
 @pytest.mark.slow
-def test_trajectories_have_the_same_bits_on_an_older_processor() -> None:
+def test_trajectories_have_the_same_bits_on_an_older_processor():
     here, numpy_here = digests({})
     there, numpy_there = digests(OLDER_PROCESSOR)
     assert numpy_there != numpy_here, "nothing was switched off, so nothing is shown"
@@ -73,7 +73,7 @@ def test_trajectories_have_the_same_bits_on_an_older_processor() -> None:
     assert len(here) >= 5 * len(methods()) + len(hbo.list_benchmarks(ready=True))
 
 
-def test_log_scales_are_rounded_from_extended_precision() -> None:
+def test_log_scales_are_rounded_from_extended_precision():
     (rate,) = hbo.load("xgboost-mnist").space.parameters[:1]
     unit = np.random.default_rng(0).random(10_000)
     decoded, (low, high) = rate.decode(unit), rate._span

@@ -5,7 +5,6 @@ import importlib.util
 import json
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -26,7 +25,7 @@ REMEDY = (
 
 
 @pytest.fixture(scope="module")
-def write() -> ModuleType:
+def write():
     spec = importlib.util.spec_from_file_location("write", FOLDER / "write.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -41,7 +40,7 @@ def assert_same_config(config: dict[str, object], golden: dict[str, object], rel
         assert value == close, name
 
 
-def test_nothing_is_without_golden_values() -> None:
+def test_nothing_is_without_golden_values():
     names = hbo.list_benchmarks(ready=True)
     assert set(BENCHMARKS) == {benchmark_spec(name).id for name in names}
     for name in names:
@@ -60,7 +59,7 @@ def values_cases() -> list[object]:
 
 
 @pytest.mark.parametrize("identity", values_cases())
-def test_values(identity: str) -> None:
+def test_values(identity):
     values = BENCHMARKS[identity]["values"]
     compared = check_golden(benchmark_spec(identity), BENCHMARKS)
     assert compared == sum(len(v) for tasks in values.values() for v in tasks.values())
@@ -68,14 +67,14 @@ def test_values(identity: str) -> None:
 
 
 @pytest.mark.parametrize("identity", BENCHMARKS)
-def test_sampling(identity: str) -> None:
+def test_sampling(identity):
     space = hbo.load(identity).space
     configs = space.configs(space.decode(space.sample_unit(np.random.default_rng(2023), 6)))
     for config, golden in zip(configs, BENCHMARKS[identity]["configs"], strict=True):
         assert_same_config(config, golden, 1e-12)
 
 
-def test_another_value_is_noticed() -> None:
+def test_another_value_is_noticed():
     spec = benchmark_spec("newsvendor")
     golden = copy.deepcopy(dict(BENCHMARKS))
     golden[spec.id]["values"]["table"]["8"][5] *= 1 + 1e-9
@@ -97,7 +96,7 @@ def suggestions_cases() -> list[object]:
 
 
 @pytest.mark.parametrize("method", suggestions_cases())
-def test_suggestions(method: str, write: ModuleType) -> None:
+def test_suggestions(method, write):
     golden = METHODS[method]
     of_networks = method_spec(method).method.__module__ in LINEAR | SAMPLED
     if of_networks and tuple(map(int, metadata.version("jax").split(".")[:2])) < (0, 10):
@@ -113,7 +112,7 @@ def test_suggestions(method: str, write: ModuleType) -> None:
     assert write.is_same(runs, golden["runs"])
 
 
-def test_a_changed_trajectory_needs_a_new_version(write: ModuleType) -> None:
+def test_a_changed_trajectory_needs_a_new_version(write):
     golden = {"version": 2, "runs": {"a task": [[0.5, None, 1.0], [0.25, 3.0, 0.5]]}}
     rounded = {"a task": [[0.5 + 1e-12, None, 1.0], [0.25, 3.0, 0.5]]}
     changed = {"a task": [[0.5, None, 1.0], [0.2500003, 3.0, 0.5]]}

@@ -1,6 +1,5 @@
 """Networks shared by tasks: what they learn from, what they are told, what stays fixed."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeVar
 
@@ -35,7 +34,7 @@ SPACE = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
 
 
 @pytest.fixture(autouse=True, scope="module")
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread():
     with one_thread():
         yield
 
@@ -121,7 +120,7 @@ def test_context_is_an_input_of_variance_one_over_the_tasks():
     assert len({X[0, 2] for X in inputs}) == 3
 
 
-def test_of_a_very_long_history_a_random_part_is_learned_from(monkeypatch: pytest.MonkeyPatch):
+def test_of_a_very_long_history_a_random_part_is_learned_from(monkeypatch):
     past = [finished(0.1 * t, seed=t, n=200) for t in range(3)]
     monkeypatch.setattr("hpobench_ordered.methods._blr.method.MAX_SOURCES", 150)
     inputs, losses = make(ABRAC, past).sources()

@@ -1,7 +1,5 @@
 """Bayesian linear regression: heads and joint marginal likelihood against direct computations."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -35,7 +33,7 @@ SMALL = Network(8, (6,))
 
 
 @pytest.fixture(autouse=True, scope="module")
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread():
     with one_thread():
         yield
 
@@ -186,7 +184,7 @@ def test_features_that_are_not_finite_are_a_model_error():
 # -- many tasks, one network -----------------------------------------------------------------------
 
 
-def tasks(counts: list[int], *, inputs: int, seed: int = 0):  # type: ignore[no-untyped-def]
+def tasks(counts: list[int], *, inputs: int, seed: int = 0):
     rng = np.random.default_rng(seed)
     X = [rng.random((n, inputs)) for n in counts]
     return X, [np.sin(4 * x[:, 0] + t) for t, x in enumerate(X)]

@@ -1,9 +1,6 @@
 """Bayesian optimisation: initial design, repeats, failures, determinism, quality."""
 
-import hashlib
 import math
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 
@@ -311,31 +308,7 @@ def test_a_suggestion_costs_no_more_with_many_more_evaluations():
     assert seconds(5 * MAX_CONDITIONED) < 3 * seconds(MAX_CONDITIONED)
 
 
-def trajectory_digest() -> str:
-    lines = [repr(optimise(make(space, seed=5), loss, trials=25)) for space, loss in CASES]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
 CASES = ((PLAIN, bowl), (MIXED, mixed_loss), (SMALL, lambda c: float(c["k"])))
-
-
-@pytest.mark.slow
-def test_same_seed_same_bytes_in_another_process_and_beside_other_methods():
-    expected = trajectory_digest()
-    a, b = make(PLAIN, seed=5), make(PLAIN, seed=6)
-    interleaved = []
-    for _ in range(25):
-        interleaved += optimise(a, bowl, trials=1)
-        optimise(b, bowl, trials=1)
-    assert interleaved == optimise(make(PLAIN, seed=5), bowl, trials=25)
-    code = (
-        "import importlib.util as u, sys; s = u.spec_from_file_location('other', sys.argv[1]);"
-        "m = u.module_from_spec(s); s.loader.exec_module(m); print(m.trajectory_digest())"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, __file__], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == expected
 
 
 @pytest.mark.parametrize(("space", "loss"), CASES[:2], ids=["plain", "mixed"])

@@ -55,9 +55,7 @@ def play(method: Bohamiann, trials: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", [Bohamiann, ContextBohamiann])
-def test_without_jax_the_error_names_the_extra(
-    kind: type[Bohamiann], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_jax_the_error_names_the_extra(kind, monkeypatch):
     for name in ("bayesian", "sghmc", "runtime"):
         monkeypatch.delitem(sys.modules, f"hpobench_ordered.methods._networks.{name}")
     monkeypatch.delattr(_networks, "runtime")
@@ -67,7 +65,7 @@ def test_without_jax_the_error_names_the_extra(
 
 
 @pytest.mark.slow
-def test_jax_is_not_imported_until_a_method_is_made() -> None:
+def test_jax_is_not_imported_until_a_method_is_made():
     code = (
         "import sys, hpobench_ordered as h; h.list_methods(); print('jax' in sys.modules);"
         "from hpobench_ordered.registry import method_spec; import numpy as np;"
@@ -79,7 +77,7 @@ def test_jax_is_not_imported_until_a_method_is_made() -> None:
     assert done.stdout.split() == ["False", "True"]
 
 
-def test_the_network_is_fitted_to_all_tasks_standardised_one_by_one() -> None:
+def test_the_network_is_fitted_to_all_tasks_standardised_one_by_one():
     history = (task(0.2), task(0.9, 10))
     method = make(ContextBohamiann, history)
     play(method, 3)
@@ -93,7 +91,7 @@ def test_the_network_is_fitted_to_all_tasks_standardised_one_by_one() -> None:
     np.testing.assert_allclose(X[[0, 30, 40], 3], expected)
 
 
-def test_a_random_part_of_a_history_too_large() -> None:
+def test_a_random_part_of_a_history_too_large():
     history = tuple(task(p, MAX_SOURCES) for p in (0.1, 0.5))
     one, other = (make(ContextBohamiann, history, seed=s).observations()[0] for s in (0, 1))
     assert len(one) == MAX_SOURCES
@@ -101,7 +99,7 @@ def test_a_random_part_of_a_history_too_large() -> None:
     assert 0.45 < np.mean(one[:, 3] == one[0, 3]) < 0.55
 
 
-def test_no_more_than_so_many_of_its_own() -> None:
+def test_no_more_than_so_many_of_its_own():
     method = make()
     for x in np.linspace(0, 1, MAX_OWN + 5):
         method.tell({"x": float(x), "c": "a"}, float(x))
@@ -110,14 +108,14 @@ def test_no_more_than_so_many_of_its_own() -> None:
     assert X[-1, 0] == 1.0
 
 
-def test_the_first_suggestion_follows_other_tasks() -> None:
+def test_the_first_suggestion_follows_other_tasks():
     method = make(ContextBohamiann, (task(0.5), task(0.55), task(0.65), task(0.7)))
     ((x, c),) = play(method, 1)
     assert abs(x - 0.6) < 0.2
     assert c == 0
 
 
-def test_pending_evaluations_are_taken_to_give_the_mean_loss() -> None:
+def test_pending_evaluations_are_taken_to_give_the_mean_loss():
     method = make()
     play(method, 5)
     waiting = method.ask()
@@ -125,7 +123,7 @@ def test_pending_evaluations_are_taken_to_give_the_mean_loss() -> None:
     network = method._network
     assert network is not None
     original = network.fit
-    network.fit = lambda X, y: (fitted.append((X, y)), original(X, y))[1]  # type: ignore[method-assign]
+    network.fit = lambda X, y: (fitted.append((X, y)), original(X, y))[1]
     assert method.ask() != waiting
     ((X, y),) = fitted
     assert X.shape == (6, 3)
@@ -135,7 +133,7 @@ def test_pending_evaluations_are_taken_to_give_the_mean_loss() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["bohamiann", "bohamiann-ctx"])
-def test_nothing_is_compiled_twice_in_a_run(name: str) -> None:
+def test_nothing_is_compiled_twice_in_a_run(name):
     def compiled(tasks: int, trials: int) -> int:
         hbo.run(
             benchmarks=["newsvendor"],

@@ -23,7 +23,7 @@ SINGLE_PRECISION = 1e-5
 
 
 @pytest.fixture(scope="module")
-def xgboost() -> Any:
+def xgboost():
     return pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
 
 

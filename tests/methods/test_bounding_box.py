@@ -52,7 +52,7 @@ def play(method: BayesianOptimisation, trials: int) -> np.ndarray:
     return SPACE.values(configs)
 
 
-def test_every_suggestion_lies_between_the_optima() -> None:
+def test_every_suggestion_lies_between_the_optima():
     tasks = history((1, 0.1, 0.5, 3), (2, 10.0, NAN, 9), (1, 2.0, 2.0, 5))
     values = play(make(tasks), 60)
     assert set(values[:, 0]) == {1.0, 2.0}
@@ -65,14 +65,14 @@ def test_every_suggestion_lies_between_the_optima() -> None:
     assert set(values[:, 3]) <= set(range(3, 10))
 
 
-def test_what_is_inactive_in_all_optima_is_not_restricted() -> None:
+def test_what_is_inactive_in_all_optima_is_not_restricted():
     box = Box(SPACE, rows((2, 0.1, NAN, 3), (0, 10.0, NAN, 9)))
     np.testing.assert_array_equal(box._lower[2], 0.0)
     np.testing.assert_array_equal(box._width[2], 1.0)
     assert not len(set(box.sample_unit(np.random.default_rng(0), 200)[:, 0]) - {0.125, 0.625})
 
 
-def test_samples_are_uniform_in_the_box() -> None:
+def test_samples_are_uniform_in_the_box():
     box = Box(SPACE, rows((1, 0.1, 0.5, 2), (3, 10.0, 2.0, 5)))
     unit = box.sample_unit(np.random.default_rng(0), 20_000)
     values = SPACE.decode(unit)
@@ -85,7 +85,7 @@ def test_samples_are_uniform_in_the_box() -> None:
     np.testing.assert_allclose(shares, widths / widths.sum(), atol=0.02)
 
 
-def test_features_span_the_unit_interval_within_the_box() -> None:
+def test_features_span_the_unit_interval_within_the_box():
     box = Box(SPACE, rows((1, 0.1, 0.5, 2), (1, 10.0, 2.0, 5)))
     features = box.features(box.sample_unit(np.random.default_rng(0), 5000))
     numeric = features[:, 4:]
@@ -95,7 +95,7 @@ def test_features_span_the_unit_interval_within_the_box() -> None:
     assert np.ptp(numeric[:, 0]) > 0.99
 
 
-def test_the_same_optimum_everywhere_leaves_the_whole_space_to_bo() -> None:
+def test_the_same_optimum_everywhere_leaves_the_whole_space_to_bo():
     tasks = history(*[(1, 0.1, 0.5, 3)] * 3)
     plain = BayesianOptimisation(
         space=SPACE, rng=np.random.default_rng(0), history=(), context={}, budget=25
@@ -103,7 +103,7 @@ def test_the_same_optimum_everywhere_leaves_the_whole_space_to_bo() -> None:
     np.testing.assert_array_equal(play(make(tasks), 12), play(plain, 12))
 
 
-def test_a_box_of_few_configurations_is_exhausted_and_then_repeats() -> None:
+def test_a_box_of_few_configurations_is_exhausted_and_then_repeats():
     tasks = history((2, 0.1, NAN, 3), (3, 0.1, NAN, 4))
     method = make(tasks)
     assert method.region.size == np.inf  # gamma would be free, were it active
@@ -114,7 +114,7 @@ def test_a_box_of_few_configurations_is_exhausted_and_then_repeats() -> None:
     assert method.fallbacks == 0
 
 
-def test_blocks_of_a_finite_box_hold_each_of_its_configurations() -> None:
+def test_blocks_of_a_finite_box_hold_each_of_its_configurations():
     box = Box(SPACE, rows((2, 0.1, NAN, 3), (0, 0.1, NAN, 7)))
     blocks = list(candidate_blocks(box, np.random.default_rng(0)))
     values = SPACE.decode(np.concatenate(blocks))

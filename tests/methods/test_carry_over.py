@@ -4,7 +4,6 @@ from histories import minimised
 
 from hpobench_ordered import Evaluations, SearchSpace
 from hpobench_ordered.methods._carry_over import carried_over
-from hpobench_ordered.methods.base import Method
 from hpobench_ordered.methods.dre_ordered import DREOrdered
 from hpobench_ordered.methods.simple_ordered import (
     SimpleOrdered,
@@ -33,9 +32,7 @@ def evaluated(space: SearchSpace, n: int = 200, seed: int = 0) -> Evaluations:
 
 
 @pytest.mark.parametrize(("before", "after"), SPACES)
-def test_what_both_spaces_tune_and_allow_keeps_its_value(
-    before: SearchSpace, after: SearchSpace
-) -> None:
+def test_what_both_spaces_tune_and_allow_keeps_its_value(before, after):
     old = evaluated(before)
     (new,) = carried_over([old], after, np.random.default_rng(1))
     assert (new.task, new.context, new.space) == (old.task, old.context, after)
@@ -56,7 +53,7 @@ def test_what_both_spaces_tune_and_allow_keeps_its_value(
     assert all(carried.values())
 
 
-def test_what_is_new_or_no_choice_any_more_is_drawn_from_the_new_space() -> None:
+def test_what_is_new_or_no_choice_any_more_is_drawn_from_the_new_space():
     before = SearchSpace([Parameter.choice("kind", ("a", "b", "gone"))])
     after = SearchSpace([Parameter.choice("kind", ("b", "a")), Parameter.number("y", 0, 1)])
     old = evaluated(before, n=4000)
@@ -67,7 +64,7 @@ def test_what_is_new_or_no_choice_any_more_is_drawn_from_the_new_space() -> None
     np.testing.assert_array_equal(new.values[~gone, 0], 1 - old.values[~gone, 0])
 
 
-def test_a_number_that_is_not_allowed_any_more_becomes_the_nearest_that_is() -> None:
+def test_a_number_that_is_not_allowed_any_more_becomes_the_nearest_that_is():
     before = SearchSpace([Parameter.number("x", -10, 2), Parameter.number("n", 0, 9.8)])
     after = SearchSpace([Parameter.number("n", 2, 5, integer=True), Parameter.number("x", -5, 5)])
     old = minimised("t", {}, np.array([[-9.0, 4.4], [-5.5, 9.8], [1.5, 0.1]]), np.arange(3), before)
@@ -75,14 +72,14 @@ def test_a_number_that_is_not_allowed_any_more_becomes_the_nearest_that_is() -> 
     assert new.values.tolist() == [[4, -5], [5, -5], [2, 1.5]]
 
 
-def test_what_was_a_constant_is_new() -> None:
+def test_what_was_a_constant_is_new():
     space = SearchSpace([Parameter.number("x", 0, 1)], constants={"k": 3})
     after = SearchSpace([Parameter.number("k", 0, 9, integer=True)], constants={"x": 0.5})
     (new,) = carried_over([evaluated(space)], after, np.random.default_rng(0))
     assert set(new.values[:, 0]) == set(range(10))
 
 
-def test_a_history_on_the_same_space_stays_as_it_is_and_nothing_is_drawn() -> None:
+def test_a_history_on_the_same_space_stays_as_it_is_and_nothing_is_drawn():
     space = numeric_space()
     old = evaluated(space)
     history = [minimised(old.task, old.context, old.values, old.losses, space)]
@@ -94,7 +91,7 @@ def test_a_history_on_the_same_space_stays_as_it_is_and_nothing_is_drawn() -> No
 @pytest.mark.parametrize(
     "kind", [SimpleOrdered, SimpleOrderedShuffled, SimplePrevious, SimplePreviousNoBO, DREOrdered]
 )
-def test_methods_start_with_the_best_ones_carried_over(kind: type[Method]) -> None:
+def test_methods_start_with_the_best_ones_carried_over(kind):
     before = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("removed", 0, 1)])
     after = SearchSpace([Parameter.number("new", 0, 1), Parameter.number("x", 0, 1)])
     old = evaluated(before)  # the first is the best

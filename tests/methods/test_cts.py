@@ -170,13 +170,6 @@ def test_no_history_means_random_suggestions():
     assert method.fallbacks == 3
 
 
-def test_failed_and_constant_evaluations():
-    good = finished(30)
-    losses = np.where(np.arange(30) % 3 == 0, math.nan, good.losses)
-    constant = minimised("", {}, good.values, np.ones(30), PLAIN)
-    suggestions(make([minimised("", {}, good.values, losses, PLAIN), constant]))
-
-
 def test_only_so_many_evaluations_are_fitted(monkeypatch):
     monkeypatch.setattr("hpobench_ordered.methods.cts.MAX_EVALUATIONS", 100)
     assert MAX_EVALUATIONS > 28 * 25  # everything in the experiments of Hellan et al. (2023)

@@ -1,6 +1,6 @@
 """Methods that look at training data, and what they were compared with."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ SIMILAR = 3
 
 
 @pytest.fixture(autouse=True)
-def _as_in_an_experiment() -> Iterator[None]:
+def _as_in_an_experiment():
     with one_thread():
         yield
 
@@ -71,13 +71,13 @@ class Toy:
 @pytest.mark.parametrize(
     "name", ["dist-gp", pytest.param("dist-blr", marks=pytest.mark.slow), "manual-gp"]
 )
-def test_what_the_data_say_is_enough_for_a_good_start(name: str) -> None:
+def test_what_the_data_say_is_enough_for_a_good_start(name):
     toys = [Toy(seed) for seed in range(6)]
     assert np.mean([toy.best(toy.method(name), 1) for toy in toys]) > 0.6
     assert np.mean([toy.best(toy.method("multi-gp"), 1) for toy in toys]) < 0.3
 
 
-def test_embeddings_tell_the_similar_tasks() -> None:
+def test_embeddings_tell_the_similar_tasks():
     toy = Toy(0)
     method = toy.method("dist-gp")
     assert np.isnan(method.similarities()).all()
@@ -88,7 +88,7 @@ def test_embeddings_tell_the_similar_tasks() -> None:
 
 
 @pytest.mark.slow
-def test_first_suggestion_of_the_regression_is_the_best_of_an_earlier_task() -> None:
+def test_first_suggestion_of_the_regression_is_the_best_of_an_earlier_task():
     toy = Toy(1)
     bests = {float(task.values[task.losses.argmin(), 0]) for task in toy.history}
     linear, process = (toy.method(name).ask()["theta"] for name in ("dist-blr", "dist-gp"))
@@ -96,9 +96,7 @@ def test_first_suggestion_of_the_regression_is_the_best_of_an_earlier_task() -> 
     assert min(abs(process - best) for best in bests) > 1e-9
 
 
-def test_a_poor_fit_is_counted_and_the_next_one_starts_anew(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_poor_fit_is_counted_and_the_next_one_starts_anew(monkeypatch):
     method = Toy(0).method("manual-gp")
     with monkeypatch.context() as changed:
         changed.setattr(models, "POOR", -1e9)
@@ -108,9 +106,7 @@ def test_a_poor_fit_is_counted_and_the_next_one_starts_anew(
     assert method.fallbacks == 1 and np.isfinite(method.similarities()).all()
 
 
-def test_where_the_last_fit_leads_to_a_poor_one_it_starts_anew(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_where_the_last_fit_leads_to_a_poor_one_it_starts_anew(monkeypatch):
     """A model without noise may be unable to go on from a loss that it did not expect."""
 
     def poor(data: Observations) -> None:
@@ -124,7 +120,7 @@ def test_where_the_last_fit_leads_to_a_poor_one_it_starts_anew(
     assert method.fallbacks == 0 and method._model not in (None, last)
 
 
-def test_warm_start_is_the_best_of_the_closest_tasks() -> None:
+def test_warm_start_is_the_best_of_the_closest_tasks():
     toy = Toy(2)
     method = toy.method("init-gp")
     asked = [method.ask()["theta"] for _ in range(distbo.WARM_TASKS * distbo.WARM_EACH)]
@@ -144,7 +140,7 @@ def without(items: Sequence[Any], left_out: int) -> list[Any]:
 @pytest.mark.parametrize(
     "name", ["dist-gp", pytest.param("dist-blr", marks=pytest.mark.slow), "manual-gp", "init-gp"]
 )
-def test_a_task_without_data_or_with_others_is_left_out(name: str) -> None:
+def test_a_task_without_data_or_with_others_is_left_out(name):
     toy = Toy(3)
     history, data = without(toy.history, 2), without(toy.data, 2)
     expected = toy.method(name, history=history, data=data).ask()
@@ -156,7 +152,7 @@ def test_a_task_without_data_or_with_others_is_left_out(name: str) -> None:
         assert toy.method(name, data=data).ask() == expected
 
 
-def test_meta_features_compare_data_with_other_features_and_classes() -> None:
+def test_meta_features_compare_data_with_other_features_and_classes():
     rng, toy = np.random.default_rng(0), Toy(5)
     data = [
         hbo.TaskData(rng.standard_normal((40, p)), rng.integers(classes, size=40), kind)
@@ -168,7 +164,7 @@ def test_meta_features_compare_data_with_other_features_and_classes() -> None:
 
 
 @pytest.mark.parametrize("name", ["dist-gp", "manual-blr", "init-blr"])
-def test_without_data_of_the_current_task_nothing_is_made(name: str) -> None:
+def test_without_data_of_the_current_task_nothing_is_made(name):
     toy = Toy(0)
     for data in ((), [*toy.data[:-1], None]):
         with pytest.raises(ExperimentError, match="training data of the task"):
@@ -204,20 +200,20 @@ def labelled(kind: hbo.DataKind, labels: FloatArray, points: int = 40) -> hbo.Ta
     ids=["constant labels", "one class", "class 1 alone", "one point", "two equal points"],
 )
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_data_that_tell_nothing(name: str, data: hbo.TaskData) -> None:
+def test_data_that_tell_nothing(name, data):
     toy = Toy(4)
     for sources in (1, 2):
         method = toy.method(name, history=toy.history[:sources], data=[data] * (sources + 1))
         toy.best(method, 3)
 
 
-def test_of_many_evaluations_a_part_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_evaluations_a_part_is_used(monkeypatch):
     monkeypatch.setattr(distbo, "MOST_OF_PROCESS", 50)
     toy = Toy(0)
     assert toy.best(toy.method("multi-gp"), 4) > 0
 
 
-def test_only_losses_far_above_the_others_are_cut_off() -> None:
+def test_only_losses_far_above_the_others_are_cut_off():
     losses = np.array([-1.0, -0.5, 0.0, 0.5, 1.5, 1.0, 30.0, 2.5, 3.9])
     cut = distbo.without_outliers(losses)
     np.testing.assert_array_equal(cut, [-1.0, -0.5, 0.0, 0.5, 1.5, 1.0, 9.5, 2.5, 3.9])
@@ -226,7 +222,7 @@ def test_only_losses_far_above_the_others_are_cut_off() -> None:
         np.testing.assert_array_equal(distbo.without_outliers(same), same)
 
 
-def test_what_another_choice_makes_active_has_a_value() -> None:
+def test_what_another_choice_makes_active_has_a_value():
     """Candidates around a configuration without x may have the choice that asks for one."""
     space = hbo.SearchSpace(
         [hbo.Parameter.choice("kind", [*"abcdefgh"]), hbo.Parameter.number("x", 0, 1)],
@@ -245,7 +241,7 @@ def test_what_another_choice_makes_active_has_a_value() -> None:
 
 
 @pytest.mark.parametrize(("name", "width"), [("none-gp", 1.0), ("none-blr", 0.25)])
-def test_in_networks_choices_are_closer(name: str, width: float) -> None:
+def test_in_networks_choices_are_closer(name, width):
     """A one-hot column is that wide, as part of the range of a number, sqrt(12)."""
     space = hbo.SearchSpace([hbo.Parameter.choice("kind", "abc"), hbo.Parameter.number("x", 0, 1)])
     method = method_spec(name).method(

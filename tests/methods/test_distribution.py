@@ -70,7 +70,7 @@ def datasets(kind: hbo.DataKind, rng: np.random.Generator, points: int = 30) -> 
 
 @given(SEEDS)
 @settings(max_examples=20, deadline=None)
-def test_likelihood_and_prediction_are_those_of_the_joint_normal_distribution(seed: int) -> None:
+def test_likelihood_and_prediction_are_those_of_the_joint_normal_distribution(seed):
     rng = np.random.default_rng(seed)
     data, theta, P = observations(rng), hyperparameters(rng), covariance(rng)
     K = kernel(theta, data.X, data.X) * P[np.ix_(data.task, data.task)]
@@ -89,7 +89,7 @@ def test_likelihood_and_prediction_are_those_of_the_joint_normal_distribution(se
     np.testing.assert_allclose(sd**2, variance, rtol=1e-6, atol=1e-8)
 
 
-def test_pending_evaluations_leave_the_mean_and_shrink_the_deviation() -> None:
+def test_pending_evaluations_leave_the_mean_and_shrink_the_deviation():
     rng = np.random.default_rng(0)
     model = ProductGP(observations(rng), hyperparameters(rng), covariance(rng), T - 1)
     pending, new = rng.uniform(-1, 1, (2, 3)), rng.uniform(-1, 1, (5, 3))
@@ -116,7 +116,7 @@ def task_kernels(rng: np.random.Generator) -> list[TaskKernel]:
 @pytest.mark.parametrize(
     "which", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2, 3)), 4, 5]
 )
-def test_gradients_of_the_process_are_finite_differences(which: int) -> None:
+def test_gradients_of_the_process_are_finite_differences(which):
     rng = np.random.default_rng(which)
     model = ProcessModel(task_kernels(rng)[which], 2, rng)
     data = observations(rng)
@@ -136,7 +136,7 @@ def test_gradients_of_the_process_are_finite_differences(which: int) -> None:
 
 
 @pytest.mark.parametrize("which", range(3))
-def test_gradients_of_the_regression_are_finite_differences(which: int) -> None:
+def test_gradients_of_the_regression_are_finite_differences(which):
     rng = np.random.default_rng(which)
     of = [Given(np.eye(T)), *(Learned(datasets(k, rng), joint=False) for k in (REGRESSION,) * 2)]
     model = LinearModel(of[which], 3, rng)
@@ -166,7 +166,7 @@ def network(z: FloatArray, X: FloatArray, inputs: int) -> tuple[FloatArray, Floa
     return np.tanh(X @ A[: X.shape[1]] + a) @ B + b, z[begin:]
 
 
-def test_conditional_embedding_is_the_direct_formula() -> None:
+def test_conditional_embedding_is_the_direct_formula():
     rng = np.random.default_rng(3)
     data = datasets(REGRESSION, rng)
     of = Learned(data, joint=False)
@@ -189,7 +189,7 @@ def test_conditional_embedding_is_the_direct_formula() -> None:
 
 
 @pytest.mark.slow
-def test_samples_of_one_distribution_are_closer_than_those_of_two() -> None:
+def test_samples_of_one_distribution_are_closer_than_those_of_two():
     rng = np.random.default_rng(0)
 
     def sample(shift: float, slope: float) -> hbo.TaskData:
@@ -213,7 +213,7 @@ def test_samples_of_one_distribution_are_closer_than_those_of_two() -> None:
             assert 2 * np.linalg.norm(a - b) < np.linalg.norm(a - other)
 
 
-def test_of_many_points_evenly_spaced_ones_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_points_evenly_spaced_ones_are_looked_at(monkeypatch):
     monkeypatch.setattr(descriptions, "MOST", 10)
     points = np.random.default_rng(0).standard_normal((30, 2))
     few = [hbo.TaskData(part, None, UNSUPERVISED) for part in (points[::3], points[:7])]
@@ -221,7 +221,7 @@ def test_of_many_points_evenly_spaced_ones_are_looked_at(monkeypatch: pytest.Mon
     np.testing.assert_array_equal(embedded(many), embedded(few))
 
 
-def test_free_tasks_start_correlated_by_a_half() -> None:
+def test_free_tasks_start_correlated_by_a_half():
     free = FreeTasks(5)
     x = free.initial(np.random.default_rng(0))
     np.testing.assert_allclose(free.matrix(x), 0.5 + 0.5 * np.eye(5), atol=1e-12)
@@ -237,7 +237,7 @@ def related(n: int, seed: int = 0) -> Observations:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["process", "regression"])
-def test_a_fit_explains_what_there_is_to_explain(kind: str, seed: int) -> None:
+def test_a_fit_explains_what_there_is_to_explain(kind, seed):
     """Half the losses foretell the other half, and the likelihood is far above that of noise."""
     rng, whole = np.random.default_rng(seed), related(300, seed)
     seen, unseen = np.flatnonzero(whole.task < T - 1), np.flatnonzero(whole.task == T - 1)
@@ -253,7 +253,7 @@ def test_a_fit_explains_what_there_is_to_explain(kind: str, seed: int) -> None:
     assert np.mean((mean - whole.y[unseen[1::2]]) ** 2) < 0.1
 
 
-def test_a_poor_fit_is_no_fit() -> None:
+def test_a_poor_fit_is_no_fit():
     """Without noise and length scales to fit, a process is sure of what contradicts it."""
     rng, data = np.random.default_rng(0), observations(np.random.default_rng(0))
     model = ProcessModel(FreeTasks(T), 2, rng)

@@ -64,7 +64,7 @@ def asked(method: Method, count: int) -> FloatArray:
 def always(name: str, past: hbo.Evaluations, *, seed: int = 0) -> Method:
     """A method without its random fraction."""
     method = made(name, past, seed=seed)
-    method.random_fraction = 0.0  # type: ignore[attr-defined]
+    method.random_fraction = 0.0
     return method
 
 

@@ -16,7 +16,6 @@ from sklearn.preprocessing import StandardScaler
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import EvaluationsError, MissingExtraError
-from hpobench_ordered.methods import _meta_features
 from hpobench_ordered.methods._meta_features import meta_features, normalised
 
 GENERAL = 19
@@ -51,14 +50,14 @@ def expected_general(X: FloatArray) -> list[float]:
     ]
 
 
-def test_general_ones_agree_with_scipy_and_scikit_learn() -> None:
+def test_general_ones_agree_with_scipy_and_scikit_learn():
     data = regression(np.random.default_rng(0))
     expected = expected_general(StandardScaler().fit_transform(data.features))
     assert len(expected) == GENERAL
     assert_allclose(meta_features(data)[:GENERAL], expected, rtol=1e-8)
 
 
-def test_labels_of_regression_agree_with_scipy() -> None:
+def test_labels_of_regression_agree_with_scipy():
     data = regression(np.random.default_rng(1))
     y = data.labels
     assert y is not None
@@ -67,13 +66,13 @@ def test_labels_of_regression_agree_with_scipy() -> None:
     assert_allclose(meta_features(data)[GENERAL : GENERAL + 4], expected, rtol=1e-8)
 
 
-def test_without_labels_features_keep_their_scale_and_their_means_are_encoded() -> None:
+def test_without_labels_features_keep_their_scale_and_their_means_are_encoded():
     X = np.random.default_rng(2).gamma(1.0, size=(200, 3)) * [1.0, 5.0, 0.1] - [4.0, 0.0, 1.0]
     found = meta_features(hbo.TaskData(X, None, UNSUPERVISED))
     assert_allclose(found, [*expected_general(X), *X.mean(axis=0)], rtol=1e-8)
 
 
-def test_one_feature_has_no_pairs() -> None:
+def test_one_feature_has_no_pairs():
     X = np.random.default_rng(3).gamma(1.0, size=(200, 1))
     found = meta_features(hbo.TaskData(X, None, UNSUPERVISED))
     assert_array_equal(found[8:16], 0)
@@ -81,7 +80,7 @@ def test_one_feature_has_no_pairs() -> None:
     assert_allclose(found[16:], [*pca, X.mean()])
 
 
-def test_class_ratios_and_their_entropy() -> None:
+def test_class_ratios_and_their_entropy():
     rng = np.random.default_rng(4)
     y = np.repeat([0.0, 1.0, 2.0], [100, 60, 40])
     data = hbo.TaskData(rng.normal(size=(200, 3)), y, CLASSIFICATION)
@@ -94,7 +93,7 @@ def test_class_ratios_and_their_entropy() -> None:
         meta_features(data, classes=2)
 
 
-def test_landmarkers_tell_what_is_linear_from_what_is_not() -> None:
+def test_landmarkers_tell_what_is_linear_from_what_is_not():
     X = np.random.default_rng(5).uniform(-1, 1, size=(2000, 2))
     apart, checkers = X[:, 0] > X[:, 1], X[:, 0] * X[:, 1] > 0
     nn, lda, bayes, tree = meta_features(hbo.TaskData(X, apart, CLASSIFICATION))[-4:]
@@ -111,7 +110,7 @@ def test_landmarkers_tell_what_is_linear_from_what_is_not() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(hbo.DataKind))
-def test_order_of_points_and_features_does_not_matter(seed: int, kind: hbo.DataKind) -> None:
+def test_order_of_points_and_features_does_not_matter(seed, kind):
     rng = np.random.default_rng(seed)
     data = regression(rng, n=40, p=3)
     points, features = rng.permutation(40), rng.permutation(3)
@@ -132,9 +131,7 @@ def test_order_of_points_and_features_does_not_matter(seed: int, kind: hbo.DataK
     st.integers(1, 4),
     st.sampled_from(hbo.DataKind),
 )
-def test_any_data_give_finite_numbers_without_warnings(
-    draw: st.DataObject, n: int, p: int, kind: hbo.DataKind
-) -> None:
+def test_any_data_give_finite_numbers_without_warnings(draw, n, p, kind):
     few = st.sampled_from([0.0, 0.1, 1.0, -3.0]) | st.floats(-1e6, 1e6)
     X = draw.draw(arrays(np.float64, (n, p), elements=few))
     of_labels = {REGRESSION: few, CLASSIFICATION: st.integers(0, 2).map(float)}.get(kind)
@@ -147,7 +144,7 @@ def test_any_data_give_finite_numbers_without_warnings(
     assert np.isfinite(found).all()
 
 
-def test_nothing_varies() -> None:
+def test_nothing_varies():
     X, y = np.full((20, 3), 0.1), np.repeat([0.0, 1.0], 10)
     found = meta_features(hbo.TaskData(X, y, CLASSIFICATION))
     assert_array_equal(found[:GENERAL], 0)
@@ -163,7 +160,7 @@ def counterexample(rng: np.random.Generator, task: int) -> hbo.TaskData:
     return hbo.TaskData(X, np.log1p(product**3) + rng.normal(0, 0.5, size=5000), REGRESSION)
 
 
-def test_processes_of_the_counterexample_look_alike() -> None:
+def test_processes_of_the_counterexample_look_alike():
     rng = np.random.default_rng(6)
     first, second = (
         np.array([meta_features(counterexample(rng, i)) for _ in range(8)]) for i in (1, 2)
@@ -174,7 +171,7 @@ def test_processes_of_the_counterexample_look_alike() -> None:
     assert p_values.min() > 0.01 / varies.sum()  # Bonferroni
 
 
-def test_large_data_are_sampled() -> None:
+def test_large_data_are_sampled():
     rng = np.random.default_rng(7)
     X = rng.uniform(size=(20000, 2))
     few, many = (hbo.TaskData(X[:n], X[:n, 0], REGRESSION) for n in (5000, 20000))
@@ -185,18 +182,7 @@ def test_large_data_are_sampled() -> None:
     assert len(meta_features(hbo.TaskData(rng.normal(size=(20000, 1)), y, CLASSIFICATION))) == 26
 
 
-def test_the_same_data_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    X = np.random.default_rng(9).normal(size=(50, 2))
-    first = meta_features(hbo.TaskData(X, X[:, 0], REGRESSION))
-    expected = first.copy()
-    first[:] = 0  # a copy
-    monkeypatch.setattr(_meta_features, "_computed", None)
-    assert_array_equal(meta_features(hbo.TaskData(X.copy(), X[:, 0], REGRESSION)), expected)
-    with pytest.raises(TypeError):
-        meta_features(hbo.TaskData(X, X[:, 1], REGRESSION))
-
-
-def test_without_scikit_learn_labels_cannot_be_described(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_scikit_learn_labels_cannot_be_described(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.neighbors", None)
     X = np.random.default_rng(10).normal(size=(50, 2))
     with pytest.raises(MissingExtraError, match="scikit-learn"):
@@ -204,6 +190,6 @@ def test_without_scikit_learn_labels_cannot_be_described(monkeypatch: pytest.Mon
     assert meta_features(hbo.TaskData(X, None, UNSUPERVISED)).shape == (GENERAL + 2,)
 
 
-def test_normalised_over_tasks() -> None:
+def test_normalised_over_tasks():
     table = np.array([[1.0, 5.0, -2.0], [3.0, 5.0, 0.0], [2.0, 5.0, -1.0]])
     assert_array_equal(normalised(table), [[0, 0, 0], [1, 0, 1], [0.5, 0, 0.5]])

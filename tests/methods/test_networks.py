@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -35,7 +34,7 @@ print(hashlib.sha256(z.tobytes() + fitted.z.tobytes() + fitted.log_alpha.tobytes
 
 
 @pytest.fixture(autouse=True, scope="module")
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread():
     with one_thread():
         yield
 

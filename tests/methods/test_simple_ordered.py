@@ -36,45 +36,45 @@ def chosen(history: list[Evaluations], count: int = 5) -> list[int]:
     return ordered_configurations(history, count=count)[:, 0].astype(int).tolist()
 
 
-def test_top_configuration_of_each_task_the_most_recent_first() -> None:
+def test_top_configuration_of_each_task_the_most_recent_first():
     history = [task([(10 * t, 1), (10 * t + 1, 0), (10 * t + 2, 5)]) for t in range(8)]
     assert chosen(history) == [71, 61, 51, 41, 31]
 
 
-def test_fewer_tasks_than_needed_give_their_second_best_and_so_on() -> None:
+def test_fewer_tasks_than_needed_give_their_second_best_and_so_on():
     history = [task([(1, 0), (2, 1), (3, 2)]), task([(11, 2), (12, 0), (13, 1)])]
     assert chosen(history) == [12, 1, 13, 2, 11]
 
 
-def test_a_repeated_optimum_is_skipped_for_an_earlier_task() -> None:
+def test_a_repeated_optimum_is_skipped_for_an_earlier_task():
     history = [task([(t, 0), (90 + t, 1)]) for t in (1, 2, 3, 3, 5, 6)]
     assert chosen(history) == [6, 5, 3, 2, 1]
 
 
-def test_joint_optima_go_to_the_back_of_the_list() -> None:
+def test_joint_optima_go_to_the_back_of_the_list():
     # Both 11 and 12 are optimal on the last task: 12 comes after the other task's optimum, and
     # before any second-best.
     history = [task([(1, 0), (2, 1)]), task([(11, 0), (12, 0), (13, 1)])]
     assert chosen(history) == [11, 1, 12, 13, 2]
 
 
-def test_several_joint_optima_take_turns() -> None:
+def test_several_joint_optima_take_turns():
     history = [task([(21, 0), (22, 0), (23, 0)]), task([(11, 0), (12, 0), (13, 0)])]
     assert chosen(history) == [11, 21, 12, 22, 13]
 
 
-def test_the_first_joint_optimum_is_skipped_if_it_is_a_repeat() -> None:
+def test_the_first_joint_optimum_is_skipped_if_it_is_a_repeat():
     # Task 1's first optimum, 11, was chosen from task 2 already; 5 waits at the back.
     history = [task([(7, 0)]), task([(11, 0), (5, 0)]), task([(11, 0)])]
     assert chosen(history, count=3) == [11, 7, 5]
 
 
-def test_a_configuration_evaluated_twice_counts_once() -> None:
+def test_a_configuration_evaluated_twice_counts_once():
     assert chosen([task([(1, 0), (1, 0), (2, 3)])]) == [1, 2]
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_never_more_than_asked_for_and_never_twice(count: int) -> None:
+def test_never_more_than_asked_for_and_never_twice(count):
     rng = np.random.default_rng(count)
     for _ in range(50):
         history = [
@@ -107,18 +107,16 @@ TASK = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=1, max
 
 
 @given(st.lists(TASK, min_size=1, max_size=4), st.integers(1, 12))
-def test_only_the_best_of_each_task_are_looked_at_and_that_changes_nothing(
-    tasks: list[list[tuple[int, float]]], count: int
-) -> None:
+def test_only_the_best_of_each_task_are_looked_at_and_that_changes_nothing(tasks, count):
     history = [task(evaluations) for evaluations in tasks]
     assert chosen(history, count) == in_full(history, count)
 
 
-def test_no_history_gives_nothing() -> None:
+def test_no_history_gives_nothing():
     assert len(ordered_configurations([], count=5)) == 0
 
 
-def test_inactive_hyperparameters_compare_equal() -> None:
+def test_inactive_hyperparameters_compare_equal():
     values = np.array([[1.0, np.nan], [1.0, np.nan], [2.0, np.nan]])
     history = [minimised("", {}, values, np.array([0.0, 0.0, 1.0]), CONDITIONAL)]
     assert len(ordered_configurations(history, count=5)) == 2
@@ -138,21 +136,21 @@ def suggestions(kind: type[Method], trials: int, *, seed: int = 0) -> list[int]:
     return asked
 
 
-def test_simple_ordered_starts_with_one_of_each_task_in_reverse_order() -> None:
+def test_simple_ordered_starts_with_one_of_each_task_in_reverse_order():
     assert suggestions(SimpleOrdered, 5) == [70, 60, 50, 40, 30]
 
 
-def test_simple_previous_starts_with_the_best_of_the_last_task() -> None:
+def test_simple_previous_starts_with_the_best_of_the_last_task():
     assert suggestions(SimplePrevious, 5) == [70, 71, 72, 73, 74]
 
 
-def test_simple_previous_no_bo_takes_them_all_and_nothing_else_before() -> None:
+def test_simple_previous_no_bo_takes_them_all_and_nothing_else_before():
     asked = suggestions(SimplePreviousNoBO, 14)
     assert asked[:10] == list(range(70, 80))
     assert len(set(asked)) == 14
 
 
-def test_shuffled_takes_the_same_in_an_order_that_depends_on_the_seed_alone() -> None:
+def test_shuffled_takes_the_same_in_an_order_that_depends_on_the_seed_alone():
     optima = {10 * t for t in range(8)}
     starts = [tuple(suggestions(SimpleOrderedShuffled, 5, seed=seed)) for seed in range(200)]
     assert all(set(start) < optima and len(set(start)) == 5 for start in starts)
@@ -163,10 +161,10 @@ def test_shuffled_takes_the_same_in_an_order_that_depends_on_the_seed_alone() ->
 
 
 @pytest.mark.parametrize("kind", [SimpleOrdered, SimpleOrderedShuffled, SimplePrevious])
-def test_bayesian_optimisation_follows(kind: type[Method]) -> None:
+def test_bayesian_optimisation_follows(kind):
     assert min(abs(k - 33) for k in suggestions(kind, 20)) <= 1
 
 
-def test_failed_evaluations_are_never_a_start() -> None:
+def test_failed_evaluations_are_never_a_start():
     broken = task([(1, np.nan), (3, 0.5), (4, np.nan)])
     assert chosen([broken, task([(7, np.nan)])]) == [3]

@@ -41,7 +41,7 @@ def play(method: TransferBO, size: float, trials: int) -> np.ndarray:
     return values
 
 
-def test_the_first_suggestion_follows_the_trend_of_the_optimum() -> None:
+def test_the_first_suggestion_follows_the_trend_of_the_optimum():
     sizes = [1, 10, 100, 1000]
     firsts = [play(make([task(s, seed=k) for s in sizes], 10_000), 1e4, 1) for k in range(5)]
     values = np.concatenate(firsts)
@@ -49,13 +49,13 @@ def test_the_first_suggestion_follows_the_trend_of_the_optimum() -> None:
     assert np.median(values[:, 0]) > 0.8  # the last task's optimum is at 0.75
 
 
-def test_tasks_far_away_matter_less_than_near_ones() -> None:
+def test_tasks_far_away_matter_less_than_near_ones():
     method = make([task(1), task(5000)], 10_000)
     values = play(method, 1e4, 5)
     assert np.abs(values[:, 0] - 1.0).min() < 0.1
 
 
-def test_the_context_is_a_feature_with_a_length_scale_of_its_own() -> None:
+def test_the_context_is_a_feature_with_a_length_scale_of_its_own():
     method = make([task(1), task(10), task(1000)], 100)
     X, y = method.observations()
     assert X.shape == (60, 4)
@@ -65,7 +65,7 @@ def test_the_context_is_a_feature_with_a_length_scale_of_its_own() -> None:
     np.testing.assert_allclose([y.mean(), y.std()], [0.0, 1.0], atol=1e-9)
 
 
-def test_no_more_than_so_many_observations_are_used_and_others_every_time() -> None:
+def test_no_more_than_so_many_observations_are_used_and_others_every_time():
     method = make([task(s, trials=70) for s in (1, 10, 100, 1000)], 10_000)
     (X, y), (other, _) = method.observations(), method.observations()
     assert X.shape == (MAX_OBSERVATIONS, 4)
@@ -74,7 +74,7 @@ def test_no_more_than_so_many_observations_are_used_and_others_every_time() -> N
     assert len(np.unique(X, axis=0)) == MAX_OBSERVATIONS
 
 
-def test_of_a_history_larger_than_the_papers_a_part_is_kept_beside_all_own_evaluations() -> None:
+def test_of_a_history_larger_than_the_papers_a_part_is_kept_beside_all_own_evaluations():
     sizes = (1, 10, 100)
     whole = make([task(s, trials=LARGEST_HISTORY // 3) for s in sizes], 10_000)
     assert len(whole._source_losses) == LARGEST_HISTORY
@@ -89,13 +89,13 @@ def test_of_a_history_larger_than_the_papers_a_part_is_kept_beside_all_own_evalu
     np.testing.assert_array_equal(np.sort(same_task), np.sort(values[:, 0]))
 
 
-def test_improvement_is_measured_on_the_current_task() -> None:
+def test_improvement_is_measured_on_the_current_task():
     # Every loss on the small sizes is far below those here: they must not be the incumbent.
     easy = minimised("easy", {"size": 1}, task(1).values, task(1).losses - 1e6, SPACE)
     method = make([easy, task(100)], 1000)
     seen: list[float] = []
     original = method.incumbent
-    method.incumbent = lambda model, y: seen.append(original(model, y)) or seen[-1]  # type: ignore[method-assign]
+    method.incumbent = lambda model, y: seen.append(original(model, y)) or seen[-1]
     play(method, 1000, 4)
     assert min(seen[1:]) > 0.9  # standardised: the easy task lies at -1, all else at 1
 
@@ -103,7 +103,7 @@ def test_improvement_is_measured_on_the_current_task() -> None:
 @pytest.mark.parametrize(
     "contexts", [({}, {}), ({"size": 3.0}, {"size": 3.0}), ({"a": 1}, {"b": 2})]
 )
-def test_tasks_that_nothing_tells_apart(contexts) -> None:  # type: ignore[no-untyped-def]
+def test_tasks_that_nothing_tells_apart(contexts):
     previous = minimised("p", contexts[0], task(10).values, task(10).losses, SPACE)
     method = TransferBO(
         space=SPACE,
@@ -116,11 +116,11 @@ def test_tasks_that_nothing_tells_apart(contexts) -> None:  # type: ignore[no-un
     assert method.fallbacks == 0
 
 
-def test_places_are_spread_evenly_in_order() -> None:
+def test_places_are_spread_evenly_in_order():
     inputs = make([], 56000).task_inputs([{"size": 56}, {"size": 560}])
     np.testing.assert_array_equal(inputs[:, 0], [0.0, 0.5, 1.0])
 
 
-def test_without_history_it_is_bo() -> None:
+def test_without_history_it_is_bo():
     values = play(make([], 10), 10, 15)
     assert loss(values, 10).min() < 10.01

@@ -160,15 +160,6 @@ def test_one_evaluation_a_task(tasks):
     assert len(np.unique(points(method), axis=0)) == 25
 
 
-@pytest.mark.parametrize("tasks", [1, 2])
-def test_constant_failed_and_repeated_evaluations(tasks):
-    good = finished(30)
-    losses = np.where(np.arange(30) % 3 == 0, math.nan, 7.0)
-    values = np.repeat(good.values[:10], 3, axis=0)
-    history = [minimised("", {}, values, losses, PLAIN)] * tasks
-    assert len(np.unique(points(make(history)), axis=0)) == 25
-
-
 @pytest.mark.parametrize(
     "history", [[], [minimised("", {}, np.ones((1, 2)), np.array([math.nan]), PLAIN)]]
 )

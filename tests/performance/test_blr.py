@@ -5,7 +5,6 @@ as in the experiment's workers.
 """
 
 import time
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -42,7 +41,7 @@ FIXED = tuple(name for name, limit in SUGGESTION_LIMITS.items() if limit < 0.1)
 
 
 @pytest.fixture(autouse=True)
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread():
     with one_thread():
         yield
 

@@ -4,7 +4,6 @@ BLAS runs on one thread, as in the experiment's workers: with more, both take ma
 """
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -32,7 +31,7 @@ SPACE = SearchSpace(
 
 
 @pytest.fixture(autouse=True)
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread():
     with threadpool_limits(1):
         yield
 

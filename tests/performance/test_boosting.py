@@ -12,7 +12,6 @@ from hpobench_ordered import Evaluations
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._boosting.model import BoostedTrees, Loss
 from hpobench_ordered.methods._candidates import CANDIDATES
-from hpobench_ordered.methods.base import Method
 from hpobench_ordered.methods.cts import CopulaThompsonSampling
 from hpobench_ordered.methods.dre_ordered import DREOrdered
 from hpobench_ordered.methods.zero_shot import ZeroShot
@@ -83,7 +82,7 @@ def test_predict(benchmark, n):
 
 @pytest.mark.parametrize("size", sorted(CONSTRUCTION_LIMITS))
 @pytest.mark.parametrize("method", [ZeroShot, CopulaThompsonSampling, DREOrdered])
-def test_first_suggestion(benchmark, method: type[Method], size: tuple[int, int]):
+def test_first_suggestion(benchmark, method, size):
     finished = history(*size)
 
     def suggest() -> None:

@@ -8,7 +8,6 @@ experiment's workers.
 import importlib.util
 import math
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +41,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def botorch() -> type[Method]:
+def botorch():
     """The baseline beside this file."""
     path = Path(__file__).with_name("baselines.py")
     spec = importlib.util.spec_from_file_location("baselines", path)
@@ -53,7 +52,7 @@ def botorch() -> type[Method]:
 
 
 @pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
+def one_thread():
     import torch
 
     threads = torch.get_num_threads()
@@ -97,7 +96,7 @@ def median_time(method: type[Method], n: int, rounds: int) -> float:
 
 
 @pytest.mark.filterwarnings("ignore")  # BoTorch's
-def test_suggestion_time(botorch: type[Method], capsys: pytest.CaptureFixture[str]) -> None:
+def test_suggestion_time(botorch, capsys):
     ours, theirs = {}, {}
     for n in SIZES:
         ours[n] = median_time(BayesianOptimisation, n, ROUNDS)

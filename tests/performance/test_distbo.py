@@ -6,7 +6,6 @@ repeated from the same state. Run with `-s` to see the table.
 """
 
 import time
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -28,7 +27,7 @@ GROWTH = 1.5
 
 
 @pytest.fixture(autouse=True)
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread():
     with one_thread():
         yield
 
@@ -57,7 +56,7 @@ def seconds(name: str, evaluations: int) -> tuple[float, float]:
     for value in (1.0, 0.5):
         warm.tell(warm.ask(), value)
     method = made(name, evaluations)
-    if method.random_trials:  # type: ignore[attr-defined]
+    if method.random_trials:
         method.tell(method.ask(), 1.0)
     times = []
     for value in np.linspace(0.9, 0.5, SUGGESTIONS + 1):
@@ -69,14 +68,14 @@ def seconds(name: str, evaluations: int) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("name", PROCESSES)
-def test_gaussian_processes(name: str) -> None:
+def test_gaussian_processes(name):
     for evaluations in (120, 500):
         first, later = seconds(name, evaluations)
         print(f"{name} {evaluations}: first {first:.2f} s, later {later:.3f} s")
 
 
 @pytest.mark.parametrize("name", REGRESSIONS)
-def test_regressions_grow_linearly(name: str) -> None:
+def test_regressions_grow_linearly(name):
     found = {}
     for evaluations in (120, 300, 1500):
         first, found[evaluations] = seconds(name, evaluations)

@@ -90,7 +90,7 @@ def measure(name: str) -> Cost:
 
 
 @pytest.mark.parametrize("name", hbo.list_methods())
-def test_a_hundred_tasks_of_a_thousand_evaluations(name: str) -> None:
+def test_a_hundred_tasks_of_a_thousand_evaluations(name):
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         cost = process.submit(measure, name).result()
     print(

@@ -47,9 +47,7 @@ def rate(work: Callable[[], object], evaluations: int) -> float:
 
 
 @pytest.mark.parametrize("scenario", AT_LEAST)
-def test_evaluations_a_second(
-    shared: Path, scenario: str, record_property: Callable[[str, object], None]
-) -> None:
+def test_evaluations_a_second(shared, scenario, record_property):
     task = task_of(shared, scenario)
     space = task.space
     values = space.decode(space.sample_unit(np.random.default_rng(0), BATCH))

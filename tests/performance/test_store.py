@@ -15,7 +15,7 @@ FASTER = 5
 
 
 @pytest.fixture(scope="module")
-def loose(tmp_path_factory: pytest.TempPathFactory) -> Store:
+def loose(tmp_path_factory):
     """A file a run."""
     folder = tmp_path_factory.mktemp("loose")
     with pytest.MonkeyPatch.context() as patched:
@@ -32,7 +32,7 @@ def loose(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.fixture(scope="module")
-def packed(loose: Store, tmp_path_factory: pytest.TempPathFactory) -> Store:
+def packed(loose, tmp_path_factory):
     """All runs in one file."""
     store = Store(Path(shutil.copytree(loose.folder, tmp_path_factory.mktemp("packed") / "store")))
     assert store.compact() == RUNS
@@ -44,20 +44,20 @@ def size(store: Store) -> int:
     return sum(path.stat().st_size for path in files)
 
 
-def test_packing_makes_it_smaller(loose: Store, packed: Store) -> None:
+def test_packing_makes_it_smaller(loose, packed):
     assert size(packed) < size(loose) / 3
 
 
-def test_reading_a_file_a_run(benchmark, loose: Store) -> None:  # type: ignore[no-untyped-def]
+def test_reading_a_file_a_run(benchmark, loose):
     assert len(benchmark.pedantic(loose.read, rounds=3)) == RUNS * 50
-    test_reading_a_file_a_run.median = benchmark.stats.stats.median  # type: ignore[attr-defined]
+    test_reading_a_file_a_run.median = benchmark.stats.stats.median
 
 
-def test_reading_packed_runs(benchmark, packed: Store) -> None:  # type: ignore[no-untyped-def]
+def test_reading_packed_runs(benchmark, packed):
     assert len(benchmark.pedantic(packed.read, rounds=5)) == RUNS * 50
-    slower = test_reading_a_file_a_run.median  # type: ignore[attr-defined]
+    slower = test_reading_a_file_a_run.median
     assert benchmark.stats.stats.median < slower / FASTER
 
 
-def test_status(benchmark, packed: Store) -> None:  # type: ignore[no-untyped-def]
+def test_status(benchmark, packed):
     assert len(benchmark.pedantic(overview, args=(packed,), rounds=5).runs) == RUNS

@@ -39,9 +39,7 @@ AT_LEAST = {
 
 
 @pytest.fixture
-def task(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> hbo.Task:
+def task(request, monkeypatch, tmp_path):
     name, surrogate = request.param
     if name == "xgboost-mnist" and surrogate.startswith("nearest"):
         shared: Path = request.getfixturevalue("shared")
@@ -61,14 +59,14 @@ def assert_rate(benchmark: BenchmarkFixture, rate: float) -> None:
 
 
 @pytest.mark.parametrize("task", AT_LEAST, indirect=True, ids="-".join)
-def test_one_at_a_time(benchmark: BenchmarkFixture, task: hbo.Task, request) -> None:  # type: ignore[no-untyped-def]
+def test_one_at_a_time(benchmark, task, request):
     configs = task.space.configs(configurations(task))
     benchmark(lambda: [task.evaluate(config) for config in configs])
     assert_rate(benchmark, AT_LEAST[request.node.callspec.params["task"]][0])
 
 
 @pytest.mark.parametrize("task", AT_LEAST, indirect=True, ids="-".join)
-def test_in_batches(benchmark: BenchmarkFixture, task: hbo.Task, request) -> None:  # type: ignore[no-untyped-def]
+def test_in_batches(benchmark, task, request):
     benchmark(task.evaluate_many, configurations(task))
     assert_rate(benchmark, AT_LEAST[request.node.callspec.params["task"]][1])
 
@@ -77,14 +75,14 @@ def fresh(script: str) -> Callable[[], None]:
     return lambda: subprocess.run([sys.executable, "-c", script], check=True)
 
 
-def test_import(benchmark: BenchmarkFixture) -> None:
+def test_import(benchmark):
     """Python's own start, about 20 ms, included."""
     benchmark.pedantic(fresh("import hpobench_ordered"), rounds=7, warmup_rounds=1)
     assert benchmark.stats.stats.median < 0.5
 
 
 @pytest.mark.parametrize("name", hbo.list_benchmarks(ready=True))
-def test_first_load(benchmark: BenchmarkFixture, name: str) -> None:
+def test_first_load(benchmark, name):
     """In a process that has imported the package and loaded nothing."""
     script = (
         "import time, hpobench_ordered as hbo\n"

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +8,6 @@ from histories import minimised
 from hpobench_ordered import registry
 from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.runner import optimise
 from hpobench_ordered.protocols import Assignment, Protocol
@@ -16,7 +15,7 @@ from hpobench_ordered.testing.toy import numeric_space, numeric_space_before, to
 
 
 @pytest.fixture
-def toy(monkeypatch: pytest.MonkeyPatch) -> BenchmarkSpec:
+def toy(monkeypatch):
     """A registered benchmark of four tasks, with a search space before an adjustment."""
     spec = toy_spec(numeric_space(), tasks=4, previous=numeric_space_before())
     everything = {**registry._benchmarks(), spec.name: spec}
@@ -25,7 +24,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> BenchmarkSpec:
 
 
 @pytest.fixture
-def assignments(toy: BenchmarkSpec) -> Callable[..., list[Assignment]]:
+def assignments(toy):
     """Makes all assignments of a run on the toy benchmark, as the runner does."""
 
     def make(
@@ -52,7 +51,7 @@ def assignments(toy: BenchmarkSpec) -> Callable[..., list[Assignment]]:
 
 
 @pytest.fixture
-def content() -> Callable[[Sequence[Assignment]], list[object]]:
+def content():
     """What the histories of some assignments hold, to be compared."""
 
     def of(made: Sequence[Assignment]) -> list[object]:
@@ -65,7 +64,7 @@ def content() -> Callable[[Sequence[Assignment]], list[object]]:
 
 
 @pytest.fixture
-def recorded(toy: BenchmarkSpec) -> Benchmark:
+def recorded(toy):
     """The toy benchmark with 30 recorded evaluations a task; their losses number them."""
     space = numeric_space()
 

@@ -11,12 +11,12 @@ from hpobench_ordered.testing.toy import numeric_space, numeric_space_before
 
 
 @pytest.mark.parametrize("settings", [{"trials": 0}, {"first_trials": 0}, {"tasks": 0}])
-def test_protocol_needs_something_to_do(settings) -> None:  # type: ignore[no-untyped-def]
+def test_protocol_needs_something_to_do(settings):
     with pytest.raises(ExperimentError, match="at least 1 "):
         Adjustment(**settings)
 
 
-def test_settings_tell_protocols_apart() -> None:
+def test_settings_tell_protocols_apart():
     protocol = Adjustment(first_trials=10, trials=3, first_method="random-search", tasks=2)
     assert protocol.settings() == {
         "first_trials": 10,
@@ -27,7 +27,7 @@ def test_settings_tell_protocols_apart() -> None:
     assert pickle.loads(pickle.dumps(protocol)) == protocol
 
 
-def test_each_task_is_optimised_on_the_old_space_then_on_the_new_one(assignments) -> None:  # type: ignore[no-untyped-def]
+def test_each_task_is_optimised_on_the_old_space_then_on_the_new_one(assignments):
     made = assignments(Adjustment(first_trials=5, trials=3, tasks=["2", 0]), method="bo")
     for first, second, index in zip(made[::2], made[1::2], (2, 0), strict=True):
         assert first.task.index == second.task.index == index
@@ -38,7 +38,7 @@ def test_each_task_is_optimised_on_the_old_space_then_on_the_new_one(assignments
         assert first.history == ()
 
 
-def test_the_history_is_what_the_first_step_evaluated(assignments) -> None:  # type: ignore[no-untyped-def]
+def test_the_history_is_what_the_first_step_evaluated(assignments):
     made = assignments(Adjustment(first_trials=5, trials=3))
     for first, second in zip(made[::2], made[1::2], strict=True):
         (history,) = second.history
@@ -47,7 +47,7 @@ def test_the_history_is_what_the_first_step_evaluated(assignments) -> None:  # t
         np.testing.assert_array_equal(history.losses, first.task.evaluate_many(history.values))
 
 
-def test_the_first_step_is_the_same_for_all_methods(assignments, content) -> None:  # type: ignore[no-untyped-def]
+def test_the_first_step_is_the_same_for_all_methods(assignments, content):
     protocol = Adjustment(first_trials=6, trials=2)
     first, other = (
         content(assignments(protocol, method=method)) for method in ("bo", "simple-previous")
@@ -57,12 +57,12 @@ def test_the_first_step_is_the_same_for_all_methods(assignments, content) -> Non
     assert first != content(assignments(by_random_search))
 
 
-def test_a_benchmark_that_was_never_adjusted_is_refused(toy) -> None:  # type: ignore[no-untyped-def]
+def test_a_benchmark_that_was_never_adjusted_is_refused(toy):
     with pytest.raises(ExperimentError, match=r"newsvendor@1 was never adjusted.*: .*toy"):
         Adjustment().check(benchmark_spec("newsvendor"), method_spec("bo"))
 
 
-def test_a_method_that_needs_the_same_search_space_is_refused(toy) -> None:  # type: ignore[no-untyped-def]
+def test_a_method_that_needs_the_same_search_space_is_refused(toy):
     with pytest.raises(ExperimentError, match="cts needs its history on the same search space"):
         Adjustment().check(toy, method_spec("cts"))
     for name in list_methods():
@@ -78,12 +78,12 @@ def test_a_method_that_needs_the_same_search_space_is_refused(toy) -> None:  # t
         (Adjustment(tasks=["9"]), "bo", UnknownNameError, "unknown task '9'"),
     ],
 )
-def test_nonsense_is_refused(protocol, method, error, message, toy) -> None:  # type: ignore[no-untyped-def]
+def test_nonsense_is_refused(protocol, method, error, message, toy):
     with pytest.raises(error, match=message):
         protocol.check(toy, method_spec(method))
 
 
-def test_a_method_that_needs_several_earlier_tasks_is_refused(toy) -> None:  # type: ignore[no-untyped-def]
+def test_a_method_that_needs_several_earlier_tasks_is_refused(toy):
     two = MethodSpec("two", RandomSearch, "", "", min_history=2, changed_spaces=True)
     with pytest.raises(ExperimentError, match="two needs 2 earlier tasks"):
         Adjustment().check(toy, two)

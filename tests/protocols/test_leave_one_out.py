@@ -12,18 +12,18 @@ from hpobench_ordered.testing.toy import numeric_space, toy_spec
 @pytest.mark.parametrize(
     "settings", [{"trials": 0}, {"history": 0}, {"tasks": 0}, {"tasks": ()}, {"tasks": -1}]
 )
-def test_protocol_needs_something_to_do(settings) -> None:  # type: ignore[no-untyped-def]
+def test_protocol_needs_something_to_do(settings):
     with pytest.raises(ExperimentError, match="at least 1 "):
         LeaveOneOut(**settings)
 
 
-def test_settings_tell_protocols_apart() -> None:
+def test_settings_tell_protocols_apart():
     protocol = LeaveOneOut(trials=3, history=5, tasks=["a", 1])
     assert protocol.settings() == {"trials": 3, "history": 5, "tasks": ("a", 1)}
     assert pickle.loads(pickle.dumps(protocol)) == protocol
 
 
-def test_the_history_is_all_tasks_but_the_target(assignments) -> None:  # type: ignore[no-untyped-def]
+def test_the_history_is_all_tasks_but_the_target(assignments):
     for seed in range(5):
         made = assignments(LeaveOneOut(trials=2, history=6), seed=seed)
         assert [assignment.task.index for assignment in made] == [0, 1, 2, 3]
@@ -35,7 +35,7 @@ def test_the_history_is_all_tasks_but_the_target(assignments) -> None:  # type: 
             assert (assignment.budget, assignment.is_recorded) == (2, True)
 
 
-def test_random_evaluations_are_of_their_task(assignments, toy) -> None:  # type: ignore[no-untyped-def]
+def test_random_evaluations_are_of_their_task(assignments, toy):
     benchmark = toy.load()
     for assignment in assignments(LeaveOneOut(trials=1)):
         for source in assignment.history:
@@ -44,7 +44,7 @@ def test_random_evaluations_are_of_their_task(assignments, toy) -> None:  # type
             np.testing.assert_array_equal(source.losses, losses)
 
 
-def test_all_methods_get_the_same_history(assignments, content) -> None:  # type: ignore[no-untyped-def]
+def test_all_methods_get_the_same_history(assignments, content):
     protocol = LeaveOneOut(trials=2, history=6)
     first, again, other = (
         content(assignments(protocol, method=method)) for method in ("bo", "bo", "zero-shot")
@@ -53,7 +53,7 @@ def test_all_methods_get_the_same_history(assignments, content) -> None:  # type
     assert first != content(assignments(protocol, seed=1))
 
 
-def test_recorded_evaluations_are_taken(assignments, content, recorded) -> None:  # type: ignore[no-untyped-def]
+def test_recorded_evaluations_are_taken(assignments, content, recorded):
     made = assignments(LeaveOneOut(trials=1), benchmark=recorded)
     for assignment in made:
         expected = [recorded.recorded()[t] for t in range(4) if t != assignment.task.index]
@@ -62,7 +62,7 @@ def test_recorded_evaluations_are_taken(assignments, content, recorded) -> None:
             np.testing.assert_array_equal(source.losses, whole.losses)
 
 
-def test_a_part_of_them_depends_on_the_seed_alone(assignments, content, recorded) -> None:  # type: ignore[no-untyped-def]
+def test_a_part_of_them_depends_on_the_seed_alone(assignments, content, recorded):
     protocol = LeaveOneOut(trials=1, history=7)
     parts = [
         content(assignments(protocol, benchmark=recorded, method=method, seed=seed))
@@ -79,13 +79,13 @@ def test_a_part_of_them_depends_on_the_seed_alone(assignments, content, recorded
 @pytest.mark.parametrize(
     ("tasks", "targets"), [(2, [0, 1]), (9, [0, 1, 2, 3]), (("3", 1, "1"), [3, 1]), ([3], [3])]
 )
-def test_targets(tasks, targets, assignments) -> None:  # type: ignore[no-untyped-def]
+def test_targets(tasks, targets, assignments):
     made = assignments(LeaveOneOut(trials=1, history=2, tasks=tasks))
     assert [assignment.task.index for assignment in made] == targets
     assert all(len(assignment.history) == 3 for assignment in made)  # all the others are sources
 
 
-def test_unknown_targets_are_refused(toy, assignments) -> None:  # type: ignore[no-untyped-def]
+def test_unknown_targets_are_refused(toy, assignments):
     with pytest.raises(UnknownNameError, match=r"unknown task '30'.*there are tasks 0 to 3"):
         assignments(LeaveOneOut(tasks=["0", "30"]))
     with pytest.raises(UnknownNameError, match="unknown task 4"):
@@ -94,7 +94,7 @@ def test_unknown_targets_are_refused(toy, assignments) -> None:  # type: ignore[
         LeaveOneOut(tasks="3")
 
 
-def test_a_method_that_needs_more_source_tasks_is_refused(toy) -> None:  # type: ignore[no-untyped-def]
+def test_a_method_that_needs_more_source_tasks_is_refused(toy):
     protocol = LeaveOneOut()
     protocol.check(toy, MethodSpec("three", RandomSearch, "", "", min_history=3))
     with pytest.raises(ExperimentError, match=r"four on toy@1 needs .* 4 source task.* are 3"):
@@ -104,5 +104,5 @@ def test_a_method_that_needs_more_source_tasks_is_refused(toy) -> None:  # type:
         protocol.check(alone, MethodSpec("random", RandomSearch, "", ""))
 
 
-def test_ordered_takes_every_method(toy) -> None:  # type: ignore[no-untyped-def]
+def test_ordered_takes_every_method(toy):
     Ordered().check(toy, MethodSpec("four", RandomSearch, "", "", min_history=4))

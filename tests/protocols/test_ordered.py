@@ -12,18 +12,18 @@ TRANSFER = MethodSpec("transfer", RandomSearch, "", "", min_history=2)
 
 
 @pytest.mark.parametrize("settings", [{"trials": 0}, {"tasks": 0}, {"workers_simulated": 0}])
-def test_protocol_needs_something_to_do(settings) -> None:  # type: ignore[no-untyped-def]
+def test_protocol_needs_something_to_do(settings):
     with pytest.raises(ExperimentError, match="at least 1 "):
         Ordered(**settings)
 
 
-def test_settings_tell_protocols_apart() -> None:
+def test_settings_tell_protocols_apart():
     settings = Ordered(trials=3, workers_simulated=4).settings()
     assert settings == {"trials": 3, "tasks": None, "workers_simulated": 4}
     assert pickle.loads(pickle.dumps(Ordered(tasks=2))) == Ordered(tasks=2)
 
 
-def test_assignments() -> None:
+def test_assignments():
     benchmark, protocol = load("newsvendor"), Ordered(trials=3, workers_simulated=2)
     evaluated: list[Evaluations] = []
     for position, optimiser in enumerate(["bo", "bo", "transfer", "transfer"]):
@@ -43,5 +43,5 @@ def test_assignments() -> None:
 
 
 @pytest.mark.parametrize(("tasks", "length"), [(None, 9), (4, 4), (50, 9)])
-def test_length(tasks: int | None, length: int) -> None:
+def test_length(tasks, length):
     assert Ordered(tasks=tasks).length(load("newsvendor")) == length

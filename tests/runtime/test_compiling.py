@@ -1,13 +1,11 @@
 import warnings
 
-import pytest
-
 from hpobench_ordered.runtime import compiling as _compile
 
 
-def test_a_missing_cache_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def njit(function=None, *, cache=False):  # type: ignore[no-untyped-def]
-        def refuse(function):  # type: ignore[no-untyped-def]
+def test_a_missing_cache_is_told_once(monkeypatch):
+    def njit(function=None, *, cache=False):
+        def refuse(function):
             raise RuntimeError("cannot cache function: no locator available")
 
         return refuse if cache else function

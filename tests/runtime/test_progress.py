@@ -29,13 +29,13 @@ class Notebook:
 
 
 @pytest.fixture
-def notebook(monkeypatch: pytest.MonkeyPatch) -> Notebook:
+def notebook(monkeypatch):
     stand_in = Notebook()
     stand_in.install(monkeypatch)
     return stand_in
 
 
-def test_a_notebook_shows_a_bar_after_a_while(notebook, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_a_notebook_shows_a_bar_after_a_while(notebook, monkeypatch):
     monkeypatch.setattr(_progress, "DELAY", 0.0)
     with watched(True, what="runs") as move:
         for done in range(4):
@@ -45,13 +45,13 @@ def test_a_notebook_shows_a_bar_after_a_while(notebook, monkeypatch) -> None:  #
     assert "3 of 3 runs" in notebook.lines[-1] and "left" not in notebook.lines[-1]
 
 
-def test_what_is_quick_shows_none(notebook) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_quick_shows_none(notebook):
     protocol = Ordered(trials=2, tasks=1)
     run(benchmarks=["forrester"], methods=["random-search"], seeds=[0], protocol=protocol)
     assert notebook.lines == []
 
 
-def test_a_terminal_shows_a_bar(monkeypatch, capsys) -> None:  # type: ignore[no-untyped-def]
+def test_a_terminal_shows_a_bar(monkeypatch, capsys):
     monkeypatch.setattr(_progress, "DELAY", -1.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with watched(True, what="runs") as move:
@@ -60,12 +60,12 @@ def test_a_terminal_shows_a_bar(monkeypatch, capsys) -> None:  # type: ignore[no
     assert "2/2" in capsys.readouterr().err
 
 
-def test_nobody_sees_a_bar_in_a_file() -> None:
+def test_nobody_sees_a_bar_in_a_file():
     with watched(True, what="runs") as move:
         assert move is None
 
 
-def test_a_function_is_called_instead(notebook) -> None:  # type: ignore[no-untyped-def]
+def test_a_function_is_called_instead(notebook):
     seen: list[tuple[int, int]] = []
     with watched(lambda done, total: seen.append((done, total)), what="runs") as move:
         move(1, 2)

@@ -41,7 +41,7 @@ def mixed_configspace() -> ConfigSpace.ConfigurationSpace:
 
 
 @pytest.fixture(scope="module")
-def space() -> SearchSpace:
+def space():
     return SearchSpace.from_configspace(mixed_configspace())
 
 
@@ -50,13 +50,13 @@ def one_number(**changes: object) -> SearchSpace:
 
 
 class TestCodings:
-    def test_every_sample_is_a_configuration_for_configspace(self, space: SearchSpace) -> None:
+    def test_every_sample_is_a_configuration_for_configspace(self, space):
         reference = mixed_configspace()
         rng = np.random.default_rng(0)
         for config in space.configs(space.decode(space.sample_unit(rng, 300))):
             ConfigSpace.Configuration(reference, values=config)  # raises if it is not
 
-    def test_every_sample_of_configspace_is_valid_here(self, space: SearchSpace) -> None:
+    def test_every_sample_of_configspace_is_valid_here(self, space):
         reference = mixed_configspace()
         reference.seed(3)
         for theirs in reference.sample_configuration(300):
@@ -66,7 +66,7 @@ class TestCodings:
 
     @given(st.integers(0, 2**32 - 1))
     @settings(max_examples=30, deadline=None)
-    def test_round_trips(self, space: SearchSpace, seed: int) -> None:
+    def test_round_trips(self, space, seed):
         unit = space.sample_unit(np.random.default_rng(seed), 20)
         values = space.decode(unit)
         configs = space.configs(values)
@@ -76,17 +76,17 @@ class TestCodings:
         np.testing.assert_array_equal(space.values(values), values)
         np.testing.assert_array_equal(space.canonical(unit), unit)
 
-    def test_discrete_values_survive_the_unit_cube_exactly(self) -> None:
+    def test_discrete_values_survive_the_unit_cube_exactly(self):
         for log in (False, True):
             parameter = Parameter.number("n", 1, 5000, integer=True, log=log)
             numbers = np.arange(1.0, 5001.0)
             np.testing.assert_array_equal(parameter.decode(parameter.encode(numbers)), numbers)
 
-    def test_log_scale(self) -> None:
+    def test_log_scale(self):
         parameter = Parameter.number("x", 1e-6, 1, log=True)
         np.testing.assert_allclose(parameter.encode(np.array([1e-6, 1e-3, 1])), [0, 0.5, 1])
 
-    def test_sampling_is_uniform_on_the_scale(self) -> None:
+    def test_sampling_is_uniform_on_the_scale(self):
         log_integer = SearchSpace([Parameter.number("n", 1, 100, integer=True, log=True)])
         drawn = log_integer.decode(log_integer.sample_unit(np.random.default_rng(0), 200_000))
         span = math.log(100.5 / 0.5)
@@ -94,11 +94,11 @@ class TestCodings:
             expected = math.log((n + 0.5) / (n - 0.5)) / span
             assert np.mean(drawn == n) == pytest.approx(expected, abs=0.004)
 
-    def test_bounds_are_never_left(self, space: SearchSpace) -> None:
+    def test_bounds_are_never_left(self, space):
         corners = np.array([np.zeros(space.dimension), np.ones(space.dimension)])
         space.values(space.decode(corners))
 
-    def test_features_are_finite_and_one_hot(self, space: SearchSpace) -> None:
+    def test_features_are_finite_and_one_hot(self, space):
         unit = space.sample_unit(np.random.default_rng(0), 100)
         features = space.features(unit)
         choices = sum(len(p.choices) for p in space.parameters if p.kind is Kind.CATEGORICAL)
@@ -107,7 +107,7 @@ class TestCodings:
         assert np.isfinite(features).all()
         assert features.min() >= 0 and features.max() <= 1
 
-    def test_inactive_values_do_not_change_features(self, space: SearchSpace) -> None:
+    def test_inactive_values_do_not_change_features(self, space):
         config = dict(TestValidation.config) | {"kernel": "linear"}
         del config["gamma"]
         other = config | {"gamma": 3.0, "alpha": 0.1}
@@ -149,25 +149,23 @@ class TestValidation:
             ({"tree": 5}, ["unknown", "'tree'", "did you mean 'trees'"]),
         ],
     )
-    def test_says_what_is_wrong(
-        self, space: SearchSpace, change: dict[str, object], words: list[str]
-    ) -> None:
+    def test_says_what_is_wrong(self, space, change, words):
         space.validate(self.config)
         wrong = {**self.config, **change}
         with pytest.raises(InvalidConfigError) as one:
-            space.validate(wrong)  # type: ignore[arg-type]
+            space.validate(wrong)
         with pytest.raises(InvalidConfigError, match="configuration 1"):
-            space.values([self.config, wrong])  # type: ignore[list-item]
+            space.values([self.config, wrong])
         with pytest.raises(InvalidConfigError):
             space.values(pd.DataFrame([self.config, wrong], dtype=object))
         assert all(word in str(one.value) for word in words), str(one.value)
 
     @pytest.mark.parametrize("config", [None, 3, [0.1, 5], "kernel"])
-    def test_what_is_no_dict(self, space: SearchSpace, config: object) -> None:
+    def test_what_is_no_dict(self, space, config):
         with pytest.raises(InvalidConfigError, match="a configuration is a dict, got"):
-            space.validate(config)  # type: ignore[arg-type]
+            space.validate(config)
 
-    def test_missing(self, space: SearchSpace) -> None:
+    def test_missing(self, space):
         with pytest.raises(InvalidConfigError, match="'gamma' is missing: a number in"):
             space.validate({k: v for k, v in self.config.items() if k != "gamma"})
         with pytest.raises(InvalidConfigError, match=r"'tres'.*did you mean 'trees'"):
@@ -175,11 +173,11 @@ class TestValidation:
         with pytest.raises(InvalidConfigError, match="'trees' is missing"):
             space.values(pd.DataFrame([self.config]).drop(columns="trees"))
 
-    def test_numpy_numbers_and_whole_floats_are_numbers(self, space: SearchSpace) -> None:
+    def test_numpy_numbers_and_whole_floats_are_numbers(self, space):
         same = {**self.config, "trees": np.int32(5), "depth": 0.0, "gamma": np.float32(0.5)}
         assert space.row(same)[space.names.index("trees")] == 5
 
-    def test_arrays(self, space: SearchSpace) -> None:
+    def test_arrays(self, space):
         with pytest.raises(InvalidConfigError, match=r"shape \(n, 8\)"):
             space.values(np.zeros((3, 2)))
         with pytest.raises(InvalidConfigError, match="numeric"):
@@ -189,40 +187,36 @@ class TestValidation:
         with pytest.raises(InvalidConfigError, match="configuration 0: kernel must be the index"):
             space.values(row[None])
 
-    def test_array_entries_of_inactive_hyperparameters_are_ignored(
-        self, space: SearchSpace
-    ) -> None:
+    def test_array_entries_of_inactive_hyperparameters_are_ignored(self, space):
         row = space.row(self.config)
         filled = np.where(np.isnan(row), 1e9, row)
         np.testing.assert_array_equal(space.values(filled[None])[0], row)
 
-    def test_frame_entries_of_inactive_hyperparameters_are_ignored(
-        self, space: SearchSpace
-    ) -> None:
+    def test_frame_entries_of_inactive_hyperparameters_are_ignored(self, space):
         configs = [self.config, {**self.config, "kernel": "linear", "gamma": "junk"}]
         np.testing.assert_array_equal(space.values(pd.DataFrame(configs)), space.values(configs))
         out_of_bounds = [{**self.config, "alpha": 1e9}, {**self.config, "alpha": math.inf}]
         expected = space.values([self.config] * 2)
         np.testing.assert_array_equal(space.values(pd.DataFrame(out_of_bounds)), expected)
 
-    def test_columns_may_be_missing_where_nothing_is_active(self, space: SearchSpace) -> None:
+    def test_columns_may_be_missing_where_nothing_is_active(self, space):
         frame = pd.DataFrame([self.config])
         assert np.isnan(space.values(frame)[0, space.names.index("alpha")])
         with pytest.raises(InvalidConfigError, match="'gamma' is missing"):
             space.values(frame.drop(columns="gamma"))
 
-    def test_no_configurations(self, space: SearchSpace) -> None:
+    def test_no_configurations(self, space):
         assert space.values([]).shape == (0, space.dimension)
         frame = pd.DataFrame([self.config])
         for empty in (frame.iloc[:0], frame.iloc[:0].astype(object), pd.DataFrame()):
             assert space.values(empty).shape == (0, space.dimension)
 
-    def test_what_is_no_list_of_configurations(self, space: SearchSpace) -> None:
+    def test_what_is_no_list_of_configurations(self, space):
         for wrong in (self.config, {}, pd.Series(self.config), [1, 2], [[0.0] * 8], "abc"):
             with pytest.raises(InvalidConfigError, match="a list of configurations is expected"):
-                space.values(wrong)  # type: ignore[arg-type]
+                space.values(wrong)
 
-    def test_iterators_and_configspace_configurations(self, space: SearchSpace) -> None:
+    def test_iterators_and_configspace_configurations(self, space):
         expected = space.values([self.config] * 2)
         np.testing.assert_array_equal(space.values(iter([self.config] * 2)), expected)
         theirs = ConfigSpace.Configuration(mixed_configspace(), values={**self.config, "fixed": 3})
@@ -230,14 +224,14 @@ class TestValidation:
 
 
 class TestDescription:
-    def test_configspace_round_trip(self, space: SearchSpace) -> None:
+    def test_configspace_round_trip(self, space):
         assert SearchSpace.from_configspace(space.to_configspace()) == space
         assert SearchSpace.from_json(space.to_json()) == space
 
-    def test_pickles(self, space: SearchSpace) -> None:
+    def test_pickles(self, space):
         assert pickle.loads(pickle.dumps(space)) == space
 
-    def test_text_names_ranges(self, space: SearchSpace) -> None:
+    def test_text_names_ranges(self, space):
         assert "gamma: a number in [0.001, 10.0] (log scale)" in repr(space)
         assert space.describe_condition("gamma") == "kernel in poly, radial"
 
@@ -254,11 +248,11 @@ class TestDescription:
             (lambda: SearchSpace([Parameter.number("x", 0, 1)] * 2), "defined twice"),
         ],
     )
-    def test_nonsense_is_refused(self, make: object, message: str) -> None:
+    def test_nonsense_is_refused(self, make, message):
         with pytest.raises(InvalidSpaceError, match=message):
-            make()  # type: ignore[operator]
+            make()
 
-    def test_unsupported_configspace(self) -> None:
+    def test_unsupported_configspace(self):
         space = ConfigSpace.ConfigurationSpace()
         space.add(ConfigSpace.NormalFloatHyperparameter("x", mu=0.5, sigma=0.1, lower=0, upper=1))
         with pytest.raises(InvalidSpaceError, match="unsupported hyperparameter type"):
@@ -276,7 +270,7 @@ class TestDescription:
             ({"type": "uniform_int", "lower": 0, "upper": 9, "log": False, "q": 3}, "q = 3"),
         ],
     )
-    def test_unsupported_details(self, item: dict[str, object], message: str) -> None:
+    def test_unsupported_details(self, item, message):
         with pytest.raises(InvalidSpaceError, match=message):
             SearchSpace.from_json({"hyperparameters": [{"name": "x", **item}]})
 
@@ -290,7 +284,7 @@ class TestDescription:
             {"type": "uniform_int", "lower": 0, "upper": 9, "log": False, "q": 1},
         ],
     )
-    def test_details_that_change_nothing(self, item: dict[str, object]) -> None:
+    def test_details_that_change_nothing(self, item):
         space = SearchSpace.from_json({"hyperparameters": [{"name": "x", **item}]})
         assert SearchSpace.from_json(space.to_json()) == space
 
@@ -303,7 +297,7 @@ class TestDescription:
             ("z", "a", "condition of unknown hyperparameter 'z'"),
         ],
     )
-    def test_unsupported_conditions(self, child: str, parent: str, message: str) -> None:
+    def test_unsupported_conditions(self, child, parent, message):
         condition = {"type": "EQ", "child": child, "parent": parent, "value": 1}
         description = {
             "hyperparameters": [
@@ -315,13 +309,13 @@ class TestDescription:
             with pytest.raises(InvalidSpaceError, match=message):
                 SearchSpace.from_json({**description, "conditions": [joined]})
 
-    def test_defaults_of_numbers_made_here_survive_json(self) -> None:
+    def test_defaults_of_numbers_made_here_survive_json(self):
         number = Parameter.number("x", 1, 100, log=True)
         space = SearchSpace([number, Parameter.choice("c", (1, 2))])
         assert [p.default for p in space.parameters] == [pytest.approx(10), 1]
         assert SearchSpace.from_json(space.to_json()) == space
 
-    def test_circular_conditions(self) -> None:
+    def test_circular_conditions(self):
         description = {
             "hyperparameters": [
                 {"type": "categorical", "name": n, "choices": [1, 2], "default": 1} for n in "ab"

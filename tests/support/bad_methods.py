@@ -16,47 +16,47 @@ from hpobench_ordered import Method
 
 
 class Good(Method):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         return self.space.sample(self.rng)
 
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         pass
 
 
 class Raises(Good):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         raise RuntimeError("out of ideas")
 
 
 class Exits(Good):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         raise SystemExit(3)
 
 
 class SaysWhere(Good):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         raise RuntimeError(f"in process {os.getpid()} ")
 
 
 class Nonsense(Good):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         return "a configuration"
 
 
 class OutOfBounds(Good):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         config = super().ask()
         name = self.space.names[0]
         return {**config, name: self.space[name].upper + 1}
 
 
 class Sleeps(Good):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         time.sleep(1000)
 
 
 class Slow(Good):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         time.sleep(0.1)
         return super().ask()
 
@@ -64,7 +64,7 @@ class Slow(Good):
 class Loops(Good):
     """Goes on for ever, whatever is raised."""
 
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         while True:
             try:
                 sum(range(1000))
@@ -75,37 +75,37 @@ class Loops(Good):
 class HoldsTheLock(Good):
     """Is in compiled code for ever, and lets no other thread run."""
 
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         ctypes.PyDLL(None).sleep(1000)
 
 
 class Dies(Good):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         os.kill(os.getpid(), 9)
 
 
 class Crashes(Good):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         ctypes.string_at(0)
 
 
 class NoSuper(Good):
-    def __init__(self, *, space, rng, **settings):  # type: ignore[no-untyped-def]
+    def __init__(self, *, space, rng, **settings):
         self.space, self.rng = space, rng
 
 
 class WrongFallbacks(Good):
-    def prepare(self):  # type: ignore[no-untyped-def]
+    def prepare(self):
         self.fallbacks = "many"
 
 
 class TooManyFallbacks(Good):
-    def prepare(self):  # type: ignore[no-untyped-def]
+    def prepare(self):
         self.fallbacks = 2**40
 
 
 class Closes(Good):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         raise GeneratorExit
 
 
@@ -115,12 +115,12 @@ class OwnError(BaseException):
 
 
 class RaisesOwn(Good):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         raise OwnError
 
 
 class Interrupts(Good):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         raise KeyboardInterrupt
 
 
@@ -132,48 +132,48 @@ class Interrupted(Exception):  # noqa: N818
 
 
 class SaysInterrupt(Good):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         raise Interrupted
 
 
 class ShowsInterrupt(Good):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         return Interrupted()
 
 
 class ShallowStack(Good):
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         sys.setrecursionlimit(60)
 
 
 class BreaksClock(Good):
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
-        time.perf_counter = time.sleep  # type: ignore[assignment]
+    def tell(self, config, loss):
+        time.perf_counter = time.sleep
 
 
 class PatchesNumPy(Good):
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
-        np.random.default_rng = np.sum  # type: ignore[assignment]
+    def tell(self, config, loss):
+        np.random.default_rng = np.sum
 
 
 class PatchesSpace(Good):
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
-        type(self.space).sample = lambda space, rng: {}  # type: ignore[assignment, method-assign]
+    def tell(self, config, loss):
+        type(self.space).sample = lambda space, rng: {}
 
 
 class Vandal(Good):
     """Changes everything that can be reached from what it was handed."""
 
-    def prepare(self):  # type: ignore[no-untyped-def]
+    def prepare(self):
         self.number = 0
 
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         self.number += 1
         if self.number == 3:  # its own last suggestions are of no interest
             vandalise([self.space, self.history, self.context, config, self.rng])
 
 
-def vandalise(things) -> None:  # type: ignore[no-untyped-def]
+def vandalise(things) -> None:
     """Change all that is reached through attributes, items and arrays."""
     stack, seen = list(things), {}
     while stack:
@@ -187,7 +187,7 @@ def vandalise(things) -> None:  # type: ignore[no-untyped-def]
                 change(thing)
 
 
-def _parts(thing):  # type: ignore[no-untyped-def]
+def _parts(thing):
     if isinstance(thing, Mapping):
         return [*thing.keys(), *thing.values()]
     if isinstance(thing, list | tuple | set | frozenset):
@@ -197,18 +197,18 @@ def _parts(thing):  # type: ignore[no-untyped-def]
     return [getattr(thing, name) for name in names if getattr(thing, name, None) is not None]
 
 
-def _spoil_array(thing) -> None:  # type: ignore[no-untyped-def]
+def _spoil_array(thing) -> None:
     if isinstance(thing, np.ndarray):
         thing.setflags(write=True)
         thing[...] = 0
 
 
-def _spoil_container(thing) -> None:  # type: ignore[no-untyped-def]
+def _spoil_container(thing) -> None:
     if isinstance(thing, dict | list | set):
         thing.clear()
 
 
-def _spoil_attributes(thing) -> None:  # type: ignore[no-untyped-def]
+def _spoil_attributes(thing) -> None:
     if not isinstance(thing, dict | list | set | np.ndarray | np.random.Generator):
         for name in (*getattr(thing, "__dict__", ()), *getattr(type(thing), "__slots__", ())):
             object.__setattr__(thing, name, None)
@@ -217,36 +217,36 @@ def _spoil_attributes(thing) -> None:  # type: ignore[no-untyped-def]
 class LeaksState(Good):
     seen: list[float] = []  # noqa: RUF012  that is the point
 
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         for _ in range(len(self.seen) % 3):
             self.space.sample(self.rng)
         return super().ask()
 
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         self.seen.append(loss)
 
 
 class SharesState(Good):
     asked: list[int] = []  # noqa: RUF012  that is the point
 
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         self.asked.append(1)
         return super().ask() if len(self.asked) % 13 else self.space.sample(self.rng.spawn(1)[0])
 
 
 class GlobalRandom(Good):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         return self.space.configs(self.space.decode(_point(self.space.dimension)))[0]
 
 
 class IgnoresSeed(Good):
-    def prepare(self):  # type: ignore[no-untyped-def]
+    def prepare(self):
         import numpy as np
 
         self.rng = np.random.default_rng()
 
 
-def _point(dimension: int):  # type: ignore[no-untyped-def]
+def _point(dimension: int):
     import numpy as np
 
     return np.array([[random.random() for _ in range(dimension)]])

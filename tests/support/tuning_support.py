@@ -2,11 +2,19 @@
 
 from dataclasses import replace
 
+import pytest
+
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config
 from hpobench_ordered.testing.toy import conditional_space, random_history, toy_benchmark
 
-METHODS = ["random-search", "bo", "simple-ordered", "cts", "tpe", "transfer-tpe-best-first"]
+METHODS = [
+    "random-search",
+    "bo",
+    "simple-ordered",
+    *(pytest.param(n, marks=pytest.mark.slow) for n in ("cts", "tpe", "transfer-tpe-best-first")),
+]
+"""Parameters of tests."""
 TASKS = 3
 
 

@@ -46,7 +46,7 @@ class Checksum:
 
 
 @pytest.fixture(scope="module")
-def forest() -> Surrogate:
+def forest():
     values = WHOLE.decode(WHOLE.sample_unit(np.random.default_rng(0), 300))
     losses = np.log(values[:, 3]) ** 2 + np.nan_to_num(values[:, 1], nan=7.0) + values[:, 2]
     targets = np.stack([losses, losses + values[:, 4], -losses], axis=1)
@@ -82,9 +82,7 @@ def parts(draw: st.DrawFn) -> tuple[SearchSpace, Config]:
 
 @settings(deadline=None)
 @given(parts(), st.integers(0, 2**32 - 1), st.permutations(range(TASKS)))
-def test_has_the_values_of_the_completed_configuration(
-    chosen: tuple[SearchSpace, Config], seed: int, tasks: list[int]
-) -> None:
+def test_has_the_values_of_the_completed_configuration(chosen, seed, tasks):
     part, fixed = chosen
     inner = Checksum()
     embedded = EmbeddedSurrogate(inner, WHOLE, part, fixed, tuple(tasks))
@@ -98,9 +96,7 @@ def test_has_the_values_of_the_completed_configuration(
 
 @settings(deadline=None, max_examples=30)
 @given(parts(), st.integers(0, 2**32 - 1))
-def test_a_forest_gives_the_same_alone_in_batches_and_after_copying(
-    forest: Surrogate, chosen: tuple[SearchSpace, Config], seed: int
-) -> None:
+def test_a_forest_gives_the_same_alone_in_batches_and_after_copying(forest, chosen, seed):
     part, fixed = chosen
     embedded = EmbeddedSurrogate(forest, WHOLE, part, fixed, (2, 0))
     values = part.decode(part.sample_unit(np.random.default_rng(seed), 20))
@@ -120,7 +116,7 @@ def part(*parameters: Parameter, **constants: Value) -> SearchSpace:
     return SearchSpace(parameters, constants=constants)
 
 
-def test_numbers_may_go_beyond_the_whole_space(forest: Surrogate) -> None:
+def test_numbers_may_go_beyond_the_whole_space(forest):
     cost = Parameter.number("cost", 2**-20, 2**20, log=True)
     fixed = {**REST, "degree": 1}
     embedded = EmbeddedSurrogate(forest, WHOLE, part(cost, kernel="polynomial"), fixed, (0,))
@@ -130,7 +126,7 @@ def test_numbers_may_go_beyond_the_whole_space(forest: Surrogate) -> None:
     assert values[0] != values[2] or values[1] != values[2]
 
 
-def test_what_the_whole_space_makes_inactive_has_no_effect(forest: Surrogate) -> None:
+def test_what_the_whole_space_makes_inactive_has_no_effect(forest):
     space = part(WHOLE["degree"], WHOLE["cost"], kernel="radial", coef0=0.5, units=16)
     embedded = EmbeddedSurrogate(forest, WHOLE, space, {}, (0,))
     assert len({embedded.predict_one(np.array([float(d), 1.0]), 0) for d in range(2, 6)}) == 1
@@ -156,9 +152,7 @@ def test_what_the_whole_space_makes_inactive_has_no_effect(forest: Surrogate) ->
         ),
     ],
 )
-def test_spaces_that_do_not_fit_are_refused(
-    space: SearchSpace, fixed: Config, message: str
-) -> None:
+def test_spaces_that_do_not_fit_are_refused(space, fixed, message):
     with pytest.raises(InvalidSpaceError, match=message):
         EmbeddedSurrogate(Checksum(), WHOLE, space, fixed, (0,))
 
@@ -172,13 +166,13 @@ def test_spaces_that_do_not_fit_are_refused(
         (part(WHOLE["cost"], Parameter.choice("kernel", ("linear", "laplacian"))), REST),
     ],
 )
-def test_unknown_choices_are_refused(space: SearchSpace, fixed: Config) -> None:
+def test_unknown_choices_are_refused(space, fixed):
     with pytest.raises(InvalidConfigError):
         EmbeddedSurrogate(Checksum(), WHOLE, space, fixed, (0,))
 
 
 @pytest.mark.parametrize("task", [-1, 1])
-def test_unknown_tasks_are_refused(forest: Surrogate, task: int) -> None:
+def test_unknown_tasks_are_refused(forest, task):
     embedded = EmbeddedSurrogate(forest, WHOLE, part(WHOLE["cost"], kernel="linear"), REST, (2,))
     with pytest.raises(IndexError, match=r"0\.\.0"):
         embedded.predict(np.array([[1.0]]), task)

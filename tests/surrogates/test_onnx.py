@@ -1,5 +1,4 @@
 import json
-import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -8,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-from joblib import Parallel, delayed
 
 from hpobench_ordered.benchmarks.yahpo import FRACTIONS, SCENARIOS, TARGETS, definition
 from hpobench_ordered.core.benchmark import Benchmark, Definition
@@ -48,7 +46,7 @@ def build(
 
 
 @pytest.fixture(params=["rpart", "xgboost"])
-def scenario(request: pytest.FixtureRequest) -> str:
+def scenario(request):
     return str(request.param)
 
 
@@ -58,7 +56,7 @@ def draw(defined: Definition, n: int, seed: int = 0) -> np.ndarray:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_agrees_with_yahpo_gym(shared: Path, target: str) -> None:
+def test_agrees_with_yahpo_gym(shared, target):
     records = json.loads((shared / "reference" / "yahpo_gym_values.json").read_text())
     benchmarks: dict[tuple[str, str], Benchmark] = {}
     ours, theirs = [], []
@@ -80,7 +78,7 @@ def test_agrees_with_yahpo_gym(shared: Path, target: str) -> None:
     np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=0.0 if target == "auc" else 1e-7)
 
 
-def test_agrees_with_the_whole_network_row_by_row(shared: Path, scenario: str) -> None:
+def test_agrees_with_the_whole_network_row_by_row(shared, scenario):
     """An independent coding, by dicts, and a session of the file as it was published."""
     _, encoding, model = files(shared, scenario)
     defined, surrogate = build(shared, scenario)
@@ -97,7 +95,7 @@ def test_agrees_with_the_whole_network_row_by_row(shared: Path, scenario: str) -
     np.testing.assert_allclose(surrogate.predict(values, TASK), expected, rtol=1e-5)
 
 
-def test_values_do_not_depend_on_the_batch(shared: Path, scenario: str) -> None:
+def test_values_do_not_depend_on_the_batch(shared, scenario):
     defined, surrogate = build(shared, scenario)
     values = draw(defined, 3 * BLOCK + 5)
     whole = surrogate.predict(values, TASK)
@@ -109,7 +107,7 @@ def test_values_do_not_depend_on_the_batch(shared: Path, scenario: str) -> None:
         np.testing.assert_array_equal(surrogate.predict(values[chosen], TASK), whole[chosen])
 
 
-def test_values_do_not_depend_on_threads(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_do_not_depend_on_threads(shared, monkeypatch):
     defined, surrogate = build(shared, "rpart")
     values = draw(defined, 2 * BLOCK + 1)
     results = []
@@ -120,7 +118,7 @@ def test_values_do_not_depend_on_threads(shared: Path, monkeypatch: pytest.Monke
     np.testing.assert_array_equal(results[0], results[2])
 
 
-def test_there_is_no_other_task(shared: Path) -> None:
+def test_there_is_no_other_task(shared):
     defined, surrogate = build(shared, "rpart")
     values = draw(defined, 1)
     for task in (-1, len(FRACTIONS)):
@@ -130,45 +128,12 @@ def test_there_is_no_other_task(shared: Path) -> None:
             surrogate.predict_one(values[0], task)
 
 
-def test_an_empty_batch(shared: Path) -> None:
+def test_an_empty_batch(shared):
     defined, surrogate = build(shared, "rpart")
     assert surrogate.predict(np.empty((0, defined.space.dimension)), TASK).shape == (0,)
 
 
-def test_pickles_before_and_after_its_first_prediction(shared: Path, scenario: str) -> None:
-    defined, surrogate = build(shared, scenario)
-    values = draw(defined, 10)
-    fresh = pickle.loads(pickle.dumps(surrogate))
-    expected = surrogate.predict(values, TASK)
-    used = pickle.loads(pickle.dumps(surrogate))
-    np.testing.assert_array_equal(fresh.predict(values, TASK), expected)
-    np.testing.assert_array_equal(used.predict(values, TASK), expected)
-
-
-def test_other_processes_get_the_same_values(shared: Path) -> None:
-    defined, surrogate = build(shared, "rpart")
-    values = draw(defined, BLOCK + 50)
-    halves = np.array_split(values, 2)
-    parts = Parallel(n_jobs=2)(delayed(surrogate.predict)(half, TASK) for half in halves)
-    np.testing.assert_array_equal(np.concatenate(parts), surrogate.predict(values, TASK))
-
-
-def test_inactive_hyperparameters_change_nothing(shared: Path) -> None:
-    defined, surrogate = build(shared, "xgboost")
-    linear = defined.space.values(
-        [{"booster": "gblinear", "alpha": 1.0, "lambda": 1.0, "nrounds": 100, "subsample": 0.5}
-         | {"num.impute.selected.cpo": "impute.mean"}]
-    )  # fmt: skip
-    with_inactive = np.where(np.isnan(linear), 1.0, linear)
-    np.testing.assert_array_equal(
-        surrogate.predict(defined.space.values(with_inactive), TASK),
-        surrogate.predict(linear, TASK),
-    )
-
-
-def test_a_network_that_cannot_be_cut_is_used_whole(
-    shared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_network_that_cannot_be_cut_is_used_whole(shared, monkeypatch):
     defined, surrogate = build(shared, "rpart")
     values = draw(defined, 9)
     expected = surrogate.predict(values, TASK)
@@ -178,21 +143,21 @@ def test_a_network_that_cannot_be_cut_is_used_whole(
     np.testing.assert_array_equal(whole.predict(values, TASK), expected)
 
 
-def test_cutting_keeps_a_network_of_another_width(shared: Path) -> None:
+def test_cutting_keeps_a_network_of_another_width(shared):
     *_, model = files(shared, "rpart")
     assert keep_output(model, column=2, width=8) is model
     assert len(keep_output(model, column=2, width=9)) < len(model)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a network", b"\x3a\x7f\x00", b"\x3a\x00"])
-def test_a_damaged_network_is_refused(shared: Path, content: bytes) -> None:
+def test_a_damaged_network_is_refused(shared, content):
     defined, surrogate = build(shared, "rpart")
     surrogate._model = content
     with pytest.raises(ArtifactError, match="cannot be read"):
         surrogate.predict(draw(defined, 1), TASK)
 
 
-def test_the_network_of_another_scenario_is_refused(shared: Path) -> None:
+def test_the_network_of_another_scenario_is_refused(shared):
     defined, surrogate = build(shared, "rpart")
     *_, other = files(shared, "xgboost")
     surrogate._model = other
@@ -200,7 +165,7 @@ def test_the_network_of_another_scenario_is_refused(shared: Path) -> None:
         surrogate.predict(draw(defined, 1), TASK)
 
 
-def test_files_that_do_not_belong_together_are_refused(shared: Path) -> None:
+def test_files_that_do_not_belong_together_are_refused(shared):
     config_space, encoding, model = files(shared, "rpart")
     space = definition("rpart", "1220", config_space, encoding).space
     layout = SCENARIOS["rpart"].layout

@@ -1,6 +1,5 @@
 import io
 import pickle
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,12 +17,12 @@ LOWER = (0, -2, 7)
 
 
 @pytest.fixture
-def values() -> np.ndarray:
+def values():
     return np.random.default_rng(0).integers(-1700, 3000, (2, *SHAPE)) / 10
 
 
 @pytest.fixture
-def table(values: np.ndarray) -> TableSurrogate:
+def table(values):
     return TableSurrogate.from_values(values, lower=LOWER)
 
 
@@ -39,12 +38,12 @@ def through_npz(table: TableSurrogate) -> TableSurrogate:
         return SurrogateType.TABLE.from_arrays(arrays)
 
 
-def test_is_a_surrogate(table: TableSurrogate) -> None:
+def test_is_a_surrogate(table):
     assert isinstance(table, Surrogate)
 
 
 @pytest.mark.parametrize("task", [0, 1])
-def test_looks_up_every_configuration(table: TableSurrogate, values: np.ndarray, task: int) -> None:
+def test_looks_up_every_configuration(table, values, task):
     np.testing.assert_array_equal(table.predict(grid(), task), values[task].ravel())
     for row, expected in zip(grid(), values[task].ravel(), strict=True):
         predicted = table.predict_one(row, task)
@@ -52,14 +51,14 @@ def test_looks_up_every_configuration(table: TableSurrogate, values: np.ndarray,
         assert predicted == expected
 
 
-def test_offers_its_values_read_only(table: TableSurrogate, values: np.ndarray) -> None:
+def test_offers_its_values_read_only(table, values):
     np.testing.assert_array_equal(table.values, values)
     for array in (table.values, table.codes):
         with pytest.raises(ValueError, match="read-only"):
             array[0, 0, 0, 0] = 1
 
 
-def test_does_not_change_with_the_array_it_was_made_of(values: np.ndarray) -> None:
+def test_does_not_change_with_the_array_it_was_made_of(values):
     values = values + 1 / 3
     table = TableSurrogate.from_values(values, lower=LOWER)
     before = values[0, 0, 0, 0]
@@ -67,7 +66,7 @@ def test_does_not_change_with_the_array_it_was_made_of(values: np.ndarray) -> No
     assert table.predict_one(grid()[0], 0) == before
 
 
-def test_tenths_are_kept_as_small_integers(table: TableSurrogate) -> None:
+def test_tenths_are_kept_as_small_integers(table):
     assert table.codes.dtype == np.int16
     assert table.divisor == 10
 
@@ -76,7 +75,7 @@ def test_tenths_are_kept_as_small_integers(table: TableSurrogate) -> None:
     codes=hnp.arrays(np.int32, (2, 3, 2), elements=st.integers(-(2**30), 2**30)),
     divisor=st.sampled_from([1, 10, 100, 1000]),
 )
-def test_scaled_integers_come_back_bit_by_bit(codes: np.ndarray, divisor: int) -> None:
+def test_scaled_integers_come_back_bit_by_bit(codes, divisor):
     values = codes / divisor
     table = TableSurrogate.from_values(values, lower=(0, 0))
     assert table.codes.dtype.kind == "i"
@@ -85,14 +84,14 @@ def test_scaled_integers_come_back_bit_by_bit(codes: np.ndarray, divisor: int) -
 
 
 @given(hnp.arrays(np.float64, (2, 3), elements=st.floats(allow_nan=False, allow_infinity=False)))
-def test_any_finite_values_come_back_bit_by_bit(values: np.ndarray) -> None:
+def test_any_finite_values_come_back_bit_by_bit(values):
     table = TableSurrogate.from_values(values, lower=(5,))
     assert table.values.tobytes() == values.tobytes()
     assert pickle.loads(pickle.dumps(table)).values.tobytes() == values.tobytes()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_values_that_are_not_finite_are_refused(values: np.ndarray, bad: float) -> None:
+def test_values_that_are_not_finite_are_refused(values, bad):
     values[0, 1, 1, 1] = bad
     with pytest.raises(ValueError, match="finite"):
         TableSurrogate.from_values(values, lower=LOWER)
@@ -101,7 +100,7 @@ def test_values_that_are_not_finite_are_refused(values: np.ndarray, bad: float) 
 @pytest.mark.parametrize(
     "row", [[4, 0, 7], [-1, 0, 7], [0, 1, 7], [0, 0, 6.5], [0, 0, np.nan], [0, np.inf, 7]]
 )
-def test_configurations_off_the_grid_are_refused(table: TableSurrogate, row: list[float]) -> None:
+def test_configurations_off_the_grid_are_refused(table, row):
     values = np.array([[0, 0, 7], row], dtype=float)
     with pytest.raises(InvalidConfigError, match="not on the grid"):
         table.predict_one(values[1], 0)
@@ -110,18 +109,18 @@ def test_configurations_off_the_grid_are_refused(table: TableSurrogate, row: lis
 
 
 @pytest.mark.parametrize("task", [-1, 2])
-def test_unknown_tasks_are_refused(table: TableSurrogate, task: int) -> None:
+def test_unknown_tasks_are_refused(table, task):
     with pytest.raises(IndexError, match=r"0\.\.1"):
         table.predict_one(grid()[0], task)
     with pytest.raises(IndexError, match=r"0\.\.1"):
         table.predict(grid(), task)
 
 
-def test_no_configurations_give_no_values(table: TableSurrogate) -> None:
+def test_no_configurations_give_no_values(table):
     assert table.predict(np.empty((0, 3)), 0).shape == (0,)
 
 
-def test_pickles_and_round_trips(table: TableSurrogate) -> None:
+def test_pickles_and_round_trips(table):
     for copy in (pickle.loads(pickle.dumps(table)), through_npz(table)):
         assert (copy.lower, copy.divisor) == (table.lower, table.divisor)
         np.testing.assert_array_equal(copy.predict(grid(), 1), table.predict(grid(), 1))
@@ -132,7 +131,7 @@ def test_pickles_and_round_trips(table: TableSurrogate) -> None:
     "change",
     [{"lower": np.zeros(2, dtype=np.int64)}, {"divisor": np.array(0)}, {"codes": None}],
 )
-def test_arrays_that_do_not_fit_are_refused(table: TableSurrogate, change: dict[str, Any]) -> None:
+def test_arrays_that_do_not_fit_are_refused(table, change):
     arrays = {k: v for k, v in (table.to_arrays() | change).items() if v is not None}
     with pytest.raises(ArtifactError, match="no table surrogate"):
         SurrogateType.TABLE.from_arrays(arrays)

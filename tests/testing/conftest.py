@@ -1,11 +1,10 @@
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 import pytest
 
 
 @pytest.fixture(scope="session")
-def executor() -> Iterator[Executor]:
+def executor():
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         yield pool

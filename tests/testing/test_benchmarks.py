@@ -1,6 +1,5 @@
 """The suite of benchmarks, over all that are registered, toy ones, and some that break it."""
 
-from concurrent.futures import Executor
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,7 @@ from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.testing import ConformanceError, check_benchmark
+from hpobench_ordered.testing import BenchmarkConformance, ConformanceError, check_benchmark
 from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark
 
 
@@ -23,17 +22,27 @@ def trains(name: str) -> bool:
 READY = hbo.list_benchmarks(ready=True)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow if trains(n) else ()) for n in READY]
+TOYS = [
+    pytest.param(toy_benchmark(space(), tasks=5, direction=direction), id=f"{space.__name__}")
+    for space in (numeric_space, conditional_space)
+    for direction in Direction
+]
+
+
+@pytest.fixture(
+    scope="class",
+    params=[
+        *(pytest.param(n, marks=pytest.mark.slow if trains(n) else ()) for n in READY),
+        *TOYS,
+    ],
 )
-def test_every_benchmark(name: str, executor: Executor) -> None:
-    check_benchmark(name, executor=executor)
+def every_benchmark(request, executor):
+    request.cls.benchmark, request.cls.executor = request.param, executor
 
 
-@pytest.mark.parametrize("direction", Direction)
-@pytest.mark.parametrize("space", [numeric_space(), conditional_space()])
-def test_toy_benchmarks(space: SearchSpace, direction: Direction, executor: Executor) -> None:
-    check_benchmark(toy_benchmark(space, tasks=5, direction=direction), executor=executor)
+@pytest.mark.usefixtures("every_benchmark")
+class TestEveryBenchmark(BenchmarkConformance):
+    pass
 
 
 class Broken:
@@ -43,36 +52,36 @@ class Broken:
         self.model = model
         self.calls = 0
 
-    def predict(self, values, task):  # type: ignore[no-untyped-def]
-        return self.model.predict(values, task)  # type: ignore[attr-defined]
+    def predict(self, values, task):
+        return self.model.predict(values, task)
 
-    def predict_one(self, row, task):  # type: ignore[no-untyped-def]
-        return self.model.predict_one(row, task)  # type: ignore[attr-defined]
+    def predict_one(self, row, task):
+        return self.model.predict_one(row, task)
 
 
 class DependsOnBatch(Broken):
-    def predict(self, values, task):  # type: ignore[no-untyped-def]
+    def predict(self, values, task):
         return super().predict(values, task) + 1e-12 * len(values)
 
 
 class DependsOnCallOrder(Broken):
-    def predict_one(self, row, task):  # type: ignore[no-untyped-def]
+    def predict_one(self, row, task):
         self.calls += 1
         return super().predict_one(row, task) + 1e-12 * self.calls
 
 
 class UsesGlobalState(Broken):
-    def predict_one(self, row, task):  # type: ignore[no-untyped-def]
+    def predict_one(self, row, task):
         np.random.random()  # noqa: NPY002
         return super().predict_one(row, task)
 
 
 class LostInPickle(Broken):
-    def __getstate__(self):  # type: ignore[no-untyped-def]
+    def __getstate__(self):
         return {"model": LostInPickle.Shifted(self.model), "calls": 0}
 
     class Shifted(Broken):
-        def predict(self, values, task):  # type: ignore[no-untyped-def]
+        def predict(self, values, task):
             return super().predict(values, task) + 1
 
 
@@ -91,12 +100,12 @@ def with_model(kind: type[Broken]) -> Benchmark:
         (LostInPickle, "after pickling"),
     ],
 )
-def test_broken_benchmarks_are_found(kind: type[Broken], message: str, executor: Executor) -> None:
+def test_broken_benchmarks_are_found(kind, message, executor):
     with pytest.raises(ConformanceError, match=message):
         check_benchmark(with_model(kind), executor=executor)
 
 
-def test_wrong_direction_is_found(executor: Executor) -> None:
+def test_wrong_direction_is_found(executor):
     benchmark = hbo.load("newsvendor")
     wrong = replace(benchmark.objective, direction=Direction.MINIMIZE)
     tasks = tuple(replace(t, objective=wrong) for t in benchmark.tasks)
@@ -111,7 +120,7 @@ class Clips(SearchSpace):
         super().__init__(space.parameters)
         self.clipped, self.bound = name, bound
 
-    def row(self, config):  # type: ignore[no-untyped-def]
+    def row(self, config):
         clip = max if self.bound == "lower" else min
         limit = getattr(self[self.clipped], self.bound)
         if isinstance(config.get(self.clipped), int | float):
@@ -121,7 +130,7 @@ class Clips(SearchSpace):
 
 @pytest.mark.parametrize("name", ["x", "y"])
 @pytest.mark.parametrize("bound", ["lower", "upper"])
-def test_every_bound_is_checked(name: str, bound: str, executor: Executor) -> None:
+def test_every_bound_is_checked(name, bound, executor):
     """Also where twice the upper bound is inside the range."""
     parameters = [Parameter.number("x", -20, -10), Parameter.number("y", -9, 2, integer=True)]
     benchmark = with_model(Broken)
@@ -133,8 +142,8 @@ def test_every_bound_is_checked(name: str, bound: str, executor: Executor) -> No
 
 
 class Constant:
-    def predict(self, values, task):  # type: ignore[no-untyped-def]
+    def predict(self, values, task):
         return np.zeros(len(values))
 
-    def predict_one(self, row, task):  # type: ignore[no-untyped-def]
+    def predict_one(self, row, task):
         return 0.0

@@ -1,7 +1,5 @@
 """The command `check`: its verdict is said, and last, whatever the method does."""
 
-from pathlib import Path
-
 import pytest
 from click.testing import CliRunner
 
@@ -29,7 +27,7 @@ class Ends(Noisy):
     ("name", "said"),
     [("Noisy", "survives degenerate input"), ("Ends", "ends or crashes its process")],
 )
-def test_the_verdict_comes_last(tmp_path: Path, name: str, said: str) -> None:
+def test_the_verdict_comes_last(tmp_path, name, said):
     (tmp_path / "mine.py").write_text(SOURCE)
     result = CliRunner().invoke(app, ["check", f"{tmp_path / 'mine.py'}:{name}"])
     last = str(result.exception) if result.exception else result.output.splitlines()[-1]
@@ -38,7 +36,7 @@ def test_the_verdict_comes_last(tmp_path: Path, name: str, said: str) -> None:
     assert "noise" not in result.output
 
 
-def test_a_method_that_ends_its_process_does_not_end_run(tmp_path: Path) -> None:
+def test_a_method_that_ends_its_process_does_not_end_run(tmp_path):
     """Its own check comes first."""
     (tmp_path / "mine.py").write_text(SOURCE)
     command = ["run", "--method", f"{tmp_path / 'mine.py'}:Ends", "--output", str(tmp_path)]

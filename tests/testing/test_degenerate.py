@@ -13,46 +13,46 @@ from hpobench_ordered.testing import ConformanceError, check_degenerate_input
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", by_speed(METHODS))
-def test_every_method(name: str) -> None:
+def test_every_method(name):
     check_degenerate_input(name)
 
 
 class Random(hbo.Method):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         return self.space.sample(self.rng)
 
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         pass
 
 
 class NeedsTwoTrials(Random):
-    def __init__(self, **kwargs):  # type: ignore[no-untyped-def]
+    def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.rng.choice(self.budget - 1, 1)
 
 
 class NeedsHistory(Random):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         last = self.history[-1]
         return self.space.configs(last.values[[last.losses.argmin()]])[0]
 
 
 class NeedsTwoEvaluations(Random):
-    def __init__(self, **kwargs):  # type: ignore[no-untyped-def]
+    def __init__(self, **kwargs):
         super().__init__(**kwargs)
         for evaluations in self.history:
             np.var(evaluations.losses, ddof=1)
 
 
 class NeedsDistinctEvaluations(Random):
-    def __init__(self, **kwargs):  # type: ignore[no-untyped-def]
+    def __init__(self, **kwargs):
         super().__init__(**kwargs)
         for evaluations in self.history:
             1 / np.diff(np.sort(evaluations.values[:, 0]))
 
 
 class NeedsDifferentOptima(Random):
-    def __init__(self, **kwargs):  # type: ignore[no-untyped-def]
+    def __init__(self, **kwargs):
         super().__init__(**kwargs)
         optima = [e.values[e.losses.argmin()].tobytes() for e in self.history]
         if len(set(optima)) == 1 < len(optima):
@@ -60,33 +60,33 @@ class NeedsDifferentOptima(Random):
 
 
 class NeedsDifferentLosses(Random):
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         self.losses = [*getattr(self, "losses", []), np.clip(np.nan_to_num(loss), -1e9, 1e9)]
         if len(self.losses) > 1 and self.losses[-2:] == [1.0, 1.0]:
             warnings.warn("cannot standardise", RuntimeWarning, stacklevel=2)
 
 
 class NeedsModerateLosses(Random):
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         if math.isfinite(loss):
             np.square(loss)
 
 
 class NeedsFiniteLosses(Random):
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         if not math.isfinite(loss):
             raise ValueError(f"a loss of {loss}")
 
 
 class NeedsFiniteHistory(Random):
-    def __init__(self, **kwargs):  # type: ignore[no-untyped-def]
+    def __init__(self, **kwargs):
         super().__init__(**kwargs)
         for evaluations in self.history:
             np.nanmin(evaluations.losses)
 
 
 class NeedsSomethingNew(Random):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         self.asked = getattr(self, "asked", [])
         for _ in range(1000):
             config = super().ask()
@@ -111,6 +111,6 @@ class NeedsSomethingNew(Random):
         (NeedsSomethingNew, ", trial 3: RuntimeError: everything has been tried"),
     ],
 )
-def test_methods_that_need_more_are_found(method: type[hbo.Method], message: str) -> None:
+def test_methods_that_need_more_are_found(method, message):
     with pytest.raises(ConformanceError, match=message):
         check_degenerate_input(method)

@@ -1,7 +1,7 @@
 """The suites of methods, over all that are registered, and some that break them."""
 
 import itertools
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +10,12 @@ from bad_methods import SharesState
 from by_speed import METHODS, by_speed
 
 import hpobench_ordered as hbo
-from hpobench_ordered.testing import ConformanceError, check_beats_random_search, check_method
+from hpobench_ordered.testing import (
+    ConformanceError,
+    MethodConformance,
+    check_beats_random_search,
+    check_method,
+)
 from hpobench_ordered.testing.methods import SEEDS
 from hpobench_ordered.testing.toy import BUDGET, DRIFT, START
 
@@ -43,9 +48,16 @@ SECONDS_EACH = dict.fromkeys(
 )
 
 
-@pytest.mark.parametrize("name", by_speed(METHODS, linear=pytest.mark.slow, further=SECONDS_EACH))
-def test_every_method(name: str, executor: Executor) -> None:
-    check_method(name, executor=executor)
+@pytest.fixture(
+    scope="class", params=by_speed(METHODS, linear=pytest.mark.slow, further=SECONDS_EACH)
+)
+def every_method(request, executor):
+    request.cls.method, request.cls.executor = request.param, executor
+
+
+@pytest.mark.usefixtures("every_method")
+class TestEveryMethod(MethodConformance):
+    time_limit = None  # compiling takes long on a machine that is busy
 
 
 @pytest.mark.slow
@@ -56,94 +68,94 @@ def test_every_method(name: str, executor: Executor) -> None:
         further=SHORT_OF_TRIALS,
     ),
 )
-def test_every_method_beats_random_search(name: str) -> None:
+def test_every_method_beats_random_search(name):
     trials, seeds = TRIALS_AND_SEEDS.get(name, (BUDGET, SEEDS))
     check_beats_random_search(name, trials=trials, seeds=seeds)
 
 
 class Random(hbo.Method):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         return self.space.sample(self.rng)
 
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         pass
 
 
 class IgnoresSeed(Random):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         self.rng.random()
         return self.space.sample(np.random.default_rng(0))
 
 
 class IgnoresSpawned(Random):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         self.rng.spawn(1)
         return self.space.sample(np.random.default_rng(0))
 
 
 class UsesGlobalGenerator(Random):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         return self.space.sample(np.random.default_rng(np.random.randint(1000)))  # noqa: NPY002
 
 
 class LeavesBounds(Random):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         config = super().ask()
         return {name: 1e9 if type(v) is float else v for name, v in config.items()}
 
 
 class ChangesHistory(Random):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         for evaluations in self.history:
-            evaluations.context["seen"] = 1  # type: ignore[index]
+            evaluations.context["seen"] = 1
         return super().ask()
 
 
 class FailsWithHistory(Random):
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         return {} if len(self.history) > 1 else super().ask()
 
 
 class AwaitsResults(Random):
     waits = False
 
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         if self.waits:
             raise RuntimeError("no result yet")
         self.waits = True
         return super().ask()
 
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         self.waits = False
 
 
 class Deterministic(Random):
     """The same configurations in every run, without a look at the generator."""
 
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         return self.space.sample(np.random.default_rng(0))
 
 
 class Maximises(hbo.Method):
     """Stays close to the worst that was seen."""
 
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         worst = max(self.history, key=lambda e: e.losses.max())
         return self.space.configs(worst.values[[int(worst.losses.argmax())]])[0]
 
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         pass
 
 
 class TakesHistoryAsItIs(Random):
     """Takes the history for one on its own search space."""
 
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         values = self.history[0].values if self.history else self.space.values([super().ask()])
         return self.space.configs(values[[0]])[0]
 
 
-def test_a_method_that_does_not_cope_with_changed_spaces_is_found(executor: Executor) -> None:
+def test_a_method_that_does_not_cope_with_changed_spaces_is_found(executor):
     spec = hbo.MethodSpec("takes", TakesHistoryAsItIs, "", "")
     claims = replace(spec, changed_spaces=True)
     with pytest.raises(ConformanceError, match="takes on task '0', trial 1: "):
@@ -165,12 +177,12 @@ def test_a_method_that_does_not_cope_with_changed_spaces_is_found(executor: Exec
         (AwaitsResults, "trial 2: RuntimeError: no result yet"),
     ],
 )
-def test_broken_methods_are_found(method, message: str, executor: Executor) -> None:  # type: ignore[no-untyped-def]
+def test_broken_methods_are_found(method, message, executor):
     with pytest.raises(ConformanceError, match=message):
         check_method(method, executor=executor)
 
 
-def test_a_deterministic_method_conforms() -> None:
+def test_a_deterministic_method_conforms():
     with ThreadPoolExecutor(1) as here:  # another process could not import this module
         check_method(Deterministic, executor=here)
 
@@ -178,11 +190,11 @@ def test_a_deterministic_method_conforms() -> None:
 class Oracle(hbo.Method):
     """Knows the optimum."""
 
-    def ask(self):  # type: ignore[no-untyped-def]
+    def ask(self):
         optimum = np.full((1, self.space.dimension), START + DRIFT * self.context["index"])
         return self.space.configs(self.space.decode(optimum))[0]
 
-    def tell(self, config, loss):  # type: ignore[no-untyped-def]
+    def tell(self, config, loss):
         pass
 
 
@@ -191,22 +203,22 @@ class OracleThatKeepsState(Oracle):
 
     made = itertools.count()
 
-    def __init__(self, **kwargs):  # type: ignore[no-untyped-def]
+    def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.context = {"index": self.context["index"] + 1e-9 * next(self.made)}
 
 
-def test_a_method_that_knows_the_optimum_beats_random_search() -> None:
+def test_a_method_that_knows_the_optimum_beats_random_search():
     check_beats_random_search(Oracle)
 
 
-def test_a_method_that_differs_where_the_objective_is_maximised_is_found() -> None:
+def test_a_method_that_differs_where_the_objective_is_maximised_is_found():
     with pytest.raises(ConformanceError, match="other suggestions where the objective is maximi"):
         check_beats_random_search(OracleThatKeepsState)
 
 
 @pytest.mark.parametrize("method", [Random, Maximises])
-def test_methods_that_do_not_learn_are_found(method: type[hbo.Method]) -> None:
+def test_methods_that_do_not_learn_are_found(method):
     spec = hbo.MethodSpec(method.__name__, method, "", "", min_history=1)
     with pytest.raises(ConformanceError, match="not better than random search with twice the"):
         check_beats_random_search(spec)

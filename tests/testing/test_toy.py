@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from hpobench_ordered import SearchSpace
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.testing.toy import (
     DRIFT,
@@ -19,7 +18,7 @@ from hpobench_ordered.testing.toy import (
 )
 
 
-def test_the_optimum_moves_slowly() -> None:
+def test_the_optimum_moves_slowly():
     space = numeric_space()
     for task in toy_benchmark(space, tasks=7).tasks:
         at = space.decode(np.full((1, 2), START + DRIFT * task.index))
@@ -28,7 +27,7 @@ def test_the_optimum_moves_slowly() -> None:
         assert task.evaluate_many(away)[0] == pytest.approx(2 * 0.1**2)
 
 
-def test_the_optimum_of_discrete_hyperparameters_is_among_their_values() -> None:
+def test_the_optimum_of_discrete_hyperparameters_is_among_their_values():
     space = conditional_space()
     best = space.decode(np.full((1, 4), START))
     best_config = {"kind": "b", "level": 10, "n": 3, "x": START, "fixed": "always"}
@@ -40,7 +39,7 @@ def test_the_optimum_of_discrete_hyperparameters_is_among_their_values() -> None
     assert task.evaluate(far) == pytest.approx(2 * (1 / 3) ** 2)
 
 
-def test_maximised_is_minimised_with_another_sign() -> None:
+def test_maximised_is_minimised_with_another_sign():
     minimised, maximised = (
         toy_benchmark(conditional_space(), tasks=2, direction=direction).tasks[1]
         for direction in (Direction.MINIMIZE, Direction.MAXIMIZE)
@@ -58,7 +57,7 @@ def test_maximised_is_minimised_with_another_sign() -> None:
         (conditional_space_before(), conditional_space()),
     ],
 )
-def test_tasks_before_an_adjustment(before: SearchSpace, after: SearchSpace) -> None:
+def test_tasks_before_an_adjustment(before, after):
     benchmark = toy_benchmark(after, tasks=3, previous=before)
     assert benchmark.previous is not None
     assert (benchmark.space, benchmark.previous.space) == (after, before)
@@ -79,5 +78,5 @@ def test_tasks_before_an_adjustment(before: SearchSpace, after: SearchSpace) -> 
     ("space", "size"),
     [(five_values_space(), 5), (two_values_space(), 2), (four_choices_space(), 4)],
 )
-def test_sizes_of_small_spaces(space: SearchSpace, size: int) -> None:
+def test_sizes_of_small_spaces(space, size):
     assert space.size == size

@@ -4,7 +4,6 @@ import pickle
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,9 +91,7 @@ def configurations(frame: pd.DataFrame, space: SearchSpace) -> pd.DataFrame:
     direction=st.sampled_from(Direction),
     space=st.sampled_from(list(SPACES.values())),
 )
-def test_evaluated_configurations_have_their_mean(
-    seed: int, shared: bool, direction: Direction, space: SearchSpace
-) -> None:
+def test_evaluated_configurations_have_their_mean(seed, shared, direction, space):
     frame = evaluations(space, n=20, shared=shared, seed=seed)
     again = frame.sample(15, random_state=seed, replace=True)
     again["error"] += np.random.default_rng(seed).normal(size=15)
@@ -112,7 +109,7 @@ def test_evaluated_configurations_have_their_mean(
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_between_them_as_scikit_learn(shared: bool) -> None:
+def test_between_them_as_scikit_learn(shared):
     """Features: x as it is, y on its log scale, both standardised over all tasks together."""
     space = numeric_space()
     frame = evaluations(space, n=200, shared=shared)
@@ -133,7 +130,7 @@ def test_between_them_as_scikit_learn(shared: bool) -> None:
 
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6), shared=st.booleans())
-def test_values_do_not_depend_on_the_order_of_rows(seed: int, shared: bool) -> None:
+def test_values_do_not_depend_on_the_order_of_rows(seed, shared):
     space = conditional_space()
     frame = evaluations(space, shared=shared, seed=seed).drop_duplicates(["task", *space.names])
     rng = np.random.default_rng(seed)
@@ -149,7 +146,7 @@ def test_values_do_not_depend_on_the_order_of_rows(seed: int, shared: bool) -> N
 @pytest.mark.parametrize("direction", Direction)
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
-def test_conforms(space: SearchSpace, shared: bool, direction: Direction) -> None:
+def test_conforms(space, shared, direction):
     check_benchmark(make(evaluations(space, shared=shared), space, direction=direction))
 
 
@@ -157,7 +154,7 @@ def test_conforms(space: SearchSpace, shared: bool, direction: Direction) -> Non
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["one a task", "one for all"])
-def forest(request: pytest.FixtureRequest) -> Benchmark:
+def forest(request):
     frame = evaluations(conditional_space(), tasks=2, n=150, shared=request.param)
     options = {"surrogate": SurrogateType.FOREST, "direction": Direction.MINIMIZE}
     benchmark = make(frame, conditional_space(), **options)
@@ -165,7 +162,7 @@ def forest(request: pytest.FixtureRequest) -> Benchmark:
     return benchmark
 
 
-def test_forests_predict_what_they_have_not_seen(forest: Benchmark) -> None:
+def test_forests_predict_what_they_have_not_seen(forest):
     space = forest.space
     x = space.decode(space.sample_unit(np.random.default_rng(99), 500))
     assert forest.surrogate == "forest"
@@ -173,7 +170,7 @@ def test_forests_predict_what_they_have_not_seen(forest: Benchmark) -> None:
         assert np.corrcoef(task.evaluate_many(x), truth.evaluate_many(x))[0, 1] > 0.9
 
 
-def test_forests_conform_and_the_table_does_not_beat_their_best(forest: Benchmark) -> None:
+def test_forests_conform_and_the_table_does_not_beat_their_best(forest):
     check_benchmark(forest)
     assert forest.recorded is not None
     everything = np.concatenate([recorded.values for recorded in forest.recorded()])
@@ -181,7 +178,7 @@ def test_forests_conform_and_the_table_does_not_beat_their_best(forest: Benchmar
         assert task.regret(task.evaluate_many(everything)).min() >= 0
 
 
-def test_a_seed_gives_the_same_forest() -> None:
+def test_a_seed_gives_the_same_forest():
     space = numeric_space()
     frame = evaluations(space, tasks=1, n=40)
     x = space.decode(space.sample_unit(np.random.default_rng(0), 50))
@@ -199,7 +196,7 @@ def test_a_seed_gives_the_same_forest() -> None:
 
 
 @pytest.mark.parametrize("direction", Direction)
-def test_recorded_are_the_rows_of_the_table(direction: Direction) -> None:
+def test_recorded_are_the_rows_of_the_table(direction):
     space = conditional_space()
     frame = evaluations(space)
     benchmark = make(pd.concat([frame, frame.head(5)]), space, direction=direction)
@@ -217,7 +214,7 @@ def test_recorded_are_the_rows_of_the_table(direction: Direction) -> None:
             assert len(history) == len(rows)
 
 
-def test_tasks_come_as_they_first_appear_or_sorted() -> None:
+def test_tasks_come_as_they_first_appear_or_sorted():
     space = numeric_space()
     frame = evaluations(space).sort_values("size", ascending=False, kind="stable")
     as_given = make(frame, space, ordered=None)
@@ -230,7 +227,7 @@ def test_tasks_come_as_they_first_appear_or_sorted() -> None:
     assert make(frame, space, context=(), ordered=None).tasks[0].context == {}
 
 
-def test_whatever_says_what_the_benchmark_is() -> None:
+def test_whatever_says_what_the_benchmark_is():
     space = numeric_space()
     frame = evaluations(space).assign(share=0.25)
     frame["size"] = frame["size"].astype(float)
@@ -246,17 +243,17 @@ def test_whatever_says_what_the_benchmark_is() -> None:
     assert make(frame, space).summary == "90 evaluations of 3 tasks."
 
 
-def test_a_configspace_is_taken_too() -> None:
+def test_a_configspace_is_taken_too():
     space = conditional_space()
     frame = evaluations(space)
-    ours, theirs = make(frame, space), make(frame, space.to_configspace())  # type: ignore[arg-type]
+    ours, theirs = make(frame, space), make(frame, space.to_configspace())
     configs = configurations(frame, space)
     assert sorted(theirs.space.names) == sorted(space.names)
     for a, b in zip(ours.tasks, theirs.tasks, strict=True):
         assert a.evaluate_many(configs).tolist() == b.evaluate_many(configs).tolist()
 
 
-def test_every_type_a_table_may_hold() -> None:
+def test_every_type_a_table_may_hold():
     """Choices that are booleans, None where inactive, nullable integers."""
     space = SearchSpace.from_json(
         {
@@ -313,13 +310,13 @@ def test_every_type_a_table_may_hold() -> None:
         (lambda f: f.assign(task=f["task"].where(f["task"] != "t1")), {}, "in 30 of 90 rows"),
     ],
 )
-def test_what_cannot_be_used_is_refused(change: Any, options: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_used_is_refused(change, options, message):
     space = conditional_space()
     with pytest.raises(EvaluationsError, match=message):
         make(change(evaluations(space)), space, **options)
 
 
-def test_rows_outside_of_the_space_are_counted() -> None:
+def test_rows_outside_of_the_space_are_counted():
     space = numeric_space()
     frame = evaluations(space)
     frame.iloc[[7, 40, 41], frame.columns.get_loc("x")] = [5.5, -6, np.nan]
@@ -327,12 +324,12 @@ def test_rows_outside_of_the_space_are_counted() -> None:
         make(frame, space)
 
 
-def test_what_is_no_space_is_refused() -> None:
+def test_what_is_no_space_is_refused():
     with pytest.raises(EvaluationsError, match=r"ConfigurationSpace or a dict .* got list"):
-        make(evaluations(numeric_space()), ["x"])  # type: ignore[arg-type]
+        make(evaluations(numeric_space()), ["x"])
 
 
-def test_failed_evaluations_are_dropped_only_if_asked() -> None:
+def test_failed_evaluations_are_dropped_only_if_asked():
     space = numeric_space()
     frame = evaluations(space)
     frame.iloc[[4, 5, 50], frame.columns.get_loc("error")] = [np.nan, np.inf, -np.inf]
@@ -350,7 +347,7 @@ def test_failed_evaluations_are_dropped_only_if_asked() -> None:
 
 
 @pytest.mark.parametrize(("kind", "needed"), [("NEAREST", 2), ("FOREST", 10)])
-def test_tasks_need_some_evaluations(kind: str, needed: int) -> None:
+def test_tasks_need_some_evaluations(kind, needed):
     space = numeric_space()
     frame = evaluations(space).sort_values("task", kind="stable")
     few = frame.drop(frame[frame["task"] == "t1"].index[needed - 1 :])
@@ -367,9 +364,7 @@ def test_tasks_need_some_evaluations(kind: str, needed: int) -> None:
 
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("direction", Direction)
-def test_saved_and_loaded_it_is_the_same(
-    tmp_path: Path, shared: bool, direction: Direction
-) -> None:
+def test_saved_and_loaded_it_is_the_same(tmp_path, shared, direction):
     space = conditional_space()
     frame = evaluations(space, shared=shared)
     made = make(frame, space, direction=direction)
@@ -385,26 +380,26 @@ def test_saved_and_loaded_it_is_the_same(
     for ours, theirs in zip(made.recorded(), loaded.recorded(), strict=True):
         assert np.array_equal(ours.values, theirs.values, equal_nan=True)
         assert ours.losses.tolist() == theirs.losses.tolist()
-    card = read_card(benchmark_spec(folder).artifact)  # type: ignore[arg-type]
+    card = read_card(benchmark_spec(folder).artifact)
     assert (card.surrogate, card.evaluations) == (SurrogateType.NEAREST, 90)
     assert card.configurations == len(frame.drop_duplicates(list(space.names)))
     assert [figures.name for figures in card.figures] == ["t0", "t1", "t2"]
 
 
-def test_saved_forests_are_cross_validated(forest: Benchmark, tmp_path: Path) -> None:
+def test_saved_forests_are_cross_validated(forest, tmp_path):
     folder = save(forest, tmp_path / "mine")
-    card = read_card(benchmark_spec(folder).artifact)  # type: ignore[arg-type]
+    card = read_card(benchmark_spec(folder).artifact)
     assert (card.surrogate, card.folds) == (SurrogateType.FOREST, 10)
     assert all(0.6 < figures.r2 < 1 for figures in card.figures)
     check_benchmark(hbo.load(folder))
 
 
 @pytest.mark.slow
-def test_one_forest_for_all_is_cross_validated_as_one(tmp_path: Path) -> None:
+def test_one_forest_for_all_is_cross_validated_as_one(tmp_path):
     space = numeric_space()
     frame = evaluations(space, n=40, shared=True).sort_values(list(space.names))
     made = make(frame, space, surrogate=SurrogateType.FOREST, seed=3)
-    card = read_card(benchmark_spec(save(made, tmp_path / "mine")).artifact)  # type: ignore[arg-type]
+    card = read_card(benchmark_spec(save(made, tmp_path / "mine")).artifact)
     targets = frame.pivot_table("error", list(space.names), "task")
     values = space.values(targets.index.to_frame(index=False))
     fitter = partial(fit_forest, coding=space_coding(space), recipe=ForestRecipe())
@@ -413,7 +408,7 @@ def test_one_forest_for_all_is_cross_validated_as_one(tmp_path: Path) -> None:
     assert [figures.r2 for figures in card.figures] == pytest.approx(r2.tolist(), abs=1e-9)
 
 
-def test_experiments_run_on_what_was_saved(tmp_path: Path) -> None:
+def test_experiments_run_on_what_was_saved(tmp_path):
     space = numeric_space()
     save(make(evaluations(space), space), tmp_path / "mine")
     result = hbo.run(
@@ -426,7 +421,7 @@ def test_experiments_run_on_what_was_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["NEAREST", "FOREST"])
-def test_cross_validation_learns_nothing_from_other_tasks(tmp_path: Path, kind: str) -> None:
+def test_cross_validation_learns_nothing_from_other_tasks(tmp_path, kind):
     """Noise that is the same on every task cannot be predicted."""
     space = SearchSpace([Parameter.number("x", 0, 1)])
     rng = np.random.default_rng(0)
@@ -436,17 +431,17 @@ def test_cross_validation_learns_nothing_from_other_tasks(tmp_path: Path, kind: 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PoorSurrogateWarning)
         made = make(frame, space, context=(), ordered=None, surrogate=surrogate)
-    card = read_card(benchmark_spec(save(made, tmp_path / "mine")).artifact)  # type: ignore[arg-type]
+    card = read_card(benchmark_spec(save(made, tmp_path / "mine")).artifact)
     assert all(figures.r2 < 0.3 and abs(figures.spearman) < 0.4 for figures in card.figures)
 
 
-def test_direction_and_surrogate_may_be_text() -> None:
+def test_direction_and_surrogate_may_be_text():
     frame = evaluations(numeric_space())
     best = make(frame, numeric_space(), direction="maximize", surrogate="nearest").tasks[0]
     assert best.best_value == frame[frame["task"] == "t0"]["error"].max()
 
 
-def test_nearest_neighbours_that_know_nothing_are_reported() -> None:
+def test_nearest_neighbours_that_know_nothing_are_reported():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.random(80), "error": rng.normal(size=80), "task": "a"})
     space = SearchSpace([Parameter.number("x", 0, 1)])
@@ -455,7 +450,7 @@ def test_nearest_neighbours_that_know_nothing_are_reported() -> None:
 
 
 @pytest.mark.parametrize("name", ["a\x1b[2Jb", "x" * 300, " ", "two\nlines", 7])
-def test_names_that_cannot_be_printed_or_filed_are_refused(name: Any) -> None:
+def test_names_that_cannot_be_printed_or_filed_are_refused(name):
     with pytest.raises(InvalidNameError) as error:
         make(evaluations(numeric_space()), numeric_space(), name=name)
     assert str(error.value).isprintable()
@@ -465,7 +460,7 @@ def test_names_that_cannot_be_printed_or_filed_are_refused(name: Any) -> None:
             make(frame.assign(task=frame["task"] + name.replace(" ", "\t")), numeric_space())
 
 
-def test_what_is_saved_is_not_replaced_by_other_content(tmp_path: Path) -> None:
+def test_what_is_saved_is_not_replaced_by_other_content(tmp_path):
     space, folder = numeric_space(), tmp_path / "mine"
     first = make(evaluations(space), space)
     save(first, folder)
@@ -484,9 +479,7 @@ def test_what_is_saved_is_not_replaced_by_other_content(tmp_path: Path) -> None:
     assert hbo.load(folder).id == "mine@1"
 
 
-def test_what_could_not_be_loaded_is_not_saved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_could_not_be_loaded_is_not_saved(tmp_path, monkeypatch):
     monkeypatch.setattr(_stored, "MAX_POINTS", 80)
     made = make(evaluations(numeric_space()), numeric_space())
     with pytest.raises(ArtifactError, match=r"not written, .* more than 80 points"):
@@ -495,7 +488,7 @@ def test_what_could_not_be_loaded_is_not_saved(
 
 
 @pytest.mark.slow
-def test_large_tables_are_saved_and_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_tables_are_saved_and_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(Fit, "cross_validate", lambda fit, tell: fit.targets)
     rng = np.random.default_rng(0)
     x = rng.random(600_000)
@@ -505,7 +498,7 @@ def test_large_tables_are_saved_and_loaded(tmp_path: Path, monkeypatch: pytest.M
     assert hbo.load(folder).tasks[0].evaluate({"x": x[7]}) == x[7] ** 2
 
 
-def test_a_benchmark_says_what_it_was_loaded_from(tmp_path: Path) -> None:
+def test_a_benchmark_says_what_it_was_loaded_from(tmp_path):
     made = make(evaluations(numeric_space()), numeric_space())
     assert (made.source, made.identity) == ("", "")
     folder = save(made, tmp_path / "mine")
@@ -516,7 +509,7 @@ def test_a_benchmark_says_what_it_was_loaded_from(tmp_path: Path) -> None:
     assert hbo.load("newsvendor").identity == hbo.load("newsvendor").source == "newsvendor@1"
 
 
-def test_other_benchmarks_are_not_saved(tmp_path: Path) -> None:
+def test_other_benchmarks_are_not_saved(tmp_path):
     with pytest.raises(EvaluationsError, match="newsvendor@1 was not made by"):
         save(hbo.load("newsvendor"), tmp_path / "newsvendor")
     assert not (tmp_path / "newsvendor").exists()
