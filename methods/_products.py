@@ -38,11 +38,17 @@ def product(A: FloatArray, B: FloatArray) -> FloatArray:
     return result
 
 
-@compiled
 def transposed_product(A: FloatArray, B: FloatArray) -> FloatArray:
     """A^T B (m, d) of A (k, m) and B (k, d), for large k."""
+    result = np.zeros((A.shape[1], B.shape[1]))
+    add_transposed_product(result, A, B)
+    return result
+
+
+@compiled
+def add_transposed_product(result: FloatArray, A: FloatArray, B: FloatArray) -> None:
+    """Add A^T B to a result (m, d); sums go on in their order if earlier k are multiples of 4."""
     (k, m), d = A.shape, B.shape[1]
-    result = np.zeros((m, d))
     even, whole = m - m % 2, k - k % 4
     for t in range(0, whole, 4):
         P, Q, R, S = B[t], B[t + 1], B[t + 2], B[t + 3]
@@ -60,7 +66,6 @@ def transposed_product(A: FloatArray, B: FloatArray) -> FloatArray:
             target, scale = result[i], A[t, i]
             for j in range(d):
                 target[j] += scale * source[j]
-    return result
 
 
 @compiled

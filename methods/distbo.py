@@ -93,6 +93,9 @@ class OneModel(ModelBased):
         self._source_losses = np.concatenate([np.empty(0), *(part.losses for part in parts)])
         self._bests = self._canonical([t.values[[int(np.argmin(t.losses))]] for t in tasks])
         self._model: JointModel | None = None
+        self._refined_block = np.empty(0), np.empty(0)
+        self._moments: Scorer
+        self._acquisition: Scorer
 
     def with_data(self, task: TaskData | None) -> bool:
         """Whether an earlier task with these training data can be used. Default: always."""
@@ -110,7 +113,8 @@ class OneModel(ModelBased):
 
         units = np.concatenate([self._units, self.told()])
         if not len(units):
-            self._score: Scorer = lambda unit: self.rng.random(len(unit))
+            self._moments = lambda unit: np.empty((2, len(unit)))
+            self._acquisition = lambda moments: self.rng.random(len(moments.T))
             return self._score
         y = standardise(without_outliers(np.concatenate([self._source_losses, self.losses()])))
         current = np.full(self.results, len(self._earlier))
@@ -122,8 +126,9 @@ class OneModel(ModelBased):
             posterior, losses = posterior.fantasised(self.features(self.pending()))
             best = min(best, float(losses.min()))
 
-        def score(unit: FloatArray) -> FloatArray:
-            mean, sd = posterior.predict(self.features(unit))
+        def acquisition(moments: FloatArray) -> FloatArray:
+            mean: FloatArray = moments[0]
+            sd: FloatArray = moments[1]
             if not self.results:
                 return -(mean + KAPPA * sd)
             improvement = log_expected_improvement(mean, sd, best - XI)
@@ -131,8 +136,14 @@ class OneModel(ModelBased):
                 return KAPPA * sd - mean
             return improvement
 
-        self._score = score
-        return score
+        self._moments = lambda unit: np.stack(posterior.predict(self.features(unit)))
+        self._acquisition = acquisition
+        return self._score
+
+    def _score(self, unit: FloatArray) -> FloatArray:
+        """Acquisition function of candidates, whose moments are not computed again if refined."""
+        block, moments = self._refined_block
+        return self._acquisition(moments if unit is block else self._moments(unit))
 
     def _fitted(self, data: "Observations") -> "Posterior":
         """Fit the model, going on from the last fit; anew if that is poor, as after a surprise."""
@@ -161,15 +172,18 @@ class OneModel(ModelBased):
 
     def _refined(self, block: FloatArray) -> FloatArray:
         """Candidates and what is around the best of them, (m, d)."""
-        scores = self._score(block)
+        moments = self._moments(block)
+        scores = self._acquisition(moments)
         for radius in RADII:
             top = np.repeat(block[np.argsort(-scores, kind="stable")[:BEST]], AROUND, axis=0)
             inactive = np.isnan(top)  # until another choice makes it active
             top[inactive] = self.rng.random(np.count_nonzero(inactive))
             moved = np.clip(top + radius * self.rng.standard_normal(top.shape), 0.0, 1.0)
             around = self.space.canonical(moved)
-            block = np.concatenate([block, around])
-            scores = np.concatenate([scores, self._score(around)])
+            block, added = np.concatenate([block, around]), self._moments(around)
+            moments = np.concatenate([moments, added], axis=1)
+            scores = np.concatenate([scores, self._acquisition(added)])
+        self._refined_block = block, moments
         return block
 
     def _usable(self) -> tuple[list[Evaluations], list[TaskData | None]]:
@@ -472,7 +486,7 @@ def _spec(
         summary=summary,
         source=source,
         min_history=min_history,
-        version=4 if issubclass(method, Linear) else 3,
+        version=5 if issubclass(method, Linear) else 4,
         uses_data=issubclass(method, LooksAtData),
         extras=extras,
         uses_history=min_history > 0,

@@ -4,14 +4,20 @@ Notation: T tasks, the current one last; q numbers that describe a task; Psi (T,
 z (size,) the parameters of what is learned.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.data import DataKind, TaskData
+
+if TYPE_CHECKING:
+    from hpobench_ordered.methods._distribution.embedding import Points
+
+Linearised = tuple[FloatArray, Callable[[FloatArray], FloatArray]]
+"""Embeddings (T, q), and from derivatives by them to those by z, (size,)."""
 
 MOST = 5000
 """Points of each data set that a model looks at."""
@@ -85,6 +91,7 @@ class Learned:
         self._map = Embedding(what, padded_inputs(self._features), classes)
         self._data = data
         self._sizes = relative_sizes(data)
+        self._last: tuple[FloatArray, Linearised] | None = None
         self.width = self._map.size + 1
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
@@ -93,32 +100,31 @@ class Learned:
 
     def table(self, z: FloatArray) -> FloatArray:
         """Psi, (T, q)."""
-        from hpobench_ordered.methods._distribution.embedding import embed
-
-        learned = embed(self._map, z, *self._points)
-        return np.hstack([learned, self._sizes[:, None]])
+        return np.hstack([self._linearised(z)[0], self._sizes[:, None]])
 
     def pull_back(self, z: FloatArray, slopes: FloatArray) -> FloatArray:
         """Derivatives of a function of Psi by z, (size,), from those by Psi, (T, q)."""
-        from hpobench_ordered.methods._distribution.embedding import pull_back
+        return self._linearised(z)[1](slopes[:, :-1])
 
-        X, Y, w = self._points
-        return pull_back(self._map, z, X, Y, w, np.ascontiguousarray(slopes[:, :-1]))
+    def _linearised(self, z: FloatArray) -> Linearised:
+        if self._last is None or not np.array_equal(self._last[0], z):  # the two need the same
+            self._last = z, self._map.linearised(z, self._points)
+        return self._last[1]
 
     @cached_property
-    def _points(self) -> tuple[Any, Any, Any]:
-        """Features (T, b, p), labels (T, b, c), weights (T, b); of at most `MOST` points each."""
-        from hpobench_ordered.methods._networks import runtime
+    def _points(self) -> "Points":
+        """Features and labels of at most `MOST` points of each task."""
+        from hpobench_ordered.methods._distribution.embedding import Points
 
-        T, most = len(self._data), min(MOST, max(map(len, self._data)))
-        X = np.zeros((T, most, self._map.inputs))
-        Y, w = np.zeros((T, most, self._map.labels)), np.zeros((T, most))
-        for t, one in enumerate(self._data):
-            n = min(most, len(one))
+        counts = [min(MOST, len(one)) for one in self._data]
+        X = np.zeros((sum(counts), self._map.inputs))
+        labels, begin = [], 0
+        for one, n in zip(self._data, counts, strict=True):
             rows = np.arange(n) * len(one) // n
-            X[t, :n, : one.features.shape[1]] = standardised_features(one)[rows]
-            Y[t, :n], w[t, :n] = _label_columns(one, self._map.labels)[rows], 1.0 / n
-        return runtime.place(X), runtime.place(Y), runtime.place(w)
+            X[begin : begin + n, : self._features] = standardised_features(one)[rows]
+            labels.append(_label_columns(one, self._map.labels)[rows])
+            begin += n
+        return Points(X, np.concatenate(labels), counts)
 
 
 def standardised_features(data: TaskData) -> FloatArray:

@@ -3,37 +3,41 @@
 ========  ===============  ========================================================================
 symbol    shape            meaning
 ========  ===============  ========================================================================
-T, b      scalar           tasks, points of each that are looked at
-X, Y      (T, b, p or c)   features of the points; their labels, or of classes one-hot
-w         (T, b)           weights of the points, 1 over the number of a task's points or 0: padding
-phi_x     (T, b, a)        network of 20 and 10 units on the features
-phi_y     (T, b, c')       the same on the labels of a regression; of classes one-hot
+T, b      scalar           tasks, points of all of them that are looked at
+X, Y      (b, p or c)      features of the points; their labels, or of classes one-hot
+w         scalar           weight of a task's points, 1 over their number
+phi_x     (b, a)           network of 20 and 10 units on the features
+phi_y     (b, c')          the same on the labels of a regression; of classes one-hot
 psi       (T, q)           embeddings
 lambda    scalar           regularisation, learned
 ========  ===============  ========================================================================
 
 Law et al. (2019), section 4.1: of the marginal distribution the mean embedding
 
-    mu = sum_l w_l phi_x(x_l)
+    mu = sum_l w phi_x(x_l)
 
-of the joint one C_YX = sum_l w_l phi_y(y_l) phi_x(x_l)^T, and of the conditional one
+of the joint one C_YX = sum_l w phi_y(y_l) phi_x(x_l)^T, and of the conditional one
 
-    C_Y|X = Phi_y^T (Phi_x Phi_x^T + s lambda I)^-1 Phi_x = C_YX (C_XX + lambda I)^-1
+    C_Y|X = Phi_y^T (Phi_x Phi_x^T + s lambda I)^-1 Phi_x = C_YX A^-1,     A = C_XX + lambda I
 
 (the paper's lambda is s lambda here, of s points, so that it does not depend on how many are looked
 at). Of classes it is C_YX, one mean a class times the class's share, and the shares.
+
+Of a function of the embeddings with derivatives G by C_Y|X, those by C_YX are G A^-1 and those by
+C_XX and lambda I are -C_Y|X^T G A^-1.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._networks import runtime
-from hpobench_ordered.methods._networks.features import Network
-from hpobench_ordered.methods._networks.runtime import jax
+from hpobench_ordered.methods._gp.compiled import cholesky, inverse_from_factor
+from hpobench_ordered.methods._networks.features import Network, linearised
+from hpobench_ordered.methods._products import mirror, product, transposed_product
 
 HIDDEN, OUTPUTS = 20, 10
 """Units of the networks on features and labels."""
@@ -50,9 +54,28 @@ class Embedded(Enum):
     CLASSES = "features and classes"
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Points:
+    """Data sets, one after the other.
+
+    Attributes:
+        X: Features of the points, shape (b, p).
+        Y: Their labels, or classes one-hot, shape (b, c).
+        counts: Number of points of each task, (T,).
+    """
+
+    X: FloatArray
+    Y: FloatArray
+    counts: Sequence[int]
+
+    def of_tasks(self) -> list[slice]:
+        """Where the points of each task are."""
+        return [slice(*ends) for ends in pairwise([0, *np.cumsum(self.counts).tolist()])]
+
+
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """The map from data sets to their embeddings; part of the key of a compiled program.
+    """The map from data sets to their embeddings.
 
     Attributes:
         what: What is embedded.
@@ -84,25 +107,38 @@ class Embedding:
         of_y = self._on_labels().initial(rng, self.labels)
         return np.concatenate([of_x, of_y, [LOG_LAMBDA]])
 
-    def __call__(self, z: Any, X: Any, Y: Any, w: Any) -> Any:
-        """Embeddings (T, q) of data sets, as JAX traces it."""
-        jnp = jax.numpy
+    def linearised(
+        self, z: FloatArray, points: Points
+    ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+        """Embeddings (T, q) of data sets, and how derivatives by them become those by z.
+
+        Args:
+            z: Parameters, shape (size,).
+            points: The data sets.
+
+        Returns:
+            The embeddings, and a function from derivatives by them, (T, q), to those by z, (size,).
+        """
         end = self._on_features().size
-        phi_x = self._on_features()(z[:end], X)
-        mean = jnp.einsum("tb,tba->ta", w, phi_x)
-        if self.what is Embedded.MARGINAL:
-            return mean
-        is_class = self.what is Embedded.CLASSES
-        phi_y = Y if is_class else self._on_labels()(z[end:-1], Y)
-        joint = jnp.einsum("tb,tbc,tba->tca", w, phi_y, phi_x)
-        if is_class:
-            return jnp.concatenate([_flat(joint), jnp.einsum("tb,tbc->tc", w, Y)], axis=1)
-        if self.what is Embedded.JOINT:
-            return _flat(joint)
-        within = jnp.einsum("tb,tba,tbd->tad", w, phi_x, phi_x)
-        ridge = within + jnp.exp(z[-1]) * jnp.eye(OUTPUTS)
-        conditional = _solved(ridge, joint.transpose(0, 2, 1)).transpose(0, 2, 1)
-        return jnp.concatenate([mean, _flat(conditional)], axis=1)
+        has_network = self.what in {Embedded.CONCATENATED, Embedded.JOINT}
+        phi_x, by_features = linearised(self._on_features(), z[:end], points.X)
+        phi_y, by_labels = points.Y, None
+        if has_network:
+            phi_y, by_labels = linearised(self._on_labels(), z[end:-1], points.Y)
+        tasks = [_Task(phi_x[at], phi_y[at], np.exp(z[-1])) for at in points.of_tasks()]
+
+        def pull(slopes: FloatArray) -> FloatArray:
+            by_x, by_y = np.empty(phi_x.shape), np.empty(phi_y.shape)
+            by_z = np.zeros(len(z))
+            for at, task, slope in zip(points.of_tasks(), tasks, slopes, strict=True):
+                by_x[at], by_y[at], by_lambda = task.pulled_back(self.what, slope)
+                by_z[-1] += by_lambda
+            by_z[:end] = by_features(by_x)[0]
+            if by_labels is not None:
+                by_z[end:-1] = by_labels(by_y)[0]
+            return by_z
+
+        return np.stack([task.embedding(self.what) for task in tasks]), pull
 
     def _on_features(self) -> Network:
         return Network(self.inputs, (HIDDEN,), OUTPUTS)
@@ -111,38 +147,53 @@ class Embedding:
         return Network(self.labels, (HIDDEN,), OUTPUTS)
 
 
-def embed(of: Embedding, z: FloatArray, X: Any, Y: Any, w: Any) -> FloatArray:
-    """Embeddings (T, q) of data sets."""
-    return np.asarray(runtime.call(_embed, z, X, Y, w, static=(of,)))
+class _Task:
+    """Moments of the points of one task: phi_x (s, a), phi_y (s, c'), and lambda."""
+
+    def __init__(self, phi_x: FloatArray, phi_y: FloatArray, ridge: float) -> None:
+        self._x, self._y, self._ridge = phi_x, phi_y, ridge
+        self._w = 1.0 / len(phi_x)
+        self._joint: FloatArray = self._w * transposed_product(phi_y, phi_x)
+
+    def embedding(self, what: Embedded) -> FloatArray:
+        """The embedding, (q,)."""
+        mean: FloatArray = self._w * self._x.sum(axis=0)
+        if what is Embedded.MARGINAL:
+            return mean
+        if what is Embedded.JOINT:
+            return self._joint.ravel()
+        if what is Embedded.CLASSES:
+            return np.concatenate([self._joint.ravel(), self._w * self._y.sum(axis=0)])
+        within = self._w * transposed_product(self._x, self._x)
+        self._inverse = _inverse(within + self._ridge * np.eye(OUTPUTS))
+        self._conditional = product(self._joint, self._inverse)
+        return np.concatenate([mean, self._conditional.ravel()])
+
+    def pulled_back(
+        self, what: Embedded, slopes: FloatArray
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """Derivatives by phi_x, phi_y and log lambda, from those by the embedding (q,)."""
+        by_x, by_y, by_lambda = np.zeros(self._x.shape), np.zeros(self._y.shape), 0.0
+        joint = None if what is Embedded.MARGINAL else slopes[-self._joint.size :]
+        if what is Embedded.CLASSES:
+            joint = slopes[: self._joint.size]
+        if what in {Embedded.MARGINAL, Embedded.CONCATENATED}:
+            by_x += slopes[:OUTPUTS]
+        if joint is not None:
+            by_joint = joint.reshape(self._joint.shape)
+            if what is Embedded.CONCATENATED:
+                by_joint = product(by_joint, self._inverse)
+                by_A = -transposed_product(self._conditional, by_joint)
+                by_lambda = self._ridge * float(np.trace(by_A))
+                by_x += product(self._x, by_A + by_A.T)
+            by_x += product(self._y, by_joint)
+            by_y = product(self._x, by_joint.T.copy())
+        return self._w * by_x, self._w * by_y, by_lambda
 
 
-def pull_back(
-    of: Embedding, z: FloatArray, X: Any, Y: Any, w: Any, slopes: FloatArray
-) -> FloatArray:
-    """Derivatives of a function of the embeddings by z (size,), from those by them (T, q)."""
-    return np.asarray(runtime.call(_pulled_back, z, X, Y, w, slopes, static=(of,)))
-
-
-def _solved(A: Any, B: Any) -> Any:
-    """A^-1 B (T, a, c) of positive definite A (T, a, a), by Gauss and Jordan's elimination.
-
-    JAX's own goes through LAPACK, whose last bits depend on the processor.
-    """
-    both = jax.numpy.concatenate([A, B], axis=2)
-    for i in range(A.shape[1]):
-        row = both[:, i : i + 1] / both[:, i : i + 1, i : i + 1]
-        both = (both - both[:, :, i : i + 1] * row).at[:, i : i + 1].set(row)
-    return both[:, :, A.shape[1] :]
-
-
-def _flat(matrices: Any) -> Any:
-    return matrices.reshape(matrices.shape[0], -1)
-
-
-def _embed(of: Embedding, z: Any, X: Any, Y: Any, w: Any) -> Any:
-    return of(z, X, Y, w)
-
-
-def _pulled_back(of: Embedding, z: Any, X: Any, Y: Any, w: Any, slopes: Any) -> Any:
-    _, pull = jax.vjp(lambda z: of(z, X, Y, w), z)
-    return pull(slopes)[0]
+def _inverse(A: FloatArray) -> FloatArray:
+    """Inverse of positive definite A (a, a), by sums of one order on every processor."""
+    _, R = cholesky(A)
+    inverse = inverse_from_factor(R)
+    mirror(inverse)
+    return inverse

@@ -284,7 +284,8 @@ class LinearModel(JointModel):
         of = linear_likelihood(Phi, data.y, np.array([log_alpha]), float(log_beta))
         by_weights, by_table = pull_back(of.by_features)
         slopes = np.zeros(table.shape)
-        np.add.at(slopes, data.task, by_table)
+        present, starts = np.unique(data.task, return_index=True)
+        slopes[present] = np.add.reduceat(by_table, starts, axis=0)
         by_z = self._of.pull_back(z, slopes)
         return of.rho, np.concatenate([by_z, by_weights, [of.by_alpha.sum(), of.by_beta]])
 

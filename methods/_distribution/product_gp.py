@@ -30,13 +30,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dpotri, dtrtrs
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotri
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.methods._distribution.kernels import (
     forward,
+    likelihood_gradient,
     matern32,
-    matern32_gradient,
 )
 from hpobench_ordered.methods._gp import compiled, lapack
 from hpobench_ordered.methods._gp.model import COMPILED_LIMIT
@@ -107,28 +108,18 @@ def likelihood(data: Observations, theta: Hyperparameters, P: FloatArray) -> Lik
         ModelError: K has no Cholesky factor.
     """
     of = _Factored(data, theta, P)
-    inverse = np.triu(of.inverse())
-    inverse += np.triu(inverse, 1).T
-    W = inverse - np.outer(of.weights, of.weights)
-    noise, residuals = math.exp(theta.log_noise), data.y - of.mean
-    by_kernel = 0.5 * math.exp(theta.log_signal) * W  # by k times P
-    by_P = by_kernel * of.k
-    starts = np.searchsorted(data.task, np.arange(len(P)))
-    present = np.flatnonzero(np.bincount(data.task, minlength=len(P)))
-    blocks = np.add.reduceat(
-        np.add.reduceat(by_P, starts[present], axis=0), starts[present], axis=1
+    by_P, by_columns, trace = likelihood_gradient(
+        of.U, data.task, P, of.k, of.decay, of.inverse(), of.weights
     )
-    by_tasks = np.zeros(P.shape)
-    by_tasks[np.ix_(present, present)] = blocks
-    by_U = matern32_gradient(of.U, of.decay, by_kernel * of.between)
+    half_signal, residuals = 0.5 * math.exp(theta.log_signal), data.y - of.mean
     by_length = np.zeros(len(theta.log_length))
-    np.subtract.at(by_length, data.groups, (by_U * of.U).sum(axis=0))
+    np.add.at(by_length, data.groups, half_signal * by_columns)
     return Likelihood(
         nll=0.5 * float(np.sum(residuals * of.weights)) + log_diagonal(of.R),
         by_length=by_length,
-        by_signal=float((by_P * of.between).sum()),
-        by_noise=0.5 * noise * float(np.trace(W)),
-        by_tasks=by_tasks,
+        by_signal=half_signal * float(np.sum(by_P * P)),
+        by_noise=0.5 * math.exp(theta.log_noise) * trace,
+        by_tasks=half_signal * by_P,
     )
 
 
@@ -188,11 +179,8 @@ class _Factored:
         self.scales = exponentials(theta.log_length)[data.groups]
         self.U = data.X / self.scales
         self.k, self.decay = matern32(self.U, self.U)
-        self.between = P[np.ix_(data.task, data.task)]
-        K = math.exp(theta.log_signal) * self.k * self.between
+        K = math.exp(theta.log_signal) * self.k * P[np.ix_(data.task, data.task)]
         K.flat[:: len(K) + 1] += math.exp(theta.log_noise)
-        if not np.isfinite(K).all():
-            raise ModelError("the covariance matrix is not finite")
         self._is_small = len(K) <= COMPILED_LIMIT
         positive, self.R = (compiled if self._is_small else lapack).cholesky(K)
         if not positive:
@@ -212,5 +200,5 @@ class _Factored:
         """R^-T B, (N, m)."""
         if self._is_small:
             return forward(self.R, B)
-        solution: FloatArray = dtrtrs(self.R, B, trans=1)[0]
+        solution: FloatArray = dtrsm(1.0, self.R.T, B.T, side=1, lower=1, trans_a=1).T
         return solution

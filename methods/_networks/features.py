@@ -1,4 +1,4 @@
-"""Feature maps: functions of a configuration with parameters, which JAX differentiates.
+"""Feature maps: functions of a configuration with parameters, and their derivatives.
 
 ======  =========  ================================================================
 symbol  shape      meaning
@@ -24,12 +24,15 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._networks import runtime
 from hpobench_ordered.methods._networks.runtime import jax
-from hpobench_ordered.methods._products import product, tanh_in_place, transposed_product
+from hpobench_ordered.methods._products import add_transposed_product, product, tanh_in_place
 
 INPUT_MULTIPLE = 8
 """Inputs are padded with zeros to a multiple of this, so that spaces share compiled programs."""
 BLOCKS = (64, 256, 1024)
 """Configurations whose features are computed together."""
+CACHED = 12_800
+"""Numbers of a layer that are computed together: they stay in the cache, and in memory that is
+used again and need not be asked for."""
 
 
 class FeatureMap(Hashable, Protocol):
@@ -109,7 +112,23 @@ class Network:
         last = () if self.outputs is None else (self.outputs,)
         return pairwise((self.inputs, *self.hidden, *last))
 
-    def layers(self, z: FloatArray, X: FloatArray) -> list[FloatArray]:
+    def linearised(self, z: FloatArray, X: FloatArray, first: int) -> tuple[FloatArray, "PullBack"]:
+        """As the function `linearised`; so many rows at once that they stay in the cache."""
+        if X.shape[1] < self.inputs:
+            X = _padded(X, len(X), self.inputs)
+        rows = max(4, CACHED // max(self.hidden) // 4 * 4)
+        blocks = [slice(begin, begin + rows) for begin in range(0, len(X), rows)]
+        layers = [self._layers(z, X[block]) for block in blocks]
+
+        def pull(slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+            by_z, by_first = np.zeros(len(z)), np.empty((len(X), first))
+            for block, outputs in zip(blocks, layers, strict=True):
+                by_first[block] = self._pulled_back(z, outputs, slopes[block], by_z, first)
+            return by_z, by_first
+
+        return np.concatenate([np.empty((0, self.features)), *(one[-1] for one in layers)]), pull
+
+    def _layers(self, z: FloatArray, X: FloatArray) -> list[FloatArray]:
         """Inputs (m, p) of the network and outputs of each layer, the last ones its features."""
         outputs = [X]
         for layer, (weights, biases) in enumerate(self._weights(z)):
@@ -119,19 +138,28 @@ class Network:
                 tanh_in_place(outputs[-1])
         return outputs
 
-    def pulled_back(
-        self, z: FloatArray, layers: Sequence[FloatArray], slopes: FloatArray, first: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """As `linearised` says; `layers` gave the features, whose derivatives are slopes (m, d)."""
-        parts, weights = list[FloatArray](), self._weights(z)
+    def _pulled_back(
+        self,
+        z: FloatArray,
+        layers: Sequence[FloatArray],
+        slopes: FloatArray,
+        by_z: FloatArray,
+        first: int,
+    ) -> FloatArray:
+        """Add derivatives by z (size,) from those by features, (m, d); those by inputs, (m, first).
+
+        Whatever the blocks, sums have the same order.
+        """
+        weights, sums = self._weights(z), self._weights(by_z)
         for layer in reversed(range(len(weights))):
             if layer < len(self.hidden):
                 slopes = slopes * (1.0 - np.square(layers[layer + 1]))
-            by_weights = transposed_product(layers[layer], slopes)
-            parts += [slopes.sum(axis=0), by_weights.ravel()]
-            rows = weights[layer][0] if layer else weights[layer][0][:first]
+            by_weights, by_biases = sums[layer]
+            add_transposed_product(by_weights, layers[layer], slopes)
+            add_transposed_product(by_biases[None], np.ones((len(slopes), 1)), slopes)
+            rows = weights[layer][0] if layer else weights[0][0][:first]
             slopes = product(slopes, rows.T.copy())
-        return np.concatenate(parts[::-1]), slopes
+        return slopes
 
     def _weights(self, z: Any) -> list[tuple[Any, Any]]:
         """Weights (i, o) and biases (o,) of each layer."""
@@ -192,7 +220,7 @@ def rounded(count: int) -> int:
 def compute_features(phi: FeatureMap, z: FloatArray, X: FloatArray) -> FloatArray:
     """Features (m, d) of inputs X (m, at most p), to which the padding is added."""
     if isinstance(phi, Network):
-        return phi.layers(z, _padded(X, len(X), phi.inputs))[-1]
+        return linearised(phi, z, X)[0]
     Phi = np.empty((len(X), phi.features))
     for rows, size in _blocks(len(X)):
         block = _padded(X[rows], size, phi.inputs)
@@ -221,8 +249,7 @@ def linearised(
         The features, (m, d), and a function.
     """
     if isinstance(phi, Network):
-        layers = phi.layers(z, _padded(X, len(X), phi.inputs))
-        return layers[-1], lambda slopes: phi.pulled_back(z, layers, slopes, first)
+        return phi.linearised(z, X, first)
     return compute_features(phi, z, X), lambda slopes: _by_jax(phi, z, X, slopes, first)
 
 
