@@ -127,8 +127,7 @@ def _sources(own: set[str], others: set[str]) -> list[str]:
             continue
         if not places and top in {*own_tops, "__main__"}:
             raise _UnknownError
-        is_theirs = any(map(is_installed, places))
-        installed = sorted({*_all_distributions().get(top, [])}) if is_theirs else []
+        installed = _all_distributions().get(top, []) if any(map(is_installed, places)) else []
         described |= {f"{name} {metadata.version(name)}" for name in installed} or {top}
         if installed and top not in own_tops and all(map(_is_from_index, installed)):
             continue
