@@ -6,9 +6,9 @@ import hpobench_ordered as hbo
 from hpobench_ordered import plotting
 
 METHODS = (
+    "ordered-gp",
     "random-search",
     "bo",
-    "bounding-box",
     "zero-shot",
     "cts",
     "simple-ordered-shuffled",

@@ -43,7 +43,7 @@ def _edited(module: ModuleType, path: Path, content: bytes) -> Iterator[str]:
     constants = _constants(tree)
     for name, value in _named(vars(module), module.__name__):
         code = getattr(getattr(value, "__wrapped__", value), "__code__", None)
-        is_function = isinstance(code, CodeType) and Path(code.co_filename).name == path.name
+        is_function = isinstance(code, CodeType) and Path(code.co_filename).absolute() == path
         is_constant = name in constants and isinstance(value, _PLAIN)
         if (is_function and code not in codes) or (is_constant and constants[name] != value):
             yield name

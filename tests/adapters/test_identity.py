@@ -567,3 +567,11 @@ def test_a_constant_or_function_that_is_set_from_elsewhere_is_seen(tmp_path: Pat
         bases.Base.number = 332
         with pytest.raises(ExperimentError, match=r"number in .*bases_there.py is not"):
             method_version(as_method_spec(mine.Mine))
+
+
+def test_what_is_imported_from_a_file_of_the_same_name_is_no_edit(tmp_path: Path) -> None:
+    (tmp_path / "pair_there").mkdir()
+    (tmp_path / "pair_there" / "mine_there.py").write_text("def twin():\n    return 1\n")
+    text = f"from pair_there.mine_there import twin\n{MINE}"
+    with importing(write(tmp_path, "mine_there.py", MINE, text)):
+        method_version(as_method_spec(import_module("mine_there").Mine))
