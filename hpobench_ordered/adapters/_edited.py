@@ -2,7 +2,7 @@
 
 import ast
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib.machinery import SourceFileLoader
@@ -15,19 +15,26 @@ from hpobench_ordered.errors import ExperimentError
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, tuple)
 
 
-def refuse_edited(path: Path, content: bytes) -> None:
+def loaded_modules() -> defaultdict[str, list[ModuleType]]:
+    """The modules that are loaded, by file."""
+    modules = defaultdict[str, list[ModuleType]](list)
+    for module in [*sys.modules.values()]:
+        modules[str(getattr(module, "__file__", ""))].append(module)
+    return modules
+
+
+def refuse_edited(module: ModuleType, path: Path, content: bytes) -> None:
     """Raise an ExperimentError if functions, or constants written out, are not those loaded.
 
     Modules that another loader changes, as pytest's does, are not looked at.
     """
-    for module in [m for m in [*sys.modules.values()] if getattr(m, "__file__", "") == str(path)]:
-        is_as_written = type(module.__loader__) is SourceFileLoader
-        if is_as_written and (edited := next(_edited(module, path, content), "")):
-            raise ExperimentError(
-                f"{edited} in {path} is not what was loaded: the file was edited since, or the "
-                "value was set from elsewhere. Start Python anew or reload the module, and give "
-                "settings as arguments, so that what is recorded is what is run"
-            )
+    is_as_written = type(module.__loader__) is SourceFileLoader
+    if is_as_written and (edited := next(_edited(module, path, content), "")):
+        raise ExperimentError(
+            f"{edited} in {path} is not what was loaded: the file was edited since, or the "
+            "value was set from elsewhere. Start Python anew or reload the module, and give "
+            "settings as arguments, so that what is recorded is what is run"
+        )
 
 
 def _edited(module: ModuleType, path: Path, content: bytes) -> Iterator[str]:

@@ -28,7 +28,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-from hpobench_ordered.adapters._edited import refuse_edited
+from hpobench_ordered.adapters._edited import loaded_modules, refuse_edited
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.registry import list_methods, method_spec
 
@@ -114,6 +114,7 @@ def _sources(own: set[str], others: set[str]) -> list[str]:
     """Describe what modules are made from: the method's own ones, others, and what they import."""
     own_tops = {name.partition(".")[0] for name in own}
     described, seen, left = set[str](), {"hpobench_ordered"}, own | others
+    loaded = loaded_modules()
     while left:
         name = left.pop()
         if name.startswith(METHODS) and not name.startswith(f"{METHODS}base"):
@@ -136,9 +137,11 @@ def _sources(own: set[str], others: set[str]) -> list[str]:
             content = path.read_bytes()
             described.add(f"{file} {hashlib.sha256(content).hexdigest()}")
             if not installed and path.suffix in SOURCE_SUFFIXES:
-                refuse_edited(path, content)
-                left |= _imported(content)
-                described |= _versions(_TEXT.findall(content.decode(errors="replace")))
+                for module in loaded[str(path)]:
+                    refuse_edited(module, path, content)
+                imported, texts = _mentioned(content)
+                left |= imported
+                described |= _versions(texts)
     return sorted(described)
 
 
@@ -186,8 +189,8 @@ def _is_from_index(name: str) -> bool:
 
 
 @lru_cache(maxsize=1024)  # a version asks every file of the user's packages, and runs ask often
-def _imported(content: bytes) -> frozenset[str]:
-    """The modules that a file imports, anywhere in it, and the names that it imports from them."""
+def _mentioned(content: bytes) -> tuple[frozenset[str], frozenset[str]]:
+    """The modules and names that a file imports, anywhere in it, and the short texts in it."""
     imported = set[str]()
     with suppress(SyntaxError, ValueError):  # of another Python, or half written
         for node in ast.walk(ast.parse(content)):
@@ -195,7 +198,8 @@ def _imported(content: bytes) -> frozenset[str]:
                 imported |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 imported |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return frozenset(imported)
+    texts = _TEXT.findall(content.decode(errors="replace"))
+    return frozenset(imported), frozenset(texts)
 
 
 def _versions(names: Iterable[str]) -> set[str]:

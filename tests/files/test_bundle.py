@@ -106,73 +106,36 @@ def test_content_tells_artifacts_of_one_name_apart(folder):
     assert (family.artifact, family.content) == (None, "")
 
 
-def lose_a_best_value(content: Any) -> None:
-    content["surrogates"]["table"]["best_values"].pop()
-
-
-def lose_best_values(content: Any) -> None:
-    del content["surrogates"]["table"]["best_values"]
-
-
-def text_for_best_values(content: Any) -> None:
-    content["surrogates"]["table"]["best_values"] = "ninevalue"
-
-
-def unknown_kind(content: Any) -> None:
-    content["surrogates"]["table"]["type"] = "CRYSTAL"
-
-
-def lose_a_file(content: Any) -> None:
-    content["surrogates"]["table"]["file"] = None
-
-
-def text_for_surrogates(content: Any) -> None:
-    content["surrogates"] = "table"
-
-
-def no_surrogates(content: Any) -> None:
-    content["surrogates"] = {}
-
-
-def text_for_version(content: Any) -> None:
-    content["version"] = "one"
-
-
-def lose_space(content: Any) -> None:
-    content["space"] = []
-
-
-def text_for_a_task(content: Any) -> None:
-    content["tasks"][0] = "first"
-
-
-def widen_space(content: Any) -> None:
-    more = {**content["space"]["hyperparameters"][0], "name": "price_3"}
-    content["space"]["hyperparameters"].append(more)
-
-
-def unknown_direction(content: Any) -> None:
-    content["objective"]["direction"] = "up"
+TABLE = ("surrogates", "table")
+LOST = object()
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("place", "value"),
     [
-        lose_a_best_value,
-        lose_best_values,
-        text_for_best_values,
-        unknown_kind,
-        lose_a_file,
-        text_for_surrogates,
-        no_surrogates,
-        text_for_version,
-        lose_space,
-        text_for_a_task,
-        unknown_direction,
-        widen_space,
+        ((*TABLE, "best_values"), [0.0] * 8),
+        ((*TABLE, "best_values"), LOST),
+        ((*TABLE, "best_values"), "ninevalue"),
+        ((*TABLE, "type"), "CRYSTAL"),
+        ((*TABLE, "file"), None),
+        (("surrogates",), "table"),
+        (("surrogates",), {}),
+        (("version",), "one"),
+        (("space",), []),
+        (("space", "hyperparameters", 2), LOST),
+        (("tasks", 0), "first"),
+        (("objective", "direction"), "up"),
     ],
 )
-def test_malformed_content_is_refused(folder, change):
+def test_malformed_content_is_refused(folder, place, value):
+    def change(content):
+        for key in place[:-1]:
+            content = content[key]
+        if value is LOST:
+            del content[place[-1]]
+        else:
+            content[place[-1]] = value
+
     edit(folder, change)
     with pytest.raises(ArtifactError, match="newsvendor"):
         hbo.load(folder)

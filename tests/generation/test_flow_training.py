@@ -17,7 +17,7 @@ from sklearn.svm import SVC
 
 from hpobench_ordered.benchmarks._openml_data import ClassificationData, monks
 from hpobench_ordered.benchmarks.openml_flows import svm_space, xgboost_space
-from hpobench_ordered.errors import MissingExtraError, StoreError
+from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.generation._flows import designs
 from hpobench_ordered.generation._flows import training as flow
 from hpobench_ordered.generation._flows.datasets import folds
@@ -331,17 +331,6 @@ class TestFlow:
         frame.to_parquet(tmp_path / "x.parquet")
         pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "x.parquet"), frame)
 
-    @pytest.mark.slow
-    def test_continues_after_trainings_were_lost(self, tmp_path):
-        whole = svm_frame(tmp_path)
-        files = sorted(tmp_path.rglob("*.json"))
-        for file in files[::3]:
-            file.unlink()
-        written = {file: file.stat().st_mtime_ns for file in files if file.exists()}
-        again = svm_frame(tmp_path)
-        pd.testing.assert_frame_equal(again.drop(columns="seconds"), whole.drop(columns="seconds"))
-        assert all(file.stat().st_mtime_ns == at for file, at in written.items())
-
     def test_extends_to_more_trainings(self, tmp_path):
         few = svm_frame(tmp_path, n=3)
         seen: list[tuple[str, int, int]] = []
@@ -356,16 +345,3 @@ class TestFlow:
         one = svm_frame(tmp_path / "one").drop(columns="seconds")
         two = svm_frame(tmp_path / "two", workers=2).drop(columns="seconds")
         pd.testing.assert_frame_equal(one, two)
-
-    @pytest.mark.slow
-    def test_workers_do_not_matter_to_xgboost(self, xgboost, tmp_path):
-        one = xgboost_frame(tmp_path / "one").drop(columns="seconds")
-        two = xgboost_frame(tmp_path / "two", workers=2).drop(columns="seconds")
-        pd.testing.assert_frame_equal(one, two)
-
-    def test_damage_names_the_file(self, tmp_path):
-        svm_frame(tmp_path)
-        file = next((tmp_path / "37").glob("*.json"))
-        file.write_bytes(file.read_bytes()[:-30])
-        with pytest.raises(StoreError, match=file.name):
-            svm_frame(tmp_path)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from joblib import parallel_config
 
 from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import MissingExtraError
@@ -53,10 +52,6 @@ def stub(tmp_path):
 @pytest.fixture
 def xgboost():
     return pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
-
-
-def progress_of(seen: list[tuple[int, int]]) -> Any:
-    return lambda step, done, total: seen.append((done, total))
 
 
 class TestTraining:
@@ -127,27 +122,3 @@ class TestManyEvaluations:
             "error_count",
             "seconds",
         ]
-
-    def test_workers_do_not_matter(self, stub, tmp_path):
-        one = training.train_many(stub, CONFIGS, SIZES, tmp_path / "one")
-        with parallel_config(backend="threading"):  # processes could not import this module
-            two = training.train_many(stub, CONFIGS, SIZES, tmp_path / "two", workers=2)
-        pd.testing.assert_frame_equal(one, two)
-
-    def test_interrupted_training_continues(self, stub, tmp_path):
-        seen: list[tuple[int, int]] = []
-        training.train_many(stub, CONFIGS[:2], SIZES, tmp_path / "kept")
-        assert stub.calls() == 4
-        table = training.train_many(
-            stub, CONFIGS, SIZES, tmp_path / "kept", progress=progress_of(seen)
-        )
-        assert stub.calls() == 6
-        assert seen == [(4, 6), (5, 6), (6, 6)]
-        again = training.train_many(stub, CONFIGS, SIZES, tmp_path / "kept")
-        assert stub.calls() == 6
-        pd.testing.assert_frame_equal(table, again)
-
-    def test_evaluations_are_kept_by_size(self, stub, tmp_path):
-        training.train_many(stub, CONFIGS, np.array(SIZES), tmp_path / "kept")
-        sizes = sorted(file.parent.name for file in (tmp_path / "kept").rglob("*.json"))
-        assert sizes == ["10"] * 3 + ["20"] * 3

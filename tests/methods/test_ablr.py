@@ -1,10 +1,11 @@
 """Networks shared by tasks: what they learn from, what they are told, what stays fixed."""
 
 from dataclasses import replace
-from typing import TypeVar
 
+import by_hand
 import numpy as np
 import pytest
+from by_hand import SQUARE
 from histories import minimised
 
 from hpobench_ordered import Evaluations, SearchSpace
@@ -29,9 +30,6 @@ from hpobench_ordered.methods.abrac import (
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space.parameters import Parameter
 
-M = TypeVar("M", bound=LinearHead)
-SPACE = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
-
 
 @pytest.fixture(autouse=True, scope="module")
 def one_blas_thread():
@@ -44,31 +42,20 @@ def loss(values: FloatArray, optimum: float, rate: float = 1.0) -> FloatArray:
 
 
 def finished(optimum: float, *, seed: int, rate: float = 1.0, n: int = 20) -> Evaluations:
-    values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(seed), n))
-    return minimised(f"{seed}", {"optimum": optimum}, values, loss(values, optimum, rate), SPACE)
+    values = SQUARE.decode(SQUARE.sample_unit(np.random.default_rng(seed), n))
+    return minimised(f"{seed}", {"optimum": optimum}, values, loss(values, optimum, rate), SQUARE)
 
 
 def history(*, rate: float = 1.0) -> list[Evaluations]:
     return [finished(0.3 + 0.1 * t, seed=t, rate=rate) for t in range(3)]
 
 
-def make(kind: type[M], past: list[Evaluations], *, optimum: float = 0.6) -> M:
-    return kind(
-        space=SPACE,
-        rng=np.random.default_rng(0),
-        history=past,
-        context={"optimum": optimum},
-        budget=20,
-    )
+def make(kind, past, *, optimum=0.6):
+    return by_hand.make(kind, past, context={"optimum": optimum}, budget=20)
 
 
-def play(method: LinearHead, trials: int, *, optimum: float = 0.6) -> FloatArray:
-    values = np.empty((trials, 2))
-    for i in range(trials):
-        config = method.ask()
-        values[i] = SPACE.row(config)
-        method.tell(config, float(loss(values[i : i + 1], optimum)[0]))
-    return values
+def play(method, trials, *, optimum=0.6):
+    return by_hand.play(method, lambda values: loss(values, optimum), trials)
 
 
 @pytest.mark.parametrize("kind", [ABLRTransfer, ABRAC])
@@ -184,9 +171,9 @@ def test_adaptive_heads_switch_features_off_and_others_do_not():
     heads: dict[type[LinearHead], Head] = {}
     for kind in (ABRAC, FixedNetwork):
         method = make(kind, history())
-        values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(9), 15))
+        values = SQUARE.decode(SQUARE.sample_unit(np.random.default_rng(9), 15))
         losses = loss(values, 0.6)
-        X = method.inputs(SPACE.encode(values))
+        X = method.inputs(SQUARE.encode(values))
         heads[kind] = method.fitted_head(X, (losses - losses.mean()) / losses.std())
     adaptive = heads[ABRAC].precisions.log_alpha
     assert adaptive.shape == (20,)

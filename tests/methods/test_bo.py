@@ -2,10 +2,11 @@
 
 import math
 import time
-from collections.abc import Callable
 
+import by_hand
 import numpy as np
 import pytest
+from by_hand import TWELVE, kernels, optimise
 
 from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import InvalidConfigError
@@ -25,35 +26,12 @@ from hpobench_ordered.space.conditions import Compare, Comparison
 from hpobench_ordered.space.parameters import Parameter
 
 PLAIN = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 1e-4, 1, log=True)])
-MIXED = SearchSpace(
-    [
-        Parameter.choice("kernel", ("linear", "radial", "polynomial")),
-        Parameter.number("cost", 1e-3, 1e3, log=True),
-        Parameter.number("gamma", 1e-3, 1e3, log=True),
-        Parameter.number("degree", 2, 5, integer=True),
-    ],
-    conditions={
-        "gamma": Compare(0, Comparison.EQUAL, (1.0,)),
-        "degree": Compare(0, Comparison.EQUAL, (2.0,)),
-    },
-)
-SMALL = SearchSpace(
-    [Parameter.number("k", 1, 4, integer=True), Parameter.choice("c", ("a", "b", "c"))]
-)
+MIXED = kernels(5)
 
 
-def make(space: SearchSpace, *, seed: int = 0, **settings: object) -> BayesianOptimisation:
+def make(space, *, seed=0, **settings):
     kind = type("Variant", (BayesianOptimisation,), settings)
-    return kind(space=space, rng=np.random.default_rng(seed), history=(), context={}, budget=25)
-
-
-def optimise(method: Method, loss: Callable[[Config], float], *, trials: int) -> list[Config]:
-    configs = []
-    for _ in range(trials):
-        config = method.ask()
-        method.tell(config, loss(config))
-        configs.append(config)
-    return configs
+    return by_hand.make(kind, space=space, seed=seed)
 
 
 def bowl(config: Config) -> float:
@@ -118,7 +96,7 @@ def test_without_any_evaluation_the_first_trial_is_random():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_no_configuration_is_repeated_before_a_small_space_is_exhausted(seed):
-    method = make(SMALL, seed=seed)
+    method = make(TWELVE, seed=seed)
     configs = optimise(method, lambda c: float(c["k"]), trials=15)
     first = {tuple(c.items()) for c in configs[:12]}
     assert len(first) == 12
@@ -157,14 +135,14 @@ def test_blocks_of_a_conditional_space_are_canonical_and_complete():
 
 
 def test_pending_configurations_are_not_suggested_again():
-    method = make(SMALL)
+    method = make(TWELVE)
     optimise(method, lambda c: float(c["k"]), trials=4)
     pending = [method.ask() for _ in range(8)]
     assert len({tuple(c.items()) for c in pending}) == 8
 
 
 def test_evaluations_nobody_asked_for_are_learnt_from_and_not_suggested():
-    method = make(SMALL, random_trials=0)
+    method = make(TWELVE, random_trials=0)
     for k in range(1, 5):
         method.tell({"k": k, "c": "a"}, float(k))
     assert all(c["c"] != "a" for c in (method.ask() for _ in range(8)))
@@ -308,7 +286,7 @@ def test_a_suggestion_costs_no_more_with_many_more_evaluations():
     assert seconds(5 * MAX_CONDITIONED) < 3 * seconds(MAX_CONDITIONED)
 
 
-CASES = ((PLAIN, bowl), (MIXED, mixed_loss), (SMALL, lambda c: float(c["k"])))
+CASES = ((PLAIN, bowl), (MIXED, mixed_loss), (TWELVE, lambda c: float(c["k"])))
 
 
 @pytest.mark.parametrize(("space", "loss"), CASES[:2], ids=["plain", "mixed"])

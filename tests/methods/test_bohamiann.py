@@ -3,12 +3,14 @@
 import subprocess
 import sys
 
+import by_hand
 import numpy as np
 import pytest
+from by_hand import WITH_CHOICE
 from histories import minimised
 
 import hpobench_ordered as hbo
-from hpobench_ordered import Evaluations, SearchSpace
+from hpobench_ordered import Evaluations
 from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.methods import _networks
 from hpobench_ordered.methods._networks import runtime
@@ -18,9 +20,6 @@ from hpobench_ordered.methods.bohamiann import (
     Bohamiann,
     ContextBohamiann,
 )
-from hpobench_ordered.space.parameters import Parameter
-
-SPACE = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b"))])
 
 
 def loss(values: np.ndarray, place: float) -> np.ndarray:
@@ -29,35 +28,23 @@ def loss(values: np.ndarray, place: float) -> np.ndarray:
 
 def task(place: float, trials: int = 30) -> Evaluations:
     rng = np.random.default_rng([trials, int(1000 * place)])
-    values = SPACE.decode(SPACE.sample_unit(rng, trials))
-    return minimised(f"{place}", {"place": place}, values, loss(values, place), SPACE)
+    values = WITH_CHOICE.decode(WITH_CHOICE.sample_unit(rng, trials))
+    return minimised(f"{place}", {"place": place}, values, loss(values, place), WITH_CHOICE)
 
 
-def make(
-    kind: type[Bohamiann] = Bohamiann, history: tuple[Evaluations, ...] = (), *, seed: int = 0
-) -> Bohamiann:
-    return kind(
-        space=SPACE,
-        rng=np.random.default_rng(seed),
-        history=history,
-        context={"place": 0.6},
-        budget=25,
-    )
+def make(kind=Bohamiann, history=(), *, seed=0):
+    return by_hand.make(kind, history, space=WITH_CHOICE, seed=seed, context={"place": 0.6})
 
 
-def play(method: Bohamiann, trials: int) -> np.ndarray:
-    values = np.empty((trials, 2))
-    for i in range(trials):
-        config = method.ask()
-        values[i] = SPACE.row(config)
-        method.tell(config, float(loss(values[i : i + 1], 0.6)[0]))
-    return values
+def play(method, trials):
+    return by_hand.play(method, lambda values: loss(values, 0.6), trials)
 
 
 @pytest.mark.parametrize("kind", [Bohamiann, ContextBohamiann])
 def test_without_jax_the_error_names_the_extra(kind, monkeypatch):
     for name in ("bayesian", "sghmc", "runtime"):
-        monkeypatch.delitem(sys.modules, f"hpobench_ordered.methods._networks.{name}")
+        module = f"hpobench_ordered.methods._networks.{name}"
+        monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.delattr(_networks, "runtime")
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(MissingExtraError, match=r"\[neural\]"):
@@ -128,7 +115,9 @@ def test_pending_evaluations_are_taken_to_give_the_mean_loss():
     ((X, y),) = fitted
     assert X.shape == (6, 3)
     assert y[5] == 0.0
-    np.testing.assert_array_equal(X[5], method.features(SPACE.encode(SPACE.row(waiting)[None]))[0])
+    np.testing.assert_array_equal(
+        X[5], method.features(WITH_CHOICE.encode(WITH_CHOICE.row(waiting)[None]))[0]
+    )
 
 
 @pytest.mark.slow

@@ -1,5 +1,8 @@
 """The box around the previous tasks' optima."""
 
+from functools import partial
+
+import by_hand
 import numpy as np
 import pytest
 from histories import minimised
@@ -38,18 +41,14 @@ def history(*optima: tuple[float, float, float, float]) -> list[Evaluations]:
     ]
 
 
-def make(tasks: list[Evaluations], *, seed: int = 0) -> BoundingBox:
-    rng = np.random.default_rng(seed)
-    return BoundingBox(space=SPACE, rng=rng, history=tasks, context={}, budget=25)
+make = partial(by_hand.make, BoundingBox, space=SPACE)
 
 
-def play(method: BayesianOptimisation, trials: int) -> np.ndarray:
-    configs = []
-    for _ in range(trials):
-        config = method.ask()
-        method.tell(config, abs(np.log10(config["cost"])) + config["degree"] / 64)
-        configs.append(config)
-    return SPACE.values(configs)
+def play(method, trials):
+    def loss(config):
+        return abs(np.log10(config["cost"])) + config["degree"] / 64
+
+    return SPACE.values(by_hand.optimise(method, loss, trials))
 
 
 def test_every_suggestion_lies_between_the_optima():

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import by_hand
 import numpy as np
 import pytest
+from by_hand import kernels
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config, FloatArray
@@ -15,40 +17,22 @@ from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.bounding_box import Box
 from hpobench_ordered.registry import method_spec
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.conditions import Compare, Comparison
 from hpobench_ordered.space.parameters import Parameter
 
 NINE = SearchSpace([Parameter.number(f"x{j}", 0, 1) for j in range(9)])
 FOUR = SearchSpace([Parameter.number(f"x{j}", 0, 1) for j in range(4)])
-MIXED = SearchSpace(
-    [
-        Parameter.choice("kernel", ("linear", "radial", "polynomial")),
-        Parameter.number("cost", 1e-3, 1e3, log=True),
-        Parameter.number("gamma", 1e-3, 1e3, log=True),
-        Parameter.number("degree", 2, 9, integer=True),
-    ],
-    conditions={
-        "gamma": Compare(0, Comparison.EQUAL, (1.0,)),
-        "degree": Compare(0, Comparison.EQUAL, (2.0,)),
-    },
-)
+MIXED = kernels(9)
 SMALL = SearchSpace([Parameter.number("k", 1, CANDIDATES, integer=True)])
 
 
-def make(space: SearchSpace, *, seed: int = 0, looks_near: bool = True) -> BayesianOptimisation:
+def make(space, *, seed=0, looks_near=True):
     kind = type("Variant", (BayesianOptimisation,), {"looks_near": looks_near})
-    return kind(space=space, rng=np.random.default_rng(seed), history=(), context={}, budget=50)
+    return by_hand.make(kind, space=space, seed=seed, budget=50)
 
 
-def optimise(
-    method: BayesianOptimisation, loss: Callable[[Config], float], *, trials: int
-) -> tuple[list[Config], list[float]]:
-    configs, losses = [], []
-    for _ in range(trials):
-        configs.append(method.ask())
-        losses.append(loss(configs[-1]))
-        method.tell(configs[-1], losses[-1])
-    return configs, losses
+def optimise(method, loss, *, trials):
+    configs = by_hand.optimise(method, loss, trials)
+    return configs, [loss(config) for config in configs]
 
 
 def many_near(region: Region, config: Config) -> FloatArray:

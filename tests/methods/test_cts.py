@@ -1,9 +1,12 @@
 """Copula Thompson sampling: normal scores, what it learns from, degenerate histories."""
 
 import math
+from functools import partial
 
+import by_hand
 import numpy as np
 import pytest
+from by_hand import SQUARE, TWELVE
 from histories import minimised
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,16 +22,10 @@ from hpobench_ordered.methods.cts import (
     normal_scores,
 )
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Parameter
-
-PLAIN = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
-SMALL = SearchSpace(
-    [Parameter.number("k", 1, 4, integer=True), Parameter.choice("c", ("a", "b", "c"))]
-)
 
 
 def finished(
-    n: int, *, seed: int = 0, scale: float = 1.0, noise: float = 0.0, space: SearchSpace = PLAIN
+    n: int, *, seed: int = 0, scale: float = 1.0, noise: float = 0.0, space: SearchSpace = SQUARE
 ) -> Evaluations:
     """A task with its optimum at 0.2, randomly evaluated."""
     rng = np.random.default_rng(seed)
@@ -37,21 +34,11 @@ def finished(
     return minimised(f"{seed}", {}, space.decode(unit), losses, space)
 
 
-def make(
-    history: list[Evaluations], *, seed: int = 0, space: SearchSpace = PLAIN
-) -> CopulaThompsonSampling:
-    rng = np.random.default_rng(seed)
-    return CopulaThompsonSampling(space=space, rng=rng, history=history, context={}, budget=25)
+make = partial(by_hand.make, CopulaThompsonSampling)
 
 
-def suggestions(
-    method: CopulaThompsonSampling, trials: int = 25, *, loss: float = 0.0
-) -> list[Config]:
-    configs = []
-    for _ in range(trials):
-        configs.append(method.ask())
-        method.tell(configs[-1], loss)
-    return configs
+def suggestions(method, trials=25, *, loss=0.0):
+    return by_hand.optimise(method, lambda config: loss, trials)
 
 
 def distances(configs: list[Config]) -> FloatArray:
@@ -98,7 +85,7 @@ def test_equal_losses_get_ranks_by_chance():
 def test_suggestions_gather_where_previous_tasks_are_good():
     history = [finished(50, seed=s) for s in range(5)]
     near = distances(suggestions(make(history)))
-    far = distances([PLAIN.sample(np.random.default_rng(s)) for s in range(25)])
+    far = distances([SQUARE.sample(np.random.default_rng(s)) for s in range(25)])
     assert np.median(near) < 0.5 * np.median(far)
 
 
@@ -115,7 +102,7 @@ def test_no_configuration_is_suggested_twice_nor_drawn_later():
     block = method._block
     configs = suggestions(method, 100)
     assert len({tuple(c.items()) for c in configs}) == 100
-    drawn = {tuple(c.items()) for c in PLAIN.configs(PLAIN.decode(block))}
+    drawn = {tuple(c.items()) for c in SQUARE.configs(SQUARE.decode(block))}
     assert len(drawn) == CANDIDATES
     assert {tuple(c.items()) for c in configs} <= drawn
 
@@ -136,12 +123,12 @@ def test_standard_deviation_is_that_of_unseen_evaluations():
 
 
 def test_pending_configurations_are_not_suggested_again():
-    method = make([finished(30, space=SMALL)], space=SMALL)
+    method = make([finished(30, space=TWELVE)], space=TWELVE)
     assert len({tuple(method.ask().items()) for _ in range(12)}) == 12
 
 
 def test_an_exhausted_space_is_suggested_from_again():
-    method = make([finished(30, space=SMALL)], space=SMALL)
+    method = make([finished(30, space=TWELVE)], space=TWELVE)
     configs = [tuple(c.items()) for c in suggestions(method, 20)]
     assert len(set(configs[:12])) == 12
     assert set(configs[12:]) <= set(configs[:12])
@@ -159,7 +146,7 @@ def test_few_evaluations(n):
 
 
 def test_nothing_finite_means_random_suggestions():
-    method = make([minimised("", {}, finished(3).values, np.full(3, math.nan), PLAIN)])
+    method = make([minimised("", {}, finished(3).values, np.full(3, math.nan), SQUARE)])
     assert len({tuple(c.items()) for c in suggestions(method, 5)}) == 5
     assert method.fallbacks == 5
 

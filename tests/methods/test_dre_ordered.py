@@ -1,9 +1,12 @@
 """DREOrdered: its start, what counts as good, suggestions."""
 
 import math
+from functools import partial
 
+import by_hand
 import numpy as np
 import pytest
+from by_hand import SQUARE, TWELVE
 from histories import minimised
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,34 +18,22 @@ from hpobench_ordered._typing import Config
 from hpobench_ordered.methods.dre_ordered import DREOrdered, good_ones
 from hpobench_ordered.methods.simple_ordered import ordered_configurations
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Parameter
-
-PLAIN = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
-SMALL = SearchSpace(
-    [Parameter.number("k", 1, 4, integer=True), Parameter.choice("c", ("a", "b", "c"))]
-)
 
 
-def finished(n: int, *, seed: int = 0, space: SearchSpace = PLAIN) -> Evaluations:
+def finished(n: int, *, seed: int = 0, space: SearchSpace = SQUARE) -> Evaluations:
     rng = np.random.default_rng(seed)
     return minimised(f"{seed}", {}, space.decode(space.sample_unit(rng, n)), rng.random(n), space)
 
 
-def make(history: list[Evaluations], *, seed: int = 0, space: SearchSpace = PLAIN) -> DREOrdered:
-    rng = np.random.default_rng(seed)
-    return DREOrdered(space=space, rng=rng, history=history, context={}, budget=25)
+make = partial(by_hand.make, DREOrdered)
 
 
 def bowl(config: Config) -> float:
     return math.hypot(config["x"] - 0.7, config["y"] - 0.4)
 
 
-def optimise(method: DREOrdered, loss=bowl, trials: int = 25) -> list[Config]:
-    configs = []
-    for _ in range(trials):
-        configs.append(method.ask())
-        method.tell(configs[-1], loss(configs[-1]))
-    return configs
+def optimise(method, loss=bowl, trials=25):
+    return by_hand.optimise(method, loss, trials)
 
 
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=40))
@@ -59,22 +50,22 @@ def test_at_most_a_quarter_is_good(losses):
 def test_first_the_ordered_configurations_then_one_at_random():
     history = [finished(20, seed=s) for s in range(7)]
     configs = optimise(make(history), trials=6)
-    assert configs[:5] == PLAIN.configs(ordered_configurations(history, count=5))
-    assert configs[5] == PLAIN.sample(np.random.default_rng(0))
+    assert configs[:5] == SQUARE.configs(ordered_configurations(history, count=5))
+    assert configs[5] == SQUARE.sample(np.random.default_rng(0))
 
 
 def test_fewer_transferred_configurations_mean_more_random_ones():
     configs = optimise(make([finished(2, seed=1)]), trials=6)
     rng = np.random.default_rng(0)
-    assert configs[2:] == [PLAIN.sample(rng) for _ in range(4)]
+    assert configs[2:] == [SQUARE.sample(rng) for _ in range(4)]
 
 
 def test_six_results_are_too_few_to_tell_candidates_apart():
     method = make([finished(20, seed=1)])
     optimise(method, trials=6)
-    assert len(set(method.scorer()(PLAIN.sample_unit(np.random.default_rng(0), 50)))) == 1
+    assert len(set(method.scorer()(SQUARE.sample_unit(np.random.default_rng(0), 50)))) == 1
     optimise(method, trials=10)
-    assert len(set(method.scorer()(PLAIN.sample_unit(np.random.default_rng(0), 50)))) > 1
+    assert len(set(method.scorer()(SQUARE.sample_unit(np.random.default_rng(0), 50)))) > 1
 
 
 def test_it_learns_where_losses_are_low():
@@ -92,24 +83,24 @@ def test_among_equally_probable_ones_it_chooses_at_random():
 
 
 def test_pending_configurations_are_not_suggested_again():
-    method = make([finished(20, space=SMALL)], space=SMALL)
+    method = make([finished(20, space=TWELVE)], space=TWELVE)
     optimise(method, lambda c: float(c["k"]), trials=6)
-    told = SMALL.configs(SMALL.decode(method.told()))
+    told = TWELVE.configs(TWELVE.decode(method.told()))
     pending = [method.ask() for _ in range(6)]
     assert len({tuple(c.items()) for c in told + pending}) == 12
 
 
 def test_an_exhausted_space_is_suggested_from_again():
-    method = make([finished(20, space=SMALL)], space=SMALL)
+    method = make([finished(20, space=TWELVE)], space=TWELVE)
     configs = [tuple(c.items()) for c in optimise(method, lambda c: float(c["k"]), trials=20)]
     assert len(set(configs[:12])) == 12
     assert set(configs[12:]) <= set(configs[:12])
 
 
 @pytest.mark.parametrize(
-    "history", [[], [minimised("", {}, np.ones((1, 2)), np.array([math.nan]), PLAIN)]]
+    "history", [[], [minimised("", {}, np.ones((1, 2)), np.array([math.nan]), SQUARE)]]
 )
 def test_without_a_finite_loss_it_starts_at_random(history):
     configs = optimise(make(history), trials=6)
     rng = np.random.default_rng(0)
-    assert configs == [PLAIN.sample(rng) for _ in range(6)]
+    assert configs == [SQUARE.sample(rng) for _ in range(6)]

@@ -1,10 +1,12 @@
 """Gaussian processes over evaluations of other tasks: which ones, standardised how."""
 
+import by_hand
 import numpy as np
 import pytest
+from by_hand import WITH_CHOICE
 from histories import minimised
 
-from hpobench_ordered import Evaluations, SearchSpace
+from hpobench_ordered import Evaluations
 from hpobench_ordered.methods.bo import MAX_CONDITIONED
 from hpobench_ordered.methods.gp_transfer import (
     EACH,
@@ -13,9 +15,7 @@ from hpobench_ordered.methods.gp_transfer import (
     GPTransferClosest,
     GPTransferSubsample,
 )
-from hpobench_ordered.space.parameters import Parameter
 
-SPACE = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b"))])
 BOTH = pytest.mark.parametrize("kind", [GPTransferClosest, GPTransferSubsample])
 
 
@@ -27,25 +27,18 @@ def loss(values: np.ndarray, place: float) -> np.ndarray:
 
 def task(place: float, trials: int = 20, **context: float) -> Evaluations:
     rng = np.random.default_rng([trials, int(1000 * place)])
-    values = SPACE.decode(SPACE.sample_unit(rng, trials))
-    return minimised(f"{place}", context or {"place": place}, values, loss(values, place), SPACE)
-
-
-def make(
-    kind: type[GPTransfer], history: list[Evaluations], *, seed: int = 0, **context: float
-) -> GPTransfer:
-    return kind(
-        space=SPACE, rng=np.random.default_rng(seed), history=history, context=context, budget=25
+    values = WITH_CHOICE.decode(WITH_CHOICE.sample_unit(rng, trials))
+    return minimised(
+        f"{place}", context or {"place": place}, values, loss(values, place), WITH_CHOICE
     )
 
 
-def play(method: GPTransfer, place: float, trials: int) -> np.ndarray:
-    values = np.empty((trials, 2))
-    for i in range(trials):
-        config = method.ask()
-        values[i] = SPACE.row(config)
-        method.tell(config, float(loss(values[i : i + 1], place)[0]))
-    return values
+def make(kind, history, *, seed=0, **context):
+    return by_hand.make(kind, history, space=WITH_CHOICE, seed=seed, context=context)
+
+
+def play(method, place, trials):
+    return by_hand.play(method, lambda values: loss(values, place), trials)
 
 
 def sources(method: GPTransfer, history: list[Evaluations]) -> list[int]:
@@ -55,7 +48,7 @@ def sources(method: GPTransfer, history: list[Evaluations]) -> list[int]:
     return [sum(x in set(t.values[:, 0].tolist()) for x in seen) for t in history]
 
 
-def test_the_closest_task_is_that_of_the_smallest_l1_distance_of_standardised_contexts() -> None:
+def test_the_closest_task_is_that_of_the_smallest_l1_distance_of_standardised_contexts():
     # Unscaled, r alone decides, and by Euclid's distance another task is closest.
     contexts = [(1.0, 3000.0), (2.0, 2000.0), (4.0, 0.0), (0.0, 0.0)]
     table = np.array(contexts)
@@ -66,15 +59,13 @@ def test_the_closest_task_is_that_of_the_smallest_l1_distance_of_standardised_co
     assert sources(make(GPTransferClosest, history, q=0.0, r=0.0), history) == [0, 0, 20]
 
 
-def test_of_equally_close_tasks_the_last_is_the_closest() -> None:
+def test_of_equally_close_tasks_the_last_is_the_closest():
     history = [task(0.1, q=1.0), task(0.2, q=3.0), task(0.3, q=9.0)]
     assert sources(make(GPTransferClosest, history, q=2.0), history) == [0, 20, 0]
 
 
 @BOTH
-def test_without_a_common_context_the_place_in_the_history_stands_for_it(
-    kind: type[GPTransfer],
-) -> None:
+def test_without_a_common_context_the_place_in_the_history_stands_for_it(kind):
     history = [task(0.1, a=1.0), task(0.2, b=1.0), task(0.3, a=1.0)]
     method = make(kind, history, a=1.0)
     expected = [0, 0, 20] if kind is GPTransferClosest else [EACH] * 3
@@ -84,7 +75,7 @@ def test_without_a_common_context_the_place_in_the_history_stands_for_it(
     assert (np.diff(inputs) > 0).all()
 
 
-def test_no_more_evaluations_of_the_closest_task_than_in_the_paper() -> None:
+def test_no_more_evaluations_of_the_closest_task_than_in_the_paper():
     history = [task(0.1, 900), task(0.9, 900)]
     method = make(GPTransferClosest, history, place=0.2)
     assert sources(method, history) == [MAX_SOURCES, 0]
@@ -98,7 +89,7 @@ def test_no_more_evaluations_of_the_closest_task_than_in_the_paper() -> None:
 
 
 @pytest.mark.parametrize(("tasks", "total"), [(1, 10), (29, 290), (30, 300), (200, 300)])
-def test_some_evaluations_of_every_other_task_but_never_too_many(tasks: int, total: int) -> None:
+def test_some_evaluations_of_every_other_task_but_never_too_many(tasks, total):
     history = [task(t / tasks, 15) for t in range(tasks)]
     counts = sources(make(GPTransferSubsample, history, place=0.5), history)
     assert sum(counts) == total
@@ -106,13 +97,13 @@ def test_some_evaluations_of_every_other_task_but_never_too_many(tasks: int, tot
     assert set(counts) == {EACH} or tasks > MAX_SOURCES / EACH
 
 
-def test_tasks_with_fewer_evaluations_give_all() -> None:
+def test_tasks_with_fewer_evaluations_give_all():
     history = [task(0.1, 3), task(0.2, 30)]
     assert sources(make(GPTransferSubsample, history, place=0.3), history) == [3, EACH]
 
 
 @BOTH
-def test_losses_are_standardised_task_by_task(kind: type[GPTransfer]) -> None:
+def test_losses_are_standardised_task_by_task(kind):
     history = [task(p, EACH) for p in (0.1, 0.5, 0.8)]
     method = make(kind, history, place=0.6)
     play(method, 0.6, 8)
@@ -125,9 +116,7 @@ def test_losses_are_standardised_task_by_task(kind: type[GPTransfer]) -> None:
 
 
 @BOTH
-def test_contexts_are_standardised_over_all_tasks_with_length_scales_of_their_own(
-    kind: type[GPTransfer],
-) -> None:
+def test_contexts_are_standardised_over_all_tasks_with_length_scales_of_their_own(kind):
     numbers = np.array([3.0, 50.0, 20.0, 10.0])
     history = [task(0.1 * t, q=q, constant=7.0) for t, q in enumerate(numbers[:3])]
     method = make(kind, history, q=10.0, constant=7.0)
@@ -138,21 +127,19 @@ def test_contexts_are_standardised_over_all_tasks_with_length_scales_of_their_ow
 
 
 @BOTH
-def test_observations_stay_bounded(kind: type[GPTransfer]) -> None:
+def test_observations_stay_bounded(kind):
     history = [task(t / 60, 400) for t in range(60)]
     method = make(kind, history, place=0.5)
     rng = np.random.default_rng(0)
-    for values in SPACE.decode(SPACE.sample_unit(rng, 2 * MAX_CONDITIONED)):
-        method.tell(SPACE.configs(values[None])[0], float(loss(values[None], 0.5)[0]))
+    for values in WITH_CHOICE.decode(WITH_CHOICE.sample_unit(rng, 2 * MAX_CONDITIONED)):
+        method.tell(WITH_CHOICE.configs(values[None])[0], float(loss(values[None], 0.5)[0]))
     X, y = method.observations()
     assert len(X) == len(y) == MAX_SOURCES + MAX_CONDITIONED
 
 
 @BOTH
 @pytest.mark.parametrize("tasks", [1, 6])
-def test_the_first_suggestions_use_what_is_known_of_other_tasks(
-    kind: type[GPTransfer], tasks: int
-) -> None:
+def test_the_first_suggestions_use_what_is_known_of_other_tasks(kind, tasks):
     history = [task(p, 40) for p in np.linspace(0.45, 0.75, tasks)]
     firsts = [play(make(kind, history, seed=s, place=0.5), 0.5, 1)[0] for s in range(5)]
     assert all(c == 0 for _, c in firsts)
@@ -160,13 +147,13 @@ def test_the_first_suggestions_use_what_is_known_of_other_tasks(
 
 
 @BOTH
-def test_another_optimum_than_the_other_tasks_is_found(kind: type[GPTransfer]) -> None:
+def test_another_optimum_than_the_other_tasks_is_found(kind):
     history = [task(0.1, 40, q=1.0), task(0.1, 40, q=2.0)]
     values = play(make(kind, history, q=1.5), 0.8, 20)
     assert loss(values, 0.8).min() < loss(np.array([[0.75, 0.0]]), 0.8)[0]
 
 
 @BOTH
-def test_without_history_it_is_bo(kind: type[GPTransfer]) -> None:
+def test_without_history_it_is_bo(kind):
     values = play(make(kind, [], place=0.3), 0.3, 15)
     assert loss(values, 0.3).min() < loss(np.array([[0.35, 0.0]]), 0.3)[0]

@@ -1,14 +1,13 @@
 """One model over all tasks."""
 
+import by_hand
 import numpy as np
 import pytest
+from by_hand import WITH_CHOICE
 from histories import minimised
 
-from hpobench_ordered import Evaluations, SearchSpace
+from hpobench_ordered import Evaluations
 from hpobench_ordered.methods.transfer_bo import LARGEST_HISTORY, MAX_OBSERVATIONS, TransferBO
-from hpobench_ordered.space.parameters import Parameter
-
-SPACE = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b"))])
 
 
 def loss(values: np.ndarray, size: float) -> np.ndarray:
@@ -18,27 +17,17 @@ def loss(values: np.ndarray, size: float) -> np.ndarray:
 
 def task(size: float, *, trials: int = 20, seed: int = 0) -> Evaluations:
     rng = np.random.default_rng([seed, int(size)])
-    values = SPACE.decode(SPACE.sample_unit(rng, trials))
-    return minimised(f"{size}", {"size": size}, values, loss(values, size), SPACE)
+    values = WITH_CHOICE.decode(WITH_CHOICE.sample_unit(rng, trials))
+    return minimised(f"{size}", {"size": size}, values, loss(values, size), WITH_CHOICE)
 
 
-def make(history: list[Evaluations], size: float, *, seed: int = 0) -> TransferBO:
-    return TransferBO(
-        space=SPACE,
-        rng=np.random.default_rng(seed),
-        history=history,
-        context={"size": size},
-        budget=25,
-    )
+def make(history, size, *, seed=0):
+    context = {"size": size}
+    return by_hand.make(TransferBO, history, space=WITH_CHOICE, seed=seed, context=context)
 
 
-def play(method: TransferBO, size: float, trials: int) -> np.ndarray:
-    values = np.empty((trials, 2))
-    for i in range(trials):
-        config = method.ask()
-        values[i] = SPACE.row(config)
-        method.tell(config, float(loss(values[i : i + 1], size)[0]))
-    return values
+def play(method, size, trials):
+    return by_hand.play(method, lambda values: loss(values, size), trials)
 
 
 def test_the_first_suggestion_follows_the_trend_of_the_optimum():
@@ -60,7 +49,9 @@ def test_the_context_is_a_feature_with_a_length_scale_of_its_own():
     X, y = method.observations()
     assert X.shape == (60, 4)
     np.testing.assert_array_equal(np.unique(X[:, 3]), [0.0, 1 / 3, 1.0])
-    np.testing.assert_array_equal(method.features(SPACE.encode(np.zeros((2, 2))))[:, 3], 2 / 3)
+    np.testing.assert_array_equal(
+        method.features(WITH_CHOICE.encode(np.zeros((2, 2))))[:, 3], 2 / 3
+    )
     np.testing.assert_array_equal(method.feature_groups(), [0, 1, 1, 2])
     np.testing.assert_allclose([y.mean(), y.std()], [0.0, 1.0], atol=1e-9)
 
@@ -91,7 +82,7 @@ def test_of_a_history_larger_than_the_papers_a_part_is_kept_beside_all_own_evalu
 
 def test_improvement_is_measured_on_the_current_task():
     # Every loss on the small sizes is far below those here: they must not be the incumbent.
-    easy = minimised("easy", {"size": 1}, task(1).values, task(1).losses - 1e6, SPACE)
+    easy = minimised("easy", {"size": 1}, task(1).values, task(1).losses - 1e6, WITH_CHOICE)
     method = make([easy, task(100)], 1000)
     seen: list[float] = []
     original = method.incumbent
@@ -104,9 +95,9 @@ def test_improvement_is_measured_on_the_current_task():
     "contexts", [({}, {}), ({"size": 3.0}, {"size": 3.0}), ({"a": 1}, {"b": 2})]
 )
 def test_tasks_that_nothing_tells_apart(contexts):
-    previous = minimised("p", contexts[0], task(10).values, task(10).losses, SPACE)
+    previous = minimised("p", contexts[0], task(10).values, task(10).losses, WITH_CHOICE)
     method = TransferBO(
-        space=SPACE,
+        space=WITH_CHOICE,
         rng=np.random.default_rng(0),
         history=[previous],
         context=contexts[1],

@@ -1,9 +1,12 @@
 """ZeroShot: ranks, the greedy portfolio, measured and predicted losses, degenerate histories."""
 
 import math
+from functools import partial
 
+import by_hand
 import numpy as np
 import pytest
+from by_hand import SQUARE
 from histories import minimised
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,12 +20,11 @@ from hpobench_ordered.methods.zero_shot import ZeroShot, portfolio, ranks
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 
-PLAIN = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
 GRID = SearchSpace([Parameter.number("k", 0, 5, integer=True)])
 
 
 def finished(
-    n: int, *, seed: int = 0, optimum: float = 0.2, space: SearchSpace = PLAIN
+    n: int, *, seed: int = 0, optimum: float = 0.2, space: SearchSpace = SQUARE
 ) -> Evaluations:
     unit = space.sample_unit(np.random.default_rng(seed), n)
     return minimised(f"{seed}", {}, space.decode(unit), ((unit - optimum) ** 2).sum(axis=1), space)
@@ -32,11 +34,7 @@ def on_grid(*losses: float, values: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> Eva
     return minimised("", {}, np.array(values, dtype=float)[:, None], np.array(losses), GRID)
 
 
-def make(
-    history: list[Evaluations], *, seed: int = 0, space: SearchSpace = PLAIN, budget: int = 25
-) -> ZeroShot:
-    rng = np.random.default_rng(seed)
-    return ZeroShot(space=space, rng=rng, history=history, context={}, budget=budget)
+make = partial(by_hand.make, ZeroShot)
 
 
 def suggested(history: list[Evaluations], count: int, *, seed: int = 0) -> list[int]:
@@ -161,7 +159,7 @@ def test_one_evaluation_a_task(tasks):
 
 
 @pytest.mark.parametrize(
-    "history", [[], [minimised("", {}, np.ones((1, 2)), np.array([math.nan]), PLAIN)]]
+    "history", [[], [minimised("", {}, np.ones((1, 2)), np.array([math.nan]), SQUARE)]]
 )
 def test_without_a_finite_loss_suggestions_are_random(history):
     method = make(history)
