@@ -90,6 +90,7 @@ def test_copying_is_not_enough_where_the_best_jumps(of_jumping):
     assert of_jumping.best == "bo"
 
 
+@pytest.mark.slow
 def test_only_a_poor_surrogate_is_warned_of(of_jumping):
     assert of_jumping.warning == ""
     assert len(of_jumping.sentences) == 2

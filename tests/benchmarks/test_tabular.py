@@ -76,8 +76,7 @@ def read(reader: str, data_set: str) -> Any:
 
 
 @pytest.fixture(
-    scope="module",
-    params=[FCNET_DATA[0], *(pytest.param(n, marks=pytest.mark.slow) for n in FCNET_DATA[1:])],
+    scope="module", params=[pytest.param(n, marks=pytest.mark.slow) for n in FCNET_DATA]
 )
 def fcnet(request):
     return Published(request.param, read("HPOLib", request.param), "val_loss")

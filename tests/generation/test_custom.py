@@ -733,6 +733,7 @@ class TestModelsOfOnesOwn:
             generate_custom(line(4.9))
         assert not (local / "line").exists()
 
+    @pytest.mark.slow
     def test_failures_may_count_as_worst(self, local, line):
         generate_custom(line(4.9, failures=Failures.WORST))
         frame = pd.read_parquet(local / "line-evaluations.parquet")

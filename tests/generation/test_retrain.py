@@ -170,6 +170,7 @@ def test_failures_stop_everything_or_count_as_worst(prices):
     assert "alpha" in outcome["failure"]
 
 
+@pytest.mark.slow
 def test_a_stream_of_ones_own_becomes_a_benchmark_in_one_command(prices, mine):
     """Trained, killed half way and continued, or all at once: the same artifact."""
     space = mine / "space.json"

@@ -204,6 +204,7 @@ def test_the_card_tells_the_whole_command(generator, data, tmp_path, monkeypatch
     assert commands == [told, f"{told[:-1]}3 --configs 20"]
 
 
+@pytest.mark.slow
 def test_a_generated_forest_approximates_the_network_of_its_name(
     data, tmp_path, quick, monkeypatch
 ):

@@ -51,6 +51,7 @@ def small(*claims: Claim, seeds: int = 2) -> Paper:
     )
 
 
+@pytest.mark.slow
 def test_figures_are_of_all_targets(tmp_path: Path) -> None:
     faster = Claim("1", "cheaper", checks.cheaper("random-search", ("bo",), factor=1))
     slower = Claim("1", "dearer", checks.cheaper("bo", ("random-search",), factor=1))

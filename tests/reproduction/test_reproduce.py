@@ -62,6 +62,7 @@ def test_data_of_a_figure_are_its_scores(whole: tuple[Path, Reproduction]) -> No
     assert crossed["objective"].max() == landscape["objective"].max()
 
 
+@pytest.mark.slow
 def test_again_runs_nothing_and_gives_the_same_bytes(
     whole: tuple[Path, Reproduction], small_paper: Paper
 ) -> None:

