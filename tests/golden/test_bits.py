@@ -45,12 +45,17 @@ OLDER_PROCESSOR = {
 
 
 def methods() -> list[str]:
-    """All but those that are fitted in hundreds of steps of ADAM.
+    """All but those whose networks or descriptions of data are fitted in hundreds of steps.
 
-    These magnify the last bit of the C library's exponential, which is another one without FMA.
+    These magnify the last bit of the C library's exponential, which is another one without FMA;
+    `docs/trust.md` promises nothing of them on such processors.
     """
     names = hbo.list_methods()
-    return [n for n in names if not method_spec(n).method.__module__.endswith(".distbo")]
+    return [n for n in names if not _is_fitted_at_length(n)]
+
+
+def _is_fitted_at_length(name: str) -> bool:
+    return method_spec(name).method.__module__.endswith((".distbo", ".ablr"))
 
 
 def digests(environment: dict[str, str]) -> tuple[dict[str, str], str]:

@@ -108,8 +108,7 @@ def test_settings_of_jax_stay_as_they_are():
 def test_programs_are_kept_in_the_package_cache(tmp_path):
     environment = os.environ | {"HPOBENCH_ORDERED_CACHE": str(tmp_path)}
     subprocess.run([sys.executable, "-c", PROGRAM], env=environment, check=True)
-    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "jax").iterdir()}
-    assert len(files) >= 2
+    assert any((tmp_path / "jax").iterdir())
 
 
 @pytest.mark.slow
