@@ -25,13 +25,17 @@ def shared():
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let examples of property tests take any time; the quick run tries a third of them."""
+    """Let property tests take any time, with a third of the examples in the quick run.
+
+    Examples are the same in every run; `--hypothesis-seed=random` draws others.
+    """
     from hypothesis import HealthCheck, settings
 
     is_quick = config.option.markexpr == QUICK
     settings.register_profile(
         "project",
         deadline=None,
+        derandomize=config.getoption("--hypothesis-seed") is None,
         max_examples=20 if is_quick else 60,
         suppress_health_check=[HealthCheck.too_slow],
     )

@@ -291,7 +291,7 @@ def other_type(array: NDArray[Any], kind: str) -> NDArray[Any]:
         warnings.simplefilter("ignore")  # of parts of complex numbers that are lost
         try:
             return array.astype(kind)
-        except ValueError:  # a text that is no number
+        except (ValueError, OverflowError):  # a text that is no number, or too large a number
             return np.zeros(array.shape, dtype=kind)
 
 
