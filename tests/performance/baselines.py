@@ -97,7 +97,7 @@ class BoTorch(Baseline):
         with manual_seed(int(self.rng.integers(2**31))), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of restarts that did not converge
             try:
-                acquisition = _log_expected_improvement(features, losses)
+                acquisition = self.fitted(features, losses)
             except ModelFittingError:
                 return
             raw = None
@@ -105,6 +105,19 @@ class BoTorch(Baseline):
                 raw = self._best_random(acquisition)
             yield from self._optimised(acquisition, None if raw is None else raw[0])
             yield from self._best_random(acquisition) if raw is None else raw
+
+    def fitted(self, features: FloatArray, losses: FloatArray) -> "AcquisitionFunction":
+        """Fit the model and return the acquisition function, which is to be maximised."""
+        import torch
+        from botorch import fit_gpytorch_mll
+        from botorch.acquisition import qLogExpectedImprovement
+        from botorch.models import SingleTaskGP
+        from gpytorch.mlls import ExactMarginalLogLikelihood
+
+        outcomes = -torch.from_numpy(losses).unsqueeze(1)
+        model = SingleTaskGP(torch.from_numpy(features), outcomes)
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        return qLogExpectedImprovement(model, best_f=outcomes.max())
 
     def _optimised(
         self, acquisition: "AcquisitionFunction", start: FloatArray | None
@@ -165,6 +178,50 @@ class BoTorch(Baseline):
         return columns
 
 
+class BoTorchMultiTask(BoTorch):
+    """BoTorch's `MultiTaskGP` over the last tasks and the current one, told the best of the last.
+
+    Of each of the last 8 tasks it sees the first 25 evaluations, all losses standardised task by
+    task. It starts with the best configurations of the last 3 tasks.
+    """
+
+    def prepare(self) -> None:
+        """Code the history."""
+        super().prepare()
+        last = self.history[-8:]
+        self._tasks = [self.space.features(self.space.encode(t.values[:25])) for t in last]
+        self._earlier = [t.losses[:25] for t in last]
+        best = [t.values[[int(np.nanargmin(t.losses))]] for t in self.history[: -4 : -1]]
+        self._first = [self.space.configs(values)[0] for values in best]
+        self.random_trials = max(0, 3 - len(best))
+
+    def ask(self) -> Config:
+        """Suggest the bests of earlier tasks, then what the model does."""
+        return self._first.pop(0) if self._first else super().ask()
+
+    def ranked(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
+        """Yield the optimised configurations, then random ones."""
+        self._current = len(self._tasks)
+        tasks = [*self._tasks, features]
+        X = np.concatenate([np.c_[x, np.full(len(x), i)] for i, x in enumerate(tasks)])
+        y = np.concatenate([_standardised(z) for z in (*self._earlier, losses)])
+        yield from super().ranked(X, y)
+
+    def fitted(self, features: FloatArray, losses: FloatArray) -> "AcquisitionFunction":
+        """Expected improvement on the current task."""
+        import torch
+        from botorch import fit_gpytorch_mll
+        from botorch.acquisition import qLogExpectedImprovement
+        from botorch.models import MultiTaskGP
+        from gpytorch.mlls import ExactMarginalLogLikelihood
+
+        outcomes, current = -torch.from_numpy(losses).unsqueeze(1), self._current
+        X, is_current = torch.from_numpy(features), features[:, -1] == current
+        model = MultiTaskGP(X, outcomes, task_feature=-1, output_tasks=[current])
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        return qLogExpectedImprovement(model, best_f=outcomes[is_current].max())
+
+
 class ScikitLearn(Baseline):
     """scikit-learn's Gaussian process and expected improvement over 2000 random candidates.
 
@@ -190,15 +247,7 @@ class ScikitLearn(Baseline):
         return unit[np.argsort(-sd * (z * norm.cdf(z) + norm.pdf(z)), kind="stable")]
 
 
-def _log_expected_improvement(features: FloatArray, losses: FloatArray) -> "AcquisitionFunction":
-    """Fit the model and return the acquisition function, which is to be maximised."""
-    import torch
-    from botorch import fit_gpytorch_mll
-    from botorch.acquisition import qLogExpectedImprovement
-    from botorch.models import SingleTaskGP
-    from gpytorch.mlls import ExactMarginalLogLikelihood
-
-    outcomes = -torch.from_numpy(losses).unsqueeze(1)
-    model = SingleTaskGP(torch.from_numpy(features), outcomes)
-    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
-    return qLogExpectedImprovement(model, best_f=outcomes.max())
+def _standardised(losses: FloatArray) -> FloatArray:
+    """Losses of mean 0 and standard deviation 1, where there are several."""
+    centred = losses - losses.mean()
+    return centred / (centred.std() or 1.0)
