@@ -22,7 +22,7 @@ from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.plotting import Dimension, Panel
 from hpobench_ordered.plotting.landscapes import CROSS, cells
 from hpobench_ordered.plotting.saving import svg_of
-from hpobench_ordered.plotting.theme import STYLES, configured, facetted
+from hpobench_ordered.plotting.theme import PALETTE, configured, facetted
 from hpobench_ordered.reproduction.papers.othpo import AXES
 
 SAMPLES = 4000
@@ -134,7 +134,7 @@ class Landscape:
         data = pd.concat(frames, ignore_index=True)
         x = Dimension.of_parameter(parameter).channel(alt.X)
         base = alt.Chart().encode(x=x, y=alt.Y("value:Q", title=objective.name))
-        line = base.mark_line(color=STYLES["simple-ordered"].colour, strokeWidth=1.6)
+        line = base.mark_line(color=PALETTE[0].colour, strokeWidth=1.6)
         cross = base.transform_filter("datum.best").mark_point(**CROSS)
         whole = alt.layer(line, cross, data=data).properties(width=190, height=150)
         return configured(

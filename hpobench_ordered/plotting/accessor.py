@@ -18,7 +18,6 @@ from hpobench_ordered.plotting.evaluations import (
     evaluations,
     telling_axes,
 )
-from hpobench_ordered.plotting.theme import drawing_order
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,11 +76,13 @@ class Plots:
         frame = self._curves
         if benchmark in (None, "all"):
             chosen = frame if benchmark is None else frame[frame["benchmark"] == "all"]
-            return plotting.curves(chosen, measure=measure, size=size)
+            return plotting.curves(chosen, measure=measure, methods=self._ranked, size=size)
         name = self._item(benchmark).benchmark
         chosen = frame[(frame["benchmark"] == name) & (frame["task"] != "")]
         title = f"{measure} over trials: {name}"
-        return plotting.curves(chosen, measure=measure, facet="task", size=size, title=title)
+        return plotting.curves(
+            chosen, measure=measure, facet="task", methods=self._ranked, size=size, title=title
+        )
 
     def ranks(self, *, size: Size | None = None) -> alt.TopLevelMixin:
         """Mean ranks over trials, one panel per benchmark; 1 is best."""
@@ -94,7 +95,7 @@ class Plots:
         if ranking is None:
             raise ExperimentError("critical differences need two methods on a benchmark")
         title = f"mean ranks over {together.scope}"
-        return plotting.critical_differences(ranking, title=title)
+        return plotting.critical_differences(ranking, methods=self._ranked, title=title)
 
     def heatmap(self, measure: str = "rank", *, trial: int | None = None) -> alt.TopLevelMixin:
         """The "rank", "regret" or "score" of every method on every benchmark."""
@@ -112,7 +113,7 @@ class Plots:
         if not len(frame):
             raise ExperimentError(f"no best values of {item.benchmark} are known: no regrets")
         title = f"normalised regret that runs attain: {item.benchmark}"
-        return plotting.attainment(frame, size=size, title=title)
+        return plotting.attainment(frame, methods=self._ranked, size=size, title=title)
 
     def landscape(
         self,
@@ -147,8 +148,8 @@ class Plots:
             seeds=item.seed_numbers,
         )
         tried = tried[tried["task"] == item.tasks[item.task_names.index(task)]]
-        methods = drawing_order(tried.loc[tried["seed"] == seed, "method"])
-        if not methods:
+        methods = tried.loc[tried["seed"] == seed, "method"].unique()
+        if not len(methods):
             raise ExperimentError(f"there are no evaluations of {item.benchmark} with seed {seed}")
         axes = telling_axes([tried], x, y)
         if axes is None:
@@ -167,6 +168,12 @@ class Plots:
         if not every:
             raise ExperimentError(" ".join(unscored) or "no run is finished")
         return next(iter(by_protocol(every).values()))
+
+    @cached_property
+    def _ranked(self) -> list[str]:
+        """Methods by mean rank, which have the same colours in all charts."""
+        board = leaderboard(self._scores)
+        return list(dict.fromkeys(map(str, board["method"])))
 
     @cached_property
     def _curves(self) -> "pd.DataFrame":

@@ -1,10 +1,14 @@
 """The axes of trials and of measures that may span decades."""
 
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import altair as alt
 import numpy as np
+
+from hpobench_ordered._typing import FloatArray
 
 DECADES = 30.0
 """Positive numbers whose largest is more times the smallest get a logarithmic axis."""
@@ -67,6 +71,38 @@ def measure_axis(measure: str, numbers: Iterable[float], *, top: float | None = 
         values = [0.0, *_powers(small, high * 1.1)]
     axis = alt.Axis(title=title_of(measure), values=values, format="~r")
     return alt.Y("mean:Q", scale=scale, axis=axis)
+
+
+Along = Callable[[FloatArray], FloatArray]
+
+
+def unit_of(scale: Mapping[str, Any]) -> tuple[Along, Along]:
+    """Places of numbers along the axis of a scale, from 0 to 1, and the inverse."""
+    kinds: dict[str, tuple[Any, Any]] = {
+        "log": (np.log, np.exp),
+        "symlog": (lambda x: np.log1p(x / scale["constant"]), np.expm1),
+    }
+    bent, straight = kinds.get(scale.get("type", "linear"), (np.asarray, np.asarray))
+    factor = scale["constant"] if scale.get("type") == "symlog" else 1.0
+    low, high = bent(np.array(scale["domain"], dtype=np.float64))
+
+    def to_unit(values: FloatArray) -> FloatArray:
+        within = np.clip(values, *scale["domain"])
+        return np.asarray((bent(within) - low) / (high - low))
+
+    return to_unit, lambda unit: np.asarray(straight(low + unit * (high - low)) * factor)
+
+
+def spread(places: FloatArray, *, gap: float, end: float) -> FloatArray:
+    """Places at least `gap` apart and at most at `end`, in the same order, near those given."""
+    moved, order = places.astype(np.float64), np.argsort(places, kind="stable")
+    for before, after in itertools.pairwise(order):
+        moved[after] = max(moved[after], moved[before] + gap)
+    limit = end
+    for place in order[::-1]:
+        moved[place] = min(moved[place], limit)
+        limit = moved[place] - gap
+    return moved
 
 
 def _powers(low: float, high: float) -> Sequence[float]:

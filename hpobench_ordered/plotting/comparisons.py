@@ -18,7 +18,6 @@ from hpobench_ordered.plotting.theme import (
     SEQUENCE,
     by_method,
     configured,
-    drawing_order,
     facetted,
     panel_names,
     value_tips,
@@ -33,7 +32,9 @@ AXIS_WIDTH, ROW, BAR_GAP = 420, 18, 8
 REACH = 26
 """How far the lines of methods go beyond the ends of the axis, in pixels."""
 
-CELL_WIDTH, CELL_HEIGHT = 62, 24
+CELL_HEIGHT, NARROWEST, WIDEST, TABLE_WIDTH = 24, 62, 140, 840
+"""Of a table of coloured numbers: height and widths of a cell, and width to fill."""
+
 DARK_CELL = 0.35
 """Below this share of `SEQUENCE`, white text stands out from a cell better than black."""
 
@@ -149,7 +150,9 @@ def heatmap(
     low, high = (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 1.0)
     is_dark = numbers < low + DARK_CELL * ((high - low) or 1.0)
     data = data.assign(label=numbers.map("{:.3g}".format), ink=np.where(is_dark, ON_DARK, ON_LIGHT))
-    axis = alt.Axis(orient="top", labelAngle=-35, domain=False)
+    width = min(max(TABLE_WIDTH // max(len(panels), 1), NARROWEST), WIDEST)
+    angle = 0 if 7 * max(map(len, panels), default=0) < width else -35
+    axis = alt.Axis(orient="top", labelAngle=angle, domain=False)
     # Methods stand in rows: there may be forty of them, and a page is longer than wide.
     base = alt.Chart(data).encode(
         x=alt.X("panel:N", sort=panels, title=None, axis=axis),
@@ -162,9 +165,7 @@ def heatmap(
     text = base.mark_text(fontSize=11).encode(text="label:N", color=alt.Color("ink:N", scale=None))
     whole = alt.layer(cells, text).resolve_scale(color="independent")
     return configured(
-        whole.properties(
-            width=max(CELL_WIDTH * len(panels), 200), height=CELL_HEIGHT * len(methods)
-        ),
+        whole.properties(width=max(width * len(panels), 200), height=CELL_HEIGHT * len(methods)),
         title=title or title_of(measure),
         description=f"Table of the {title_of(measure)} of {', '.join(methods)} on "
         f"{', '.join(panels)}.",
@@ -191,7 +192,7 @@ def by_task(
         size: Width and height of a panel, in pixels.
         title: Title of the chart.
     """
-    panels, methods = list(dict.fromkeys(frame["panel"])), drawing_order(frame["method"])
+    panels, methods = list(dict.fromkeys(frame["panel"])), list(frame["method"].unique())
     looks = by_method(methods)
     labels = alt.Axis(labelAngle=0, labelOverlap=True)
     y = alt.Y("shown:Q", title="normalised score", scale=alt.Scale(nice=False))
@@ -251,7 +252,7 @@ def strips(
         columns: Panels in a row.
         size: Width and height of a panel, in pixels.
     """
-    panels, methods = list(dict.fromkeys(frame["panel"])), drawing_order(frame["method"])
+    panels, methods = list(dict.fromkeys(frame["panel"])), list(frame["method"].unique())
     labels = ["benchmark", *(["task"] if "task" in frame else [])]
     data = frame[["panel", "group", "method", "value", "mean", *labels]]
     data = data.assign(is_mean=~data.duplicated(["panel", "group", "method"]), one=1.0)

@@ -1,7 +1,7 @@
 """Curves over trials: means with their intervals."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
@@ -10,19 +10,26 @@ from hpobench_ordered.plotting.axes import (
     PAPER_SCORE,
     measure_axis,
     spaced_trials,
+    spread,
     title_of,
     trial_axis,
+    unit_of,
 )
 from hpobench_ordered.plotting.theme import (
     by_method,
     configured,
-    drawing_order,
     facetted,
     value_tips,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
+
+MOST_NAMES = 20
+"""Names stand at the ends of at most this many curves."""
+
+MOST_BANDS = 5
+"""Intervals are drawn of this many methods."""
 
 BAND_OPACITY = 0.12
 DIMMED = 0.12
@@ -44,6 +51,7 @@ def curves(
     columns: int = 4,
     methods: Sequence[str] = (),
     bands: bool = True,
+    ends: bool = True,
     top: float | None = None,
     size: tuple[float, float] | None = None,
     title: str | None = None,
@@ -56,9 +64,10 @@ def curves(
         measure: The measure.
         facet: Column that makes the panels, in the order of the frame.
         columns: Panels in a row.
-        methods: All methods of the experiment, for the same colours in every chart; default: those
-            in the frame.
-        bands: Draw the intervals.
+        methods: All methods of the experiment, the first eight of which are in colour; default:
+            those in the frame, those that end lowest first.
+        bands: Draw the intervals of the first five methods.
+        ends: In a chart of one panel, write the names at the ends of the curves instead of below.
         top: Upper end of the plotted range, if lower than the largest mean.
         size: Width and height of a panel, in pixels.
         title: Title of the chart; default: the measure.
@@ -84,22 +93,46 @@ def curves(
         chosen["trial"].isin(spaced_trials(last, POINTS)),
         ["measure", "method", "trial", "mean", "low", "high", facet],
     ]
+    order = list(methods) or _lowest_first(chosen)
     is_one = len(panels) == 1
     y = measure_axis(measure, shown["mean"], top=top)
     if measure not in SAME_SCALE and not is_one:
         y = alt.Y("mean:Q", title=title_of(measure), scale=alt.Scale(zero=False))
     width, height = size or ((2 * SIZE[0], 2 * SIZE[1]) if is_one else SIZE)
-    chart = _layers(shown, y, methods, bands=bands, is_cut=top is not None)
+    is_named = is_one and ends and shown["method"].nunique() <= MOST_NAMES
+    chart = _layers(shown, y, order, bands=bands, is_cut=top is not None, legend=not is_named)
     chart = chart.properties(width=width, height=height)
+    if is_named:
+        chart += _names(shown, y, order, height)
     if not is_one:
         chart = facetted(chart, facet, panels, columns)
         chart = chart if measure in SAME_SCALE else chart.resolve_scale(y="independent")
-    names = ", ".join(drawing_order(chosen["method"]))
+    names = ", ".join(chosen["method"].unique())
     return configured(
         chart,
         title=title or f"{title_of(measure)} over trials",
         description=f"Curves of the {title_of(measure)} of {names} over {last} trials on "
         f"{', '.join(panels)}.",
+    )
+
+
+def _lowest_first(frame: "pd.DataFrame") -> list[str]:
+    """Methods by their mean after the last trial, over panels."""
+    last = frame[frame["trial"] == frame["trial"].max()]
+    means = last.groupby(last["method"].astype(str))["mean"].mean().sort_values(kind="stable")
+    return [*means.index]
+
+
+def _names(frame: "pd.DataFrame", y: alt.Y, methods: Sequence[str], height: float) -> Any:
+    """Names at the ends of curves, moved apart where they would overlap."""
+    last = frame.sort_values("trial").groupby("method", observed=True).last().dropna(subset="mean")
+    to_unit, from_unit = unit_of(y["scale"].to_dict())
+    wanted = (1 - to_unit(last["mean"].to_numpy(dtype=float))) * height
+    shown = 1 - spread(wanted, gap=13.0, end=height) / height
+    table = last.reset_index()[["method", "trial"]].assign(mean=from_unit(shown))
+    text = alt.Chart(table).mark_text(align="left", baseline="middle", dx=8, fontSize=11)
+    return text.encode(
+        x="trial:Q", y=y, text="method:N", color=by_method(table["method"], methods)["color"]
     )
 
 
@@ -142,10 +175,19 @@ def attainment(
 
 
 def _layers(
-    frame: "pd.DataFrame", y: alt.Y, methods: Sequence[str], *, bands: bool, is_cut: bool
+    frame: "pd.DataFrame",
+    y: alt.Y,
+    methods: Sequence[str],
+    *,
+    bands: bool,
+    is_cut: bool,
+    legend: bool,
 ) -> alt.LayerChart:
     looks = by_method(frame["method"], methods)
-    chosen = alt.selection_point(name="chosen", fields=["method"], bind="legend")
+    if not legend:
+        looks = {name: channel.legend(None) for name, channel in looks.items()}
+    bind = "legend" if legend else alt.Undefined
+    chosen = alt.selection_point(name="chosen", fields=["method"], bind=bind)
     last = int(frame["trial"].max())
     base = alt.Chart().encode(x=trial_axis(last), color=looks["color"])
     opacity = alt.condition(chosen, alt.value(1.0), alt.value(DIMMED))
@@ -163,5 +205,7 @@ def _layers(
         ends = y.copy(deep=False)
         ends.shorthand = "low:Q"
         band = base.mark_area(clip=True).encode(y=ends, y2="high:Q", fillOpacity=pale)
+        first = alt.FieldOneOfPredicate(field="method", oneOf=[*methods][:MOST_BANDS])
+        band = band.transform_filter(first)
         layers.insert(0, band)
     return alt.layer(*layers, data=frame)

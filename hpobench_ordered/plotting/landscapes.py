@@ -28,9 +28,9 @@ CROSS: dict[str, Any] = {
     "fill": ON_LIGHT,
     "stroke": ON_DARK,
     "filled": True,
-    "size": 70,
+    "size": 130,
     "opacity": 1,
-    "strokeWidth": 0.9,
+    "strokeWidth": 1.6,
 }
 MARGIN = 0.04
 """Margin around the range of a hyperparameter, relative to its width."""

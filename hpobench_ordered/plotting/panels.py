@@ -8,11 +8,10 @@ import altair as alt
 
 from hpobench_ordered.plotting.theme import (
     GRID,
+    PALETTE,
     SEQUENCE,
-    STYLES,
     by_method,
     configured,
-    drawing_order,
     panel_title,
 )
 
@@ -23,8 +22,7 @@ SIZE = (250, 180)
 """Width and height of a panel, in pixels."""
 LOOKS = ("color", "strokeDash", "shape")
 """Channels that tell methods apart."""
-TRUTH, BELIEF = STYLES["simple-ordered-shuffled"].colour, STYLES["cts"].colour
-EVALUATED = STYLES["zero-shot"].colour
+TRUTH, BELIEF, EVALUATED = (PALETTE[place].colour for place in (6, 1, 5))
 
 
 def beside(
@@ -58,7 +56,7 @@ def times(frame: "pd.DataFrame", *, methods: Sequence[str] = (), title: str) -> 
         methods: As in `curves`.
         title: Title of the chart.
     """
-    order = drawing_order(frame["method"])
+    order = list(frame["method"])
     looks = by_method(order, methods)
     chart = alt.Chart(frame).mark_point(filled=True, size=70, opacity=1)
     chart = chart.encode(

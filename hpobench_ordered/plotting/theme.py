@@ -1,21 +1,21 @@
-"""How charts look: one colour, dash pattern and marker per method, and one theme, light and dark.
+"""How charts look: the first eight methods in colour, random search in black, the others grey.
 
-The methods of Hellan et al. (2023) keep the colours of its figure 5: methods that know the order of
-tasks blue, purple and pink, standard transfer methods yellow and red, methods without transfer
-green. Any two of these colours stay 20 or more apart in CIELAB for readers with any of the three
-kinds of colour blindness, on white and on dark pages; those of other methods stay 13 apart. All
-have a contrast of at least 3:1. Dashes and markers tell methods apart without colour: with up to 57
-methods no two have the same colour and the same dashes.
+Charts name methods in the order of what they show, such as that of the leaderboard, and those that
+come first have the colours. Any two of these stay 15 or more apart in CIELAB for readers with any
+of the three kinds of colour blindness, on white and on dark pages, and have a contrast of at least
+3:1; dashes and markers tell methods apart without colour.
 
 A chart is made with the colours of a white page; `dark` exchanges each for its counterpart.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import altair as alt
+
+from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,9 +48,6 @@ DASHES: Mapping[str, Dashes] = {
     "short": (2.8, 1.4),
     "long-dot": (12, 2, 1.5, 2),
 }
-MORE_DASHES: tuple[Dashes, ...] = ((9, 2, 3, 2), (3, 2, 1, 2))
-"""Dashes of further methods, which share the colours of others."""
-
 CROSS = "M-.9,-.5L-.5,-.9L0,-.4L.5,-.9L.9,-.5L.4,0L.9,.5L.5,.9L0,.4L-.5,.9L-.9,.5L-.4,0Z"
 STAR = "M0,-1L.25,-.35L.95,-.3L.4,.13L.6,.8L0,.43L-.6,.8L-.4,.13L-.95,-.3L-.25,-.35Z"
 PENTAGON = "M0,-.9L.86,-.28L.53,.73L-.53,.73L-.86,-.28Z"
@@ -72,36 +69,26 @@ def _style(colour: str, dark: str, dashes: str, marker: str) -> Style:
     return Style(colour, dark, DASHES[dashes], marker)
 
 
-STYLES: dict[str, Style] = {
-    "random-search": _style("#007553", "#37A36D", "dotted", "square"),
-    "bo": _style("#75974F", "#B6DC8C", "solid", "triangle-left"),
-    "bounding-box": _style("#7C1006", "#C4412F", "dash-dot", "triangle-up"),
-    "zero-shot": _style("#B53F0C", "#E98335", "dash-dot", "triangle-down"),
-    "cts": _style("#D77B05", "#FEC53A", "dash-dot", "cross"),
-    "transfer-bo": _style("#7819AD", "#924A9F", "dashed", "diamond"),
-    "simple-ordered-shuffled": _style("#1C99CD", "#58C6F9", "dashed", CROSS),
-    "simple-ordered": _style("#141B52", "#8668DB", "dashed", "circle"),
-    "simple-previous": _style("#B63390", "#BE5C93", "dashed", PENTAGON),
-    "simple-previous-no-bo": _style("#C18199", "#E8C9E1", "dashed", CROSS),
-    "dre-ordered": _style("#0134F7", "#195AF2", "dashed", HEXAGON),
-}
-"""Styles of the methods of Hellan et al. (2023), in the order of its figures."""
-
-OTHERS = (
-    _style("#8680F6", "#EEEF08", "long", "triangle-right"),
-    _style("#610A30", "#9DFF7D", "dash-dot-dot", "triangle-up"),
-    _style("#FF37C6", "#F397AA", "wide gaps", "circle"),
-    _style("#240B04", "#EAFDCA", "dash-dash-dot", STAR),
-    _style("#4F00C2", "#B48CC7", "short", HEXAGON),
-    _style("#475529", "#FE055F", "dash-dots", THIN),
-    _style("#214D5C", "#A794FE", "long-dot", "triangle-down"),
-    _style("#56966C", "#06CB4E", "wide dots", PENTAGON),
+PALETTE = (
+    _style("#0134F7", "#2E68F5", "solid", "circle"),
+    _style("#D77B05", "#FEC53A", "dashed", "diamond"),
+    _style("#B63390", "#BE5C93", "dash-dot", PENTAGON),
+    _style("#007553", "#37A36D", "long", "triangle-up"),
+    _style("#7819AD", "#9450B0", "dash-dot-dot", "triangle-down"),
+    _style("#B53F0C", "#E98335", "short", CROSS),
+    _style("#1C99CD", "#58C6F9", "long-dot", HEXAGON),
+    _style("#75974F", "#B6DC8C", "wide gaps", "triangle-left"),
 )
-"""Styles of other methods, in the order of their names."""
+"""Styles of the first methods."""
+
+REFERENCE = _style(INK, "#EBEBEC", "dotted", "square")
+"""The style of random search, which the others are measured by."""
+
+GREY = "#8A8A8B"
 
 DARK_COLOURS: Mapping[str, str] = {
-    **{style.colour: style.dark for style in (*STYLES.values(), *OTHERS)},
-    INK: "#EBEBEC",
+    **{style.colour: style.dark for style in (*PALETTE, REFERENCE)},
+    GREY: "#8A8A8C",
     FAINT: "#A9A9AA",
     GRID: "#3C3F45",
     PAGE: "#1B1D22",
@@ -109,32 +96,27 @@ DARK_COLOURS: Mapping[str, str] = {
 """Each colour of a chart and its counterpart on a dark page."""
 
 
-def drawing_order(methods: Iterable[str]) -> list[str]:
-    """Sort methods as they are drawn: those of `STYLES` first, then the others by name."""
-    ranks = {method: rank for rank, method in enumerate(STYLES)}
-    return sorted(set(methods), key=lambda method: (ranks.get(method, len(ranks)), method))
-
-
 def styles(methods: Iterable[str]) -> dict[str, Style]:
-    """The style of each method."""
-    ordered = drawing_order(methods)
-    others = [method for method in ordered if method not in STYLES]
-    return STYLES | {method: _other(number) for number, method in enumerate(others)}
-
-
-def _other(number: int) -> Style:
-    if number < len(OTHERS):
-        return OTHERS[number]
-    every = (*OTHERS, *STYLES.values())
-    turn, place = divmod(number - len(OTHERS), len(every))
-    marker = every[(place + 5) % len(every)].marker
-    return replace(every[place], dashes=MORE_DASHES[turn % len(MORE_DASHES)], marker=marker)
+    """The style of each method, of methods in the order of what is shown."""
+    looks, markers = {RANDOM_SEARCH: REFERENCE}, (THIN, STAR, "triangle-right")
+    for number, method in enumerate(m for m in dict.fromkeys(methods) if m != RANDOM_SEARCH):
+        dashes = list(DASHES.values())[number % len(DASHES)]
+        grey = Style(GREY, DARK_COLOURS[GREY], dashes, markers[number % len(markers)])
+        looks[method] = PALETTE[number] if number < len(PALETTE) else grey
+    return looks
 
 
 def by_method(shown: Iterable[str], methods: Iterable[str] = ()) -> dict[str, Any]:
-    """Channels by method, with one legend below the chart: color, strokeDash and shape."""
-    names = drawing_order(shown)
-    every = styles([*names, *methods])
+    """Channels by method, with one legend below the chart: color, strokeDash and shape.
+
+    Args:
+        shown: Methods of the chart.
+        methods: All methods of the experiment in the order that gives them their colours; default:
+            those shown.
+    """
+    given = list(dict.fromkeys(shown))
+    every = styles([*methods, *given])
+    names = [name for name in every if name in given]
     looks = [every[name] for name in names]
     legend = alt.Legend(title=None, orient="bottom", columns=min(5, len(names)), symbolSize=70)
     colours = alt.Scale(domain=names, range=[look.colour for look in looks])

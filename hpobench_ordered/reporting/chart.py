@@ -22,7 +22,8 @@ def interactive_specification() -> dict[str, Any]:
 
     Its data set `curves` has one row per method and trial: method, trial, mean, low, high, colour,
     dash, and whether the method is `chosen`, which gives it its colour and its band. Its data set
-    `at` is the trial to mark. Its signals are `hovered`, a method, and `title`.
+    `at` is the trial to mark; `names` has the trial, mean, colour and name of what is written at
+    the ends of curves. Its signals are `hovered`, a method, and `title`.
     """
     import vl_convert
 
@@ -54,9 +55,13 @@ def _layers() -> Any:
     rule = alt.Chart(alt.NamedData("at")).mark_rule(stroke=FAINT, strokeDash=[3, 3]).encode(x=x)
     others = line.mark_line(clip=True, stroke=FAINT).encode(opacity=when_hovered(1, 0.3))
     chosen = line.mark_line(clip=True).encode(color=colour, strokeDash=dash)
+    name = alt.Chart(alt.NamedData("names")).mark_text(
+        align="left", baseline="middle", dx=6, fontSize=11.5, aria=False
+    )
     return alt.layer(
         rule,
         others.transform_filter("!datum.chosen"),
         band.transform_filter("datum.chosen && datum.low !== null"),
         chosen.transform_filter("datum.chosen"),
+        name.encode(x=x, y=y, text="name:N", color=colour),
     ).add_params(hovered, title)

@@ -23,7 +23,7 @@ from hpobench_ordered.plotting.evaluations import (
     telling_axes,
 )
 from hpobench_ordered.plotting.saving import pdf_of, png_of, svg_of
-from hpobench_ordered.plotting.theme import drawing_order, panel_names
+from hpobench_ordered.plotting.theme import panel_names
 from hpobench_ordered.reporting.chart import themed
 from hpobench_ordered.reporting.formats import slug
 
@@ -31,11 +31,8 @@ if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
 
-MOST = 10
+MOST = 8
 """Figures draw curves of at most this many methods; the interactive chart has all of them."""
-
-MOST_BANDS = 4
-"""Curves have bands if there are at most this many methods."""
 
 MOST_LANDSCAPES = 2
 """Landscapes are drawn of at most this many benchmarks, each of another family."""
@@ -81,6 +78,7 @@ class Material:
     board: "pd.DataFrame"
     runs: "pd.DataFrame"
     configurations: Configurations | None
+    is_one_of_several: bool = False
 
     @cached_property
     def ranked(self) -> list[str]:
@@ -93,9 +91,9 @@ class Material:
         return [m for place, m in enumerate(self.ranked) if place < MOST or m == RANDOM_SEARCH]
 
     def name(self, stem: str, title: str) -> tuple[str, str]:
-        """Stem and title of one of the protocol's figures."""
+        """Stem and title of one of the protocol's figures; the title says which of several."""
         label = protocol_label(self.group.protocol)
-        return slug(f"{stem} {label}"), f"{title}, {label}"
+        return slug(f"{stem} {label}"), f"{title}; {label}" if self.is_one_of_several else title
 
 
 def _heat_map(material: Material) -> Iterator[Figure]:
@@ -103,11 +101,12 @@ def _heat_map(material: Material) -> Iterator[Figure]:
         return
     rows = material.board[material.board["benchmark"] != ALL].set_index("method")
     rows = rows.loc[[method for method in material.ranked if method in rows.index]].reset_index()
-    caption = (
-        "Mean rank of every method after the last trial; 1 is best, dark is better. Methods are "
-        "in the order of the leaderboard."
-    )
-    stem, title = material.name("heatmap", "Mean rank by benchmark")
+    caption = "After the last trial; 1 is best. Methods are in the order of the leaderboard."
+    is_left_out = ~rows["benchmark"].isin([item.benchmark for item in material.group.items])
+    if is_left_out.any():
+        rows["benchmark"] = rows["benchmark"].where(~is_left_out, rows["benchmark"] + " *")
+        caption += " * Left out of means over benchmarks."
+    stem, title = material.name("heatmap", "Mean rank on each benchmark")
     yield Figure(stem, title, caption, heatmap(rows, title=title))
 
 
@@ -124,25 +123,27 @@ def _differences(material: Material) -> Iterator[Figure]:
         if unit is Unit.TASKS:
             caption += " A second view: tasks of one benchmark resemble each other."
         over = f"{ranking.samples} tasks" if unit is Unit.TASKS else group.scope
-        what = f"Mean ranks, tested over {over}"
+        what = f"Which mean ranks differ, over {over}"
         stem, title = material.name(f"differences {unit.value}", what)
-        chart = critical_differences(ranking, methods=group.methods, title=title)
+        chart = critical_differences(ranking, methods=material.ranked, title=title)
         yield Figure(stem, title, caption, chart)
 
 
 def _attainment(material: Material) -> Iterator[Figure]:
-    best, methods = material.best, drawing_order(material.group.methods)
+    best, methods = material.best, material.ranked
     frame = attained(material.group.items)
     frame = frame[frame["method"].isin(best)]
     if not frame["level"].notna().any():
         return
-    caption = "What the best quarter, half (the line) and three quarters of the runs attain."
+    caption = (
+        "What half of the runs attain (the line), and of the first methods a quarter and three "
+        "quarters (the bands)."
+    )
     if len(best) < len(methods):
         caption += f" Of the {MOST} methods of lowest mean rank, and random search."
-    stem, title = material.name("attainment", "Normalised regret that runs attain")
+    stem, title = material.name("attainment", "Half of the runs are at least this good")
     frame = frame.assign(name=panel_names(frame))
-    bands = len(best) <= MOST_BANDS
-    chart = attainment(frame, facet="name", methods=methods, bands=bands, title=title)
+    chart = attainment(frame, facet="name", methods=methods, title=title)
     yield Figure(stem, title, caption, chart)
 
 
@@ -163,7 +164,7 @@ def _landscapes(material: Material) -> Iterator[Figure]:
             f"losses; bright is good, the cross is the best. Points are what {ranked[0]} evaluated "
             "in one run, darker with the trial."
         )
-        stem, title = material.name("landscapes", "Landscapes")
+        stem, title = material.name("landscapes", f"Where {ranked[0]} looked")
         yield Figure(stem, title, caption, landscape(rows, title=title))
 
 

@@ -17,7 +17,7 @@ from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.analysis.wins import count_wins
-from hpobench_ordered.plotting.theme import drawing_order, styles
+from hpobench_ordered.plotting.theme import styles
 from hpobench_ordered.reporting.chart import interactive_specification
 from hpobench_ordered.reporting.formats import duration
 from hpobench_ordered.reporting.tables import DECIMALS
@@ -25,7 +25,7 @@ from hpobench_ordered.reporting.tables import DECIMALS
 if TYPE_CHECKING:
     import pandas as pd
 
-FEW, BEST = 12, 5
+FEW, BEST = 9, 5
 """At first, all methods are in colour if there are at most `FEW`, else the best `BEST`."""
 
 DIGITS = 5
@@ -56,14 +56,16 @@ def interactive(
     """Everything that the script shows, and the curves of tasks by protocol and entry."""
     protocols, tasks = [], []
     for protocol, items in by_protocol(scored).items():
-        methods = drawing_order(method for item in items for method in item.runs)
+        rows = board[board["protocol"] == protocol]
+        compared = [str(method) for method in rows["method"]]
+        methods = [*dict.fromkeys([*compared, *(m for item in items for m in item.runs)])]
         every = styles(methods)
         looks = [
             {"colour": f"light-dark({one.colour}, {one.dark})", "dash": one.dashes}
             for one in map(every.__getitem__, methods)
         ]
         views = _views(means[means["protocol"] == protocol], methods)
-        entries = _entries(items, methods, board[board["protocol"] == protocol], views)
+        entries = _entries(items, methods, rows, views)
         protocols.append(
             {
                 "label": protocol_label(protocol),

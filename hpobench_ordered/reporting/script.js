@@ -85,7 +85,8 @@
       const [, text, small] = cellOf(key, m);
       return make("td", { class: "n" }, text, ...(small ? [make("small", {}, small)] : []));
     });
-    return make("tr", { class: chosen ? "chosen" : "", "data-method": method }, make("th", { scope: "row" }, button), ...cells);
+    const kinds = [chosen && "chosen", method === data.reference && "reference"].filter(Boolean);
+    return make("tr", { class: kinds.join(" "), "data-method": method }, make("th", { scope: "row" }, button), ...cells);
   };
   const headingOf = ({ key, title, meaning }) => {
     const sort = key === state.sort ? { "aria-sort": state.descending ? "descending" : "ascending" } : {};
@@ -122,33 +123,54 @@
     const method = protocol().methods[m];
     const common = { method, ...protocol().looks[m], chosen: state.chosen.has(method) };
     return Array.from({ length: entry().trials }, (_, t) => {
-      const [mean, low, high] = at(state.measure, m, t + 1).map((end) => (isLog() && end <= 0 ? null : end));
-      return { ...common, trial: t + 1, mean, low, high };
+      const [mean, low, high] = at(state.measure, m, t + 1);
+      return { ...common, trial: t + 1, mean: isLog() && mean <= 0 ? null : mean, low, high };
     }).filter(({ mean }) => mean !== null);
   });
+  /* The lower end of a band stays on a logarithmic axis. */
+  const bounded = (rows) => {
+    if (!isLog()) return rows;
+    const least = Math.min(...rows.map(({ mean }) => mean)) / 1.5;
+    return rows.map((row) => ({ ...row, low: row.low === null ? null : Math.max(row.low, least) }));
+  };
+  /* Names at the ends of the curves in colour, moved apart where they would overlap. */
+  const names = () => {
+    const scale = view.scale("y"), gap = 13, bottom = view.height();
+    const last = points.filter(({ chosen, trial }) => chosen && trial === entry().trials);
+    const placed = last.map((row) => ({ ...row, y: scale(row.mean) })).sort((a, b) => a.y - b.y);
+    placed.forEach((row, n) => { if (n) row.y = Math.max(row.y, placed[n - 1].y + gap); });
+    let limit = bottom;
+    for (const row of placed.toReversed()) { row.y = Math.min(row.y, limit); limit = row.y - gap; }
+    const most = isNarrow() ? 14 : 26;
+    return placed.map(({ method, trial, colour, y }) => ({
+      trial, colour, mean: scale.invert(y), name: method.length > most ? `${method.slice(0, most - 1)}\u2026` : method,
+    }));
+  };
+  const isNarrow = () => $("chart").clientWidth < 600;
   const renderChart = async () => {
     if (!view) return;
     if (drawnLog !== isLog()) { await embed(); return; }
-    points = rowsOfChart();
+    points = bounded(rowsOfChart());
     const { title } = column(state.measure);
     view.signal("title", title).signal("hovered", state.hovered);
-    view.data("curves", points).data("at", [{ trial: state.trial }]);
+    view.data("curves", points).data("at", [{ trial: state.trial }]).data("names", []);
     await view.resize().runAsync();
+    await view.data("names", names()).resize().runAsync();
     const said = `${title} by trial of ${new Set(points.map(({ method }) => method)).size} methods; ${about()}. The table below has the numbers.`;
     for (const [name, value] of [["role", "img"], ["aria-label", said]]) $("chart").querySelector("svg").setAttribute(name, value);
   };
   const hover = (method) => { if (state.hovered !== method) view?.signal("hovered", state.hovered = method).runAsync(); };
   const fit = () => {
     const width = $("chart").clientWidth;
-    if (view && width) view.width(Math.max(160, width - 60)).height(width < 600 ? 260 : 360);
+    if (view && width) view.width(Math.max(160, width - (isNarrow() ? 150 : 230))).height(isNarrow() ? 260 : 360);
   };
   const embed = async () => {
     if (document.readyState === "loading") await new Promise((done) => { addEventListener("DOMContentLoaded", done); });
     const spec = structuredClone(data.spec);
     drawnLog = isLog();
     $("log").disabled = state.measure !== "regret";
-    if (drawnLog) Object.assign(spec.scales.find(({ name }) => name === "y"), { type: "log", zero: false });
-    spec.data.find(({ name }) => name === "curves").values = rowsOfChart();
+    if (drawnLog) Object.assign(spec.scales.find(({ name }) => name === "y"), { type: "log", zero: false, nice: false });
+    spec.data.find(({ name }) => name === "curves").values = bounded(rowsOfChart());
     view?.finalize();
     view = null;
     const options = { mode: "vega", ast: true, renderer: "svg", actions: false, tooltip: false, hover: false, logLevel: 1, config: {} };
@@ -240,5 +262,5 @@
   fillEntries();
   renderTable();
   await embed();
-  new ResizeObserver(() => { fit(); view?.runAsync(); }).observe($("chart"));
+  new ResizeObserver(() => { fit(); renderChart(); }).observe($("chart"));
 })();

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered.analysis.bootstrap import FEWEST
-from hpobench_ordered.analysis.labels import protocol_label, ranges, scope
+from hpobench_ordered.analysis.labels import listed, protocol_label, ranges, scope
 from hpobench_ordered.analysis.scoring import GROUP, BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.speedup import geometric_mean
 from hpobench_ordered.analysis.together import (
@@ -16,8 +16,7 @@ from hpobench_ordered.analysis.together import (
     speedups_of,
     wins_of,
 )
-from hpobench_ordered.analysis.verdict import surrogate_agreement
-from hpobench_ordered.plotting.theme import drawing_order
+from hpobench_ordered.analysis.verdict import TESTS, Verdict, surrogate_agreement
 from hpobench_ordered.reporting.formats import NOTHING, Table, duration, number
 
 if TYPE_CHECKING:
@@ -32,6 +31,36 @@ STATES = ("done", "failed", "running", "missing")
 
 SESSION = ("started", "shard", "workers", "backend", "python", "platform", "processor", "cores")
 """Columns of the table of sessions."""
+
+
+def leaders_table(verdicts: Sequence[Verdict]) -> Table:
+    """Who leads after which trial under one protocol, and who differs."""
+    first = verdicts[0]
+    where = scope(first.benchmarks, first.families)
+    caption = f"Lowest mean rank of {first.methods} methods, {where}."
+    if first.families == 1:
+        caption += " This says nothing of others."
+    elif first.test is None:
+        caption += " Too few to test differences."
+    else:
+        caption += f" Differences are significant at 5 % by {TESTS[first.test]}."
+    rows = []
+    for one in verdicts:
+        row = [str(one.trial), listed(one.leaders), f"{one.mean_rank:.2f}"]
+        row.append(f"{one.first_on} of {one.families}")
+        if first.test is not None:
+            row += [_some(one.better_than, one.methods), _some(one.not_told_apart, one.methods)]
+        rows.append(row)
+    header = ["after trial", "leads", "mean rank", "first on"]
+    header += ["significantly better than", "not than"] if first.test is not None else []
+    return Table(caption, header, rows, text_columns=len(header))
+
+
+def _some(names: Sequence[str], methods: int) -> str:
+    """Names of methods, or that they are all of the others."""
+    if not names:
+        return NOTHING
+    return f"all {methods - 1} others" if len(names) == methods - 1 > 1 else listed(names)
 
 
 def leaderboard_tables(board: "pd.DataFrame") -> Iterator[Table]:
@@ -124,7 +153,7 @@ def experiment_table(runs: "pd.DataFrame") -> Table:
     """The planned runs: one row for all benchmarks with the same protocol, methods and seeds."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for (benchmark, surrogate, protocol), group in runs.groupby(list(GROUP), observed=True):
-        methods = ", ".join(drawing_order(map(str, group["method"].unique())))
+        methods = ", ".join(sorted(map(str, group["method"].unique())))
         planned = protocol_label(str(protocol)), methods, ranges(group["seed"].unique())
         alike.setdefault(planned, []).append(f"{benchmark} ({surrogate})")
     return Table(

@@ -17,7 +17,7 @@ from hpobench_ordered.analysis.scoring import (
     score_benchmarks,
 )
 from hpobench_ordered.analysis.together import Together
-from hpobench_ordered.analysis.verdict import verdicts
+from hpobench_ordered.analysis.verdict import Verdict, verdicts
 from hpobench_ordered.errors import ExperimentError, StoreError
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.plotting.evaluations import Configurations
@@ -30,6 +30,7 @@ from hpobench_ordered.reporting.tables import (
     agreement_table,
     experiment_table,
     leaderboard_tables,
+    leaders_table,
     pairs,
     session_table,
     speedup_tables,
@@ -152,7 +153,8 @@ def _files(
     """The page and the files that it links to, by name."""
     means, board = curves(scored), leaderboard(scored)
     boards = list(leaderboard_tables(board))
-    parts = _verdicts(scored)
+    leaders = _verdicts(scored)
+    parts = {title: [one.sentence for one in found] for title, found in leaders.items()}
     sections = list(_sections(content, runs, scored, board))
     scope = [MEASURED_ONLY] if content.measured_only else []
     reasons = {item.label: item.left_out for item in scored if item.left_out}
@@ -167,7 +169,7 @@ def _files(
             "unscored": unscored,
             "scope": scope,
             "left_out": reasons,
-            "parts": parts,
+            "leaders": {title: leaders_table(found) for title, found in leaders.items()},
             "board": boards[0] if boards else None,
             "columns": COLUMNS,
             "sections": sections,
@@ -186,11 +188,11 @@ def _files(
     return files
 
 
-def _verdicts(scored: Sequence[BenchmarkScores]) -> dict[str, list[str]]:
-    """Sentences of the verdicts by protocol."""
-    parts: dict[str, list[str]] = {}
+def _verdicts(scored: Sequence[BenchmarkScores]) -> dict[str, list[Verdict]]:
+    """The verdicts by protocol."""
+    parts: dict[str, list[Verdict]] = {}
     for verdict in verdicts(scored):
-        parts.setdefault(protocol_label(verdict.protocol), []).append(verdict.sentence)
+        parts.setdefault(protocol_label(verdict.protocol), []).append(verdict)
     return parts
 
 
@@ -227,11 +229,16 @@ def _sections(
     board: "pd.DataFrame",
 ) -> Iterator[tuple[str, str, list[Figure], list[Table]]]:
     """Parts of the page with figures or tables: id, title, figures and tables of each."""
+    groups = by_protocol(scored)
     materials = [
         Material(
-            Together.of(items), board[board["protocol"] == protocol], runs, content.configurations
+            Together.of(items),
+            board[board["protocol"] == protocol],
+            runs,
+            content.configurations,
+            is_one_of_several=len(groups) > 1,
         )
-        for protocol, items in by_protocol(scored).items()
+        for protocol, items in groups.items()
     ]
     for name, title, make in SECTIONS:
         if figures := [figure for material in materials for figure in make(material)]:

@@ -19,7 +19,7 @@ from hpobench_ordered.analysis.scores import Scores
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.plotting.axes import PAPER_SCORE
 from hpobench_ordered.plotting.landscapes import Dimension, Panel, cells
-from hpobench_ordered.plotting.theme import STYLES
+from hpobench_ordered.plotting.theme import styles
 from hpobench_ordered.reproduction.comparison import Comparison
 from hpobench_ordered.reproduction.evidence import Evidence, Landscape, Measure
 from hpobench_ordered.reproduction.paper import Drawing
@@ -120,6 +120,7 @@ def curves(
         measure=PAPER_SCORE,
         facet="panel",
         columns=max(map(len, tasks.values())),
+        methods=comparisons[0].methods,
         bands=False,
         top=top,
         title="normalised score over trials",
@@ -146,7 +147,9 @@ def rank_curves(
     frame = table.assign(surrogate=table["benchmark"].map(surrogates), measure="rank")
     frame = _means(frame.assign(panel=_on_surrogate(frame)), "mean_rank")
     title = f"mean rank of {len(comparisons[0].methods)} methods over trials"
-    return Drawing(plotting.curves(frame, measure="rank", facet="panel", title=title), table)
+    order = comparisons[0].methods
+    chart = plotting.curves(frame, measure="rank", facet="panel", methods=order, title=title)
+    return Drawing(chart, table)
 
 
 def progress(
@@ -180,7 +183,7 @@ def progress(
         for comparison in comparisons:
             frame = _times(evidence, comparison)
             name = f"{names[comparison]}, mean"
-            rows[name].append(plotting.times(frame, title="time"))
+            rows[name].append(plotting.times(frame, methods=comparison.methods, title="time"))
             frames.append(frame.assign(benchmark=name, measure="time"))
     title = f"after every trial, mean over {'runs' if over_runs else 'seeds'}"
     data = pd.concat(frames, ignore_index=True).astype({"trial": "Int64"})  # times have no trial
@@ -198,7 +201,10 @@ def mean_curves(
     frame = frame.assign(benchmark=name, measure=measure.value)
     label = f"mean {measure.value}"
     labelled = frame.assign(measure=label)
-    return Drawing(plotting.curves(labelled, measure=label, size=PANEL, title=name), frame)
+    chart = plotting.curves(
+        labelled, measure=label, methods=scores.methods, ends=False, size=PANEL, title=name
+    )
+    return Drawing(chart, frame)
 
 
 def _names(comparisons: Sequence[Comparison]) -> dict[Comparison, str]:
@@ -313,7 +319,7 @@ def locations(
                 y,
                 crosses=_dots(best[best["crossed"]]),
                 points=seen[["seed", "trial", "x", "y"]],
-                colour=STYLES[method].colour,
+                colour=styles(methods)[method].colour,
             )
             rows[-1].append(panel)
     table = pd.concat(frames, ignore_index=True).drop_duplicates()

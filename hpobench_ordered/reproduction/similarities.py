@@ -119,7 +119,15 @@ def similarity_curves(
         levels = {"method": sources, "trial": range(1, trials + 1)}
         frame = product(levels, mean=mean, low=mean - errors, high=mean + errors)
         frame = frame.assign(benchmark=method, measure="similarity")
-        chart = plotting.curves(frame, measure="similarity", bands=False, size=PANEL, title=method)
+        chart = plotting.curves(
+            frame,
+            measure="similarity",
+            methods=sources,
+            bands=False,
+            ends=False,
+            size=PANEL,
+            title=method,
+        )
         charts.append(chart)
         frames.append(frame.rename(columns={"method": "source"}).assign(method=method))
     data = pd.concat(frames, ignore_index=True).assign(benchmark=comparison.benchmark)

@@ -7,7 +7,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.analysis.differences import Estimate
-from hpobench_ordered.plotting.theme import drawing_order
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.reproduction.paper import Entry, Table, combined
 from hpobench_ordered.reproduction.result import CheckedClaim, Reproduction, Setup
@@ -134,7 +133,7 @@ def time_rows(result: Reproduction) -> Rows:
         return []
     timings = result.setup.store.records.timings([cell.key for cell in result.cells])
     groups = dict(list(timings.groupby("method")))
-    rows = [_time_row(method, groups[method]) for method in drawing_order(groups)]
+    rows = [_time_row(method, groups[method]) for method in groups]
     return rows + [_time_row("all", timings)] if rows else []
 
 
@@ -153,7 +152,7 @@ def _how(result: Reproduction) -> list[str]:
     ]
     fallbacks = {method: count for method, count in result.fallbacks.items() if count}
     if fallbacks:
-        counts = ", ".join(f"{method} {fallbacks[method]}" for method in drawing_order(fallbacks))
+        counts = ", ".join(f"{method} {fallbacks[method]}" for method in fallbacks)
         lines.append(f"- Suggestions made at random because a model failed: {counts}.")
     return lines
 

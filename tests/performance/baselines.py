@@ -191,7 +191,7 @@ class BoTorchMultiTask(BoTorch):
         last = self.history[-8:]
         self._tasks = [self.space.features(self.space.encode(t.values[:25])) for t in last]
         self._earlier = [t.losses[:25] for t in last]
-        best = [t.values[[int(np.nanargmin(t.losses))]] for t in self.history[: -4 : -1]]
+        best = [t.values[[int(np.nanargmin(t.losses))]] for t in self.history[:-4:-1]]
         self._first = [self.space.configs(values)[0] for values in best]
         self.random_trials = max(0, 3 - len(best))
 

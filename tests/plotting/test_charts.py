@@ -1,3 +1,4 @@
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -137,13 +138,51 @@ def test_strips_have_a_point_for_each_value_and_a_line_for_each_mean() -> None:
     assert [2.0**power for power in range(-1, 3)] in list(values_of(spec, "values"))
 
 
-def test_forty_methods_differ_in_colour_or_dashes_on_both_pages() -> None:
-    names = [*theme.STYLES, *(f"method-{number:02d}" for number in range(29))]
-    looks = theme.styles(names).values()
-    assert len(looks) == 40
-    assert len({(look.colour, look.dashes) for look in looks}) == 40
-    assert len({(look.dark, look.dashes) for look in looks}) == 40
-    assert theme.styles(["bo", "cts"])["cts"] == theme.styles(names)["cts"]
+def test_the_first_methods_are_in_colour_and_the_others_grey() -> None:
+    names = [theme.RANDOM_SEARCH, *(f"method-{number:02d}" for number in range(19))]
+    looks = theme.styles(names)
+    assert looks[theme.RANDOM_SEARCH] == theme.REFERENCE
+    assert [looks[name] for name in names[1:9]] == [*theme.PALETTE]
+    assert {looks[name].colour for name in names[9:]} == {theme.GREY}
+    assert len({(look.colour, look.dashes) for look in looks.values()}) == len(names)
+
+
+BLINDNESS = {  # linear RGB as seen with each kind (Machado et al. 2009, severity 1)
+    "none": np.eye(3),
+    "protan": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "deutan": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "tritan": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+
+
+def linear(colour: str) -> np.ndarray:
+    rgb = np.array([int(colour[n : n + 2], 16) for n in (1, 3, 5)]) / 255
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
+def lab(rgb: np.ndarray) -> np.ndarray:
+    """CIELAB of linear RGB."""
+    weights = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    xyz = np.array(weights) @ rgb.clip(0, 1) / np.array([0.9505, 1.0, 1.089])
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("page", ["light", "dark"])
+def test_colours_are_far_apart_for_all_readers_and_stand_out_from_the_page(page: str) -> None:
+    every = (*theme.PALETTE, theme.REFERENCE)
+    colours = [look.colour if page == "light" else look.dark for look in every]
+    for kind, matrix in BLINDNESS.items():
+        seen = [lab(np.array(matrix) @ linear(colour)) for colour in colours]
+        for a, b in itertools.combinations(range(len(colours)), 2):
+            distance = np.linalg.norm(seen[a] - seen[b])
+            assert distance >= 15, (kind, colours[a], colours[b], distance)
+    paper = linear(theme.PAGE if page == "light" else theme.DARK_COLOURS[theme.PAGE])
+    luminances = [float(rgb @ [0.2126, 0.7152, 0.0722]) for rgb in map(linear, colours)]
+    of_page = float(paper @ [0.2126, 0.7152, 0.0722])
+    for luminance in luminances:
+        low, high = sorted((luminance, of_page))
+        assert (high + 0.05) / (low + 0.05) >= 3
 
 
 @pytest.mark.slow
@@ -182,7 +221,7 @@ def test_ids_begin_with_what_is_asked_for() -> None:
 
 def test_dark_charts_have_the_colours_of_dark_pages() -> None:
     light, dark = (json.dumps(specification(CHARTS["rank"], dark=d)) for d in (False, True))
-    for colour in (theme.INK, theme.PAGE, theme.STYLES["bo"].colour):
+    for colour in (theme.INK, theme.PAGE, theme.PALETTE[0].colour):
         assert f'"{colour}"' in light and f'"{colour}"' not in dark
         assert f'"{theme.DARK_COLOURS[colour]}"' in dark
 

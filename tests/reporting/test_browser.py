@@ -141,7 +141,7 @@ def test_nothing_is_requested_and_nothing_goes_wrong(driver: Any, browser: Brows
     }
     assert requested <= {browser.address, "about:blank"}
     assert browser.run("return document.querySelectorAll('img, b, i, u, s, em').length") == 0
-    assert "leads" in browser.run("return document.querySelector('.verdict').textContent")
+    assert "leads" in browser.run("return document.querySelector('#verdict').textContent")
 
 
 def test_headings_sort_also_by_keyboard(browser: Browser) -> None:
@@ -238,6 +238,27 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Report:
     ]
     folder: Path = tmp_path_factory.mktemp("large")
     return write_report(ReportInput(pd.concat(trials, ignore_index=True)), folder)
+
+
+def test_the_reference_is_in_sight_and_curves_are_named(driver: Any, large: Report) -> None:
+    browser = Browser(driver, large.page.as_uri())
+    for width in (1400, 390):
+        browser.open(width=width)
+        assert browser.column(0)[0] != "random-search"
+        in_sight = (
+            "const box = document.querySelector('.board').getBoundingClientRect();"
+            "const row = document.querySelector('#lb .reference th').getBoundingClientRect();"
+            "return row.top >= box.top && row.bottom <= box.bottom + 1"
+        )
+        assert browser.run(in_sight)
+        named = (
+            "const svg = document.querySelector('#chart svg').getBoundingClientRect();"
+            "return [...document.querySelectorAll('#chart .layer_4_marks text')]"
+            ".filter((node) => node.getBoundingClientRect().right <= svg.right)"
+            ".map((node) => node.textContent)"
+        )
+        names = browser.run(named)
+        assert len(names) == 6 and "random-search" in names
 
 
 def test_forty_methods_fit(driver: Any, large: Report) -> None:

@@ -15,6 +15,7 @@ from markupsafe import escape
 from reporting_support import HOSTILE, ORDERED, known_runs, made_up_trials
 
 from hpobench_ordered.analysis.curves import curves
+from hpobench_ordered.analysis.labels import listed
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import by_protocol, score_benchmarks
 from hpobench_ordered.analysis.together import Together, significance_of
@@ -56,8 +57,12 @@ def test_the_files(page_report: Report) -> None:
 
 def test_the_page_shows_what_analysis_computes(page_report: Report) -> None:
     page = page_of(page_report)
+    leads = page.partition('id="verdict"')[2].partition("</section>")[0]
+    summary = (page_report.page.parent / "summary.md").read_text(encoding="utf-8")
     for verdict in verdicts(page_report.benchmarks):
-        assert str(escape(verdict.sentence)) in page
+        assert str(escape(listed(verdict.leaders))) in leads
+        assert f"{verdict.mean_rank:.2f}" in leads
+        assert f"{verdict.mean_rank:.2f} among {verdict.methods} methods" in summary
     data = unpacked(page, "data")
     (protocol, other) = data["protocols"]
     assert [entry["label"] for entry in protocol["entries"]] == [
@@ -110,9 +115,11 @@ def test_curves_of_tasks(page_report: Report) -> None:
         if one.benchmark == "newsvendor@1" and one.protocol == ORDERED
     )
     assert len(tasks) == 3
+    methods = unpacked(page_of(page_report), "data")["protocols"][0]["methods"]
+    place = methods.index(item.methods[0])
     for measure in ("regret", "rank", "value"):
         for t, task in enumerate(tasks):
-            found = np.array(task[measure][0][0])
+            found = np.array(task[measure][0][place])
             expected = item.measures[measure].mean[0, t]
             np.testing.assert_allclose(found, expected, rtol=1e-3)
 
