@@ -29,7 +29,7 @@ CASES = {25: (3, 6, 7), 100: (3, 25, 25), 225: (8, 25, 25)}
 """By evaluations in all: earlier tasks, evaluations of each, and of the current task."""
 SPACE = SearchSpace([Parameter.number(f"x{j}", 0, 1) for j in range(6)])
 BENCHMARKS = ("newsvendor", "yahpo-svm-1220", "retrain-weather-xgboost")
-TASKS, TRIALS = 4, 12
+TASKS, TRIALS = 3, 8
 RIVALS = ("ordered-gp", "optuna.samplers:TPESampler", "simple-ordered", "random-search")
 
 
@@ -89,7 +89,7 @@ def times() -> None:
         mean_seconds(OrderedGP, case, 0, asked=1)  # compiles
         ours, tpe, botorch = [], [], []
         every = CASES[case][2] - 3
-        for seed in range(3):  # in turns, as the machine may have other work
+        for seed in range(2):  # in turns, as the machine may have other work
             ours += [mean_seconds(OrderedGP, case, 5 * seed + k, asked=every) for k in range(5)]
             tpe += [optuna_seconds(case, 5 * seed + k) for k in range(5)]
             botorch.append(mean_seconds(BoTorchMultiTask, case, seed, asked=1))
@@ -98,7 +98,7 @@ def times() -> None:
 
 
 def quality(folder: Path) -> None:
-    """Print the leaderboard after 1, 5 and 12 trials."""
+    """Print the leaderboard after 1, 5 and 8 trials."""
     here = f"{Path(__file__).with_name('baselines.py')}:BoTorchMultiTask"
     result = hbo.run(
         benchmarks=BENCHMARKS,
