@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,13 +23,16 @@ from rich.table import Table
 from hpobench_ordered.generation.base import Progress
 
 PIPE_WIDTH = 120
-"""Width of tables that do not go to a terminal."""
+"""Width of sentences that do not go to a terminal; rows of tables are as long as they are."""
+
+LONGEST_ROW = 10_000
 
 
 def console() -> Console:
-    """The console of results: standard output."""
+    """The console of results: standard output, as wide as the terminal, or as `COLUMNS` says."""
     plain = Console()
-    return plain if plain.is_terminal else Console(width=PIPE_WIDTH)
+    is_free = not plain.is_terminal and not os.environ.get("COLUMNS", "").isdigit()
+    return Console(width=LONGEST_ROW) if is_free else plain
 
 
 def say(message: str) -> None:
@@ -51,8 +55,8 @@ def print_table(headers: Iterable[str], rows: Iterable[Iterable[str]], *, title:
     if title:  # apart from the table, which may be narrower
         click.echo(title)
     table = Table(box=None, pad_edge=False)
-    for header in headers:
-        table.add_column(header, overflow="fold")
+    for place, header in enumerate(headers):  # names are not broken: they are what one copies
+        table.add_column(header, overflow="fold", no_wrap=place == 0)
     for row in rows:
         table.add_row(*map(escape, row))
     console().print(table)
