@@ -63,8 +63,9 @@ METHODS = (
     "simple-previous",
     "best-first",
     "transfer-tpe-best-first",
+    "ordered-gp",
 )
-"""Methods that are replayed: fast ones, those of Hellan et al. (2023) and Stoll et al. (2020)."""
+"""Methods that are replayed: fast ones, of Hellan et al. (2023), Stoll et al. (2020) and ours."""
 TRIALS = 15
 FEWEST_TASKS = 3
 POOR = 0.5
