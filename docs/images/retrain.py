@@ -16,6 +16,7 @@ from hpobench_ordered import plotting
 from hpobench_ordered.registry import benchmark_spec
 
 DRAWN = (
+    "ordered-gp",
     "random-search",
     "bo",
     "tpe",
@@ -44,7 +45,7 @@ METHODS = (
     "transfer-gp-best-first",
     "transfer-tpe",
 )
-SEEDS = range(10)
+SEEDS = {"othpo": 5, "retrain": 5, "wide": 3}
 TRIALS = (1, 5, 10, 25)
 TITLES = {"othpo": "The ten benchmarks of the paper", "retrain": "Retraining on real streams"}
 
@@ -53,7 +54,8 @@ def runs(suite: str, methods: tuple[str, ...]) -> hbo.Results:
     """Runs of methods on what is there of a suite."""
     benchmarks = [name for name in hbo.suite(suite) if benchmark_spec(name).option().is_ready]
     folder = Path(sys.argv[1])
-    return hbo.run(benchmarks=benchmarks, methods=methods, seeds=SEEDS, workers=2, folder=folder)
+    seeds = range(SEEDS[suite])
+    return hbo.run(benchmarks=benchmarks, methods=methods, seeds=seeds, workers=2, folder=folder)
 
 
 if __name__ == "__main__":
