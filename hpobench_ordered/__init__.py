@@ -21,7 +21,7 @@ from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import BenchmarkFamily, BenchmarkSpec, SurrogateOption
 from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import HPOBenchOrderedError
-from hpobench_ordered.experiment.api import Results, merge_stores, report, run
+from hpobench_ordered.experiment.api import Results, merge_stores, reference, report, run
 from hpobench_ordered.experiment.history import history_from_results
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered
@@ -97,6 +97,7 @@ __all__ = [
     "load",
     "merge_stores",
     "optimiser",
+    "reference",
     "report",
     "run",
     "save",

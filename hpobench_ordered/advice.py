@@ -38,7 +38,6 @@ from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, ExperimentError, PoorSurrogateWarning
 from hpobench_ordered.experiment.api import Results, run
 from hpobench_ordered.experiment.plan import several_of
-from hpobench_ordered.experiment.scored import scored
 from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.space.given import search_space
 from hpobench_ordered.surrogates import SurrogateType
@@ -265,7 +264,7 @@ def advise(
         workers=workers,
         progress=progress,
     )
-    scores, unscored = scored(results.store, results.overview())
+    scores, unscored = results.scored()
     if not scores:
         raise ExperimentError(f"no method could be replayed: {unscored[0]}")
     best = np.fmin(best, best_met(scores[0].losses))

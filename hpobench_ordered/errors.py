@@ -184,6 +184,10 @@ class FailedRunsWarning(UserWarning):
     """Runs of an experiment failed; the others are finished."""
 
 
+class OutdatedReferenceWarning(UserWarning):
+    """Reference results of other versions of benchmarks or methods are left out."""
+
+
 def _unpickled(kind: type[HPOBenchOrderedError], args: tuple[Any, ...]) -> HPOBenchOrderedError:
     return kind.__new__(kind, *args)
 

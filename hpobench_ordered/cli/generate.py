@@ -7,6 +7,7 @@ import click
 from hpobench_ordered.cli._completion import complete_suite
 from hpobench_ordered.cli._marks import marks
 from hpobench_ordered.cli._own_trainings import COMMANDS, sizes_of
+from hpobench_ordered.cli._reference import reference
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.registry import (
@@ -78,7 +79,7 @@ class _Generate(click.Group):
             formatter.write_usage(ctx.command_path, f"{name} [OPTIONS]", prefix=prefix)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("A benchmark of your own, and marks"):
+        with formatter.section("A benchmark of your own, marks, and reference results"):
             formatter.write_dl(
                 [
                     (f"{name} --help", command.get_short_help_str(limit=100))
@@ -97,7 +98,7 @@ def generate() -> None:
     evaluations they make, too: any model is trained on any data, over growing training sets, as
     xgboost-mnist was made, or again in every period, as the retrain benchmarks were. What they make
     is an artifact of the same kind. `generate marks` says on which benchmarks methods can hardly be
-    told apart.
+    told apart. `generate reference` makes the reference results that methods are compared with.
     """
 
 
@@ -181,5 +182,5 @@ def _to_generate(name: str | None, suite_name: str | None) -> list[str]:
     return [str(name)]
 
 
-for command in (*COMMANDS, marks):
+for command in (*COMMANDS, marks, reference):
     generate.add_command(command)

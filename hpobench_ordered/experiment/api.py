@@ -6,15 +6,18 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.core.benchmark import Benchmark
-from hpobench_ordered.errors import FailedRunsWarning, StoreError
+from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, StoreError
+from hpobench_ordered.experiment.joined import JoinedStore, joined, store_to_compare, terms
 from hpobench_ordered.experiment.overview import Overview, State, overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT, run_cells
-from hpobench_ordered.experiment.plan import Cell, grid, part_of, plan
+from hpobench_ordered.experiment.plan import Cell, grid, part_of, plan, several_of
 from hpobench_ordered.experiment.records import Failure
+from hpobench_ordered.experiment.reference import BEST_ONLY, reference_store
 from hpobench_ordered.experiment.scored import families, known_limits, left_out, measured, scored
 from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.protocols import Ordered, Protocol
@@ -25,22 +28,35 @@ if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
+    from hpobench_ordered.analysis.scoring import BenchmarkScores
     from hpobench_ordered.plotting.accessor import Plots
     from hpobench_ordered.reporting import Report
 
 
 @dataclass(frozen=True)
 class Results:
-    """The runs (`cells`) of an experiment, and the `store` that holds them."""
+    """The runs (`cells`) of an experiment, and the `store` that holds them.
+
+    Where these are compared with those of another store, `against`, leaderboard, charts, report,
+    `timings` and `overview` are of both.
+    """
 
     store: Store
     cells: tuple[Cell, ...]
+    against: Store | None = None
 
     def __repr__(self) -> str:
-        return f"Results({len(self.cells)} runs in {str(self.store.folder)!r})"
+        runs = len(self.cells) or len(self.store.keys())
+        return f"Results({runs} runs in {str(self.store.folder)!r})"
 
     def frame(self) -> "pd.DataFrame":
-        """One row a trial: key, benchmark, method, seed, task, trial, value, loss, ..."""
+        """One row a trial: key, benchmark, method, seed, task, trial, value, loss, ...
+
+        Raises:
+            ExperimentError: Reference results, which do not have all trials.
+        """
+        if not self.store.has_all_trials:
+            raise ExperimentError(BEST_ONLY)
         trials = self.store.read(cell.key for cell in self.cells)
         return trials.astype(dict.fromkeys(trials.select_dtypes("category"), object))
 
@@ -55,8 +71,17 @@ class Results:
         """
         from hpobench_ordered.analysis.leaderboard import leaderboard
 
-        scores, _ = scored(self.store, self.overview(), measured_only=measured_only)
+        scores, _ = self.scored(measured_only=measured_only)
         return leaderboard(scores, trial=trial)
+
+    def scored(self, *, measured_only: bool = False) -> "tuple[list[BenchmarkScores], list[str]]":
+        """Scores by benchmark, surrogate and protocol, and why others have none."""
+        return scored(self.joined, self.overview(), measured_only=measured_only)
+
+    @property
+    def joined(self) -> Store:
+        """The store, together with the one that it is compared with."""
+        return self.store if self.against is None else JoinedStore(self.store, self.against)
 
     @property
     def plot(self) -> "Plots":
@@ -64,14 +89,14 @@ class Results:
         from hpobench_ordered.plotting.accessor import Plots
 
         return Plots(
-            scored=lambda: scored(self.store, self.overview()),
+            scored=self.scored,
             runs=lambda: self.overview().runs,
-            configurations=self.store.configurations,
+            configurations=self.joined.configurations,
         )
 
     def timings(self) -> "pd.DataFrame":
         """One row a run: see `Records.timings`."""
-        return self.store.records.timings([cell.key for cell in self.cells])
+        return self.joined.records.timings(self.overview().keys(State.DONE))
 
     def failures(self) -> tuple[Failure, ...]:
         """The runs that failed, with what was raised."""
@@ -79,17 +104,19 @@ class Results:
 
     def overview(self) -> Overview:
         """What has become of every run."""
-        return overview(self.store, self.cells or None)
+        own = overview(self.store, self.cells or None)
+        return own if self.against is None else joined(own, overview(self.against))
 
 
 def run(
     *,
     benchmarks: Iterable[str | os.PathLike[str] | Benchmark],
     methods: Iterable[object],
-    seeds: Iterable[int] = range(5),
+    seeds: Iterable[int] | None = None,
     protocol: Protocol | None = None,
     surrogates: Mapping[str, str] | None = None,
     folder: str | Path | None = None,
+    against: str | Path | None = None,
     workers: int = 1,
     time_limit: float | None = TIME_LIMIT,
     dask: "Client | str | None" = None,
@@ -105,10 +132,13 @@ def run(
     Args:
         benchmarks: Names or paths of benchmarks, or loaded benchmarks.
         methods: Names of methods; or your own, see `adapters.as_method_spec`.
-        seeds: Seeds.
-        protocol: `Ordered()` (the default), `LeaveOneOut()` or `Adjustment()`.
+        seeds: Seeds; default: 0 to 4, or those of the runs in `against`.
+        protocol: `Ordered()`, `LeaveOneOut()` or `Adjustment()`; default: the first, or that of
+            the runs in `against`.
         surrogates: Surrogate by name of benchmark, where it is not the default one.
         folder: Where results go, and are continued; default: a temporary folder.
+        against: "reference", or a folder of results: what the runs are compared with, see
+            `reference`. Methods that are run count, not others of their name.
         workers: Number of processes.
         time_limit: Seconds that one call into a method may take; None: no limit. With one worker, a
             call into compiled code that never returns cannot be ended.
@@ -137,13 +167,19 @@ def run(
         >>> result.frame().groupby("method").size().to_dict()
         {'random-search': 30, 'simple-ordered': 30}
     """
-    planned = plan(
-        benchmarks=benchmarks,
-        methods=methods,
-        seeds=seeds,
-        protocol=protocol or Ordered(),
+    ask = partial(
+        plan,
+        benchmarks=several_of(benchmarks, "benchmark"),
+        methods=several_of(methods, "method"),
         surrogates=surrogates,
     )
+    other: Store | None = None
+    if against is not None:
+        first = ask(seeds=[0], protocol=protocol or Ordered())
+        other = store_to_compare(against, first, protocol)
+        protocol, known = terms(other, first, protocol)
+        seeds = known if seeds is None else seeds
+    planned = ask(seeds=range(5) if seeds is None else seeds, protocol=protocol or Ordered())
     cells = planned if shard is None else part_of(planned, shard)
     store = Store(Path(folder or tempfile.mkdtemp(prefix="hpobench_ordered-")))
     store.prepare()
@@ -169,7 +205,7 @@ def run(
             session=session,
             progress=report_progress,
         )
-    results = Results(store, tuple(cells))
+    results = Results(store, tuple(cells), other)
     if failures := results.failures():
         warnings.warn(
             f"{len(failures)} of {len(cells)} runs failed, such as: {failures[0].message}. "
@@ -178,6 +214,29 @@ def run(
             stacklevel=2,
         )
     return results
+
+
+def reference(*names: str, methods: Iterable[str] | None = None) -> Results:
+    """Reference results of this package's methods, which come with it.
+
+    They hold the best losses so far, from which leaderboard, charts and report are made as from
+    any results; no configurations.
+
+    Args:
+        names: Suites and benchmarks; default: all that there are results of.
+        methods: Names of methods; default: all.
+
+    Raises:
+        UnknownNameError: There is no such suite, benchmark or method.
+        ExperimentError: There are no reference results of this.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> board = hbo.reference("newsvendor", methods=["random-search", "bo"]).leaderboard()
+        >>> list(board["method"].unique())
+        ['bo', 'random-search']
+    """
+    return Results(reference_store(names, methods=methods), ())
 
 
 def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
@@ -220,7 +279,7 @@ def report(
 
     if not isinstance(results, Results):
         results = Results(Store(Path(results)), ())
-    store, seen = results.store, results.overview()
+    store, seen = results.joined, results.overview()
     if not len(seen.runs):
         raise StoreError(f"there are no runs in {store.folder}")
     done = seen.keys(State.DONE)
@@ -233,7 +292,7 @@ def report(
         trials=trials,
         overview=seen,
         timings=store.records.timings(done),
-        configurations=store.configurations,
+        configurations=store.configurations if store.has_all_trials else None,
         limits=known_limits(seen.runs),
         left_out=left_out(seen.runs),
         families=families(seen.runs),

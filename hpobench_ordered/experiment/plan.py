@@ -1,11 +1,14 @@
 """Plans: deterministic lists of cells, each one run of one method on one benchmark."""
 
+import ast
 import hashlib
 import itertools
 import json
 import operator
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -17,7 +20,7 @@ from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.specs import CONTENT_MARK, BenchmarkSpec
 from hpobench_ordered.errors import ExperimentError, NotFetchedError
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.protocols import Protocol
+from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered, Protocol
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.user_benchmarks.in_memory import content_hash, spec_in_memory
 
@@ -54,14 +57,13 @@ class Cell:
 
     def describe(self) -> dict[str, Any]:
         """What identifies the run, as JSON."""
-        settings = ", ".join(f"{name}={x}" for name, x in self.protocol.settings().items())
         return {
             "benchmark": self.benchmark,
             "surrogate": self.surrogate,
             "method": self.method.name,
             "method_version": self.method_version,
             "seed": self.seed,
-            "protocol": f"{self.protocol.name}({settings})",
+            "protocol": protocol_text(self.protocol),
         }
 
     @property
@@ -83,6 +85,23 @@ class Cell:
     def protocol_rng(self, position: int) -> np.random.Generator:
         """Generator for what the protocol draws at a position, such as a history."""
         return self.rng(position, PROTOCOL_STREAM)
+
+
+def protocol_text(protocol: Protocol) -> str:
+    """What identifies a protocol: its name and settings."""
+    settings = ", ".join(f"{name}={x}" for name, x in protocol.settings().items())
+    return f"{protocol.name}({settings})"
+
+
+def protocol_of(text: str) -> Protocol:
+    """The protocol that `protocol_text` identifies."""
+    name, _, settings = text.removesuffix(")").partition("(")
+    values: dict[str, Any] = dict(re.findall(r"(\w+)=(.*?)(?:, (?=\w+=)|$)", settings))
+    for setting, value in values.items():
+        with suppress(ValueError, SyntaxError):  # a name
+            values[setting] = ast.literal_eval(value)
+    kinds: tuple[type[Protocol], ...] = (Ordered, LeaveOneOut, Adjustment)
+    return {kind().name: kind for kind in kinds}[name](**values)
 
 
 def plan(

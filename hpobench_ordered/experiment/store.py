@@ -87,7 +87,12 @@ Cells = Mapping[str, Mapping[str, Any]]
 
 
 class Store:
-    """A folder of runs, made when something is first written; `records` are all but results."""
+    """A folder of runs, made when something is first written; `records` are all but results.
+
+    `has_all_trials` says whether every trial is there, with its configuration.
+    """
+
+    has_all_trials = True
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

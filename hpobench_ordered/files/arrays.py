@@ -1,8 +1,10 @@
 """Array files (npz) of unknown origin: read without pickle, and no larger than they may be."""
 
 import io
+import lzma
 import zipfile
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ _UNREADABLE = (
     RuntimeError,
     SyntaxError,
     TypeError,
+    lzma.LZMAError,
     zipfile.BadZipFile,
     zlib.error,
 )
@@ -48,3 +51,17 @@ def read_npz(data: bytes) -> dict[str, NDArray[Any]]:
     if not all(isinstance(array, np.ndarray) for array in arrays.values()):
         raise ValueError("it holds something else than arrays")
     return arrays
+
+
+def npz_bytes(arrays: Mapping[str, NDArray[Any]], *, method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """A compressed npz file: the same bytes for the same arrays."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method, compresslevel=9) as archive:
+        for key in sorted(arrays):
+            member = io.BytesIO()
+            np.lib.format.write_array(member, np.asarray(arrays[key]), allow_pickle=False)
+            # A fixed date: zip files otherwise record the time of writing.
+            info = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+            info.compress_type = method
+            archive.writestr(info, member.getvalue())
+    return buffer.getvalue()

@@ -5,12 +5,10 @@ therefore limited in size, and must be in the folder itself.
 """
 
 import hashlib
-import io
 import json
 import re
 import shutil
 import tempfile
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
@@ -18,11 +16,10 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.files.arrays import MAX_UNPACKED, read_npz
+from hpobench_ordered.files.arrays import MAX_UNPACKED, npz_bytes, read_npz
 from hpobench_ordered.files.writing import file_sha256
 
 SUMS = "SHA256SUMS"
@@ -153,17 +150,9 @@ class ArtifactWriter:
 
     def write_arrays(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> int:
         """Write a compressed npz file with the same bytes for the same arrays; return its size."""
-        buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-            for key in sorted(arrays):
-                member = io.BytesIO()
-                np.lib.format.write_array(member, np.asarray(arrays[key]), allow_pickle=False)
-                # A fixed date: zip files otherwise record the time of writing.
-                info = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-                info.compress_type = zipfile.ZIP_DEFLATED
-                archive.writestr(info, member.getvalue())
-        self.write_bytes(name, buffer.getvalue())
-        return len(buffer.getvalue())
+        data = npz_bytes(arrays)
+        self.write_bytes(name, data)
+        return len(data)
 
     def written(self) -> Artifact:
         """What was written so far, to be checked before it replaces anything."""

@@ -1,0 +1,145 @@
+"""Makes the reference results: runs what a folder of results lacks of them, and keeps the best.
+
+What comes with the package is within `PARTS`: methods, suites, protocols and seeds that fit into
+three megabytes and a few days of one processor.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpobench_ordered.core.specs import CONTENT_MARK
+from hpobench_ordered.core.suites import suite
+from hpobench_ordered.experiment._reference_file import ReferenceFile
+from hpobench_ordered.experiment.api import run
+from hpobench_ordered.experiment.overview import State, overview
+from hpobench_ordered.experiment.plan import Cell, plan
+from hpobench_ordered.experiment.reference import END
+from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.files.writing import write_atomically
+from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered, Protocol
+from hpobench_ordered.registry import benchmark_spec
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+CHANGED_SPACES = (
+    "best-first",
+    "drop-unimportant",
+    "gp-best-first",
+    "gp-drop-unimportant",
+    "gp-only-optimize-new",
+    "only-optimize-new",
+    "random-search",
+    "bo",
+    "tpe",
+    "transfer-gp",
+    "transfer-gp-best-first",
+    "transfer-tpe",
+    "transfer-tpe-best-first",
+)
+"""Methods for search spaces that changed, and those without transfer."""
+
+QUICK = (
+    *CHANGED_SPACES,
+    "bounding-box",
+    "cts",
+    "dre-ordered",
+    "gp-transfer-closest",
+    "gp-transfer-subsample",
+    "ordered-gp",
+    "simple-ordered",
+    "simple-ordered-shuffled",
+    "simple-previous",
+    "simple-previous-no-bo",
+    "transfer-bo",
+    "zero-shot",
+)
+"""Methods that need milliseconds for a suggestion."""
+
+NETWORKS = (
+    "ablr-ctx",
+    "ablr-embeddings",
+    "ablr-transfer",
+    "abrac",
+    "abrac-prior",
+    "bohamiann-ctx",
+)
+"""Methods with networks, which need up to seconds."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Methods on a suite."""
+
+    suite: str
+    methods: tuple[str, ...]
+    protocol: Protocol
+    seeds: int
+
+    def benchmarks(self) -> list[str]:
+        """Those that are there, without fetching or installing anything."""
+        return [name for name in suite(self.suite) if benchmark_spec(name).option().is_ready]
+
+    def cells(self) -> list[Cell]:
+        """Its runs."""
+        return plan(
+            benchmarks=self.benchmarks(),
+            methods=self.methods,
+            seeds=range(self.seeds),
+            protocol=self.protocol,
+        )
+
+
+PARTS = (
+    Part("othpo", QUICK, Ordered(), 5),
+    Part("retrain", QUICK, Ordered(), 5),
+    Part("wide", QUICK, Ordered(), 5),
+    Part("synthetic", QUICK, LeaveOneOut(), 5),
+    Part("openml", QUICK, LeaveOneOut(), 5),
+    Part("adjustments", CHANGED_SPACES, Adjustment(), 5),
+    Part("othpo", NETWORKS, Ordered(), 3),
+    Part("retrain", NETWORKS, Ordered(), 3),
+)
+
+
+def run_missing(folder: Path, *, workers: int, dask: "Client | str | None" = None) -> None:
+    """Run what a folder of results lacks of all parts; again after a stop, it continues."""
+    for part in PARTS:
+        run(
+            benchmarks=part.benchmarks(),
+            methods=part.methods,
+            seeds=range(part.seeds),
+            protocol=part.protocol,
+            folder=folder,
+            workers=workers,
+            dask=dask,
+        )
+
+
+def write_reference(results: Path, folder: Path) -> Iterator[tuple[Path, int, int]]:
+    """Write the files of what is finished of all parts, in place of those that are there.
+
+    Yields:
+        Each file with the number of its runs, and of those that are not finished.
+    """
+    store = Store(results)
+    runs = overview(
+        store, {cell.key: cell for part in PARTS for cell in part.cells()}.values()
+    ).runs
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob(f"*{END}"):
+        old.unlink()
+    for labels, asked in runs.groupby(["benchmark", "surrogate", "protocol"]):
+        done = asked[asked["state"] == State.DONE.value]
+        if not len(done):
+            continue
+        identity, surrogate, protocol = map(str, labels)
+        spec = benchmark_spec(identity.partition(CONTENT_MARK)[0])
+        keys = list(done["key"])
+        timings = store.records.timings(keys)
+        content = ReferenceFile.of(done, store.read(keys), timings, spec).to_bytes(spec)
+        path = folder / f"{spec.id}-{surrogate}-{protocol.partition('(')[0]}{END}"
+        write_atomically(path, content)
+        yield path, len(done), len(asked) - len(done)

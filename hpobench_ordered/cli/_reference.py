@@ -1,0 +1,46 @@
+"""The command that makes the reference results."""
+
+from pathlib import Path
+
+import click
+
+from hpobench_ordered.cli._options import workers_option
+from hpobench_ordered.cli._show import say
+
+RESULTS = click.Path(file_okay=False, path_type=Path)
+
+
+@click.command("reference", epilog="Example:  hpobench-ordered generate reference results")
+@click.argument("results", type=RESULTS)
+@click.option(
+    "--run/--no-run",
+    "with_runs",
+    default=True,
+    show_default=True,
+    help="Run first what RESULTS lacks; after a stop, the same command continues.",
+)
+@workers_option
+@click.option("--dask", metavar="ADDRESS", help="Run on the workers of this Dask scheduler.")
+@click.option(
+    "--output",
+    type=RESULTS,
+    default=Path("artifacts/reference"),
+    show_default=True,
+    help="Folder of the files, of which those that are there are replaced.",
+)
+def reference(results: Path, with_runs: bool, workers: int, dask: str | None, output: Path) -> None:
+    """Make the reference results that come with the package, from the runs in RESULTS.
+
+    Which methods, benchmarks and seeds these are, is said in hpobench_ordered/generation.
+    """
+    from hpobench_ordered.generation._reference import run_missing, write_reference
+
+    if with_runs:
+        run_missing(results, workers=workers, dask=dask)
+    size = missing = 0
+    for path, done, lacking in write_reference(results, output):
+        click.echo(f"{path.name}: {done} runs, {path.stat().st_size:,} bytes")
+        size, missing = size + path.stat().st_size, missing + lacking
+    click.echo(f"{size:,} bytes in {output}")
+    if missing:
+        say(f"{missing} runs on these benchmarks are not finished, and are not in it")

@@ -1,0 +1,130 @@
+"""Runs compared with those of another store: a folder of results, or the reference results."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpobench_ordered.analysis.labels import listed, protocol_label
+from hpobench_ordered.core.specs import CONTENT_MARK
+from hpobench_ordered.errors import ExperimentError, StoreError
+from hpobench_ordered.experiment.overview import Overview, State, overview
+from hpobench_ordered.experiment.plan import Cell, protocol_of, protocol_text
+from hpobench_ordered.experiment.records import Records
+from hpobench_ordered.experiment.reference import reference_store
+from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.protocols import Protocol
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+REFERENCE = "reference"
+"""Stands for the reference results where a folder of results can be given."""
+
+WHERE = ["benchmark", "surrogate"]
+
+
+class JoinedStore(Store):
+    """A store, and another one that its runs are compared with; only read."""
+
+    def __init__(self, own: Store, other: Store) -> None:
+        self.folder, self._both = own.folder, (own, other)
+        self.records = _Times(own, other)
+        self.has_all_trials = own.has_all_trials and other.has_all_trials
+
+    def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
+        """Read runs of both, see `Store.read`; what both hold is read from the first."""
+        return _concatenated(store.read(part) for store, part in self._parts(keys))
+
+    def configurations(self, keys: Iterable[str]) -> "pd.DataFrame":
+        """Read the configurations of runs of both on one benchmark, see `Store.configurations`."""
+        return _concatenated(store.configurations(part) for store, part in self._parts(keys))
+
+    def _parts(self, keys: Iterable[str] | None) -> list[tuple[Store, list[str]]]:
+        own, other = self._both
+        held, others = own.keys(), other.cells().keys()
+        chosen = held | others if keys is None else set(keys)
+        parts = [(own, sorted(chosen & held)), (other, sorted(chosen - held & others))]
+        return [(store, part) for store, part in parts if part] or parts[:1]
+
+
+class _Times(Records):
+    """How long the runs of two stores took."""
+
+    def __init__(self, own: Store, other: Store) -> None:
+        super().__init__(own.folder)
+        self._both = (own, other)
+
+    def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
+        own, other = self._both
+        mine = own.records.timings(keys)
+        others = other.records.timings(keys)
+        return _concatenated([mine, others[~others["key"].isin(own.keys())]])
+
+
+def _concatenated(frames: Iterable["pd.DataFrame"]) -> "pd.DataFrame":
+    """One after the other; without empty ones, whose columns have no types."""
+    import pandas as pd
+
+    every = list(frames)
+    return pd.concat([frame for frame in every if len(frame)] or every[:1], ignore_index=True)
+
+
+def joined(own: Overview, other: Overview) -> Overview:
+    """Add the finished runs of others under the same conditions, but of no method among its own."""
+    import pandas as pd
+
+    conditions = [*WHERE, "protocol", "seed"]
+    done = other.runs[other.runs["state"] == State.DONE.value]
+    alike = done.merge(own.runs[conditions].drop_duplicates())
+    others = alike[~alike["method"].isin(own.runs["method"])]
+    return replace(own, runs=pd.concat([own.runs, others], ignore_index=True))
+
+
+def store_to_compare(
+    against: str | Path, cells: Sequence[Cell], protocol: Protocol | None = None
+) -> Store:
+    """The reference results on the benchmarks of a plan, or the store in a folder.
+
+    Raises:
+        ExperimentError: There are no reference results of this.
+        StoreError: It is not the folder of a store.
+    """
+    if against == REFERENCE:
+        names = {cell.benchmark.partition(CONTENT_MARK)[0].partition("@")[0] for cell in cells}
+        return reference_store(sorted(names), protocol=protocol)
+    store = Store(Path(against))
+    if not store.is_prepared:
+        raise StoreError(f"{against} is not a result store; {REFERENCE!r} is what is bundled")
+    return store
+
+
+def terms(
+    store: Store, cells: Sequence[Cell], protocol: Protocol | None
+) -> tuple[Protocol, list[int]]:
+    """Under which protocol, and with which seeds, runs can be compared on all benchmarks of a plan.
+
+    Raises:
+        ExperimentError: There is a benchmark that the store has no runs on.
+    """
+    import pandas as pd
+
+    runs = overview(store).runs
+    runs = runs[runs["state"] == State.DONE.value]
+    asked = pd.DataFrame([cell.describe() for cell in cells])[WHERE].drop_duplicates()
+    runs = runs.merge(asked)
+    text = protocol_text(protocol) if protocol else str(_most(runs["protocol"]))
+    runs = runs[runs["protocol"] == text]
+    seeds = {name: set(part["seed"]) for name, part in runs.groupby("benchmark")}
+    if lacking := [name for name in asked["benchmark"] if name not in seeds]:
+        under = f" under {protocol_label(text)}" if text else ""
+        raise ExperimentError(
+            f"nothing to compare with on {listed(lacking)}{under}: there are no such runs in "
+            f"{store.folder}"
+        )
+    return protocol or protocol_of(text), sorted(map(int, set.intersection(*seeds.values())))
+
+
+def _most(protocols: "pd.Series[str]") -> str:
+    """The most frequent one; "" if there is none."""
+    return str(protocols.value_counts().index[0]) if len(protocols) else ""

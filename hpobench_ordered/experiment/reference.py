@@ -1,0 +1,178 @@
+"""Reference results: what the package's methods reached, bundled to compare others with.
+
+`hpobench-ordered generate reference` makes them; see `_reference_file` for what they hold. Each
+file says the versions of its benchmark and methods. What these are no longer is left out.
+"""
+
+import warnings
+from collections.abc import Collection, Iterable, Sequence
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import TYPE_CHECKING, Never
+
+from hpobench_ordered.core.specs import CONTENT_MARK
+from hpobench_ordered.core.suites import suite
+from hpobench_ordered.errors import (
+    ExperimentError,
+    HPOBenchOrderedError,
+    OutdatedReferenceWarning,
+    UnknownNameError,
+    enumerated,
+)
+from hpobench_ordered.experiment._reference_file import ReferenceFile
+from hpobench_ordered.experiment.plan import protocol_text
+from hpobench_ordered.experiment.records import Records
+from hpobench_ordered.experiment.store import Cells, Store
+from hpobench_ordered.protocols import Ordered, Protocol
+from hpobench_ordered.registry import benchmark_spec, list_methods, method_spec, suites
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FOLDER = resources.files("hpobench_ordered") / "artifacts" / "reference"
+END = ".npz"
+
+BEST_ONLY = (
+    "reference results are the best losses so far, without configurations and other trials: "
+    "leaderboard(), plot and report are made from them; frames, exports and landscapes are not"
+)
+
+
+class ReferenceStore(Store):
+    """Reference results as a store that is only read."""
+
+    has_all_trials = False
+
+    def __init__(self, files: Sequence[ReferenceFile]) -> None:
+        self.folder = Path("reference")
+        self.records = _Times(files)
+        self._files = files
+
+    def keys(self) -> frozenset[str]:
+        """Keys of the runs."""
+        return frozenset(self.cells())
+
+    def cells(self, known: Cells | None = None) -> Cells:
+        """What identifies each run, by key."""
+        return {key: cell for file in self._files for key, cell in file.cells.items()}
+
+    def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
+        """One row a trial, see `Store.read`; one that was not kept is like the best before it."""
+        import pandas as pd
+
+        trials = pd.concat([file.trials() for file in self._files], ignore_index=True)
+        return trials if keys is None else trials[trials["key"].isin(list(keys))]
+
+    def configurations(self, keys: Iterable[str]) -> Never:
+        """There are none.
+
+        Raises:
+            ExperimentError: Always.
+        """
+        raise ExperimentError(BEST_ONLY)
+
+
+class _Times(Records):
+    """How long the runs of reference results took; nothing else is recorded of them."""
+
+    def __init__(self, files: Sequence[ReferenceFile]) -> None:
+        super().__init__(Path("reference"))
+        self._files = files
+
+    def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
+        import pandas as pd
+
+        timings = pd.concat([file.timings() for file in self._files], ignore_index=True)
+        return timings if keys is None else timings[timings["key"].isin(list(keys))]
+
+
+def reference_store(
+    names: Iterable[str] = (),
+    *,
+    methods: Iterable[str] | None = None,
+    protocol: Protocol | None = None,
+    folder: Traversable | Path | None = None,
+) -> ReferenceStore:
+    """Read reference results.
+
+    Args:
+        names: Suites and benchmarks; default: all that there are.
+        methods: Methods; default: all.
+        protocol: The protocol; default: all. An ordered one of fewer tasks gets their first ones.
+        folder: Where they are; default: those that come with the package.
+
+    Raises:
+        UnknownNameError: There is no such suite, benchmark or method.
+        ExperimentError: There are no reference results of this.
+        ArtifactError: A file is damaged.
+
+    Warns:
+        OutdatedReferenceWarning: Some are of other versions than these, and are left out.
+    """
+    names, wanted = list(names), None if methods is None else set(methods)
+    for unknown in sorted((wanted or set()) - {*list_methods()}):
+        raise UnknownNameError("method", unknown, list_methods())
+    benchmarks = {benchmark_spec(one).name for name in names for one in _benchmarks(name)}
+    files, outdated = list[ReferenceFile](), list[str]()
+    for path in _paths(folder or FOLDER):
+        if not names or path.name.partition("@")[0] in benchmarks:
+            file = ReferenceFile.from_bytes(path.read_bytes(), name=path.name)
+            found = _cut(_current(file, outdated), protocol)
+            if found is not None and wanted is not None:
+                found = found.chosen(found.runs["method"].isin(wanted).to_numpy())
+            if found is not None and len(found.runs):
+                files.append(found)
+    if outdated:
+        left_out = enumerated(dict.fromkeys(outdated))
+        warnings.warn(
+            f"reference results of other versions are left out: {left_out}",
+            OutdatedReferenceWarning,
+            stacklevel=3,
+        )
+    if not files:
+        of = f" of {enumerated(names)}" if names else ""
+        under = "" if protocol is None else f" under {protocol_text(protocol)}"
+        raise ExperimentError(f"there are no reference results{of}{under}")
+    return ReferenceStore(files)
+
+
+def _paths(folder: Traversable | Path) -> list[Traversable | Path]:
+    """The files of a folder; none if there is no folder."""
+    paths = folder.iterdir() if folder.is_dir() else ()
+    return sorted((path for path in paths if path.name.endswith(END)), key=lambda path: path.name)
+
+
+def _benchmarks(name: str) -> Sequence[str]:
+    """The benchmarks of a suite; or the one of that name."""
+    return suite(name) if name in suites() else (name,)
+
+
+def _current(file: ReferenceFile, outdated: list[str]) -> ReferenceFile | None:
+    """What of a file is of the versions that are installed; names what is not."""
+    identity, surrogate = file.cell["benchmark"], file.cell["surrogate"]
+    try:
+        spec = benchmark_spec(identity.partition(CONTENT_MARK)[0].partition("@")[0])
+        is_current = spec.identity(surrogate) == identity
+    except HPOBenchOrderedError:  # it is gone
+        is_current = False
+    if not is_current:
+        outdated.append(f"{identity} ({surrogate})")
+        return None
+    installed = {name: str(method_spec(name).version) for name in list_methods()}
+    fits = file.runs["method"].map(installed) == file.runs["method_version"]
+    for run in file.runs[~fits].drop_duplicates("method").itertuples():
+        outdated.append(f"{run.method}, version {run.method_version}")
+    return file.chosen(fits.to_numpy())
+
+
+def _cut(file: ReferenceFile | None, protocol: Protocol | None) -> ReferenceFile | None:
+    """What of a file is under a protocol; all of it if there is none."""
+    if file is None or protocol is None:
+        return file
+    text, whole = protocol_text(protocol), protocol
+    if isinstance(protocol, Ordered) and protocol.tasks is not None:
+        whole = Ordered(trials=protocol.trials, workers_simulated=protocol.workers_simulated)
+        if file.cell["protocol"] == protocol_text(whole):  # later tasks change nothing of earlier
+            return file.first_tasks(protocol.tasks, text)
+    return file if file.cell["protocol"] == text else None
