@@ -8,7 +8,9 @@ import click
 from hpobench_ordered.cli.advise import advise_
 from hpobench_ordered.cli.benchmarks import evaluate, info, list_, methods
 from hpobench_ordered.cli.check import check
+from hpobench_ordered.cli.compare import compare
 from hpobench_ordered.cli.experiments import report, run
+from hpobench_ordered.cli.export import export
 from hpobench_ordered.cli.generate import generate
 from hpobench_ordered.cli.leaderboard import leaderboard
 from hpobench_ordered.cli.reproduce import reproduce
@@ -48,11 +50,13 @@ COMMANDS = (
     generate,
     check,
     run,
+    compare,
     status,
     merge,
     leaderboard,
     compact,
     report,
+    export,
     reproduce,
     suggest,
     advise_,

@@ -9,6 +9,7 @@ import click
 
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
+from hpobench_ordered.cli._against import chosen_results, results_arguments
 from hpobench_ordered.cli._completion import (
     complete_benchmark,
     complete_method,
@@ -25,9 +26,9 @@ from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.cli.leaderboard import show_scores
 from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import FailedRunsWarning
+from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
-from hpobench_ordered.experiment.scored import scored
-from hpobench_ordered.protocols import Adjustment
+from hpobench_ordered.protocols import Adjustment, Ordered
 from hpobench_ordered.registry import suites
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ Examples:
       bo and random search, which the scores are relative to
   hpobench-ordered run --method mine.py:Mine --method bo --seeds 10
       a method of your own, in a file of this folder
+  hpobench-ordered run --method mine.py:Mine --suite retrain --against reference
+      its place among all methods of this package, without running these
   hpobench-ordered run --protocol leave-one-out --benchmark newsvendor --history 50
       every task with 50 random evaluations of each other task as history
   hpobench-ordered run --protocol adjustment --suite adjustments --first-trials 10
@@ -91,7 +94,14 @@ Examples:
     help="Method to run: a name, or where yours is: package.module:Class or file.py:Class; repeat.",
 )
 @click.option(
-    "--seeds", default="5", show_default=True, help="How many (5), a range (10-19), a list (3,7)."
+    "--against",
+    metavar="reference|FOLDER",
+    help="Rank the methods among those of the reference results, which come with the package, or "
+    "of the results in a folder: with their seeds, under their protocol. Only methods that are "
+    "named by --method are run.",
+)
+@click.option(
+    "--seeds", help="How many (5), a range (10-19), a list (3,7).  [default: 5; or as --against]"
 )
 @click.option("--trials", type=int, help=f"Evaluations per task.  [default: {default_trials()}]")
 @click.option(
@@ -161,7 +171,8 @@ def run(
     suite_name: str | None,
     benchmarks: tuple[str, ...],
     methods: tuple[str, ...],
-    seeds: str,
+    against: str | None,
+    seeds: str | None,
     trials: int | None,
     tasks: str | None,
     workers_simulated: int | None,
@@ -185,7 +196,7 @@ def run(
     """
     from hpobench_ordered.experiment import api
 
-    names = list(dict.fromkeys(_with_reference(methods)))
+    names = list(dict.fromkeys(_to_run(methods, against)))
     given = [as_method_spec(name) for name in names]
     if check:
         from hpobench_ordered.cli._checking import check_own
@@ -201,6 +212,8 @@ def run(
         "first_trials": first_trials,
         "first_method": first_method,
     }
+    is_left_open = protocol_name == Ordered().name and not any(settings.values())
+    protocol = None if against and is_left_open else make_protocol(protocol_name, settings)
     part = None if shard is None else parse_shard(shard)
     if any(spec.name != RANDOM_SEARCH for spec in given):
         announce_compiling()
@@ -209,10 +222,11 @@ def run(
         results = api.run(
             benchmarks=chosen,
             methods=given,
-            seeds=parse_seeds(seeds),
-            protocol=make_protocol(protocol_name, settings),
+            seeds=None if seeds is None else parse_seeds(seeds),
+            protocol=protocol,
             surrogates=_surrogates(surrogates, chosen),
             folder=output,
+            against=against,
             workers=workers,
             time_limit=TIME_LIMIT if time_limit is None else time_limit or None,
             dask=dask,
@@ -225,7 +239,7 @@ def run(
     elif with_report:
         _report(results, output / "report", folder=output)
     else:
-        show_scores(*scored(results.store, results.overview()), folder=output)
+        show_scores(*results.scored(), folder=output, own=_own(results))
     failures = results.failures()
     if failures:
         say(f"{len(failures)} of {len(results.cells)} runs failed, such as: {failures[0].message}")
@@ -234,17 +248,24 @@ def run(
 
 
 @click.command(epilog="Example:  hpobench-ordered report results --output report")
-@click.argument("results", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@results_arguments
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of the report; RESULTS/report without.",
+    help="Folder of the report.  [default: report in RESULTS, or here]",
 )
 @measured_only_option
-def report(results: Path, output: Path | None, measured_only: bool) -> None:
+def report(
+    results: Path | None,
+    with_reference: bool,
+    suite_name: str | None,
+    output: Path | None,
+    measured_only: bool,
+) -> None:
     """Show scores of finished runs, and write them as a page with tables and figures."""
-    target = output or results / "report"
-    _report(results, target, folder=results, measured_only=measured_only)
+    chosen = chosen_results(results, with_reference=with_reference, suite_name=suite_name)
+    target = output or (results or Path()) / "report"
+    _report(chosen, target, folder=results or Path("--reference"), measured_only=measured_only)
 
 
 def parse_tasks(text: str) -> int | tuple[str, ...]:
@@ -310,14 +331,12 @@ def _surrogates(given: Sequence[str], benchmarks: Sequence[str]) -> dict[str, st
     return chosen
 
 
-def _report(
-    results: "Results | Path", target: Path, *, folder: Path, measured_only: bool = False
-) -> None:
+def _report(results: "Results", target: Path, *, folder: Path, measured_only: bool = False) -> None:
     """Write a report of the results in a folder, and print the scores in it."""
     from hpobench_ordered.experiment import api
 
     written = api.report(results, target, measured_only=measured_only)
-    show_scores(written.benchmarks, written.unscored, folder=folder)
+    show_scores(written.benchmarks, written.unscored, folder=folder, own=_own(results))
     click.echo(f"{written.page} and {len(written.files) - 1} more files in {target}")
 
 
@@ -330,8 +349,19 @@ def announce_compiling() -> None:
         say("compiling the numerics, once: about half a minute")
 
 
-def _with_reference(methods: tuple[str, ...]) -> tuple[str, ...]:
-    """The methods, and the one that scores are relative to."""
+def _own(results: "Results") -> list[str]:
+    """The methods that are compared with others' results."""
+    if results.against is None:
+        return []
+    return sorted(overview(results.store, results.cells or None).runs["method"].unique())
+
+
+def _to_run(methods: tuple[str, ...], against: str | None) -> tuple[str, ...]:
+    """The methods; and the one that scores are relative to, unless its runs are there."""
+    if against is not None:
+        if methods == METHODS:
+            raise click.UsageError("--against needs a --method to compare")
+        return methods
     if RANDOM_SEARCH in methods:
         return methods
     say(f"{RANDOM_SEARCH} runs too: the scores are relative to it")

@@ -1,7 +1,7 @@
 """How methods compare: the command `leaderboard`, and what `run` and `report` print."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,9 @@ from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.leaderboard import leaderboard as make_leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.analysis.verdict import surrogate_agreement, verdicts
+from hpobench_ordered.cli._against import chosen_results, results_arguments
 from hpobench_ordered.cli._options import json_option, measured_only_option
 from hpobench_ordered.cli._show import PIPE_WIDTH, print_json, print_table, say
-from hpobench_ordered.experiment.overview import overview
-from hpobench_ordered.experiment.scored import scored
-from hpobench_ordered.experiment.store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,8 +36,18 @@ LEGEND = (
 )
 
 
-@click.command(epilog="Example:  hpobench-ordered leaderboard results --trial 10 --by benchmark")
-@click.argument("results", type=click.Path(exists=True, file_okay=False, path_type=Path))
+EPILOG = """\b
+Examples:
+  hpobench-ordered leaderboard results --trial 10 --by benchmark
+  hpobench-ordered leaderboard --reference --suite retrain
+      the package's methods, of which the results come with it
+  hpobench-ordered leaderboard results --reference
+      those in results among these
+"""
+
+
+@click.command(epilog=EPILOG)
+@results_arguments
 @click.option("--trial", type=int, help="After this trial.  [default: the last]")
 @click.option(
     "--by",
@@ -49,11 +57,17 @@ LEGEND = (
 @measured_only_option
 @json_option
 def leaderboard(
-    results: Path, trial: int | None, by: str | None, measured_only: bool, as_json: bool
+    results: Path | None,
+    with_reference: bool,
+    suite_name: str | None,
+    trial: int | None,
+    by: str | None,
+    measured_only: bool,
+    as_json: bool,
 ) -> None:
     """Show how methods compare on the finished runs in a folder of results."""
-    store = Store(results)
-    scores, unscored = scored(store, overview(store), measured_only=measured_only)
+    chosen = chosen_results(results, with_reference=with_reference, suite_name=suite_name)
+    scores, unscored = chosen.scored(measured_only=measured_only)
     table = make_leaderboard(scores, trial=trial)
     printed = _without_repetition(table)
     if by is None:
@@ -70,7 +84,11 @@ def leaderboard(
 
 
 def show_scores(
-    scores: Sequence[BenchmarkScores], unscored: Sequence[str], *, folder: Path
+    scores: Sequence[BenchmarkScores],
+    unscored: Sequence[str],
+    *,
+    folder: Path,
+    own: Collection[str] = (),
 ) -> None:
     """Print who leads, the leaderboard of all benchmarks, and that of each.
 
@@ -78,8 +96,15 @@ def show_scores(
         scores: Scores by benchmark.
         unscored: Why others could not be scored.
         folder: Folder of the results.
+        own: Methods that are compared with results from elsewhere: their places are printed, and
+            of several benchmarks the leaderboard of all alone.
     """
-    _print(_without_repetition(make_leaderboard(scores)), most=MOST_ROWS)
+    table = _without_repetition(make_leaderboard(scores))
+    if own:
+        table = table[(table["benchmark"] == ALL) | ~_has_overall(table)]
+    _print(table, most=MOST_ROWS, own=own)
+    for line in _places(table, own):
+        click.echo(line)
     for item in scores:
         for note in item.notes():
             click.echo(click.wrap_text(f"{item.label}: {note}", PIPE_WIDTH))
@@ -88,7 +113,8 @@ def show_scores(
         click.echo(click.wrap_text(verdict.sentence, PIPE_WIDTH))
     if scores:
         click.echo(click.wrap_text(LEGEND, PIPE_WIDTH))
-        say(f"after other trials, and as JSON: hpobench-ordered leaderboard {folder}")
+        again = f"{folder} --reference" if own else str(folder)
+        say(f"after other trials, and as JSON: hpobench-ordered leaderboard {again}")
     for note in unscored:
         say(f"not compared: {note}")
 
@@ -116,19 +142,29 @@ def _without_repetition(table: "pd.DataFrame") -> "pd.DataFrame":
     return table[(table["benchmark"] != ALL) | _has_overall(table)]
 
 
-def _print(table: "pd.DataFrame", *, most: int | None = None) -> None:
-    """Print a leaderboard, a table for each benchmark; of at most so many methods."""
+def _places(table: "pd.DataFrame", own: Collection[str]) -> Iterator[str]:
+    """Where methods stand by their mean ranks, one sentence each."""
+    for _, group in table.groupby(["protocol", "benchmark"], sort=False):
+        ranks = group.set_index("method")["rank"].dropna()
+        for method in ranks.index.intersection([*own], sort=False):
+            place, rank = int((ranks < ranks[method]).sum()) + 1, ranks[method]
+            yield f"{method} is number {place} of {len(ranks)} methods: mean rank {rank:.2f}"
+
+
+def _print(table: "pd.DataFrame", *, most: int | None = None, own: Collection[str] = ()) -> None:
+    """Print a leaderboard, a table for each benchmark; of at most so many methods, and these."""
     groups = table.groupby(["protocol", "benchmark", "surrogate", "trial"], sort=False)
     for (protocol, benchmark, surrogate, trial), group in groups:
         seeds = counted(int(group["seeds"].max()), "seed")
         name = f"{benchmark} ({surrogate})"
         if benchmark == ALL:
             name = f"all {scope(int(group['benchmarks'].max()), int(group['families'].max()))}"
-        rows = list(_rows(group))
-        left_out = len(rows) - len(rows[:most])
+        every = list(_rows(group))
+        rows = [row for n, row in enumerate(every) if n < (most or n + 1) or row[0] in own]
+        left_out = len(every) - len(rows)
         header = ("method", *DECIMALS, "won/tied/lost", "runs", "time")
         title = f"{name}, {protocol_label(str(protocol))}: after trial {trial}, {seeds}"
-        print_table(header, rows[:most], title=title)
+        print_table(header, rows, title=title)
         click.echo(f"and {left_out} more methods\n" if left_out else "")
 
 

@@ -49,16 +49,22 @@ class Results:
         runs = len(self.cells) or len(self.store.keys())
         return f"Results({runs} runs in {str(self.store.folder)!r})"
 
-    def frame(self) -> "pd.DataFrame":
+    def frame(self, *, configurations: bool = False) -> "pd.DataFrame":
         """One row a trial: key, benchmark, method, seed, task, trial, value, loss, ...
+
+        Args:
+            configurations: Whether to add the version of the method, and every hyperparameter in a
+                column config.NAME: missing where it is inactive, or of another benchmark.
 
         Raises:
             ExperimentError: Reference results, which do not have all trials.
         """
         if not self.store.has_all_trials:
             raise ExperimentError(BEST_ONLY)
-        trials = self.store.read(cell.key for cell in self.cells)
-        return trials.astype(dict.fromkeys(trials.select_dtypes("category"), object))
+        found = overview(self.store, self.cells or None)
+        trials = self.store.read(found.keys(State.DONE))
+        trials = trials.astype(dict.fromkeys(trials.select_dtypes("category"), object))
+        return with_configurations(trials, found.runs, self.store) if configurations else trials
 
     def leaderboard(
         self, trial: int | None = None, *, measured_only: bool = False
@@ -237,6 +243,24 @@ def reference(*names: str, methods: Iterable[str] | None = None) -> Results:
         ['bo', 'random-search']
     """
     return Results(reference_store(names, methods=methods), ())
+
+
+def with_configurations(
+    trials: "pd.DataFrame", runs: "pd.DataFrame", store: Store
+) -> "pd.DataFrame":
+    """Add the versions of methods and the hyperparameters to the trials of runs."""
+    import pandas as pd
+
+    places = ["key", "task", "trial"]
+    parts = []
+    for _, part in trials.groupby("benchmark"):
+        read = store.configurations(part["key"].unique())
+        named = read.set_axis(
+            [*read.columns[:5], *(f"config.{n}" for n in read.columns[5:])], axis=1
+        )
+        parts.append(named.drop(columns=["value", "loss"]))
+    versioned = trials.merge(runs[["key", "method_version"]], on="key")
+    return versioned.merge(pd.concat(parts), on=places) if parts else versioned
 
 
 def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:

@@ -91,12 +91,27 @@ def store_to_compare(
         StoreError: It is not the folder of a store.
     """
     if against == REFERENCE:
-        names = {cell.benchmark.partition(CONTENT_MARK)[0].partition("@")[0] for cell in cells}
-        return reference_store(sorted(names), protocol=protocol)
+        return _reference_on([cell.benchmark for cell in cells], protocol)
     store = Store(Path(against))
     if not store.is_prepared:
         raise StoreError(f"{against} is not a result store; {REFERENCE!r} is what is bundled")
     return store
+
+
+def with_reference_results(store: Store) -> Store:
+    """The reference results on the benchmarks of a store, under its protocol.
+
+    Raises:
+        ExperimentError: There are none.
+    """
+    runs = overview(store).runs
+    texts = runs["protocol"].unique()
+    return _reference_on(runs["benchmark"], protocol_of(texts[0]) if len(texts) == 1 else None)
+
+
+def _reference_on(benchmarks: Iterable[str], protocol: Protocol | None) -> Store:
+    names = {name.partition(CONTENT_MARK)[0].partition("@")[0] for name in benchmarks}
+    return reference_store(sorted(names), protocol=protocol)
 
 
 def terms(

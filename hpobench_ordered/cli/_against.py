@@ -1,0 +1,57 @@
+"""Results that a command reads: in a folder, the reference results, or the one beside the other."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpobench_ordered.cli._completion import complete_suite
+
+if TYPE_CHECKING:
+    from hpobench_ordered.experiment.api import Results
+
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+def results_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
+    """RESULTS, `--reference` and `--suite`, which `chosen_results` takes."""
+    for add in (
+        click.option(
+            "--suite",
+            "suite_name",
+            shell_complete=complete_suite,
+            help="Of the reference results those on this suite.  [default: all]",
+        ),
+        click.option(
+            "--reference",
+            "with_reference",
+            is_flag=True,
+            help="The reference results of the package's methods; with RESULTS, both together.",
+        ),
+        click.argument("results", required=False, type=FOLDER),
+    ):
+        command = add(command)
+    return command
+
+
+def chosen_results(
+    folder: Path | None, *, with_reference: bool, suite_name: str | None
+) -> "Results":
+    """The results that a command is asked to read.
+
+    Raises:
+        click.UsageError: None are named, or a suite without the reference results.
+    """
+    from hpobench_ordered.experiment.api import Results, reference
+    from hpobench_ordered.experiment.joined import with_reference_results
+    from hpobench_ordered.experiment.store import Store
+
+    if suite_name is not None and (folder is not None or not with_reference):
+        raise click.UsageError("--suite is for --reference without RESULTS")
+    if folder is None:
+        if not with_reference:
+            raise click.UsageError("give a folder of RESULTS, or --reference")
+        return reference(*([suite_name] if suite_name else []))
+    store = Store(folder)
+    return Results(store, (), with_reference_results(store) if with_reference else None)
