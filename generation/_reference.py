@@ -22,6 +22,7 @@ from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered, Protoco
 from hpobench_ordered.registry import benchmark_spec
 
 if TYPE_CHECKING:
+    import pandas as pd
     from distributed import Client
 
 CHANGED_SPACES = (
@@ -121,25 +122,36 @@ def run_missing(folder: Path, *, workers: int, dask: "Client | str | None" = Non
 def write_reference(results: Path, folder: Path) -> Iterator[tuple[Path, int, int]]:
     """Write the files of what is finished of all parts, in place of those that are there.
 
+    Of a part on a benchmark the seeds count that no run is missing of, so that all methods have the
+    same ones.
+
     Yields:
-        Each file with the number of its runs, and of those that are not finished.
+        Each file with the number of its runs, and of those that are left out.
     """
+    import pandas as pd
+
     store = Store(results)
-    runs = overview(
-        store, {cell.key: cell for part in PARTS for cell in part.cells()}.values()
-    ).runs
+    asked = pd.concat([_with_whole_seeds(store, part) for part in PARTS])
+    asked = asked.sort_values("is_whole", ascending=False).drop_duplicates("key")
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob(f"*{END}"):
         old.unlink()
-    for labels, asked in runs.groupby(["benchmark", "surrogate", "protocol"]):
-        done = asked[asked["state"] == State.DONE.value]
-        if not len(done):
+    for labels, runs in asked.groupby(["benchmark", "surrogate", "protocol"]):
+        kept = runs[runs["is_whole"] & (runs["state"] == State.DONE.value)]
+        if not len(kept):
             continue
         identity, surrogate, protocol = map(str, labels)
         spec = benchmark_spec(identity.partition(CONTENT_MARK)[0])
-        keys = list(done["key"])
+        keys = list(kept["key"])
         timings = store.records.timings(keys)
-        content = ReferenceFile.of(done, store.read(keys), timings, spec).to_bytes(spec)
+        content = ReferenceFile.of(kept, store.read(keys), timings, spec).to_bytes(spec)
         path = folder / f"{spec.id}-{surrogate}-{protocol.partition('(')[0]}{END}"
         write_atomically(path, content)
-        yield path, len(done), len(asked) - len(done)
+        yield path, len(kept), len(runs) - len(kept)
+
+
+def _with_whole_seeds(store: Store, part: Part) -> "pd.DataFrame":
+    """The runs of a part, and whether all of their benchmark and seed are over."""
+    runs = overview(store, part.cells()).runs
+    is_over = runs["state"].isin([State.DONE.value, State.FAILED.value])
+    return runs.assign(is_whole=is_over.groupby([runs["benchmark"], runs["seed"]]).transform("all"))

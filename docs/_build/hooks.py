@@ -5,6 +5,7 @@ from typing import Any
 
 import benchmark_pages
 import command_page
+import leaderboard_page
 import mathml
 import method_pages
 import public_names
@@ -55,6 +56,8 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         return markdown.replace(TABLE, benchmark_pages.overview())
     if path == PurePosixPath("methods/index.md"):
         return markdown.replace(TABLE, method_pages.overview())
+    if path == PurePosixPath("leaderboard.md"):
+        return leaderboard_page.filled(markdown)
     if path.parent == PurePosixPath("methods"):
         return method_pages.filled(markdown, method_spec(path.stem))
     return public_names.filled(markdown)

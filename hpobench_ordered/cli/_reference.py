@@ -43,4 +43,4 @@ def reference(results: Path, with_runs: bool, workers: int, dask: str | None, ou
         size, missing = size + path.stat().st_size, missing + lacking
     click.echo(f"{size:,} bytes in {output}")
     if missing:
-        say(f"{missing} runs on these benchmarks are not finished, and are not in it")
+        say(f"{missing} runs on these benchmarks, of seeds that are not finished, are left out")

@@ -142,6 +142,21 @@ def test_public_names_that_are_not_described_are_added():
     assert all(f"::: hpobench_ordered.{name}" in filled for name in hbo.__all__)
 
 
+@pytest.mark.slow
+def test_leaderboards_are_those_of_the_reference_results():
+    import leaderboard_page
+
+    text = leaderboard_page.filled("before\n\n<!-- leaderboards -->\n\nafter")
+    section = text.split("### othpo")[1].split("###")[0]
+    board = hbo.reference("othpo").leaderboard(5)
+    ranks = board[board["benchmark"] == "all"].set_index("method")["rank"]
+    rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| [")]
+    assert {row[0].split("]")[0][3:]: row[2] for row in rows} == {
+        method: f"{rank:.2f}" for method, rank in ranks.items()
+    }
+    assert "Left out is yahpo-ranger-4154@1 (forest)" in section
+
+
 def test_formulas_become_mathml():
     import mathml
 
