@@ -238,6 +238,15 @@ class Optimiser:
             self._replay(journal)
             self._journal = journal
 
+    def __repr__(self) -> str:
+        history, trials = len(self.settings["history"]), len(self._trials)
+        told = [t.value for t in self._trials if t.value is not None and math.isfinite(t.value)]
+        best = min(told, key=lambda value: self.direction.sign * value, default=None)
+        return (
+            f"Optimiser({self.settings['method']!r}, {self.direction.value}, history of {history} "
+            f"tasks, {trials} trials, best {best})"
+        )
+
     def ask(self) -> Config:
         """Suggest the next configuration to evaluate.
 

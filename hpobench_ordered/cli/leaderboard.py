@@ -78,6 +78,9 @@ def leaderboard(
     else:
         _print(printed)
         _print_agreement(scores, trial)
+        for item in scores if by else ():
+            for note in item.notes():
+                click.echo(click.wrap_text(f"{item.label}: {note}", PIPE_WIDTH))
         click.echo(click.wrap_text(LEGEND, PIPE_WIDTH))
     for note in unscored:
         say(f"not compared: {note}")
@@ -90,31 +93,28 @@ def show_scores(
     folder: Path,
     own: Collection[str] = (),
 ) -> None:
-    """Print who leads, the leaderboard of all benchmarks, and that of each.
+    """Print the leaderboard, of several benchmarks that of all together, and who leads.
 
     Args:
         scores: Scores by benchmark.
         unscored: Why others could not be scored.
         folder: Folder of the results.
-        own: Methods that are compared with results from elsewhere: their places are printed, and
-            of several benchmarks the leaderboard of all alone.
+        own: Methods that are compared with results from elsewhere: their places are printed.
     """
     table = _without_repetition(make_leaderboard(scores))
-    if own:
-        table = table[(table["benchmark"] == ALL) | ~_has_overall(table)]
+    table = table[(table["benchmark"] == ALL) | ~_has_overall(table)]
     _print(table, most=MOST_ROWS, own=own)
     for line in _places(table, own):
         click.echo(line)
-    for item in scores:
-        for note in item.notes():
-            click.echo(click.wrap_text(f"{item.label}: {note}", PIPE_WIDTH))
     _print_agreement(scores)
     for verdict in verdicts(scores):
         click.echo(click.wrap_text(verdict.sentence, PIPE_WIDTH))
     if scores:
-        click.echo(click.wrap_text(LEGEND, PIPE_WIDTH))
         again = f"{folder} --reference" if own else str(folder)
-        say(f"after other trials, and as JSON: hpobench-ordered leaderboard {again}")
+        say(
+            f"each benchmark, with what the columns mean: hpobench-ordered leaderboard {again} "
+            "--by benchmark"
+        )
     for note in unscored:
         say(f"not compared: {note}")
 

@@ -32,6 +32,21 @@ if TYPE_CHECKING:
     from hpobench_ordered.plotting.accessor import Plots
     from hpobench_ordered.reporting import Report
 
+SHORT = (
+    "benchmark",
+    "method",
+    "trial",
+    "rank",
+    "rank_low",
+    "rank_high",
+    "score",
+    "regret",
+    "seeds",
+    "failed",
+    "seconds",
+)
+"""Columns of `Results.leaderboard`."""
+
 
 @dataclass(frozen=True)
 class Results:
@@ -48,6 +63,17 @@ class Results:
     def __repr__(self) -> str:
         runs = len(self.cells) or len(self.store.keys())
         return f"Results({runs} runs in {str(self.store.folder)!r})"
+
+    def __str__(self) -> str:
+        """Who leads: means over all benchmarks after the last trial."""
+        try:
+            board = self.leaderboard()
+        except ExperimentError:
+            return repr(self)
+        benchmark, trial = board[["benchmark", "trial"]].iloc[0]
+        overall = board.loc[board["benchmark"] == benchmark, ["method", "rank", "score", "regret"]]
+        shown = overall.to_string(index=False, float_format="{:.3g}".format)
+        return f"{self!r}\n{benchmark}, after trial {trial}:\n{shown}"
 
     def frame(self, *, configurations: bool = False) -> "pd.DataFrame":
         """One row a trial: key, benchmark, method, seed, task, trial, value, loss, ...
@@ -67,18 +93,25 @@ class Results:
         return with_configurations(trials, found.runs, self.store) if configurations else trials
 
     def leaderboard(
-        self, trial: int | None = None, *, measured_only: bool = False
+        self, trial: int | None = None, *, full: bool = False, measured_only: bool = False
     ) -> "pd.DataFrame":
         """How the methods compare: see `hpobench_ordered.analysis.leaderboard`.
 
         Args:
             trial: The trial, counted from 1; default: the last.
+            full: All columns; default: `SHORT`, and `protocol` and `surrogate` of several.
             measured_only: Whether to leave out interpolated tasks and stand-in surrogates.
         """
         from hpobench_ordered.analysis.leaderboard import leaderboard
 
         scores, _ = self.scored(measured_only=measured_only)
-        return leaderboard(scores, trial=trial)
+        board = leaderboard(scores, trial=trial)
+        several = [
+            c
+            for c in ("protocol", "surrogate")
+            if board.groupby("benchmark")[c].nunique().gt(1).any()
+        ]
+        return board if full else board[[*several, *SHORT]]
 
     def scored(self, *, measured_only: bool = False) -> "tuple[list[BenchmarkScores], list[str]]":
         """Scores by benchmark, surrogate and protocol, and why others have none."""

@@ -30,6 +30,16 @@ def test_the_leaderboard_of_results(tmp_path):
     assert (table["seconds"] > 0).all()
 
 
+def test_results_have_a_readable_form(tmp_path):
+    result = results(tmp_path, "newsvendor")
+    short, full = result.leaderboard(), result.leaderboard(full=True)
+    assert set(short) < set(full) and len(short.columns) == 11
+    pd.testing.assert_frame_equal(short, full[list(short)])
+    lines = str(result).splitlines()
+    assert lines[1] == "all, after trial 3:" and len(lines) == 5
+    assert {lines[3].split()[0], lines[4].split()[0]} == {"random-search", "zero-shot"}
+
+
 def test_interpolated_tasks_and_stand_ins_can_be_left_out(tmp_path):
     result = results(tmp_path, "yahpo-svm-1220")
     (whole,), _ = scored(result.store, result.overview())
@@ -47,7 +57,7 @@ def test_interpolated_tasks_and_stand_ins_can_be_left_out(tmp_path):
 def test_an_implausible_stand_in_is_left_out_of_means(tmp_path):
     for name in ("yahpo-svm-1220", "yahpo-ranger-4154", "yahpo-ranger-40978"):
         result = results(tmp_path, name)
-    table = hbo.Results(result.store, ()).leaderboard()
+    table = hbo.Results(result.store, ()).leaderboard(full=True)
     assert set(table["benchmark"]) == {
         "all",
         "yahpo-svm-1220@1",
@@ -66,7 +76,7 @@ def test_an_implausible_stand_in_is_left_out_of_means(tmp_path):
 def test_a_family_counts_once(tmp_path):
     for name in ("yahpo-svm-1220", "yahpo-svm-458", "newsvendor"):
         result = results(tmp_path, name)
-    table = hbo.Results(result.store, ()).leaderboard()
+    table = hbo.Results(result.store, ()).leaderboard(full=True)
     overall = table[table["benchmark"] == "all"].set_index("method")
     assert set(overall["benchmarks"]) == {3} and set(overall["families"]) == {2}
     ranks = table.pivot_table(index="method", columns="benchmark", values="rank")
