@@ -103,8 +103,7 @@ def quality(folder: Path) -> None:
     result = hbo.run(
         benchmarks=BENCHMARKS,
         methods=[*RIVALS, here],
-        tasks=TASKS,
-        trials=TRIALS,
+        protocol=hbo.Ordered(trials=TRIALS, tasks=TASKS),
         seeds=range(1),
         folder=folder,
     )
