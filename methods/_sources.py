@@ -164,3 +164,20 @@ def ordered_pairs(y: FloatArray) -> tuple[IntArray, IntArray]:
     """Pairs (j, k) of losses (n,) with y_j < y_k; equal losses say nothing of the ranking."""
     lower, higher = np.nonzero(y[:, None] < y)
     return lower, higher
+
+
+def in_units_of(mean: FloatArray, covariance: FloatArray, y: FloatArray) -> FloatArray:
+    """Shift and scale standardised losses (n,) to the mean and the variance expected of them.
+
+    What a standardised loss means depends on which configurations were evaluated.
+
+    Args:
+        mean: What is predicted for each, shape (n,).
+        covariance: Covariance of these predictions, with the noise, shape (n, n).
+        y: The losses, of mean 0 and variance 1, shape (n,).
+    """
+    if not len(y):
+        return y
+    variance = mean.var() + covariance.trace() / len(y) - covariance.mean()
+    units: FloatArray = mean.mean() + np.sqrt(max(variance, 0.0)) * y
+    return units

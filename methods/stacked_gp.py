@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._sources import FromSources, Predict
+from hpobench_ordered.methods._sources import FromSources, Predict, in_units_of
 from hpobench_ordered.methods.base import MethodSpec
 
 if TYPE_CHECKING:
@@ -53,23 +53,6 @@ def stacked(levels: Sequence[Level], X: FloatArray) -> tuple[FloatArray, FloatAr
     return mean, sd
 
 
-def in_units_of(mean: FloatArray, sd: FloatArray, y: FloatArray) -> FloatArray:
-    """Shift and scale standardised losses (n,) to what is expected of them.
-
-    They get the mean and the variance that are predicted for them by independent predictions.
-
-    Args:
-        mean: Predicted means, shape (n,).
-        sd: Predicted standard deviations, shape (n,).
-        y: The losses, of mean 0 and variance 1, shape (n,).
-    """
-    if not len(y):
-        return y
-    variance = mean.var() + (sd**2).mean() * (1.0 - 1.0 / len(y))
-    units: FloatArray = mean.mean() + np.sqrt(variance) * y
-    return units
-
-
 class StackedGP(FromSources):
     """Bayesian optimisation with a stack of Gaussian processes of residuals.
 
@@ -89,7 +72,7 @@ class StackedGP(FromSources):
         below = 0
         for X, y in self.sources:
             mean, sd = stacked(levels, X)
-            residuals = in_units_of(mean, sd, y) - mean if levels else y
+            residuals = in_units_of(mean, np.diag(sd**2), y) - mean if levels else y
             levels.append(Level.over(below, self.of_source(X, residuals), len(y)))
             below = len(y)
         return levels
@@ -97,7 +80,7 @@ class StackedGP(FromSources):
     def posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
         """Fit the level of this task."""
         mean, sd = stacked(self.levels, X)
-        y = in_units_of(mean, sd, y)
+        y = in_units_of(mean, np.diag(sd**2), y)
         top = Level.over(len(self.sources[-1][1]), self.of_target(X, y - mean), len(y))
         self._stack = [*self.levels, top]
         return self._predict, y

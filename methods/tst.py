@@ -45,7 +45,8 @@ class TSTR(Ensemble):
 
     def spread(self, weights: FloatArray, sds: FloatArray) -> FloatArray:
         """That of this task's process."""
-        return sds[-1]
+        of_target: FloatArray = sds[-1]
+        return of_target
 
 
 class TAFR(TSTR):

@@ -8,14 +8,15 @@ from bowls import bowl, played, source
 from by_hand import SQUARE, make
 from histories import minimised
 
-from hpobench_ordered.methods._sources import EACH, FromSources, ordered_pairs
+from hpobench_ordered.methods._sources import EACH, FromSources, in_units_of, ordered_pairs
 from hpobench_ordered.methods.bo import BayesianOptimisation
+from hpobench_ordered.methods.hyperbo import HyperBO
 from hpobench_ordered.methods.rgpe import RGPE
 from hpobench_ordered.methods.stacked_gp import StackedGP
 from hpobench_ordered.methods.tst import TAFR, TSTR
 
 PLACES = (0.2, 0.3, 0.4)
-ALL: list[type[FromSources]] = [RGPE, StackedGP, TSTR, TAFR]
+ALL: list[type[FromSources]] = [RGPE, StackedGP, TSTR, TAFR, HyperBO]
 EVERY = pytest.mark.parametrize("kind", ALL)
 FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), SQUARE)
 
@@ -62,3 +63,15 @@ def test_what_was_fitted_to_earlier_tasks_is_fitted_once():
 def test_equal_losses_are_no_pair():
     pairs = set(zip(*ordered_pairs(np.array([2.0, 1.0, 2.0])), strict=True))
     assert pairs == {(1, 0), (1, 2)}
+
+
+def test_losses_get_the_mean_and_the_variance_that_are_expected():
+    rng = np.random.default_rng(0)
+    mean, y = np.array([0.5, -1.0, 2.0]), np.array([1.0, 0.5, -1.5])
+    L = np.array([[1.0, 0.0, 0.0], [0.8, 0.3, 0.0], [-0.2, 0.5, 0.7]])
+    y = (y - y.mean()) / y.std()
+    drawn = mean + rng.standard_normal((200_000, 3)) @ L.T
+    units = in_units_of(mean, L @ L.T, y)
+    np.testing.assert_allclose(units.mean(), mean.mean())
+    np.testing.assert_allclose(units.var(), drawn.var(axis=1).mean(), rtol=1e-2)
+    np.testing.assert_allclose(np.corrcoef(units, y)[0, 1], 1.0)
