@@ -39,7 +39,7 @@ HIDDEN = (32, 32)
 """Tanh units of each layer; the last one's are the features."""
 BATCH = 50
 """Evaluations of one task in a step at most."""
-STEPS, FINE_STEPS = 1000, 30
+STEPS, FINE_STEPS = 1000, 100
 """Steps on the earlier tasks, and on the current one before each suggestion."""
 RATE, FINE_RATE = 0.01, 0.001
 """Rate of the steps at the start; it falls to 0 as a cosine does."""
