@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._sources import Ensemble, ordered_pairs
+from hpobench_ordered.methods._model_based import Scorer
+from hpobench_ordered.methods._sources import Ensemble, Predict, ordered_pairs
 from hpobench_ordered.methods.base import MethodSpec
 
 if TYPE_CHECKING:
@@ -57,6 +58,11 @@ class RGPE(Ensemble):
         ]
         losses.append(left_out_losses(mean + sd * normal[-1], y[rows]))
         return ranking_weights(np.array(losses))
+
+    def acquisition(self, predict: Predict, best: float) -> Scorer:
+        """Score by what is predicted, for what was tried too: the ensemble has its own scale."""
+        tried = self.features(np.concatenate([self.told(), self.pending()]))
+        return super().acquisition(predict, float(predict(tried)[0].min()))
 
     def spread(self, weights: FloatArray, sds: FloatArray) -> FloatArray:
         """That of a weighted sum of independent processes."""
