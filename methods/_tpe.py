@@ -68,17 +68,17 @@ class Density:
         """Logarithm of the density, or of `LOWEST`, at unit vectors (m, d); shape (m,)."""
         return log_density(unit, self.data, self.choices, self.bandwidths)
 
-    def sample(self, rng: np.random.Generator, m: int) -> FloatArray:
+    def sample(self, rng: np.random.Generator, m: int, *, wider: float = WIDER) -> FloatArray:
         """Draw around configurations picked at random, shape (m, d).
 
-        Numbers come from a normal distribution truncated to [0, 1], `WIDER` than the kernel; a
+        Numbers come from a normal distribution truncated to [0, 1], `wider` than the kernel; a
         choice stays with probability 1 - h, else any is as likely. What is inactive in the
         configuration picked comes from the prior.
         """
         (n, d), h = self.data.shape, self.bandwidths
         centres = self.data[rng.integers(n, size=m)]
         uniform, stays = rng.random((m, d)), rng.random((m, d))
-        missing, wide = np.isnan(centres), WIDER * h
+        missing, wide = np.isnan(centres), wider * h
         low, high = ndtr((0.0 - centres) / wide), ndtr((1.0 - centres) / wide)
         numbers = np.clip(centres + wide * ndtri(low + uniform * (high - low)), 0.0, 1.0)
         of_choice = np.where(stays < 1.0 - h, centres, uniform)

@@ -14,6 +14,7 @@ from functools import cache, cached_property
 from types import ModuleType
 
 import numpy as np
+from scipy.linalg.lapack import dpotri, dtrtrs  # made by f2py
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.methods._gp import compiled
@@ -21,6 +22,8 @@ from hpobench_ordered.methods._model_based import ModelError
 
 COMPILED_LIMIT = 64
 MAX_ITERATIONS = 50
+SAMPLED_NOISE = 1e-6
+"""Share of the signal variance that is added to what is sampled, so that rounding does no harm."""
 TOLERANCE = 1e-2  # nats of log posterior; suggestions do not get better with a smaller one
 
 
@@ -214,6 +217,39 @@ class GaussianProcess:
             self._g,
         )
         return mean, np.sqrt(np.maximum(variance, 0.0))
+
+    def samples(self, X: FloatArray, normal: FloatArray) -> FloatArray:
+        """Samples of the noise-free function at points, jointly, shape (S, m).
+
+        Args:
+            X: Features of the points, shape (m, p), C-contiguous.
+            normal: Standard normal numbers, shape (S, m).
+
+        Raises:
+            ModelError: The covariance matrix has no Cholesky factor.
+        """
+        groups, theta = self._kernel.groups, self.theta
+        cross = compiled.cross_covariance(self._X, X, groups, theta, self._g)
+        solved = dtrtrs(self._R.T, cross, lower=1)[0]
+        covariance = compiled.cross_covariance(X, X, groups, theta, self._g) - solved.T @ solved
+        covariance.flat[:: len(X) + 1] += SAMPLED_NOISE * math.exp(theta[self._g])
+        positive, R = _route(len(X)).cholesky(covariance)
+        if not positive:
+            raise ModelError("the covariance matrix is not numerically positive definite")
+        sampled: FloatArray = self._alpha @ cross + normal @ R
+        return sampled
+
+    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
+        """What is predicted at each observation by all others, with the same hyperparameters.
+
+        Rasmussen and Williams (2006), equation 5.12.
+
+        Returns:
+            Mean (n,) and standard deviation (n,) of the noise-free function.
+        """
+        inverse = np.diag(dpotri(self._R.T, lower=1)[0])
+        mean: FloatArray = self._y - self._alpha / inverse
+        return mean, np.sqrt(np.maximum(1.0 / inverse - math.exp(self.theta[-1]), 0.0))
 
     def fantasised(self, pending: FloatArray) -> tuple["GaussianProcess", FloatArray]:
         """Condition also on pending evaluations, as if they gave the posterior mean.

@@ -303,3 +303,27 @@ def test_log_ei_is_finite_and_falls_with_the_mean(z):
 def test_ei_of_a_known_value_is_minus_infinity():
     result = log_expected_improvement(np.array([-1.0, -1.0]), np.array([0.0, math.nan]), 0.0)
     assert (result == -math.inf).all()
+
+
+def test_left_out_predictions_are_those_of_a_process_without_the_observation():
+    (X, y), theta = observations(12, 3), np.array([-0.5, 0.2, 0.1, 0.0, -3.0])
+    kernel = kernel_of(3)
+    mean, sd = GaussianProcess(X, y, kernel=kernel, theta=theta).leave_one_out()
+    for i in range(12):
+        others = np.arange(12) != i
+        without = GaussianProcess(X[others], y[others], kernel=kernel, theta=theta)
+        assert_allclose(np.ravel(without.predict(X[i : i + 1])), [mean[i], sd[i]], rtol=1e-9)
+
+
+def test_joint_samples_have_the_posterior_mean_and_covariance():
+    (X, y), theta = observations(12, 3), np.array([-0.5, 0.2, 0.1, 0.0, -3.0])
+    process = GaussianProcess(X, y, kernel=kernel_of(3), theta=theta)
+    points, m = np.random.default_rng(1).random((4, 3)), 4
+    mean, sd = process.predict(points)
+    unit = process.samples(points, np.concatenate([np.zeros((1, m)), np.eye(m)]))
+    assert_allclose(unit[0], mean, rtol=1e-12)
+    covariance = (unit[1:] - mean).T @ (unit[1:] - mean)
+    assert_allclose(np.sqrt(np.diag(covariance)), sd, rtol=1e-4)
+    both, _ = process.fantasised(points[:1])  # noise of a pending evaluation: exp(-3)
+    shrunk = sd[1] ** 2 - covariance[0, 1] ** 2 / (covariance[0, 0] + np.exp(-3.0))
+    assert_allclose(both.predict(points[1:2])[1] ** 2, shrunk, rtol=1e-4)

@@ -9,6 +9,7 @@ LINEAR = {
     "hpobench_ordered.methods.ablr",
     "hpobench_ordered.methods.abrac",
     "hpobench_ordered.methods.distbo",
+    "hpobench_ordered.methods.fsbo",
 }
 SAMPLED = {"hpobench_ordered.methods.bohamiann"}
 """Modules of methods with networks: compiled and trained, and even sampled."""

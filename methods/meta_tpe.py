@@ -1,0 +1,199 @@
+"""meta-tpe: TPE whose densities are mixtures over tasks, weighted by how alike tasks are.
+
+=========  ======  =================================================================================
+symbol     shape   meaning
+=========  ======  =================================================================================
+T          scalar  tasks, the current one last
+l_i, g_i           densities of the good and of the bad configurations of task i
+N_i        (2,)    how many of each there are
+d_i        scalar  total variation distance of l_i from that of the current task
+S_i        scalar  similarity, (1 - d_i) / (1 + d_i): the part of both that they have in common
+k_i        scalar  weight: S_i / T, of the current task what these leave of 1
+=========  ======  =================================================================================
+
+Watanabe, Awad, Onishi and Hutter (2023), section 3.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered.methods._carry_over import carried_over
+from hpobench_ordered.methods._model_based import Scorer, finite_history
+from hpobench_ordered.methods._multi_task import standardised_part
+from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.tpe import TPE
+
+if TYPE_CHECKING:
+    from hpobench_ordered.methods._tpe import Density
+
+EACH = 100
+"""Random evaluations of an earlier task that are learned from at most."""
+GOOD = 0.1
+"""Share of a task's configurations that are good, gamma."""
+EPSILON = 0.15
+"""Share of the suggestions that are random."""
+DRAWN = 100
+"""Candidates."""
+BASE = 2.5
+"""Hyperparameters in which tasks are compared: the logarithm to this base of the evaluations."""
+POINTS = 1000
+"""Random configurations on which densities are compared."""
+LEAST = 0.1
+"""Least bandwidth; for choices it is the least probability of another choice."""
+
+
+class MetaTPE(TPE):
+    """TPE with the densities of the current task and of the earlier ones.
+
+    An earlier task counts the more the better its good configurations lie where those of the
+    current task do, compared in the most important hyperparameters. Until the current task has two
+    evaluations all tasks are taken to be alike. Configurations of another search space are carried
+    over. Without two finite evaluations of an earlier task it is `tpe`.
+    """
+
+    def prepare(self) -> None:
+        """Split the earlier tasks' evaluations."""
+        super().prepare()
+        tasks = finite_history(carried_over(self.history, self.space, self.rng))
+        tasks = [task for task in tasks if len(task) > 1]
+        self._sources = [
+            self._split(self.space.encode(task.values), task.losses)
+            for task in standardised_part(tasks, [EACH] * len(tasks), self.rng)
+        ]
+        if self._sources:
+            self.random_trials, self.random_fraction = 0, EPSILON
+            self._points = self.region.sample_unit(self.rng, POINTS)[:, self._free]
+
+    def scorer(self) -> Scorer:
+        """Weigh the tasks; the score is the logarithm of the ratio of the mixtures."""
+        if not self._sources:
+            return super().scorer()
+        tasks = list(self._sources)
+        if self.results > 1:
+            tasks.append(self._split(self.told(), self.losses()))
+        weights = task_weights(self.similarities(tasks), len(tasks))
+        good, bad = (
+            Mixture([density(task[side], self._choices) for task in tasks], weights)
+            for side in (0, 1)
+        )
+        self._good = good
+        free = self._free
+        return lambda unit: good.log(unit[:, free]) - bad.log(unit[:, free])
+
+    def candidates(self) -> Iterator[FloatArray]:
+        """Draw from the mixture of the good; if all of these were tried, at random."""
+        if self._sources:
+            unit = np.tile(self.region.middle, (DRAWN, 1))
+            unit[:, self._free] = self._good.sample(self.rng, DRAWN)
+            yield self.space.canonical(unit)
+        yield from super().candidates()
+
+    def similarities(self, tasks: "Sequence[tuple[FloatArray, FloatArray]]") -> FloatArray:
+        """S (T - 1,) of the earlier tasks: 1 where the current one is not yet among the tasks."""
+        if len(tasks) == len(self._sources):
+            return np.ones(len(tasks))
+        dims = np.sort(self.importance[: max(1, math.floor(math.log(self.results, BASE)))])
+        points, choices = np.ascontiguousarray(self._points[:, dims]), self._choices[dims]
+        *earlier, here = (np.exp(density(good[:, dims], choices).log(points)) for good, _ in tasks)
+        return np.array([similarity(p, here) for p in earlier])
+
+    def _split(self, unit: FloatArray, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Good and bad ones of unit vectors (n, d), in the hyperparameters that are searched."""
+        order = np.argsort(losses, kind="stable")
+        free = np.ascontiguousarray(unit[order][:, self._free])
+        count = math.ceil(GOOD * len(free))
+        return free[:count], free[count:]
+
+    @cached_property
+    def importance(self) -> IntArray:
+        """The hyperparameters, those first in which the good ones of earlier tasks concentrate."""
+        total = np.zeros(len(self._choices))
+        for j in range(len(total)):
+            column = self._points[:, j : j + 1]
+            points = np.ascontiguousarray(column[~np.isnan(column[:, 0])])
+            for good, _ in self._sources:
+                p = np.exp(density(good[:, j : j + 1], self._choices[j : j + 1]).log(points))
+                total[j] += np.var(p / p.mean()) if len(p) else 0.0
+        return np.argsort(-total, kind="stable")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Mixture:
+    """A mixture of the tasks' densities.
+
+    Attributes:
+        densities: Those of the tasks.
+        weights: Weights of the tasks, shape (T,); each counts by its number of configurations too.
+    """
+
+    densities: "Sequence[Density]"
+    weights: FloatArray
+
+    @property
+    def shares(self) -> FloatArray:
+        """Share of each density, shape (T,)."""
+        counts = self.weights * [len(density.data) for density in self.densities]
+        shares: FloatArray = counts / counts.sum()
+        return shares
+
+    def log(self, unit: FloatArray) -> FloatArray:
+        """Logarithm of the density at unit vectors (m, d); shape (m,)."""
+        unit = np.ascontiguousarray(unit)
+        total = sum(
+            share * np.exp(density.log(unit))
+            for share, density in zip(self.shares, self.densities, strict=True)
+        )
+        logs: FloatArray = np.log(total)
+        return logs
+
+    def sample(self, rng: np.random.Generator, m: int) -> FloatArray:
+        """Draw configurations, shape (m, d)."""
+        counts = rng.multinomial(m, self.shares)
+        drawn = [d.sample(rng, n, wider=1.0) for d, n in zip(self.densities, counts, strict=True)]
+        return np.concatenate(drawn)
+
+
+def density(data: FloatArray, choices: IntArray) -> "Density":
+    """Kernel density of configurations (n, d) with so many choices (d,) of each hyperparameter."""
+    from hpobench_ordered.methods._tpe import Density, bandwidths
+
+    data = np.ascontiguousarray(data)
+    return Density(data, choices, np.maximum(bandwidths(data, choices), LEAST))
+
+
+def similarity(p: FloatArray, q: FloatArray) -> float:
+    """S of two densities (m,), known up to a factor at points drawn uniformly."""
+    distance = 0.5 * float(np.abs(p / p.sum() - q / q.sum()).sum())
+    return max(0.0, 1.0 - distance) / (1.0 + distance)
+
+
+def task_weights(similarities: FloatArray, tasks: int) -> FloatArray:
+    """Weights k (T,), the current task's last, if it is among so many tasks.
+
+    Args:
+        similarities: Those of the earlier tasks, shape (T - 1,).
+        tasks: T, or T - 1 without the current one.
+    """
+    weights = similarities / (len(similarities) + 1)
+    return np.append(weights, 1.0 - weights.sum())[:tasks]
+
+
+SPECS = (
+    MethodSpec(
+        name="meta-tpe",
+        method=MetaTPE,
+        summary="TPE with the densities of all tasks, weighted by how alike the good ones lie.",
+        source=(
+            "Watanabe, Awad, Onishi and Hutter (2023), section 3: similarity by total variation, "
+            f"{GOOD:.0%} are good, {EPSILON:.0%} of the suggestions random"
+        ),
+        min_history=1,
+        changed_spaces=True,
+    ),
+)

@@ -1,0 +1,95 @@
+"""The two-stage surrogate and the acquisition function with rankings, by the papers' formulas."""
+
+import numpy as np
+import pytest
+from bowls import bowl, played, source
+from by_hand import make
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import norm
+
+from hpobench_ordered.methods.bo import BayesianOptimisation
+from hpobench_ordered.methods.tst import BANDWIDTH, TAFR, TSTR, discordance, epanechnikov
+
+BOTH = pytest.mark.parametrize("kind", [TSTR, TAFR])
+UNLIKE = [source(0.4, factor=-1.0), source(0.95), source(0.05)]
+
+
+def test_distances_by_hand():
+    y = np.array([1.0, 2.0, 3.0, 4.0])
+    assert discordance(np.array([1.0, 2.0, 4.0, 3.0]), y) == 1 / 6
+    assert discordance(-y, y) == 1.0
+    assert discordance(5.0 * y + 1.0, y) == 0.0
+    assert discordance(np.array([1.0]), np.array([0.3])) == 0.0
+
+
+def test_distances_are_the_papers_double_sums():
+    rng = np.random.default_rng(0)
+    mean, y = rng.standard_normal((2, 11))
+    pairs = [(j, k) for j in range(11) for k in range(11) if j != k]
+    wrong = sum((mean[j] > mean[k]) != (y[j] > y[k]) for j, k in pairs)
+    assert discordance(mean, y) == wrong / (11 * 10)
+
+
+def test_the_kernel_by_hand():
+    assert_array_equal(epanechnikov(np.array([0.0, 0.5, 1.0, 3.0])), [0.75, 0.5625, 0.0, 0.0])
+
+
+@BOTH
+def test_only_tasks_that_rank_alike_have_weight(kind):
+    method = make(kind, [source(0.4), source(0.41, factor=100.0), *UNLIKE])
+    played(method, 0.4, 10)
+    X, y = method.observations()
+    weights = method.weights(X, y, method.of_target(X, y))
+    distances = [discordance(process.predict(X)[0], y) for process in method.processes]
+    expected = 0.75 * np.maximum(1.0 - (np.array(distances) / BANDWIDTH) ** 2, 0.0)
+    assert_allclose(weights[:-1], expected)
+    assert weights[-1] == 0.75
+    assert weights[0] > 0.7
+    assert weights[1] > 0.0
+    assert (weights[2:-1] == 0.0).all()
+
+
+def test_the_surrogate_is_the_weighted_mean_with_the_variance_of_the_target():
+    method = make(TSTR, [source(0.4), source(0.41)])
+    played(method, 0.4, 6)
+    method.ask()
+    *_, target = method.used
+    X = np.random.default_rng(0).random((20, 2))
+    mean, sd = method._predict(X)
+    weights = method.used_weights / method.used_weights.sum()
+    means = [process.predict(X)[0] for process in method.used]
+    assert_allclose(mean, sum(w * m for w, m in zip(weights, means, strict=True)))
+    assert_array_equal(sd, target.predict(X)[1])
+
+
+def test_the_acquisition_function_is_the_weighted_mean_of_improvements():
+    method = make(TAFR, [source(0.4), source(0.45)])
+    played(method, 0.4, 5)
+    score = method.scorer()
+    unit = np.random.default_rng(0).random((200, 2))
+    *sources, target = method.used
+    here, y = method.observations()
+    improvements = [
+        np.maximum(process.predict(here)[0].min() - process.predict(unit)[0], 0.0)
+        for process in sources
+    ]
+    mean, sd = target.predict(unit)
+    z = (y.min() - mean) / sd
+    improvements.append(sd * (z * norm.cdf(z) + norm.pdf(z)))
+    expected = sum(w * i for w, i in zip(method.used_weights, improvements, strict=True))
+    some = expected > 1e-9
+    assert some.sum() > 50
+    assert_allclose(np.exp(score(unit))[some], expected[some], rtol=1e-6)
+
+
+@BOTH
+def test_unlike_tasks_leave_bo(kind):
+    regrets = []
+    for seed in range(5):
+        misled = make(kind, UNLIKE, seed=seed)
+        found = played(misled, 0.4, 15)
+        assert_array_equal(misled.used_weights, [1.0])
+        alone = played(make(BayesianOptimisation, seed=seed), 0.4, 15)
+        regrets.append([bowl(found, 0.4).min(), bowl(alone, 0.4).min()])
+    ours, of_bo = np.median(regrets, axis=0)
+    assert ours < max(10 * of_bo, 1e-3)
