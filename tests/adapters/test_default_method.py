@@ -14,7 +14,7 @@ from hpobench_ordered.registry import method_spec
 TRIALS = 9
 
 
-def test_the_same_suggestions_by_optimiser_sampler_and_run() -> None:
+def test_the_same_suggestions_by_optimiser_sampler_and_run():
     bench = hbo.load("newsvendor")
     task = bench.tasks[3]
     history = tuple(bench.evaluations(i, rng=np.random.default_rng(i), n=15) for i in range(3))

@@ -33,11 +33,11 @@ def setting():
 
 
 @pytest.mark.parametrize("optimiser", [Sampling, pair])
-def test_wrapped_optimisers_hold_to_the_contract(optimiser: object) -> None:
+def test_wrapped_optimisers_hold_to_the_contract(optimiser):
     check_method(as_method_spec(optimiser))
 
 
-def test_a_class_is_named_and_described_as_a_method_is() -> None:
+def test_a_class_is_named_and_described_as_a_method_is():
     spec = as_method_spec(Sampling, min_history=2)
     assert spec.name == "optimisers.Sampling"
     assert spec.summary == "Draws at random, and nothing else."
@@ -46,7 +46,7 @@ def test_a_class_is_named_and_described_as_a_method_is() -> None:
     assert (named.name, named.summary, named.changed_spaces) == ("mine", "One line.", True)
 
 
-def test_a_factory_gets_those_of_the_settings_that_it_names() -> None:
+def test_a_factory_gets_those_of_the_settings_that_it_names():
     _, arguments = setting()
     seen: dict[str, object] = {}
 
@@ -66,7 +66,7 @@ def test_a_factory_gets_those_of_the_settings_that_it_names() -> None:
     assert seen == arguments
 
 
-def test_a_subclass_of_method_is_taken_as_it_is() -> None:
+def test_a_subclass_of_method_is_taken_as_it_is():
     class Mine(Method):
         def ask(self) -> Config:
             return self.space.sample(self.rng)
@@ -85,7 +85,7 @@ def test_a_subclass_of_method_is_taken_as_it_is() -> None:
     assert as_method_spec(spec) is spec
 
 
-def test_mappings_are_taken_and_their_own_objects_are_told() -> None:
+def test_mappings_are_taken_and_their_own_objects_are_told():
     task, arguments = setting()
     space = task.space.to_configspace()
     asked, told = [], []
@@ -107,7 +107,7 @@ def test_mappings_are_taken_and_their_own_objects_are_told() -> None:
     assert [c for c, _ in trials(task.space, outcome)] == [dict(config) for config in asked]
 
 
-def test_numpy_values_are_configurations() -> None:
+def test_numpy_values_are_configurations():
     task = toy_benchmark(conditional_space(), tasks=1).tasks[0]
     config = {"kind": np.str_("a"), "level": np.int64(10), "n": np.int32(3), "x": np.float32(0.5)}
     spec = as_method_spec(lambda: (lambda: config, lambda config, loss: None), name="numpy")
@@ -117,7 +117,7 @@ def test_numpy_values_are_configurations() -> None:
 
 
 @pytest.mark.parametrize("suggested", [None, [1, 2], "x=1"])
-def test_what_is_no_configuration_is_left_to_the_runner(suggested: object) -> None:
+def test_what_is_no_configuration_is_left_to_the_runner(suggested):
     task = toy_benchmark(numeric_space(), tasks=1).tasks[0]
     spec = as_method_spec(lambda: (lambda: suggested, lambda config, loss: None), name="wrong")
     with pytest.raises(AssertionError, match="a configuration is a dict"):
@@ -136,23 +136,23 @@ def test_what_is_no_configuration_is_left_to_the_runner(suggested: object) -> No
         (lambda x: pair, r"needs 'x', but is called by keyword with those of space, rng, "),
     ],
 )
-def test_what_cannot_be_wrapped_is_refused(optimiser: object, message: str) -> None:
+def test_what_cannot_be_wrapped_is_refused(optimiser, message):
     with pytest.raises(ExperimentError, match=message):
         as_method_spec(optimiser)
 
 
-def test_a_factory_that_makes_no_optimiser_is_refused_when_it_is_called() -> None:
+def test_a_factory_that_makes_no_optimiser_is_refused_when_it_is_called():
     _, arguments = setting()
     with pytest.raises(MethodError, match="this one made 3"):
         as_method_spec(lambda: 3, name="three").method(**arguments)
 
 
-def test_what_wraps_an_importable_class_can_be_pickled() -> None:
+def test_what_wraps_an_importable_class_can_be_pickled():
     factory = FromFactory(load, ("space",))
     assert pickle.loads(pickle.dumps(factory)) == factory
 
 
-def test_an_experiment_runs_wrapped_optimisers() -> None:
+def test_an_experiment_runs_wrapped_optimisers():
     result = run(
         benchmarks=["newsvendor"],
         methods=[as_method_spec(pair, name="pair"), as_method_spec(Sampling, name="sampling")],

@@ -4,7 +4,6 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,7 +58,7 @@ def table(seed: int = 0, rows: int = 6) -> pd.DataFrame:
 
 
 @pytest.fixture(params=["frame", "CSV"])
-def read(request: pytest.FixtureRequest, tmp_path: Path) -> Read:
+def read(request, tmp_path):
     """Reads a table, as it is or by way of a file."""
 
     def by_way(frame: pd.DataFrame, space: SearchSpace = SPACE, **options: Any) -> Any:
@@ -85,7 +84,7 @@ def same(history: tuple[Evaluations, ...], expected: list[Evaluations]) -> None:
 # -- tables ----------------------------------------------------------------------------------------
 
 
-def test_what_was_written_is_read_in_whatever_order_the_columns_are(read: Read) -> None:
+def test_what_was_written_is_read_in_whatever_order_the_columns_are(read):
     same(read(table()), tuning())
     shuffled = table()[["gamma", "accuracy", "kernel", "month", "rate", "depth"]]
     same(read(shuffled), tuning())
@@ -94,14 +93,14 @@ def test_what_was_written_is_read_in_whatever_order_the_columns_are(read: Read) 
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), rows=st.integers(2, 30))
-def test_what_was_written_is_read(seed: int, rows: int) -> None:
+def test_what_was_written_is_read(seed, rows):
     history = hbo.history_from_frame(
         table(seed, rows), SPACE, objective="accuracy", direction="maximize", task="month"
     )
     same(history, tuning(seed, rows))
 
 
-def test_tasks_come_as_they_first_appear_and_rows_as_they_are(read: Read) -> None:
+def test_tasks_come_as_they_first_appear_and_rows_as_they_are(read):
     mixed = table().iloc[[12, 1, 13, 7, 2, 8, 14]]
     history = read(mixed)
     assert [e.task for e in history] == ["July", "May", "June"]
@@ -140,9 +139,7 @@ WRONG_COLUMNS: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
 
 @pytest.mark.parametrize("what", WRONG_COLUMNS)
 @pytest.mark.parametrize("options", [{}, {"drop_invalid": True, "clip": True}], ids=["", "options"])
-def test_wrong_columns_are_refused_whatever_the_options(
-    read: Read, what: str, options: dict[str, bool]
-) -> None:
+def test_wrong_columns_are_refused_whatever_the_options(read, what, options):
     spoil, said = WRONG_COLUMNS[what]
     with pytest.raises(EvaluationsError, match=said):
         read(spoil(table()), **options)
@@ -163,7 +160,7 @@ WRONG_CELLS: dict[str, tuple[str, object, str]] = {
 
 
 @pytest.mark.parametrize("what", WRONG_CELLS)
-def test_a_wrong_cell_is_named_and_its_row_left_out_only_if_asked(read: Read, what: str) -> None:
+def test_a_wrong_cell_is_named_and_its_row_left_out_only_if_asked(read, what):
     column, value, said = WRONG_CELLS[what]
     spoiled = cell(4, column, value)(table())
     with pytest.raises(EvaluationsError, match=said):
@@ -173,7 +170,7 @@ def test_a_wrong_cell_is_named_and_its_row_left_out_only_if_asked(read: Read, wh
     same(left, [*read(table().drop(index=4))])
 
 
-def test_all_that_is_wrong_is_told_at_once(read: Read) -> None:
+def test_all_that_is_wrong_is_told_at_once(read):
     spoiled = cell(15, "depth", 0)(cell(3, "depth", 11)(cell(3, "rate", 7.0)(table())))
     with pytest.raises(EvaluationsError) as error:
         read(spoiled)
@@ -196,7 +193,7 @@ def test_all_that_is_wrong_is_told_at_once(read: Read) -> None:
         st.just(10**400),
     ),
 )
-def test_no_wrong_value_is_believed(row: int, column: str, value: object) -> None:
+def test_no_wrong_value_is_believed(row, column, value):
     with pytest.raises(EvaluationsError, match=rf"'{column}' must be .*row {row} "):
         hbo.history_from_frame(
             cell(row, column, value)(table()),
@@ -216,7 +213,7 @@ def test_no_wrong_value_is_believed(row: int, column: str, value: object) -> Non
         (("kernel", "rate"), "'kernel' must be one of"),
     ],
 )
-def test_swapped_columns_are_refused(read: Read, columns: tuple[str, str], said: str) -> None:
+def test_swapped_columns_are_refused(read, columns, said):
     one, other = columns
     with pytest.raises(EvaluationsError, match=said):
         read(renamed(**{one: other, other: one})(table()))
@@ -228,9 +225,7 @@ def test_swapped_columns_are_refused(read: Read, columns: tuple[str, str], said:
     ids=["log10", "log", "log2"],
 )
 @pytest.mark.parametrize("options", [{}, {"clip": True}, {"drop_invalid": True}])
-def test_another_scale_is_refused_whatever_the_options(
-    read: Read, scale: Callable[[Any], Any], undone: str, options: dict[str, bool]
-) -> None:
+def test_another_scale_is_refused_whatever_the_options(read, scale, undone, options):
     spoiled = table().assign(rate=lambda f: scale(f.rate))
     with pytest.raises(
         EvaluationsError, match=f"'rate' must be .*; all values on task 'May' are .*{undone}"
@@ -238,7 +233,7 @@ def test_another_scale_is_refused_whatever_the_options(
         read(spoiled, **options)
 
 
-def test_a_month_on_another_scale_is_left_out_if_asked_but_never_moved(read: Read) -> None:
+def test_a_month_on_another_scale_is_left_out_if_asked_but_never_moved(read):
     is_may = table().month == "May"
     spoiled = table().assign(rate=lambda f: f.rate.where(~is_may, np.log10(f.rate)))
     for clip in (False, True):
@@ -249,14 +244,14 @@ def test_a_month_on_another_scale_is_left_out_if_asked_but_never_moved(read: Rea
         same(left, tuning()[1:])
 
 
-def test_exponentials_of_a_column_are_told_too(read: Read) -> None:
+def test_exponentials_of_a_column_are_told_too(read):
     space = SearchSpace([Parameter.number("x", -5, -1)])
     spoiled = pd.DataFrame({"month": "May", "x": np.exp([-2.0, -3.0]), "accuracy": [0.1, 0.2]})
     with pytest.raises(EvaluationsError, match=r"but log\(x\) or log2\(x\) of them is inside"):
         read(spoiled, space)
 
 
-def test_repeated_rows_are_refused_but_not_repeated_configurations(read: Read) -> None:
+def test_repeated_rows_are_refused_but_not_repeated_configurations(read):
     again = pd.concat([table(), table().iloc[[5]]], ignore_index=True)
     with pytest.raises(EvaluationsError, match=r"repeat another one of their task: row 18 \(row 5"):
         read(again)
@@ -266,13 +261,13 @@ def test_repeated_rows_are_refused_but_not_repeated_configurations(read: Read) -
     assert [len(e) for e in read(measured_again)] == [7, 6, 6]
 
 
-def test_a_month_that_comes_twice_under_two_names_is_refused(read: Read) -> None:
+def test_a_month_that_comes_twice_under_two_names_is_refused(read):
     copy = table().query("month == 'May'").assign(month="August")
     with pytest.raises(EvaluationsError, match="'May' and 'August' have the very same"):
         read(pd.concat([table(), copy], ignore_index=True))
 
 
-def test_numbers_out_of_range_are_moved_to_the_nearest_bound(read: Read) -> None:
+def test_numbers_out_of_range_are_moved_to_the_nearest_bound(read):
     spoiled = cell(2, "depth", 12)(cell(4, "rate", 1e-9)(cell(5, "rate", 3.0)(table())))
     with pytest.warns(HistoryWarning, match="2 of 'rate', 1 of 'depth'"):
         may, *_ = read(spoiled, clip=True)
@@ -285,7 +280,7 @@ def test_numbers_out_of_range_are_moved_to_the_nearest_bound(read: Read) -> None
         read(cell(2, "depth", 2.5)(spoiled), clip=True)  # in range, but no integer
 
 
-def test_nothing_that_is_left_is_no_history(read: Read) -> None:
+def test_nothing_that_is_left_is_no_history(read):
     with pytest.raises(EvaluationsError, match="no evaluation of the table can be used"):
         read(table().assign(kernel="cubic"), drop_invalid=True)
     without_may = table().assign(kernel=lambda f: f.kernel.where(f.month != "May", "cubic"))
@@ -295,18 +290,18 @@ def test_nothing_that_is_left_is_no_history(read: Read) -> None:
         assert [e.task for e in read(without_may, drop_invalid=True)] == ["June", "July"]
 
 
-def test_what_stands_where_a_hyperparameter_is_inactive_is_ignored(read: Read) -> None:
+def test_what_stands_where_a_hyperparameter_is_inactive_is_ignored(read):
     filled = table().assign(gamma=lambda f: f.gamma.fillna(77.0))
     same(read(filled), tuning())
 
 
-def test_a_constant_has_its_value(read: Read) -> None:
+def test_a_constant_has_its_value(read):
     spoiled = cell(7, "trees", 50)(table().assign(trees=100))
     with pytest.raises(EvaluationsError, match=r"'trees' is always 100: row 7 \(50"):
         read(spoiled)
 
 
-def test_a_direction_must_be_named_and_be_that_of_the_task(read: Read) -> None:
+def test_a_direction_must_be_named_and_be_that_of_the_task(read):
     with pytest.raises(TypeError, match="direction"):
         hbo.history_from_frame(table(), SPACE, objective="accuracy", task="month")  # type: ignore[call-arg]
     with pytest.raises(EvaluationsError, match=r"direction 'maximise'; did you mean 'maximize'\?"):
@@ -317,7 +312,7 @@ def test_a_direction_must_be_named_and_be_that_of_the_task(read: Read) -> None:
     hbo.check_history(read(table()), SPACE, "maximize")
 
 
-def test_contexts_are_those_of_the_tasks(read: Read) -> None:
+def test_contexts_are_those_of_the_tasks(read):
     contexts = {month: {"size": float(i)} for i, month in enumerate(MONTHS)}
     assert [e.context for e in read(table(), contexts=contexts)] == [*contexts.values()]
     wrong: list[tuple[dict[str, Any], str]] = [
@@ -331,7 +326,7 @@ def test_contexts_are_those_of_the_tasks(read: Read) -> None:
             read(table(), contexts=given_)
 
 
-def test_ordinals_are_told_but_for_rounding(read: Read) -> None:
+def test_ordinals_are_told_but_for_rounding(read):
     space = SearchSpace([Parameter.choice("x", (0.1, 0.2, 0.1 + 0.2), ordered=True)])
     frame = pd.DataFrame({"month": "May", "x": [0.1, 0.3, 0.2], "accuracy": [1.0, 2.0, 3.0]})
     assert read(frame, space)[0].values[:, 0].tolist() == [0, 2, 1]
@@ -339,7 +334,7 @@ def test_ordinals_are_told_but_for_rounding(read: Read) -> None:
         read(cell(1, "x", 0.31)(frame), space)
 
 
-def test_choices_that_pandas_takes_for_empty_are_explained(tmp_path: Path) -> None:
+def test_choices_that_pandas_takes_for_empty_are_explained(tmp_path):
     space = SearchSpace([Parameter.choice("penalty", ("l1", "None"))])
     (tmp_path / "t.csv").write_text("month,penalty,error\nMay,l1,1\nMay,None,2\n")
     columns = {"objective": "error", "direction": "minimize", "task": "month"}
@@ -350,7 +345,7 @@ def test_choices_that_pandas_takes_for_empty_are_explained(tmp_path: Path) -> No
     assert may.values[:, 0].tolist() == [0, 1]
 
 
-def test_other_things_than_tables_and_spaces_are_refused() -> None:
+def test_other_things_than_tables_and_spaces_are_refused():
     columns = {"objective": "error", "direction": "minimize", "task": "month"}
     with pytest.raises(EvaluationsError, match="a DataFrame is expected, got list"):
         hbo.history_from_frame([], SPACE, **columns)  # type: ignore[arg-type]
@@ -365,7 +360,7 @@ def test_other_things_than_tables_and_spaces_are_refused() -> None:
     assert may.values.tolist() == [[3.0]]
 
 
-def test_numbers_as_names_of_tasks() -> None:
+def test_numbers_as_names_of_tasks():
     frame = pd.DataFrame({"month": [202401.0, 202402.0], "x": [0.5, 0.5], "accuracy": [1.0, 2.0]})
     history = hbo.history_from_frame(
         frame,
@@ -413,7 +408,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_wrong_evaluations_cannot_be_made(what: str) -> None:
+def test_wrong_evaluations_cannot_be_made(what):
     change, said = WRONG[what]
     assert len(Evaluations(**GOOD)) == 2
     with pytest.raises(EvaluationsError, match=said):
@@ -421,12 +416,12 @@ def test_wrong_evaluations_cannot_be_made(what: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["space", "direction"])
-def test_evaluations_need_a_space_and_a_direction(name: str) -> None:
+def test_evaluations_need_a_space_and_a_direction(name):
     with pytest.raises(TypeError, match=name):
         Evaluations(**{key: value for key, value in GOOD.items() if key != name})
 
 
-def test_the_sign_is_that_of_the_direction_and_arrays_cannot_be_written_to() -> None:
+def test_the_sign_is_that_of_the_direction_and_arrays_cannot_be_written_to():
     maximised = Evaluations(**GOOD)
     minimised = Evaluations(**(GOOD | {"direction": "minimize"}))
     np.testing.assert_array_equal(maximised.losses, -GOOD["objective"])
@@ -439,7 +434,7 @@ def test_the_sign_is_that_of_the_direction_and_arrays_cannot_be_written_to() -> 
             assert not array.flags.writeable
 
 
-def test_the_table_has_named_columns_of_native_values() -> None:
+def test_the_table_has_named_columns_of_native_values():
     frame = Evaluations(**GOOD).frame(objective="accuracy")
     assert list(frame) == ["task", "rate", "depth", "kernel", "gamma", "accuracy"]
     assert frame.kernel.tolist() == ["radial", "linear"]
@@ -473,18 +468,18 @@ WIDER = SearchSpace([Parameter.number("x", -5, 9), Parameter.number("z", 1e-4, 1
         (5, "got int"),
     ],
 )
-def test_a_history_that_does_not_fit_is_refused(history: Any, said: str) -> None:
+def test_a_history_that_does_not_fit_is_refused(history, said):
     with pytest.raises(EvaluationsError, match=said):
         hbo.check_history(history, numeric_space(), Direction.MAXIMIZE)
 
 
-def test_a_changed_space_is_for_methods_that_cope_with_it() -> None:
+def test_a_changed_space_is_for_methods_that_cope_with_it():
     hbo.check_history([on(WIDER)], numeric_space(), "maximize", changed_spaces=True)
     with pytest.raises(EvaluationsError, match="shares no hyperparameter"):
         hbo.check_history([on(SPACE)], numeric_space(), "maximize", changed_spaces=True)
 
 
-def test_a_space_is_the_same_if_it_codes_the_same() -> None:
+def test_a_space_is_the_same_if_it_codes_the_same():
     def choice(*choices: object, default: object = None) -> SearchSpace:
         return SearchSpace([Parameter.choice("c", choices, default=default)])  # type: ignore[arg-type]
 
@@ -501,7 +496,7 @@ def test_a_space_is_the_same_if_it_codes_the_same() -> None:
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> hbo.Results:
+def results(tmp_path_factory):
     return hbo.run(
         benchmarks=["yahpo-ranger-4154", "newsvendor"],
         methods=["random-search", "simple-ordered"],
@@ -514,9 +509,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> hbo.Results:
 
 @pytest.mark.parametrize("name", ["yahpo-ranger-4154", "newsvendor"])
 @pytest.mark.parametrize("as_folder", [False, True])
-def test_results_are_the_evaluations_of_their_tasks(
-    results: hbo.Results, name: str, as_folder: bool
-) -> None:
+def test_results_are_the_evaluations_of_their_tasks(results, name, as_folder):
     source = results.store.folder if as_folder else results
     bench = hbo.load(name)
     history = hbo.history_from_results(source, method="simple-ordered", seed=1, benchmark=name)
@@ -533,9 +526,7 @@ def test_results_are_the_evaluations_of_their_tasks(
         np.testing.assert_array_equal(e.losses, of_task.loss)
 
 
-def test_results_that_are_not_one_run_on_a_known_benchmark_are_refused(
-    results: hbo.Results, tmp_path: Path
-) -> None:
+def test_results_that_are_not_one_run_on_a_known_benchmark_are_refused(results, tmp_path):
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"method": "random-search", "seed": 0}, "2 runs of .* 'newsvendor@1' or 'yahpo-ranger"),
         ({"method": "random-serch", "seed": 0}, r"did you mean 'random-search'\?"),
@@ -554,7 +545,7 @@ def test_results_that_are_not_one_run_on_a_known_benchmark_are_refused(
         )
 
 
-def test_several_settings_of_a_protocol_are_told_apart(tmp_path: Path) -> None:
+def test_several_settings_of_a_protocol_are_told_apart(tmp_path):
     for trials in (2, 3):
         hbo.run(
             benchmarks=["newsvendor"],
@@ -570,7 +561,7 @@ def test_several_settings_of_a_protocol_are_told_apart(tmp_path: Path) -> None:
         )
 
 
-def test_results_on_a_benchmark_in_memory_need_it(tmp_path: Path) -> None:
+def test_results_on_a_benchmark_in_memory_need_it(tmp_path):
     bench = toy_benchmark(numeric_space(), tasks=2, direction=Direction.MAXIMIZE)
     found = hbo.run(
         benchmarks=[bench],
@@ -597,7 +588,7 @@ def test_results_on_a_benchmark_in_memory_need_it(tmp_path: Path) -> None:
             hbo.history_from_results(tmp_path / "store", **asked, benchmark=other_bench)
 
 
-def test_optuna_is_imported_only_by_what_needs_it() -> None:
+def test_optuna_is_imported_only_by_what_needs_it():
     code = (
         "import sys, hpobench_ordered as hbo; assert 'optuna' not in sys.modules; "
         "hbo.history_from_studies; assert 'optuna' in sys.modules"

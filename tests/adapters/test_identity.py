@@ -398,7 +398,7 @@ def _parts(name: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def unchanged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def unchanged(tmp_path_factory):
     """Versions by name."""
     identity._all_distributions.cache_clear()
     folder = write(tmp_path_factory.mktemp("unchanged"))
@@ -407,16 +407,14 @@ def unchanged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.mark.parametrize(("name", "old", "new"), [*NUMBERS, *OTHERS])
 def test_whatever_changes_in_the_files_of_a_method_makes_it_another_one(
-    tmp_path: Path, unchanged: dict[str, str], name: str, old: str, new: str
-) -> None:
+    tmp_path, unchanged, name, old, new
+):
     method = METHODS[-1 if "apart" in name else 0]
     (version,) = versions(write(tmp_path, name, old, new), [method])
     assert version != unchanged[method]
 
 
-def test_a_method_of_which_nothing_changed_is_the_same(
-    tmp_path: Path, unchanged: dict[str, str]
-) -> None:
+def test_a_method_of_which_nothing_changed_is_the_same(tmp_path, unchanged):
     here, there = write(tmp_path / "here"), write(tmp_path / "there")
     (there / "unrelated_there.py").write_text("RATE = 1\n")
     assert versions(here) == versions(there) == [*unchanged.values()]
@@ -439,7 +437,7 @@ print(method_version(as_method_spec(partial(mine_there.given, **given), name="gi
 
 @pytest.mark.slow
 @pytest.mark.parametrize("python", [sys.executable])
-def test_it_is_the_same_in_every_process_and_folder(tmp_path: Path, python: str) -> None:
+def test_it_is_the_same_in_every_process_and_folder(tmp_path, python):
     said = set()
     for number in range(4):
         folder = write(tmp_path / f"checkout{number}")
@@ -457,7 +455,7 @@ def test_it_is_the_same_in_every_process_and_folder(tmp_path: Path, python: str)
     assert ONCE not in said.pop()
 
 
-def test_what_was_given_counts() -> None:
+def test_what_was_given_counts():
     def version(method: object) -> str:
         return method_version(as_method_spec(method, name="given"))
 
@@ -481,7 +479,7 @@ class Settings:
     pass
 
 
-def test_what_cannot_be_told_apart_is_never_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_told_apart_is_never_the_same(monkeypatch):
     class Local(RandomSearch):
         pass
 
@@ -518,8 +516,8 @@ class Uses:
     ],
 )
 def test_the_versions_of_this_packages_methods_count_where_they_are_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, imported: str, named: str, counts: bool
-) -> None:
+    tmp_path, monkeypatch, imported, named, counts
+):
     now = method_spec("bo").version
     assert method_version(as_method_spec("bo")) == str(now)
     (tmp_path / "uses_there.py").write_text(USES.format(imported=imported, named=named))
@@ -545,9 +543,7 @@ def test_the_versions_of_this_packages_methods_count_where_they_are_used(
         ("class Mine(", "class Mine"),
     ],
 )
-def test_a_file_that_was_edited_after_it_was_loaded_is_refused(
-    tmp_path: Path, old: str, new: str
-) -> None:
+def test_a_file_that_was_edited_after_it_was_loaded_is_refused(tmp_path, old, new):
     with importing(write(tmp_path)):
         mine = import_module("mine_there")
         first = method_version(as_method_spec(mine.made))
@@ -558,7 +554,7 @@ def test_a_file_that_was_edited_after_it_was_loaded_is_refused(
             assert method_version(as_method_spec(reload(mine).made)) != first
 
 
-def test_a_constant_or_function_that_is_set_from_elsewhere_is_seen(tmp_path: Path) -> None:
+def test_a_constant_or_function_that_is_set_from_elsewhere_is_seen(tmp_path):
     with importing(write(tmp_path)):
         mine, bases = import_module("mine_there"), import_module("bases_there")
         first = method_version(as_method_spec(mine.Mine))
@@ -569,7 +565,7 @@ def test_a_constant_or_function_that_is_set_from_elsewhere_is_seen(tmp_path: Pat
             method_version(as_method_spec(mine.Mine))
 
 
-def test_what_is_imported_from_a_file_of_the_same_name_is_no_edit(tmp_path: Path) -> None:
+def test_what_is_imported_from_a_file_of_the_same_name_is_no_edit(tmp_path):
     (tmp_path / "pair_there").mkdir()
     (tmp_path / "pair_there" / "mine_there.py").write_text("def twin():\n    return 1\n")
     text = f"from pair_there.mine_there import twin\n{MINE}"

@@ -1,8 +1,6 @@
 """Methods named by where they are."""
 
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -32,7 +30,7 @@ HELPER = "def draw(space, rng):\n    return space.sample(rng)\n"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path, monkeypatch):
     """A folder with modules of a user, the current one; what is imported is forgotten again."""
     (tmp_path / "optimiser_of_mine.py").write_text(SOURCE)
     (tmp_path / "helper_of_mine.py").write_text(HELPER)
@@ -57,7 +55,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         "package_of_mine/inside.py:Mine",
     ],
 )
-def test_a_class_is_found_by_its_module_and_by_its_file(folder: Path, text: str) -> None:
+def test_a_class_is_found_by_its_module_and_by_its_file(folder, text):
     imported = import_object(text)
     assert isinstance(imported, type)
     assert imported.__qualname__ == "Mine"
@@ -67,7 +65,7 @@ def test_a_class_is_found_by_its_module_and_by_its_file(folder: Path, text: str)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["optimiser_of_mine:Mine", "optimiser_of_mine.py:Mine"])
-def test_other_processes_need_not_find_the_module(folder: Path, text: str) -> None:
+def test_other_processes_need_not_find_the_module(folder, text):
     spec = as_method_spec(text)
     options = {"benchmarks": ["newsvendor"], "methods": [spec], "seeds": [0, 1]}
     protocol = Ordered(trials=3, tasks=1)
@@ -77,14 +75,14 @@ def test_other_processes_need_not_find_the_module(folder: Path, text: str) -> No
     np.testing.assert_array_equal(one["loss"], two["loss"])
 
 
-def test_a_file_never_takes_the_place_of_another_module(folder: Path) -> None:
+def test_a_file_never_takes_the_place_of_another_module(folder):
     (folder / "random.py").write_text("class Mine:\n    pass\n")
     imported = import_object("random.py:Mine")
     assert imported.__module__ == f"{FILE_PREFIX}random"
     assert hasattr(sys.modules["random"], "getrandbits")
 
 
-def test_a_missing_module_file_or_name_is_named_with_the_nearest(folder: Path) -> None:
+def test_a_missing_module_file_or_name_is_named_with_the_nearest(folder):
     with pytest.raises(UnknownNameError, match="did you mean 'Mine'"):
         import_object("optimiser_of_mine:Mime")
     with pytest.raises(UnknownNameError, match="did you mean 'optimiser_of_mine'"):
@@ -100,13 +98,13 @@ def test_a_missing_module_file_or_name_is_named_with_the_nearest(folder: Path) -
 
 
 @pytest.mark.parametrize("text", ["optimiser_of_mine", ":Mine", "optimiser_of_mine:", ":"])
-def test_another_form_of_text_is_refused(text: str) -> None:
+def test_another_form_of_text_is_refused(text):
     with pytest.raises(ExperimentError, match=r"package.module:name"):
         import_object(text)
 
 
 @pytest.mark.parametrize("text", ["broken_of_mine:x", "broken_of_mine.py:x", "random.py:x"])
-def test_what_raises_while_it_is_imported_is_the_cause(folder: Path, text: str) -> None:
+def test_what_raises_while_it_is_imported_is_the_cause(folder, text):
     for name in ("broken_of_mine.py", "random.py"):
         (folder / name).write_text("import nothing_of_this_name_of_mine\n")
     with pytest.raises(ExperimentError, match="ModuleNotFoundError") as caught:

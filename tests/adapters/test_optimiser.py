@@ -32,17 +32,14 @@ from hpobench_ordered.errors import (
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
-from hpobench_ordered.testing.toy import (
-    numeric_space,
-    numeric_space_before,
-)
+from hpobench_ordered.testing.toy import numeric_space, numeric_space_before
 
 # -- asked and told --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("direction", list(hbo.Direction))
 @pytest.mark.parametrize("method", METHODS)
-def test_suggestions_are_those_of_the_method(method, direction) -> None:
+def test_suggestions_are_those_of_the_method(method, direction):
     """What the method suggests when it is asked and told by hand."""
     tuner, task = made(method, direction=direction, seed=3)
     _, history = setting(direction=direction)
@@ -61,7 +58,7 @@ def test_suggestions_are_those_of_the_method(method, direction) -> None:
 
 
 @pytest.mark.parametrize("method", ["bo", "tpe"])
-def test_the_direction_is_the_users(method) -> None:
+def test_the_direction_is_the_users(method):
     down, task = made(method)
     up, mirrored = made(method, direction=hbo.Direction.MAXIMIZE)
     assert tune(down, task) == tune(up, mirrored)
@@ -70,7 +67,7 @@ def test_the_direction_is_the_users(method) -> None:
     assert task.evaluate(down.best.config) == down.best.value
 
 
-def test_a_transfer_method_is_better_than_random_search() -> None:
+def test_a_transfer_method_is_better_than_random_search():
     best = {}
     for method in ("random-search", "simple-ordered"):
         tuner, task = made(method)
@@ -79,7 +76,7 @@ def test_a_transfer_method_is_better_than_random_search() -> None:
     assert best["simple-ordered"] < best["random-search"]
 
 
-def test_several_in_flight_come_back_in_any_order() -> None:
+def test_several_in_flight_come_back_in_any_order():
     tuner, task = made("bo")
     asked = [tuner.ask() for _ in range(4)]
     assert tuner.pending == asked
@@ -92,7 +89,7 @@ def test_several_in_flight_come_back_in_any_order() -> None:
     assert len({json.dumps(c) for c in asked + further}) == 7  # what is in flight is not repeated
 
 
-def test_threads_may_share_it() -> None:
+def test_threads_may_share_it():
     tuner, task = made("bo")
 
     def trial(_: int) -> None:
@@ -106,7 +103,7 @@ def test_threads_may_share_it() -> None:
     assert tuner.pending == []
 
 
-def test_what_was_not_asked_for_may_be_told() -> None:
+def test_what_was_not_asked_for_may_be_told():
     tuner, _ = made("bo", space=numeric_space())
     tuner.tell({"x": 1, "y": 0.5}, 0.25)
     assert tuner.trials == (Trial({"x": 1.0, "y": 0.5}, 0.25),)
@@ -114,7 +111,7 @@ def test_what_was_not_asked_for_may_be_told() -> None:
     assert tuner.ask() != tuner.best.config
 
 
-def test_equal_numbers_of_another_type_are_the_configuration_asked_for() -> None:
+def test_equal_numbers_of_another_type_are_the_configuration_asked_for():
     tuner, _ = made("random-search")
     config = tuner.ask()
     other = {k: np.float64(v) if isinstance(v, float) else v for k, v in config.items()}
@@ -126,7 +123,7 @@ def test_equal_numbers_of_another_type_are_the_configuration_asked_for() -> None
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, np.float32("nan")])
-def test_failures_are_told_and_never_best(value) -> None:
+def test_failures_are_told_and_never_best(value):
     tuner, task = made("bo")
     config = tuner.ask()
     tuner.tell(config, value)
@@ -149,7 +146,7 @@ def test_failures_are_told_and_never_best(value) -> None:
         ([1.0, 0.5], "a configuration is a dict"),
     ],
 )
-def test_what_is_no_configuration_is_not_told(config, words) -> None:
+def test_what_is_no_configuration_is_not_told(config, words):
     tuner, _ = made("bo", space=numeric_space())
     with pytest.raises(InvalidConfigError, match=words):
         tuner.tell(config, 1.0)
@@ -157,14 +154,14 @@ def test_what_is_no_configuration_is_not_told(config, words) -> None:
 
 
 @pytest.mark.parametrize("value", ["0.5", [0.5, 1], {}, object(), 10**400])
-def test_a_value_is_a_number(value) -> None:
+def test_a_value_is_a_number(value):
     tuner, _ = made("bo")
     with pytest.raises(EvaluationsError, match="is a number, None where the evaluation failed"):
         tuner.tell(tuner.ask(), value)
     assert len(tuner.pending) == 1
 
 
-def test_what_is_given_out_is_a_copy() -> None:
+def test_what_is_given_out_is_a_copy():
     tuner, _ = made("bo")
     config = tuner.ask()
     before = dict(config)
@@ -173,7 +170,7 @@ def test_what_is_given_out_is_a_copy() -> None:
     assert tuner.pending == [before]
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_what_does_not_fit_is_refused():
     space, history = numeric_space(), setting(numeric_space())[1]
 
     def refused(error, words, method="simple-ordered", **options) -> None:
@@ -194,7 +191,7 @@ def test_what_does_not_fit_is_refused() -> None:
         assert hbo.optimiser("simple-ordered", space=space, direction="minimize", history=old).ask()
 
 
-def test_a_method_that_suggests_no_configuration_is_named() -> None:
+def test_a_method_that_suggests_no_configuration_is_named():
     class Wrong(Method):
         def ask(self) -> Config:
             return {"x": 1.0, "wrong": 2}
@@ -206,7 +203,7 @@ def test_a_method_that_suggests_no_configuration_is_named() -> None:
         tuner.ask()
 
 
-def test_configspaces_are_taken() -> None:
+def test_configspaces_are_taken():
     ours, task = made("bo", space=numeric_space(), history=())
     theirs = hbo.optimiser(
         "bo",
@@ -218,7 +215,7 @@ def test_configspaces_are_taken() -> None:
     assert tune(ours, task) == tune(theirs, task)
 
 
-def test_the_frame_is_history_for_the_next_task() -> None:
+def test_the_frame_is_history_for_the_next_task():
     first, task = made("bo")
     tune(first, task, trials=6)
     first.ask()  # it is not in the frame
@@ -240,7 +237,7 @@ def test_the_frame_is_history_for_the_next_task() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("stop", [0, 1, 7])
-def test_a_journal_goes_on_as_if_never_stopped(tmp_path: Path, method, stop) -> None:
+def test_a_journal_goes_on_as_if_never_stopped(tmp_path, method, stop):
     undisturbed, task = made(method)
     expected = tune(undisturbed, task, trials=10)
     file = tmp_path / "tuning.jsonl"
@@ -253,7 +250,7 @@ def test_a_journal_goes_on_as_if_never_stopped(tmp_path: Path, method, stop) -> 
 
 
 @given(events=st.lists(st.integers(-2, 3), max_size=14), data=st.data())
-def test_any_order_of_events_comes_back(tmp_path_factory, events, data) -> None:
+def test_any_order_of_events_comes_back(tmp_path_factory, events, data):
     """Asks (below 0), and tells of the oldest, or another, that is in flight; cut off anywhere."""
     file = tmp_path_factory.mktemp("journal") / "tuning.jsonl"
     tuner, task = made("bo", space=numeric_space(), file=file)
@@ -293,7 +290,7 @@ while len(tuner.trials) < 9:
 
 
 @pytest.mark.slow
-def test_killed_processes_lose_nothing(tmp_path: Path) -> None:
+def test_killed_processes_lose_nothing(tmp_path):
     undisturbed, task = made("simple-ordered")
     tune(undisturbed, task, trials=9)
     file = tmp_path / "tuning.jsonl"
@@ -304,7 +301,7 @@ def test_killed_processes_lose_nothing(tmp_path: Path) -> None:
     assert made("simple-ordered", file=file)[0].trials == undisturbed.trials
 
 
-def test_a_journal_of_another_optimiser_is_refused(tmp_path: Path) -> None:
+def test_a_journal_of_another_optimiser_is_refused(tmp_path):
     file = tmp_path / "tuning.jsonl"
     space, history = numeric_space(), setting(numeric_space())[1]
     options = {"space": space, "direction": "minimize", "history": history, "file": file}
@@ -336,7 +333,7 @@ def _of(evaluations):
     return {"space": evaluations.space, "direction": evaluations.direction}
 
 
-def test_defaults_of_the_space_are_of_no_effect_on_a_journal(tmp_path: Path) -> None:
+def test_defaults_of_the_space_are_of_no_effect_on_a_journal(tmp_path):
     file = tmp_path / "tuning.jsonl"
     for default in (0.5, 0.25):
         space = hbo.SearchSpace([hbo.Parameter("x", hbo.Kind.FLOAT, 0.0, 1.0, default=default)])
@@ -359,7 +356,7 @@ class Drawing(Method):
     def tell(self, config: Config, loss: float) -> None: ...
 
 
-def test_a_method_that_suggests_otherwise_is_noticed(tmp_path: Path, monkeypatch) -> None:
+def test_a_method_that_suggests_otherwise_is_noticed(tmp_path, monkeypatch):
     file = tmp_path / "tuning.jsonl"
     spec = hbo.MethodSpec("drawing", Drawing, "", "")
     monkeypatch.setattr("hpobench_ordered.adapters.optimiser.method_version", lambda spec: "1")
@@ -373,7 +370,7 @@ def test_a_method_that_suggests_otherwise_is_noticed(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("line", ["{", "[]", '{"tell": {"x": 9, "y": 0.5}, "value": 1}', "{}"])
-def test_a_damaged_journal_is_refused(tmp_path: Path, line) -> None:
+def test_a_damaged_journal_is_refused(tmp_path, line):
     file = tmp_path / "tuning.jsonl"
     made("bo", space=numeric_space(), file=file)[0].ask()
     with file.open("a") as journal:
@@ -382,7 +379,7 @@ def test_a_damaged_journal_is_refused(tmp_path: Path, line) -> None:
         made("bo", space=numeric_space(), file=file)
 
 
-def test_changed_bits_of_a_journal_are_noticed(tmp_path: Path) -> None:
+def test_changed_bits_of_a_journal_are_noticed(tmp_path):
     file = tmp_path / "tuning.jsonl"
     tuner, task = made("random-search", file=file)
     tune(tuner, task, trials=5)
@@ -402,7 +399,7 @@ def test_changed_bits_of_a_journal_are_noticed(tmp_path: Path) -> None:
             made("random-search", file=file)
 
 
-def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_no_journal_is_left_alone(tmp_path):
     file = tmp_path / "notes.txt"
     for content in ("my notes\nof today\n", '{"a": 1}\n', "my notes without an end"):
         file.write_text(content)
@@ -411,7 +408,7 @@ def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path) -> None:
         assert file.read_text() == content
 
 
-def test_two_optimisers_do_not_share_a_journal(tmp_path: Path) -> None:
+def test_two_optimisers_do_not_share_a_journal(tmp_path):
     file = tmp_path / "tuning.jsonl"
     first, _ = made("bo", file=file)
     second, _ = made("bo", file=file)
@@ -420,7 +417,7 @@ def test_two_optimisers_do_not_share_a_journal(tmp_path: Path) -> None:
         second.ask()
 
 
-def test_a_journal_that_cannot_be_written_loses_nothing(tmp_path: Path) -> None:
+def test_a_journal_that_cannot_be_written_loses_nothing(tmp_path):
     def full(file: int) -> None:
         os.truncate(file, os.fstat(file).st_size - 9)
         raise OSError(errno.ENOSPC, "No space left on device")

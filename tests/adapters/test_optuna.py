@@ -10,11 +10,7 @@ import optuna
 import pytest
 from histories import minimised
 from optimisers import tpe_at_once
-from optuna.distributions import (
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import GridSampler, RandomSampler, TPESampler
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
@@ -25,12 +21,7 @@ from hpobench_ordered.adapters import OptunaSampler, as_method_spec, optuna_meth
 from hpobench_ordered.adapters._optuna_space import space_of
 from hpobench_ordered.adapters.identity import method_version
 from hpobench_ordered.adapters.optuna import OptunaMethod
-from hpobench_ordered.errors import (
-    ExperimentError,
-    HistoryWarning,
-    InvalidSpaceError,
-    MethodError,
-)
+from hpobench_ordered.errors import ExperimentError, HistoryWarning, InvalidSpaceError, MethodError
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.testing import check_method
 from hpobench_ordered.testing.toy import (
@@ -43,7 +34,7 @@ from hpobench_ordered.testing.toy import (
 
 
 @pytest.fixture(autouse=True)
-def quiet_studies() -> object:
+def quiet_studies():
     """Studies of the tests themselves report nothing."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -77,7 +68,7 @@ class Told(Method):
 
 
 @pytest.fixture
-def told() -> list[tuple[Config, float]]:
+def told():
     Told.log.clear()
     return Told.log
 
@@ -88,12 +79,12 @@ def told() -> list[tuple[Config, float]]:
 @pytest.mark.parametrize(
     "sampler", [RandomSampler, pytest.param(TPESampler, marks=pytest.mark.slow)]
 )
-def test_samplers_hold_to_the_contract(sampler: object) -> None:
+def test_samplers_hold_to_the_contract(sampler):
     check_method(as_method_spec(sampler))
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, 1e300, 0.0])
-def test_tpe_survives_losses_that_tell_nothing(loss: float) -> None:
+def test_tpe_survives_losses_that_tell_nothing(loss):
     method = made(conditional_space(), sampler=tpe_at_once)
     for turn in range(10):
         config = method.ask()
@@ -101,7 +92,7 @@ def test_tpe_survives_losses_that_tell_nothing(loss: float) -> None:
         method.tell(config, 1.0 if turn % 4 == 3 else loss)
 
 
-def test_a_history_is_learnt_from_if_asked_for() -> None:
+def test_a_history_is_learnt_from_if_asked_for():
     check_method(optuna_method(tpe_at_once, history=True))
     *before, task = toy_benchmark(conditional_space(), tasks=4).tasks
     history = random_history(before, seed=0)
@@ -115,7 +106,7 @@ def test_a_history_is_learnt_from_if_asked_for() -> None:
 
 
 @pytest.mark.parametrize("space", [conditional_space(), numeric_space()])
-def test_only_active_hyperparameters_are_suggested_on_their_scales(space: SearchSpace) -> None:
+def test_only_active_hyperparameters_are_suggested_on_their_scales(space):
     method = made(space)
     for _ in range(200):
         config = method.ask()
@@ -131,7 +122,7 @@ def test_only_active_hyperparameters_are_suggested_on_their_scales(space: Search
     assert 0.35 < few < 0.7  # on a linear scale it would be below a seventh
 
 
-def test_losses_that_are_not_finite_are_failed_trials() -> None:
+def test_losses_that_are_not_finite_are_failed_trials():
     method = made(numeric_space())
     for loss in (1.0, math.nan, math.inf, -math.inf):
         method.tell(method.ask(), loss)
@@ -139,7 +130,7 @@ def test_losses_that_are_not_finite_are_failed_trials() -> None:
     assert states == [TrialState.COMPLETE, *[TrialState.FAIL] * 3]
 
 
-def test_results_in_any_order_reach_their_trials() -> None:
+def test_results_in_any_order_reach_their_trials():
     method = made(numeric_space())
     asked = [method.ask() for _ in range(3)]
     for i in (2, 0, 1):
@@ -149,7 +140,7 @@ def test_results_in_any_order_reach_their_trials() -> None:
     assert studied == [*zip(asked, [0.0, 1.0, 2.0], strict=True), ({"x": 1.0, "y": 0.1}, 7.0)]
 
 
-def test_tpe_beats_random_search_on_newsvendor() -> None:
+def test_tpe_beats_random_search_on_newsvendor():
     result = run(
         benchmarks=["newsvendor"],
         methods=["random-search", TPESampler],
@@ -161,7 +152,7 @@ def test_tpe_beats_random_search_on_newsvendor() -> None:
     assert mean["optuna.TPESampler"] < mean["random-search"]
 
 
-def test_the_same_seed_gives_the_same_bytes() -> None:
+def test_the_same_seed_gives_the_same_bytes():
     task = toy_benchmark(conditional_space(), tasks=1).tasks[0]
 
     def bytes_of(seed: int) -> bytes:
@@ -171,7 +162,7 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
     assert bytes_of(0) == bytes_of(0) != bytes_of(1)
 
 
-def test_names_and_identity() -> None:
+def test_names_and_identity():
     spec = as_method_spec(TPESampler)
     assert spec == optuna_method(TPESampler)
     assert spec.name == "optuna.TPESampler"
@@ -187,7 +178,7 @@ def test_names_and_identity() -> None:
     assert not optuna_method(TPESampler, history=True).changed_spaces
 
 
-def test_what_is_no_sampler_is_refused() -> None:
+def test_what_is_no_sampler_is_refused():
     with pytest.raises(ExperimentError, match="one sampler that all runs would share"):
         as_method_spec(TPESampler(seed=0))
     with pytest.raises(ExperimentError, match="one sampler that all runs would share"):
@@ -200,7 +191,7 @@ def test_what_is_no_sampler_is_refused() -> None:
         made(numeric_space(), sampler=no_sampler)
 
 
-def test_optuna_reports_nothing_and_keeps_its_verbosity(caplog: pytest.LogCaptureFixture) -> None:
+def test_optuna_reports_nothing_and_keeps_its_verbosity(caplog):
     optuna.logging.set_verbosity(optuna.logging.DEBUG)
     optuna.logging.enable_propagation()
     try:
@@ -217,7 +208,7 @@ def test_optuna_reports_nothing_and_keeps_its_verbosity(caplog: pytest.LogCaptur
 # -- methods as samplers ---------------------------------------------------------------------------
 
 
-def test_bo_drives_a_study() -> None:
+def test_bo_drives_a_study():
     task = toy_benchmark(numeric_space(), tasks=1).tasks[0]
     study = optuna.create_study(sampler=OptunaSampler("bo", space=task.space, budget=25))
     study.optimize(optuna_objective(task), n_trials=25)
@@ -227,11 +218,8 @@ def test_bo_drives_a_study() -> None:
 
 
 @pytest.mark.parametrize("form", ["ours", "configspace", "distributions"])
-def test_a_space_is_given_in_any_form(form: str, told: list[tuple[Config, float]]) -> None:
-    distributions = {
-        "x": FloatDistribution(-5, 5),
-        "y": FloatDistribution(1e-4, 1, log=True),
-    }
+def test_a_space_is_given_in_any_form(form, told):
+    distributions = {"x": FloatDistribution(-5, 5), "y": FloatDistribution(1e-4, 1, log=True)}
     ours = numeric_space()
     space = {"ours": ours, "configspace": ours.to_configspace(), "distributions": distributions}
     study = optuna.create_study(sampler=OptunaSampler(Told, space=space[form]))
@@ -240,9 +228,7 @@ def test_a_space_is_given_in_any_form(form: str, told: list[tuple[Config, float]
 
 
 @pytest.mark.parametrize("name", ["toy", "yahpo-svm-1220"])
-def test_conditional_spaces_go_out_and_come_back(
-    name: str, told: list[tuple[Config, float]]
-) -> None:
+def test_conditional_spaces_go_out_and_come_back(name, told):
     if name == "toy":
         task = toy_benchmark(conditional_space(), tasks=1).tasks[0]
     else:
@@ -255,7 +241,7 @@ def test_conditional_spaces_go_out_and_come_back(
         assert loss == trial.value == task.objective.loss(task.evaluate(trial.params))
 
 
-def test_a_maximised_study_is_told_as_losses(told: list[tuple[Config, float]]) -> None:
+def test_a_maximised_study_is_told_as_losses(told):
     task = toy_benchmark(numeric_space(), tasks=1).tasks[0]
     minimised, maximised = (
         optuna.create_study(direction=direction, sampler=OptunaSampler("bo", space=task.space))
@@ -267,9 +253,7 @@ def test_a_maximised_study_is_told_as_losses(told: list[tuple[Config, float]]) -
     assert [t.params for t in minimised.trials] == [t.params for t in maximised.trials]
 
 
-def test_without_a_space_other_parameters_are_random_and_from_the_seed(
-    told: list[tuple[Config, float]],
-) -> None:
+def test_without_a_space_other_parameters_are_random_and_from_the_seed(told):
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", -5, 5)
         return x if trial.number == 0 else x + trial.suggest_float("other", 0, 1)
@@ -283,9 +267,7 @@ def test_without_a_space_other_parameters_are_random_and_from_the_seed(
     assert all(set(config) == {"x"} for config, _ in told)
 
 
-def test_without_a_space_it_is_that_of_the_first_complete_trial(
-    told: list[tuple[Config, float]],
-) -> None:
+def test_without_a_space_it_is_that_of_the_first_complete_trial(told):
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0, 1)
         trial.suggest_categorical("kind", ["a", "b"])
@@ -301,7 +283,7 @@ def test_without_a_space_it_is_that_of_the_first_complete_trial(
     np.testing.assert_array_equal([loss for _, loss in told], losses)
 
 
-def test_what_was_evaluated_is_told_not_what_was_asked(told: list[tuple[Config, float]]) -> None:
+def test_what_was_evaluated_is_told_not_what_was_asked(told):
     task = toy_benchmark(numeric_space(), tasks=1).tasks[0]
     study = optuna.create_study(sampler=OptunaSampler(Told, space=task.space))
     study.enqueue_trial({"x": 1.0})
@@ -314,7 +296,7 @@ def test_what_was_evaluated_is_told_not_what_was_asked(told: list[tuple[Config, 
     assert told[1] == ({"x": 2.0, "y": 0.5}, task.evaluate({"x": 2.0, "y": 0.5}))
 
 
-def test_earlier_trials_of_a_study_are_told_first(told: list[tuple[Config, float]]) -> None:
+def test_earlier_trials_of_a_study_are_told_first(told):
     task = toy_benchmark(numeric_space(), tasks=1).tasks[0]
     study = optuna.create_study(sampler=RandomSampler(seed=0))
     study.optimize(optuna_objective(task), n_trials=3)
@@ -323,7 +305,7 @@ def test_earlier_trials_of_a_study_are_told_first(told: list[tuple[Config, float
     assert told == [(t.params, t.value) for t in study.trials]
 
 
-def test_failed_and_pruned_trials_are_told(told: list[tuple[Config, float]]) -> None:
+def test_failed_and_pruned_trials_are_told(told):
     def objective(trial: optuna.Trial) -> float:
         trial.suggest_float("x", 0, 1)
         if trial.number == 1:
@@ -338,7 +320,7 @@ def test_failed_and_pruned_trials_are_told(told: list[tuple[Config, float]]) -> 
     np.testing.assert_array_equal([loss for _, loss in told], [math.nan, -5.0, -1.0])
 
 
-def test_a_method_gets_history_context_and_budget() -> None:
+def test_a_method_gets_history_context_and_budget():
     seen = {}
 
     class Looking(Told):
@@ -356,7 +338,7 @@ def test_a_method_gets_history_context_and_budget() -> None:
     assert seen == {"history": tuple(history), "context": {"t": 2.0}, "budget": 7}
 
 
-def test_a_sampler_refuses_what_it_cannot_do() -> None:
+def test_a_sampler_refuses_what_it_cannot_do():
     space = numeric_space()
     objective = optuna_objective(toy_benchmark(space, tasks=1).tasks[0])
     sampler = OptunaSampler(Told, space=space)
@@ -368,7 +350,7 @@ def test_a_sampler_refuses_what_it_cannot_do() -> None:
         two.ask().suggest_float("x", -5, 5)
 
 
-def test_distributions_make_a_space() -> None:
+def test_distributions_make_a_space():
     space = space_of(
         {
             "step": FloatDistribution(0.0, 1.0, step=0.25),

@@ -66,7 +66,7 @@ def without_constants(found, task):
 
 @pytest.mark.parametrize("direction", list(hbo.Direction))
 @pytest.mark.parametrize("method", METHODS)
-def test_a_study_has_the_suggestions_of_the_optimiser(method, direction) -> None:
+def test_a_study_has_the_suggestions_of_the_optimiser(method, direction):
     study, task = study_of(method, direction=direction, seed=5)
     study.optimize(objective(task), n_trials=12)
     tuner, _ = made(method, direction=direction, seed=5)
@@ -74,7 +74,7 @@ def test_a_study_has_the_suggestions_of_the_optimiser(method, direction) -> None
     assert study.best_value == tuner.best.value
 
 
-def test_several_in_flight_are_those_of_the_optimiser() -> None:
+def test_several_in_flight_are_those_of_the_optimiser():
     study, task = study_of()
     tuner, _ = made()
     for batch in range(3):
@@ -86,7 +86,7 @@ def test_several_in_flight_are_those_of_the_optimiser() -> None:
             tuner.tell(asked[i], task.evaluate(asked[i]))
 
 
-def test_what_is_enqueued_costs_no_suggestion() -> None:
+def test_what_is_enqueued_costs_no_suggestion():
     study, task = study_of(space=numeric_space())
     tuner, _ = made(space=numeric_space())
     given = {"x": 1.0, "y": 0.5}
@@ -96,7 +96,7 @@ def test_what_is_enqueued_costs_no_suggestion() -> None:
     assert configs(study)[1:] == tune(tuner, task, trials=5)
 
 
-def test_trials_at_the_same_time() -> None:
+def test_trials_at_the_same_time():
     """Two objectives wait for each other, so that two trials are in flight."""
     study, task = study_of()
     both, told = threading.Barrier(2), []
@@ -128,7 +128,7 @@ def following(study, task, chosen, n=3):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_new_sampler_goes_on_as_if_never_stopped(method) -> None:
+def test_a_new_sampler_goes_on_as_if_never_stopped(method):
     undisturbed, task = study_of(method)
     undisturbed.optimize(objective(task), n_trials=9)
     study, _ = study_of(method)
@@ -138,7 +138,7 @@ def test_a_new_sampler_goes_on_as_if_never_stopped(method) -> None:
     assert configs(study) == configs(undisturbed)
 
 
-def test_a_pickled_study_goes_on() -> None:
+def test_a_pickled_study_goes_on():
     study, task = study_of()
     study.optimize(objective(task), n_trials=5)
     copy = pickle.loads(pickle.dumps(study))
@@ -154,7 +154,7 @@ STEPS = ["ask", "ask", "tell", "tell", "fail", "prune", "enqueue", "partly", "ad
 @pytest.mark.filterwarnings("ignore:the objective does not suggest")  # where no trial was finished
 @settings(max_examples=30)
 @given(steps=st.lists(st.sampled_from(STEPS), max_size=15), data=st.data())
-def test_whatever_happened_is_repeated(steps, data) -> None:
+def test_whatever_happened_is_repeated(steps, data):
     """After any events in a study, a new sampler suggests what the old one does."""
     study, task = study_of(shared=True)
     running = []
@@ -214,7 +214,7 @@ study.optimize(killed, n_trials=9 - finished)
 
 
 @pytest.mark.slow
-def test_killed_processes_go_on(tmp_path: Path) -> None:
+def test_killed_processes_go_on(tmp_path):
     undisturbed, task = study_of("simple-ordered")
     undisturbed.optimize(objective(task), n_trials=9)
     storage = f"sqlite:///{tmp_path}/tuning.db"
@@ -229,7 +229,7 @@ def test_killed_processes_go_on(tmp_path: Path) -> None:
     assert len(study.trials) == 12  # three were interrupted
 
 
-def test_what_was_interrupted_comes_first() -> None:
+def test_what_was_interrupted_comes_first():
     study, task = study_of()
     trials = [study.ask() for _ in range(4)]
     asked = [suggest_config(trial, task.space) for trial in trials]
@@ -242,7 +242,7 @@ def test_what_was_interrupted_comes_first() -> None:
 
 
 @pytest.mark.slow
-def test_processes_that_share_a_study_do_not_repeat_each_other(tmp_path: Path) -> None:
+def test_processes_that_share_a_study_do_not_repeat_each_other(tmp_path):
     storage = f"sqlite:///{tmp_path}/tuning.db"
     workers = [study_of("simple-ordered", storage=storage, shared=True)[0] for _ in range(3)]
     task = setting()[0]
@@ -258,7 +258,7 @@ def test_processes_that_share_a_study_do_not_repeat_each_other(tmp_path: Path) -
     assert found[:2] == best  # no configuration of the history is lost
 
 
-def test_conditional_trials_are_all_told_when_a_study_goes_on() -> None:
+def test_conditional_trials_are_all_told_when_a_study_goes_on():
     """Optuna's distributions know no conditions: the objective has them."""
     space = {"kind": CategoricalDistribution(["a", "b"]), "x": FloatDistribution(0, 1)}
 
@@ -283,7 +283,7 @@ def test_conditional_trials_are_all_told_when_a_study_goes_on() -> None:
     assert [t.config for t in told] == [{"x": 0.5} | t.params for t in study.trials[:12]]
 
 
-def test_trials_of_other_samplers_cost_no_suggestion() -> None:
+def test_trials_of_other_samplers_cost_no_suggestion():
     study, task = study_of("bo", seed=1)
     study.optimize(objective(task), n_trials=4)
     study.sampler = sampler("bo", seed=2)[0]
@@ -294,7 +294,7 @@ def test_trials_of_other_samplers_cost_no_suggestion() -> None:
     assert configs(study)[4:] == without_constants(tune(tuner, task, trials=2), task)
 
 
-def test_random_parameters_are_the_same_again() -> None:
+def test_random_parameters_are_the_same_again():
     def more(trial: optuna.Trial) -> float:
         return trial.suggest_float("x", 0, 1) + trial.suggest_float("more", 0, trial.number + 1)
 
@@ -337,7 +337,7 @@ def studies(months=range(3), **options):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_sampler_from_studies_is_the_optimiser_with_their_history(method) -> None:
+def test_a_sampler_from_studies_is_the_optimiser_with_their_history(method):
     before = studies()
     history = hbo.history_from_studies(before)
     settings = {"space": history[-1].space, "direction": "minimize", "history": history}
@@ -355,7 +355,7 @@ def test_a_sampler_from_studies_is_the_optimiser_with_their_history(method) -> N
         tuner.tell(trial.params, trial.value)
 
 
-def test_last_months_best_comes_first() -> None:
+def test_last_months_best_comes_first():
     before = studies()
     sampler = OptunaSampler.from_studies("transfer-tpe-best-first", before)
     study = optuna.create_study(sampler=sampler)
@@ -363,20 +363,20 @@ def test_last_months_best_comes_first() -> None:
     assert study.trials[0].params == before[-1].best_params
 
 
-def test_what_earlier_studies_tuned_is_what_may_be_tuned() -> None:
+def test_what_earlier_studies_tuned_is_what_may_be_tuned():
     study = optuna.create_study(sampler=OptunaSampler.from_studies("simple-ordered", studies()))
     with pytest.raises(UnknownNameError, match="'dept'; did you mean 'depth'"):
         study.optimize(lambda trial: trial.suggest_int("dept", 1, 9, step=2), n_trials=1)
 
 
-def test_studies_of_the_other_direction_are_refused() -> None:
+def test_studies_of_the_other_direction_are_refused():
     sampler = OptunaSampler.from_studies("simple-ordered", studies(direction="maximize"))
     study = optuna.create_study(sampler=sampler)
     with pytest.raises(EvaluationsError, match="objective is to maximize"):
         study.optimize(monthly(3), n_trials=1)
 
 
-def test_settings_of_a_sampler_from_studies_reach_it() -> None:
+def test_settings_of_a_sampler_from_studies_reach_it():
     before = studies()
     wide = hbo.SearchSpace(
         [hbo.Parameter.number("rate", 1e-6, 1, log=True), hbo.Parameter.number("more", 0, 1)]
@@ -405,7 +405,7 @@ def test_settings_of_a_sampler_from_studies_reach_it() -> None:
 
 
 @pytest.mark.filterwarnings("always")
-def test_another_range_than_in_the_earlier_studies_is_warned_of_once() -> None:
+def test_another_range_than_in_the_earlier_studies_is_warned_of_once():
     def wider(trial: optuna.Trial) -> float:
         return monthly(3)(trial) + 0.0 * trial.suggest_float("rate", 1e-4, 1, log=True)
 
@@ -432,7 +432,7 @@ def test_another_range_than_in_the_earlier_studies_is_warned_of_once() -> None:
 
 
 @pytest.mark.parametrize("space", [numeric_space(), numeric_space().to_configspace()])
-def test_a_misspelt_parameter_is_an_error(space) -> None:
+def test_a_misspelt_parameter_is_an_error(space):
     space = hbo.SearchSpace([hbo.Parameter.number("learning_rate", 1e-4, 1, log=True)])
     study = optuna.create_study(sampler=OptunaSampler("bo", space=space))
     with pytest.raises(UnknownNameError, match="'learning_rte'; did you mean 'learning_rate'"):
@@ -440,7 +440,7 @@ def test_a_misspelt_parameter_is_an_error(space) -> None:
 
 
 @pytest.mark.parametrize("is_new", [False, True])
-def test_what_was_suggested_to_a_misspelt_objective_has_not_failed(is_new) -> None:
+def test_what_was_suggested_to_a_misspelt_objective_has_not_failed(is_new):
     """The best configuration of the history is not lost by a slip."""
     undisturbed, task = study_of("simple-ordered")
     undisturbed.optimize(objective(task), n_trials=6)
@@ -468,7 +468,7 @@ def test_what_was_suggested_to_a_misspelt_objective_has_not_failed(is_new) -> No
     assert following(study, task, live) == following(study, task, resumed)
 
 
-def test_another_range_is_an_error() -> None:
+def test_another_range_is_an_error():
     space = {"x": FloatDistribution(0, 1), "n": IntDistribution(1, 9)}
     study = optuna.create_study(sampler=OptunaSampler("random-search", space=space))
     with pytest.raises(ExperimentError, match=r"suggests 'x' from FloatDistribution\(high=3.0, lo"):
@@ -477,7 +477,7 @@ def test_another_range_is_an_error() -> None:
         study.optimize(lambda trial: trial.suggest_categorical("n", ["a", "b"]), n_trials=1)
 
 
-def test_what_is_inactive_or_constant_may_be_suggested() -> None:
+def test_what_is_inactive_or_constant_may_be_suggested():
     task = setting(conditional_space())[0]
 
     def everything(trial: optuna.Trial) -> float:
@@ -500,7 +500,7 @@ def test_what_is_inactive_or_constant_may_be_suggested() -> None:
         assert trial.params | config == trial.params
 
 
-def test_steps_and_types_are_the_objectives() -> None:
+def test_steps_and_types_are_the_objectives():
     space = {
         "step": FloatDistribution(0.0, 1.0, step=0.1),
         "even": IntDistribution(2, 8, step=2),
@@ -521,7 +521,7 @@ def test_steps_and_types_are_the_objectives() -> None:
     assert len(other.sampler._optimiser.trials) == 21
 
 
-def test_what_does_not_fit_the_space_is_left_out_with_a_warning() -> None:
+def test_what_does_not_fit_the_space_is_left_out_with_a_warning():
     study, task = study_of(space=numeric_space())
     narrow = {"x": FloatDistribution(-90, 90), "y": FloatDistribution(1e-4, 1)}
     for x in (9.0, 1.0):
@@ -532,14 +532,14 @@ def test_what_does_not_fit_the_space_is_left_out_with_a_warning() -> None:
     assert [t.config["x"] for t in study.sampler._optimiser.trials[:-1]] == [1.0]
 
 
-def test_a_history_of_the_other_direction_is_refused() -> None:
+def test_a_history_of_the_other_direction_is_refused():
     chosen, task = sampler("simple-ordered")
     study = optuna.create_study(direction="maximize", sampler=chosen)
     with pytest.raises(EvaluationsError, match="objective is to minimize"):
         study.optimize(objective(task), n_trials=1)
 
 
-def test_infinite_values_count_as_failed() -> None:
+def test_infinite_values_count_as_failed():
     study, _ = study_of(space=numeric_space())
     study.optimize(lambda t: suggest_config(t, numeric_space()) and math.inf, n_trials=1)
     assert math.isnan(study.sampler._optimiser.trials[0].value)

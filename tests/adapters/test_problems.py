@@ -25,12 +25,12 @@ def toy_task(direction: Direction = Direction.MINIMIZE) -> Task:
 
 
 @pytest.fixture(params=["toy", "yahpo-svm-1220"])
-def task(request: pytest.FixtureRequest) -> Task:
+def task(request):
     """A conditional space each; the second one's objective is maximised."""
     return toy_task() if request.param == "toy" else load(request.param).tasks[5]
 
 
-def test_a_plain_function_gives_losses(task: Task) -> None:
+def test_a_plain_function_gives_losses(task):
     loss = objective_function(task)
     for config in (task.space.sample(np.random.default_rng(seed)) for seed in range(5)):
         assert loss(config) == task.objective.direction.sign * task.evaluate(config)
@@ -38,7 +38,7 @@ def test_a_plain_function_gives_losses(task: Task) -> None:
 
 
 @pytest.mark.parametrize("direction", Direction)
-def test_an_optuna_objective_suggests_what_is_active(direction: Direction) -> None:
+def test_an_optuna_objective_suggests_what_is_active(direction):
     task = toy_task(direction)
     seen = set()
     for seed in range(10):
@@ -49,7 +49,7 @@ def test_an_optuna_objective_suggests_what_is_active(direction: Direction) -> No
     assert seen == {1, 10, 100}
 
 
-def test_the_problem_has_the_attributes_of_optunahub(task: Task) -> None:
+def test_the_problem_has_the_attributes_of_optunahub(task):
     problem = OptunaHubProblem(task)
     is_minimised = task.objective.direction is Direction.MINIMIZE
     expected = StudyDirection.MINIMIZE if is_minimised else StudyDirection.MAXIMIZE
@@ -71,7 +71,7 @@ def test_the_problem_has_the_attributes_of_optunahub(task: Task) -> None:
         problem.evaluate({})
 
 
-def test_distributions_keep_ranges_scales_and_choices() -> None:
+def test_distributions_keep_ranges_scales_and_choices():
     assert OptunaHubProblem(toy_task()).search_space == {
         "kind": CategoricalDistribution(("a", "b", "c")),
         "level": CategoricalDistribution((1, 10, 100)),
@@ -80,7 +80,7 @@ def test_distributions_keep_ranges_scales_and_choices() -> None:
     }
 
 
-def test_a_configspace_problem_evaluates_its_own_configurations(task: Task) -> None:
+def test_a_configspace_problem_evaluates_its_own_configurations(task):
     space, target = configspace_problem(task)
     space.seed(0)
     for config in space.sample_configuration(10):

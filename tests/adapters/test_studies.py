@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,7 +49,7 @@ CONDITIONAL = SearchSpace(
 
 
 @pytest.fixture(autouse=True)
-def _quiet() -> None:
+def _quiet():
     optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
@@ -93,7 +92,7 @@ def made(params: dict[str, Any], value: float | None = 1.0, **options: Any) -> A
 
 
 @pytest.fixture(params=["studies", pytest.param("storage", marks=pytest.mark.slow)])
-def read(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+def read(request, tmp_path):
     """Reads studies, as they are or by way of a file."""
 
     def by_way(*studies: optuna.Study, **options: Any) -> tuple[Evaluations, ...]:
@@ -122,9 +121,7 @@ def agrees(evaluations: Evaluations, trials: Sequence[optuna.trial.FrozenTrial])
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
-def test_trials_are_evaluations_in_the_units_and_direction_of_the_study(
-    read: Any, direction: str
-) -> None:
+def test_trials_are_evaluations_in_the_units_and_direction_of_the_study(read, direction):
     studies = [tuned(simple, name, direction=direction) for name in ("May", "June")]
     history = read(*studies)
     assert [e.task for e in history] == ["May", "June"]
@@ -134,7 +131,7 @@ def test_trials_are_evaluations_in_the_units_and_direction_of_the_study(
         agrees(e, study.trials)
 
 
-def test_pruned_running_and_waiting_trials_are_left_out_and_failed_ones_are_nan(read: Any) -> None:
+def test_pruned_running_and_waiting_trials_are_left_out_and_failed_ones_are_nan(read):
     def objective(trial: optuna.Trial) -> float:
         if trial.number == 1:
             raise ValueError("failed before anything was suggested")
@@ -154,7 +151,7 @@ def test_pruned_running_and_waiting_trials_are_left_out_and_failed_ones_are_nan(
     assert np.isnan(may.losses).tolist() == [False, True, True, False, False, False]
 
 
-def test_conditional_parameters_are_nan_where_they_were_not_suggested(read: Any) -> None:
+def test_conditional_parameters_are_nan_where_they_were_not_suggested(read):
     studies = [tuned(conditional, name, trials=60) for name in ("May", "June")]
     for history in (read(*studies, space=CONDITIONAL), hbo.history_from_studies(studies)):
         for e, study in zip(history, studies, strict=True):
@@ -166,7 +163,7 @@ def test_conditional_parameters_are_nan_where_they_were_not_suggested(read: Any)
                 assert inactive.tolist() == expected
 
 
-def test_the_conditions_of_a_study_are_found(read: Any) -> None:
+def test_the_conditions_of_a_study_are_found(read):
     (may,) = read(tuned(conditional, trials=60))
     assert may.space.constants == {"trees": 100}
     assert {n: may.space.describe_condition(n) for n in may.names} == {
@@ -174,7 +171,7 @@ def test_the_conditions_of_a_study_are_found(read: Any) -> None:
     } | {"degree": "kernel in poly"}
 
 
-def test_a_condition_that_no_value_tells_needs_the_space(read: Any) -> None:
+def test_a_condition_that_no_value_tells_needs_the_space(read):
     def objective(trial: optuna.Trial) -> float:
         if trial.number % 2:
             trial.suggest_float("now and then", 0, 1)
@@ -190,7 +187,7 @@ def test_a_condition_that_no_value_tells_needs_the_space(read: Any) -> None:
     count=st.integers(1, 40),
     seed=st.integers(0, 9),
 )
-def test_every_step_of_a_float_is_read(low: float, step: float, count: int, seed: int) -> None:
+def test_every_step_of_a_float_is_read(low, step, count, seed):
     high = round(low + count * step, 2)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
     study.optimize(lambda t: t.suggest_float("x", low, high, step=step), n_trials=10)
@@ -202,7 +199,7 @@ def test_every_step_of_a_float_is_read(low: float, step: float, count: int, seed
     np.testing.assert_allclose(read_back, [t.params["x"] for t in study.trials], rtol=1e-9)
 
 
-def test_log_scales_and_steps_are_kept(read: Any) -> None:
+def test_log_scales_and_steps_are_kept(read):
     def objective(trial: optuna.Trial) -> float:
         trial.suggest_int("n", 2, 10, step=4)
         trial.suggest_int("m", 1, 64, log=True)
@@ -213,7 +210,7 @@ def test_log_scales_and_steps_are_kept(read: Any) -> None:
     assert (m.kind, m.log, x.kind, x.log) == (Kind.INTEGER, True, Kind.FLOAT, True)
 
 
-def test_a_range_that_changed_within_a_study_holds_all_of_it(read: Any) -> None:
+def test_a_range_that_changed_within_a_study_holds_all_of_it(read):
     study = tuned(lambda trial: trial.suggest_float("x", 0, 1 + trial.number), trials=5)
     (may,) = read(study)
     assert may.space.parameters == (Parameter.number("x", 0, 5),)
@@ -228,7 +225,7 @@ def test_a_range_that_changed_within_a_study_holds_all_of_it(read: Any) -> None:
             joined("x", fixed, other)
 
 
-def test_what_has_no_complete_trial_is_left_out_and_named(read: Any) -> None:
+def test_what_has_no_complete_trial_is_left_out_and_named(read):
     def fails(trial: optuna.Trial) -> float:
         simple(trial)
         raise ValueError
@@ -244,13 +241,13 @@ def test_what_has_no_complete_trial_is_left_out_and_named(read: Any) -> None:
 # -- what is refused -------------------------------------------------------------------------------
 
 
-def test_studies_of_two_directions_are_refused(read: Any) -> None:
+def test_studies_of_two_directions_are_refused(read):
     both = tuned(simple), tuned(simple, "June", direction="maximize")
     with pytest.raises(EvaluationsError, match="'May' to minimize, 'June' to maximize"):
         read(*both)
 
 
-def test_a_study_that_comes_twice_is_refused(read: Any) -> None:
+def test_a_study_that_comes_twice_is_refused(read):
     study = tuned(simple)
     with pytest.raises(EvaluationsError, match="studies of the same name: 'May'"):
         hbo.history_from_studies([study, study])
@@ -260,7 +257,7 @@ def test_a_study_that_comes_twice_is_refused(read: Any) -> None:
         read(study, copy)
 
 
-def test_several_objectives_are_refused(read: Any) -> None:
+def test_several_objectives_are_refused(read):
     study = optuna.create_study(study_name="two", directions=["minimize", "maximize"])
     study.optimize(lambda trial: (simple(trial), 0.0), n_trials=2)
     with pytest.raises(EvaluationsError, match="study 'two' has 2 objectives, not one"):
@@ -268,7 +265,7 @@ def test_several_objectives_are_refused(read: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf])
-def test_trials_with_infinite_values_are_left_out_if_asked(read: Any, value: float) -> None:
+def test_trials_with_infinite_values_are_left_out_if_asked(read, value):
     study = tuned(lambda t: simple(t) * 0 + (value if t.number == 3 else t.number), trials=6)
     with pytest.raises(EvaluationsError, match="trial 3 of study 'May'"):
         read(study)
@@ -278,7 +275,7 @@ def test_trials_with_infinite_values_are_left_out_if_asked(read: Any, value: flo
 
 
 @pytest.mark.filterwarnings("ignore:Fixed parameter:UserWarning")
-def test_enqueued_values_out_of_range_are_refused_dropped_or_moved() -> None:
+def test_enqueued_values_out_of_range_are_refused_dropped_or_moved():
     study = optuna.create_study(study_name="May")
     study.enqueue_trial({"rate": 3.0, "depth": 2})
     study.optimize(simple, n_trials=4)
@@ -320,9 +317,7 @@ OTHER: dict[str, tuple[Callable[[optuna.Trial], float], str]] = {
 
 
 @pytest.mark.parametrize("what", OTHER)
-def test_another_space_is_told_kept_and_refused_by_methods_that_do_not_cope(
-    read: Any, what: str
-) -> None:
+def test_another_space_is_told_kept_and_refused_by_methods_that_do_not_cope(read, what):
     objective, said = OTHER[what]
     here, elsewhere = tuned(simple), tuned(objective, "other")
     history = read(here, elsewhere, space=SPACE)
@@ -339,7 +334,7 @@ def test_another_space_is_told_kept_and_refused_by_methods_that_do_not_cope(
     assert not separately[1].is_on(separately[0].space)
 
 
-def test_other_things_than_studies_are_refused() -> None:
+def test_other_things_than_studies_are_refused():
     study = tuned(simple)
     for given_, said in [
         (study, "got Study"),
@@ -354,7 +349,7 @@ def test_other_things_than_studies_are_refused() -> None:
 # -- storages --------------------------------------------------------------------------------------
 
 
-def test_studies_are_chosen_by_name_and_come_in_the_order_of_their_dates(tmp_path: Path) -> None:
+def test_studies_are_chosen_by_name_and_come_in_the_order_of_their_dates(tmp_path):
     url = f"sqlite:///{tmp_path / 'tuning.db'}"
     start = datetime(2026, 1, 1)
     for name, month in (("churn-b", 2), ("churn-a", 3), ("fraud", 4), ("churn-c", 1)):
@@ -373,7 +368,7 @@ def test_studies_are_chosen_by_name_and_come_in_the_order_of_their_dates(tmp_pat
         hbo.history_from_storage(url, "Churn-a")
 
 
-def test_a_storage_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_a_storage_that_is_not_there_is_not_made(tmp_path):
     path = tmp_path / "tunning.db"
     with pytest.raises(UnknownNameError, match=r"unknown file .*tunning"):
         hbo.history_from_storage(f"sqlite:///{path}", "*")
@@ -383,7 +378,7 @@ def test_a_storage_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 # -- in a study of one's own -----------------------------------------------------------------------
 
 
-def test_a_study_begins_with_the_best_of_earlier_ones() -> None:
+def test_a_study_begins_with_the_best_of_earlier_ones():
     earlier = [tuned(simple, name, trials=30) for name in ("May", "June")]
     history = hbo.history_from_studies(earlier)
     sampler = OptunaSampler("simple-previous", space=DISTRIBUTIONS, history=history)
@@ -392,7 +387,7 @@ def test_a_study_begins_with_the_best_of_earlier_ones() -> None:
     assert study.best_params == earlier[-1].best_params
 
 
-def test_the_order_of_parameters_and_choices_does_not_matter() -> None:
+def test_the_order_of_parameters_and_choices_does_not_matter():
     def objective(trial: optuna.Trial) -> float:
         kind = trial.suggest_categorical("kind", ["a", "b"])
         return trial.suggest_float("x", 0, 1) + (kind == "a")
@@ -412,7 +407,7 @@ def test_the_order_of_parameters_and_choices_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("catch", [(), (ValueError,)])
-def test_a_study_refuses_a_history_that_does_not_fit(catch: tuple[type[Exception], ...]) -> None:
+def test_a_study_refuses_a_history_that_does_not_fit(catch):
     (may,) = hbo.history_from_studies([tuned(simple)])
     wider = {**DISTRIBUTIONS, "depth": IntDistribution(1, 12)}
     for history, space, direction, said in [

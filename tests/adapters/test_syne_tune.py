@@ -7,10 +7,7 @@ import pytest
 from histories import minimised
 
 from hpobench_ordered import Direction, load
-from hpobench_ordered.adapters import (
-    TransferLearningTaskEvaluations,
-    transfer_learning_evaluations,
-)
+from hpobench_ordered.adapters import TransferLearningTaskEvaluations, transfer_learning_evaluations
 from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.testing.toy import (
     conditional_space,
@@ -23,7 +20,7 @@ from hpobench_ordered.testing.toy import (
 TASKS, N = 3, 8
 
 
-def test_the_layout_is_that_of_syne_tune() -> None:
+def test_the_layout_is_that_of_syne_tune():
     names = [field.name for field in fields(TransferLearningTaskEvaluations)]
     assert names == [
         "configuration_space",
@@ -41,7 +38,7 @@ def test_the_layout_is_that_of_syne_tune() -> None:
         assert evaluations.objectives_names == ["distance"]
 
 
-def test_domains_are_in_syne_tunes_json() -> None:
+def test_domains_are_in_syne_tunes_json():
     history = random_history(toy_benchmark(conditional_space(), tasks=1).tasks, seed=0)
     laid_out = transfer_learning_evaluations(history, space=conditional_space())
     uniform, log = (
@@ -57,7 +54,7 @@ def test_domains_are_in_syne_tunes_json() -> None:
     }
 
 
-def test_rows_are_the_evaluations_inactive_values_the_default() -> None:
+def test_rows_are_the_evaluations_inactive_values_the_default():
     space = conditional_space()
     (task,) = toy_benchmark(space, tasks=1).tasks
     (evaluations,) = random_history([task], seed=0)
@@ -71,7 +68,7 @@ def test_rows_are_the_evaluations_inactive_values_the_default() -> None:
         assert task.evaluate(row) == loss.item()
 
 
-def test_recorded_evaluations_and_losses_of_a_maximised_objective() -> None:
+def test_recorded_evaluations_and_losses_of_a_maximised_objective():
     benchmark = load("yahpo-svm-1220")
     rng = np.random.default_rng(0)
     laid_out = transfer_learning_evaluations(benchmark, rng=rng, n=5, tasks=range(2))
@@ -82,7 +79,7 @@ def test_recorded_evaluations_and_losses_of_a_maximised_objective() -> None:
         np.testing.assert_allclose(losses, [-task.evaluate(row) for row in rows])
 
 
-def test_what_does_not_belong_together_is_refused() -> None:
+def test_what_does_not_belong_together_is_refused():
     benchmark = toy_benchmark(numeric_space(), tasks=1)
     history = random_history(benchmark.tasks, seed=0)
     with pytest.raises(EvaluationsError, match="`rng`"):

@@ -153,7 +153,7 @@ def suggest(
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -163,9 +163,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("reader", [*READERS.values(), from_results])
 @pytest.mark.parametrize("method", ["bo", optuna.samplers.RandomSampler, own])
-def test_a_history_that_the_method_does_not_look_at_is_warned_of(
-    reader: Any, method: Any, folder: Path
-) -> None:
+def test_a_history_that_the_method_does_not_look_at_is_warned_of(reader, method, folder):
     history = reader(MONTHS, folder)
     spec = hbo.adapters.as_method_spec(method)
     settings = {"space": history[-1].space, "history": history}
@@ -177,7 +175,7 @@ def test_a_history_that_the_method_does_not_look_at_is_warned_of(
     hbo.optimiser("simple-ordered", direction="maximize", **settings)
 
 
-def test_studies_that_the_method_does_not_look_at_are_warned_of_once() -> None:
+def test_studies_that_the_method_does_not_look_at_are_warned_of_once():
     with pytest.warns(HistoryWarning, match="bo does not look at the history") as caught:
         sampler = OptunaSampler.from_studies("bo", studies())
         study = optuna.create_study(direction="maximize", sampler=sampler)
@@ -186,13 +184,13 @@ def test_studies_that_the_method_does_not_look_at_are_warned_of_once() -> None:
 
 
 @pytest.mark.parametrize("way", [TABLE, STORAGE])
-def test_the_command_warns_of_it_too(folder: Path, way: str) -> None:
+def test_the_command_warns_of_it_too(folder, way):
     said = suggest(folder, way, "bo").stderr
     assert said.count("bo does not look at the history") == 1
     assert not suggest(folder, way, "simple-ordered").stderr
 
 
-def test_a_function_that_names_the_history_looks_at_it() -> None:
+def test_a_function_that_names_the_history_looks_at_it():
     spec = hbo.adapters.as_method_spec(lambda space, rng, history: None, name="mine")
     assert spec.uses_history
 
@@ -200,7 +198,7 @@ def test_a_function_that_names_the_history_looks_at_it() -> None:
 @pytest.mark.parametrize(
     "name", by_speed([n for n in list_methods() if not method_spec(n).uses_history])
 )
-def test_methods_that_say_so_suggest_the_same_without_a_history(name: str) -> None:
+def test_methods_that_say_so_suggest_the_same_without_a_history(name):
     history, suggested = from_frame(MONTHS, Path()), []
     for given in ((), history):
         method = method_spec(name).method(
@@ -216,7 +214,7 @@ def test_methods_that_say_so_suggest_the_same_without_a_history(name: str) -> No
 
 
 @pytest.mark.parametrize("reader", [from_studies, from_storage, from_results])
-def test_a_history_on_another_space_is_warned_of_by_every_way(reader: Any, folder: Path) -> None:
+def test_a_history_on_another_space_is_warned_of_by_every_way(reader, folder):
     history = reader(MONTHS, folder)
     changed = SearchSpace([history[0].space.parameters[0], Parameter.number("new", 0, 1)])
     settings = {"space": changed, "history": history}
@@ -226,7 +224,7 @@ def test_a_history_on_another_space_is_warned_of_by_every_way(reader: Any, folde
         OptunaSampler("simple-ordered", **settings)
 
 
-def test_the_best_of_a_narrower_range_is_moved_to_its_bound() -> None:
+def test_the_best_of_a_narrower_range_is_moved_to_its_bound():
     with pytest.warns(HistoryWarning, match="another search space"):
         sampler = OptunaSampler.from_studies("simple-ordered", studies(), space=NARROWER)
     trial = optuna.create_study(direction="maximize", sampler=sampler).ask()
@@ -234,7 +232,7 @@ def test_the_best_of_a_narrower_range_is_moved_to_its_bound() -> None:
     assert found == (0.1, 4)
 
 
-def test_a_hyperparameter_that_is_not_suggested_any_more_is_warned_of_once() -> None:
+def test_a_hyperparameter_that_is_not_suggested_any_more_is_warned_of_once():
     for space in (None, SPACE):
         sampler = OptunaSampler.from_studies("simple-ordered", studies(), space=space)
         study = optuna.create_study(direction="maximize", sampler=sampler)
@@ -244,9 +242,7 @@ def test_a_hyperparameter_that_is_not_suggested_any_more_is_warned_of_once() -> 
 
 
 @pytest.mark.parametrize("reader", READERS.values())
-def test_a_narrower_range_moves_or_leaves_out_where_that_is_asked_for(
-    reader: Any, folder: Path
-) -> None:
+def test_a_narrower_range_moves_or_leaves_out_where_that_is_asked_for(reader, folder):
     with pytest.warns(HistoryWarning, match="moved to the nearest bound: 3 of 'rate'"):
         moved = reader(MONTHS, folder, space=NARROWER, clip=True)
     assert all(e.is_on(NARROWER) for e in moved)
@@ -258,19 +254,19 @@ def test_a_narrower_range_moves_or_leaves_out_where_that_is_asked_for(
 
 
 @pytest.mark.parametrize("reader", READERS.values())
-def test_what_is_called_otherwise_now_is_renamed(reader: Any, folder: Path) -> None:
+def test_what_is_called_otherwise_now_is_renamed(reader, folder):
     history = reader(MONTHS, folder, space=RENAMED, rename={"rate": "lr"})
     assert all(e.is_on(RENAMED) for e in history)
     np.testing.assert_array_equal(history[0].values, [row[:2] for row in ROWS])
 
 
-def test_a_sampler_begins_with_what_was_renamed() -> None:
+def test_a_sampler_begins_with_what_was_renamed():
     sampler = OptunaSampler.from_studies("simple-ordered", studies(), rename={"rate": "lr"})
     trial = optuna.create_study(direction="maximize", sampler=sampler).ask()
     assert trial.suggest_float("lr", 1e-4, 1, log=True) == 0.5
 
 
-def test_the_only_column_that_can_have_been_renamed_is_guessed() -> None:
+def test_the_only_column_that_can_have_been_renamed_is_guessed():
     with pytest.raises(EvaluationsError, match=r"now called 'lr'\? \(rename={'rate': 'lr'}\)"):
         from_frame(MONTHS, Path(), space=RENAMED)
 
@@ -280,15 +276,13 @@ def test_the_only_column_that_can_have_been_renamed_is_guessed() -> None:
     ("rename", "said"),
     [({"rat": "lr"}, "'rat'.* 'rate'"), ({"rate": "depth"}, "'depth'"), ("rate", "mapping")],
 )
-def test_a_renaming_that_cannot_be_is_refused(
-    reader: Any, folder: Path, rename: Any, said: str
-) -> None:
+def test_a_renaming_that_cannot_be_is_refused(reader, folder, rename, said):
     with pytest.raises(EvaluationsError, match=said):
         reader(MONTHS, folder, rename=rename)
 
 
 @pytest.mark.parametrize("way", [TABLE, STORAGE])
-def test_the_command_renames(folder: Path, way: str) -> None:
+def test_the_command_renames(folder, way):
     result = suggest(folder, way, "simple-ordered", "--rename", "rate=lr", space=RENAMED)
     assert result.stdout == "lr,depth\n0.5,4\n"
     assert not result.stderr
@@ -320,15 +314,13 @@ ORDERS = [
     ("reader", "names", "is_in_order"),
     [(from_frame, *row) for row in ORDERS] + [(way, *ORDERS[0]) for way in READERS.values()],
 )
-def test_numbers_in_names_that_go_another_way_are_warned_of(
-    reader: Any, folder: Path, names: Sequence[str], is_in_order: bool
-) -> None:
+def test_numbers_in_names_that_go_another_way_are_warned_of(reader, folder, names, is_in_order):
     said = pytest.warns(HistoryWarning, match=f"order {names[0]}, {names[1]}, {names[2]}")
     with NEITHER if is_in_order else said:
         assert [e.task for e in reader(names, folder)] == list(names)
 
 
-def test_times_that_go_another_way_are_warned_of() -> None:
+def test_times_that_go_another_way_are_warned_of():
     times = pd.to_datetime(["2026-02-01", "2026-03-01", "2026-01-01"])
     frame = table().assign(month=np.repeat(times, 3))
     with pytest.warns(HistoryWarning, match="in the order 2026-02-01 00:00:00, 2026-03"):
@@ -338,7 +330,7 @@ def test_times_that_go_another_way_are_warned_of() -> None:
 
 
 @pytest.mark.parametrize("way", [TABLE, STORAGE])
-def test_the_command_warns_of_the_order(folder: Path, way: str) -> None:
+def test_the_command_warns_of_the_order(folder, way):
     said = suggest(folder, way, "simple-ordered", names=("m2", "m4", "m1")).stderr
     assert "in the order m2, m4, m1" in said
 
@@ -366,9 +358,7 @@ def test_the_command_warns_of_the_order(folder: Path, way: str) -> None:
         ("--context size=nan", 2, "'size' is nan"),
     ],
 )
-def test_the_command_says_what_is_wrong(
-    options: str, code: int, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_says_what_is_wrong(options, code, said, capsys):
     table().to_csv("old.csv", index=False)
     stored(Path())
     Path("space.json").write_text(json.dumps(SPACE.to_json()))
@@ -383,12 +373,12 @@ def test_the_command_says_what_is_wrong(
 
 
 @pytest.mark.parametrize("storage", ["t.db", "sqlite:///t.db", "sqlite:///t.db?timeout=9"])
-def test_a_storage_may_be_a_file(storage: str) -> None:
+def test_a_storage_may_be_a_file(storage):
     stored(Path())
     assert [e.task for e in hbo.history_from_storage(storage, "m[12]")] == ["m1", "m2"]
 
 
-def test_advice_reads_a_storage(folder: Path) -> None:
+def test_advice_reads_a_storage(folder):
     (folder / "space.json").write_text(json.dumps(SPACE.to_json()))
     stored(folder)
     words = "advise --space space.json --direction maximize --storage t.db --studies m[12]"
@@ -401,13 +391,13 @@ def test_advice_reads_a_storage(folder: Path) -> None:
 
 @pytest.mark.parametrize("reader", READERS.values())
 @pytest.mark.parametrize("contexts", [[1], 3, {"m1": 3, "m2": 3, "m3": 3}])
-def test_contexts_of_another_type_are_refused(reader: Any, folder: Path, contexts: Any) -> None:
+def test_contexts_of_another_type_are_refused(reader, folder, contexts):
     with pytest.raises(EvaluationsError, match="contexts are a dict of numbers by the name of"):
         reader(MONTHS, folder, contexts=contexts)
 
 
 @pytest.mark.parametrize("column", [["month"], None, 3])
-def test_a_column_is_named_by_a_text(column: Any) -> None:
+def test_a_column_is_named_by_a_text(column):
     for named in (
         {"task": column, "objective": "accuracy"},
         {"task": "month", "objective": column},
@@ -417,7 +407,7 @@ def test_a_column_is_named_by_a_text(column: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["1_000", "٣", "0x3", "3,5", "1e999", "10%"])
-def test_a_file_and_a_table_take_the_same_for_numbers(folder: Path, text: str) -> None:
+def test_a_file_and_a_table_take_the_same_for_numbers(folder, text):
     frame = table().astype(object)
     frame.loc[4, "accuracy"] = text
     with pytest.raises(EvaluationsError, match="row 4"):
@@ -431,7 +421,7 @@ def test_a_file_and_a_table_take_the_same_for_numbers(folder: Path, text: str) -
 
 
 @pytest.mark.parametrize("option", ["history", "results", "space"])
-def test_the_command_never_writes_over_what_it_reads(folder: Path, option: str) -> None:
+def test_the_command_never_writes_over_what_it_reads(folder, option):
     table().to_csv("old.csv", index=False)
     (folder / "results.csv").write_text("rate,depth,accuracy\n")
     read = {"history": "old.csv", "results": "results.csv", "space": "space.json"}[option]
@@ -442,7 +432,7 @@ def test_the_command_never_writes_over_what_it_reads(folder: Path, option: str) 
     assert (folder / read).read_text()[0] in "mr{"
 
 
-def test_a_file_may_be_a_pipe(folder: Path) -> None:
+def test_a_file_may_be_a_pipe(folder):
     os.mkfifo("pipe.csv")
     write = partial(table().to_csv, folder / "pipe.csv", index=False)
     threading.Thread(target=write, daemon=True).start()
@@ -450,13 +440,13 @@ def test_a_file_may_be_a_pipe(folder: Path) -> None:
     assert result.stdout == "rate,depth\n0.5,4\n"
 
 
-def test_a_space_that_is_nested_without_end_is_refused(folder: Path) -> None:
+def test_a_space_that_is_nested_without_end_is_refused(folder):
     (folder / "deep.json").write_text("[" * 100_000)
     words = ["suggest", "--space", "deep.json", "--direction", "maximize", "--method", "bo"]
     assert isinstance(CliRunner().invoke(app, words).exception, InvalidSpaceError)
 
 
-def test_a_damaged_storage_is_refused(folder: Path) -> None:
+def test_a_damaged_storage_is_refused(folder):
     studies(storage="sqlite:///t.db")
     content = Path("t.db").read_bytes()
     damaged = {"json": (b'"low": 1', b'"low" 1'), "range": (b'"high": 9', b'"high": 0')}
@@ -470,7 +460,7 @@ def test_a_damaged_storage_is_refused(folder: Path) -> None:
             hbo.history_from_storage("bad.db", "*")
 
 
-def test_reading_a_storage_writes_nothing(folder: Path) -> None:
+def test_reading_a_storage_writes_nothing(folder):
     with closing(sqlite3.connect("other.db")) as other:
         other.execute("create table prices (a)")
         other.commit()
@@ -482,7 +472,7 @@ def test_reading_a_storage_writes_nothing(folder: Path) -> None:
         assert Path(name).read_bytes() == before
 
 
-def test_a_storage_may_be_a_path(folder: Path) -> None:
+def test_a_storage_may_be_a_path(folder):
     assert len(from_storage(MONTHS, folder)) == 3
     assert len(hbo.history_from_storage(folder / "t.db", "*")) == 3
     for odd in (3, None):
@@ -490,7 +480,7 @@ def test_a_storage_may_be_a_path(folder: Path) -> None:
             hbo.history_from_storage(odd, "*")
 
 
-def test_values_whose_squares_are_beyond_all_floats_are_refused() -> None:
+def test_values_whose_squares_are_beyond_all_floats_are_refused():
     rng = np.random.default_rng(0)
     for surrogate in ("forest", "nearest"):
         history = [
@@ -508,7 +498,7 @@ def test_values_whose_squares_are_beyond_all_floats_are_refused() -> None:
             hbo.advise(history, space=SPACE, direction="maximize", surrogate=surrogate)
 
 
-def test_spaces_are_compared_however_they_are_described() -> None:
+def test_spaces_are_compared_however_they_are_described():
     change = hbo.SpaceChange.between({"rate": (1e-4, 1.0, "log")}, SPACE.to_configspace())
     assert change.shared == ("rate",)
     for odd in (None, "space.json", 3):
@@ -521,7 +511,7 @@ def test_spaces_are_compared_however_they_are_described() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, "big", None, True, 10**400])
 @pytest.mark.parametrize("make", [hbo.optimiser, OptunaSampler])
-def test_a_context_is_of_numbers(make: Any, value: Any) -> None:
+def test_a_context_is_of_numbers(make, value):
     settings: dict[str, Any] = {"space": SPACE, "context": {"size": value}}
     with pytest.raises(EvaluationsError, match=r"context 'size' of task .* finite number"):
         if make is OptunaSampler:
@@ -530,7 +520,7 @@ def test_a_context_is_of_numbers(make: Any, value: Any) -> None:
             make("bo", direction="minimize", **settings)
 
 
-def test_a_context_that_is_not_known_of_the_earlier_tasks_is_warned_of(folder: Path) -> None:
+def test_a_context_that_is_not_known_of_the_earlier_tasks_is_warned_of(folder):
     settings = {"space": SPACE, "direction": "maximize", "history": from_frame(MONTHS, folder)}
     with pytest.warns(HistoryWarning, match=r"has \['size'\], which is not what is known of 'm1'"):
         hbo.optimiser("simple-ordered", **settings, context={"size": 3})
@@ -539,12 +529,12 @@ def test_a_context_that_is_not_known_of_the_earlier_tasks_is_warned_of(folder: P
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "0", None])
-def test_a_seed_is_a_whole_number(seed: Any) -> None:
+def test_a_seed_is_a_whole_number(seed):
     with pytest.raises(ExperimentError, match="a seed is a whole number from 0 on"):
         hbo.optimiser("bo", space=SPACE, direction="maximize", seed=seed)
 
 
-def test_a_range_that_floats_cannot_divide_is_refused() -> None:
+def test_a_range_that_floats_cannot_divide_is_refused():
     with pytest.raises(InvalidSpaceError, match="too narrow for floats"):
         Parameter.number("n", 2**60, 2**60, integer=True)
 
@@ -552,7 +542,7 @@ def test_a_range_that_floats_cannot_divide_is_refused() -> None:
 # -- spaces without ConfigSpace --------------------------------------------------------------------
 
 
-def test_a_space_may_be_a_dict() -> None:
+def test_a_space_may_be_a_dict():
     tuner = hbo.optimiser(
         "bo",
         space={
@@ -597,13 +587,13 @@ def test_a_space_may_be_a_dict() -> None:
         ({}, "at least one tunable"),
     ],
 )
-def test_a_dict_that_describes_no_space_is_refused(described: Any, said: str) -> None:
+def test_a_dict_that_describes_no_space_is_refused(described, said):
     with pytest.raises(InvalidSpaceError, match=said):
         hbo.optimiser("bo", space=described, direction="minimize")
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_sampler_takes_such_a_dict_too() -> None:
+def test_a_sampler_takes_such_a_dict_too():
     sampler = OptunaSampler("random-search", space={"x": (0.0, 1.0)})
     study = optuna.create_study(sampler=sampler)
     with warnings.catch_warnings():

@@ -50,9 +50,7 @@ def texts(shared, tmp_path_factory):
             np.savetxt(path, proteins[name], fmt="%d", delimiter=",")
     with np.load(source / "parkinsons.npz") as patients:
         parts = [
-            np.column_stack(
-                [np.full(len(rows), i), rows[:, :3], rows[:, -2:], rows[:, 3:-2]],
-            )
+            np.column_stack([np.full(len(rows), i), rows[:, :3], rows[:, -2:], rows[:, 3:-2]])
             for i, rows in enumerate((patients[name] for name in patients.files), start=1)
         ]
     path = folder / "parkinsons_updrs.data"
@@ -237,10 +235,7 @@ def linear_auc(
     return float(roc_auc_score(split.test.labels, model.predict_proba(outer)[:, 1]))
 
 
-@given(
-    st.lists(st.floats(0.01, 30), min_size=6, max_size=6),
-    st.integers(1, 20),
-)
+@given(st.lists(st.floats(0.01, 30), min_size=6, max_size=6), st.integers(1, 20))
 @settings(max_examples=20)
 def test_the_kernel_is_that_of_the_formula(sigma, n):
     rng = np.random.default_rng(n)

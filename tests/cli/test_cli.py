@@ -6,7 +6,6 @@ import shutil
 import stat
 import subprocess
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -32,7 +31,7 @@ def fails(result: subprocess.CompletedProcess[str], code: int, *words: str) -> N
     assert all(word in result.stderr for word in words), result.stderr
 
 
-def test_list(cli) -> None:  # type: ignore[no-untyped-def]
+def test_list(cli):
     result = cli("list")
     assert result.returncode == 0
     lines = result.stdout.splitlines()
@@ -44,7 +43,7 @@ def names(result: subprocess.CompletedProcess[str]) -> list[str]:
     return [entry["name"] for entry in json.loads(result.stdout)]
 
 
-def test_list_is_filtered(cli) -> None:  # type: ignore[no-untyped-def]
+def test_list_is_filtered(cli):
     assert names(cli("list", "--json")) == list_benchmarks()
     assert set(names(cli("list", "--suite", "othpo", "--json"))) == set(suite("othpo"))
     assert names(cli("list", "--ready", "--json")) == list_benchmarks(ready=True)
@@ -56,11 +55,11 @@ def test_list_is_filtered(cli) -> None:  # type: ignore[no-untyped-def]
     fails(cli("list", "--suite", "otpho"), 2, "did you mean 'othpo'")
 
 
-def test_methods_as_json(cli) -> None:  # type: ignore[no-untyped-def]
+def test_methods_as_json(cli):
     assert names(cli("methods", "--json")) == list_methods()
 
 
-def test_info_as_json(cli) -> None:  # type: ignore[no-untyped-def]
+def test_info_as_json(cli):
     described = json.loads(cli("info", "yahpo-svm-1220", "--json").stdout)
     tasks = load("yahpo-svm-1220").tasks
     assert [task["best_value"] for task in described["tasks"]] == [t.best_value for t in tasks]
@@ -80,18 +79,18 @@ def test_info_as_json(cli) -> None:  # type: ignore[no-untyped-def]
         ([1234567.5, 1.0], ["1234568", "1"]),
     ],
 )
-def test_numbers_of_a_column_have_equally_many_decimals(values, texts) -> None:  # type: ignore[no-untyped-def]
+def test_numbers_of_a_column_have_equally_many_decimals(values, texts):
     assert aligned(values) == texts
 
 
-def test_methods(cli) -> None:  # type: ignore[no-untyped-def]
+def test_methods(cli):
     result = cli("methods")
     assert result.returncode == 0
     assert all(name in result.stdout for name in list_methods())
     assert "earlier tasks" in result.stdout
 
 
-def test_info(cli) -> None:  # type: ignore[no-untyped-def]
+def test_info(cli):
     result = cli("info", "yahpo-svm-1220")
     assert result.returncode == 0
     for words in (
@@ -104,7 +103,7 @@ def test_info(cli) -> None:  # type: ignore[no-untyped-def]
         assert words in result.stdout
 
 
-def test_evaluate(cli) -> None:  # type: ignore[no-untyped-def]
+def test_evaluate(cli):
     config = {"price_0": 9, "price_1": 9, "price_2": 9}
     expected = load("newsvendor").task("3").evaluate(config)
     result = cli("evaluate", "newsvendor", "--task", "3", *PRICES)
@@ -113,7 +112,7 @@ def test_evaluate(cli) -> None:  # type: ignore[no-untyped-def]
     assert float(cli("evaluate", "xgboost-mnist", "--task", "56", *config).stdout) > 0
 
 
-def test_constants_are_read_as_they_are_written() -> None:
+def test_constants_are_read_as_they_are_written():
     unit = {"lower": 0.0, "upper": 1.0, "log": False, "default_value": 0.5}
     hyperparameters: list[dict[str, object]] = [
         {"type": "constant", "name": "k", "value": 3},
@@ -147,17 +146,17 @@ def test_constants_are_read_as_they_are_written() -> None:
         (["newsvendor", "--task", "0", "--surrogate", "x", *PRICES], ["'table'"]),
     ],
 )
-def test_bad_evaluations(cli, words: list[str], message: list[str]) -> None:  # type: ignore[no-untyped-def]
+def test_bad_evaluations(cli, words, message):
     fails(cli("evaluate", *words), 2, *message)
 
 
-def test_what_is_not_fetched_says_how_to_fetch(cli) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_not_fetched_says_how_to_fetch(cli):
     result = cli("evaluate", "xgboost-mnist", "--surrogate", "nearest", "--task", "56")
     fails(result, 1, "hpobench-ordered fetch xgboost-mnist --surrogate nearest")
     fails(cli("info", "yahpo-rpart-1220"), 1, "hpobench-ordered fetch yahpo-rpart-1220")
 
 
-def test_networks_need_an_extra(cli, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_networks_need_an_extra(cli, monkeypatch):
     monkeypatch.setattr(extras, "find_spec", lambda module: None)
     result = cli("evaluate", "yahpo-svm-1220", "--surrogate", "onnx", "--task", "5%")
     fails(result, 1, "'onnxruntime'", "pip install onnxruntime (or", "'.[onnx]'")
@@ -166,13 +165,13 @@ def test_networks_need_an_extra(cli, monkeypatch) -> None:  # type: ignore[no-un
     assert "yahpo-svm-1220" in ready and "fcnet" not in ready  # its forest is ready
 
 
-def test_no_network(cli) -> None:  # type: ignore[no-untyped-def]
+def test_no_network(cli):
     result = cli("fetch", "xgboost-mnist", HTTPS_PROXY="http://127.0.0.1:9")
     fails(result, 1, "cannot download", "--from")
 
 
 @pytest.mark.slow
-def test_fetch_from_a_local_copy(cli, shared: Path) -> None:  # type: ignore[no-untyped-def]
+def test_fetch_from_a_local_copy(cli, shared):
     copy = shared / "data" / "othpo" / "aggregated_experiments.json.gz"
     assert cli("fetch", "xgboost-mnist", "--from", str(copy)).returncode == 0
     assert "forest [nearest]" not in cli("list").stdout
@@ -183,13 +182,13 @@ def test_fetch_from_a_local_copy(cli, shared: Path) -> None:  # type: ignore[no-
     assert cli("verify").returncode == 0
 
 
-def test_fetch_of_the_wrong_file(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_fetch_of_the_wrong_file(cli, tmp_path):
     (tmp_path / "copy.json").write_text("{}")
     result = cli("fetch", "xgboost-mnist", "--from", "copy.json")
     fails(result, 1, "copy.json is not the published")
 
 
-def test_verify(cli) -> None:  # type: ignore[no-untyped-def]
+def test_verify(cli):
     names = ["newsvendor", "svm-a", "forrester", "openml-ranger"]
     result = cli("verify", *names)
     assert result.returncode == 0
@@ -197,7 +196,7 @@ def test_verify(cli) -> None:  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.slow
-def test_verify_finds_damaged_files_of_families(cli, shared: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_verify_finds_damaged_files_of_families(cli, shared, tmp_path):
     folder = shared / "data" / "yahpo" / "yahpo_data-1.0.2"
     assert cli("fetch", "yahpo-rpart-1220", "--from", str(folder)).returncode == 0
     (tmp_path / "cache" / remote_files("rpart")["model.onnx"].name).write_bytes(b"damage")
@@ -207,7 +206,7 @@ def test_verify_finds_damaged_files_of_families(cli, shared: Path, tmp_path: Pat
     assert "rbv2_rpart/model.onnx is damaged" in result.stdout
 
 
-def test_info_says_what_changed_in_the_search_space(cli) -> None:  # type: ignore[no-untyped-def]
+def test_info_says_what_changed_in_the_search_space(cli):
     changes = [
         "activation_fn_1: was fixed to tanh, now relu or tanh",
         "activation_fn_2: was fixed to tanh, now relu or tanh",
@@ -223,7 +222,7 @@ def test_info_says_what_changed_in_the_search_space(cli) -> None:  # type: ignor
     assert json.loads(cli("info", "newsvendor", "--json").stdout)["previous"] is None
 
 
-def test_info_of_a_path_shows_that_artifact(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_info_of_a_path_shows_that_artifact(cli, tmp_path):
     """Not the packaged benchmark of that name."""
     folder = tmp_path / "newsvendor"
     packaged = Artifact.packaged("newsvendor")
@@ -237,7 +236,7 @@ def test_info_of_a_path_shows_that_artifact(cli, tmp_path: Path) -> None:  # typ
     assert "123.25" not in cli("info", "newsvendor").stdout
 
 
-def test_generate_and_load_by_path(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_generate_and_load_by_path(cli, tmp_path):
     # Options may come before the name.
     assert cli("generate", "--output", "mine", "newsvendor").stdout == "mine/newsvendor\n"
     result = cli("evaluate", "mine/newsvendor", "--task", "0", *PRICES)
@@ -247,7 +246,7 @@ def test_generate_and_load_by_path(cli, tmp_path: Path) -> None:  # type: ignore
     fails(cli("evaluate", "mine/newsvendor", "--task", "0", *PRICES), 1, "table.npz", "damaged")
 
 
-def test_bad_generation(cli) -> None:  # type: ignore[no-untyped-def]
+def test_bad_generation(cli):
     fails(cli("generate", "newsvendr"), 2, "did you mean 'newsvendor'")
     fails(cli("generate", "xgboost-mnist", "--source", "training"), 2, "did you mean 'train'")
     fails(cli("generate", "xgboost-mnist", "--sizes", "a,b"), 2, "56,155,433")
@@ -259,14 +258,14 @@ def test_bad_generation(cli) -> None:  # type: ignore[no-untyped-def]
     fails(cli(*words, "--configs", "5"), 2, "at least 10 configurations")
 
 
-def test_generation_to_a_place_that_cannot_be(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_generation_to_a_place_that_cannot_be(cli, tmp_path):
     (tmp_path / "file").write_text("")
     result = cli("generate", "newsvendor", "--output", "file/x")
     fails(result, 1, "cannot write")
     assert "simulating" not in result.stderr
 
 
-def test_help_of_generation_lists_sources(cli) -> None:  # type: ignore[no-untyped-def]
+def test_help_of_generation_lists_sources(cli):
     words = " ".join(cli("generate", "--help").stdout.split())
     assert "newsvendor --source simulation Simulates all" in words
     sources = [f"xgboost-mnist --source {source}" for source in ("published", "train")]
@@ -281,9 +280,7 @@ def test_help_of_generation_lists_sources(cli) -> None:  # type: ignore[no-untyp
 
 
 @pytest.mark.slow
-def test_generate_what_a_suite_lacks(  # type: ignore[no-untyped-def]
-    cli, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_generate_what_a_suite_lacks(cli, shared, tmp_path, monkeypatch):
     lacking = ["yahpo-xgboost-458", "yahpo-rpart-1220"]
     monkeypatch.setitem(suites(), "wide", ("newsvendor", *lacking, "yahpo-svm-40966"))
     monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=200))
@@ -305,7 +302,7 @@ def test_generate_what_a_suite_lacks(  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.slow
-def test_run_and_report(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_run_and_report(cli, tmp_path):
     words = ["--benchmark", "newsvendor", "--seeds", "2", "--trials", "4", "--tasks", "3"]
     result = cli("run", *words, "--workers", "1")
     assert result.returncode == 0, result.stderr
@@ -328,7 +325,7 @@ def test_run_and_report(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped
 
 
 @pytest.mark.slow
-def test_leaderboard_of_several_benchmarks(cli) -> None:  # type: ignore[no-untyped-def]
+def test_leaderboard_of_several_benchmarks(cli):
     words = ["--benchmark", "newsvendor", "--benchmark", "forrester-ordered", "--no-report"]
     words += ["--method", "random-search", "--method", "simple-previous", "--seeds", "1"]
     assert cli("run", *words, "--trials", "3", "--tasks", "2", "--workers", "1").returncode == 0
@@ -341,7 +338,7 @@ def test_leaderboard_of_several_benchmarks(cli) -> None:  # type: ignore[no-unty
 
 
 @pytest.mark.slow
-def test_run_leaving_one_task_out(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_run_leaving_one_task_out(cli, tmp_path):
     words = ["--protocol", "leave-one-out", "--benchmark", "newsvendor", "--history", "9"]
     more = ["--seeds", "1", "--trials", "4", "--tasks", "2", "--method", "simple-previous"]
     result = cli("run", *words, *more, "--workers", "1")
@@ -378,12 +375,12 @@ def test_run_leaving_one_task_out(cli, tmp_path: Path) -> None:  # type: ignore[
         (["--surrogate", "xgboost-mnist=nearest", "--benchmark", "newsvendor"], ["not in the"]),
     ],
 )
-def test_bad_runs(cli, words: list[str], message: list[str], tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_bad_runs(cli, words, message, tmp_path):
     fails(cli("run", *words), 2, *message)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_benchmarks_beside_a_suite_and_their_state_as_json(cli) -> None:  # type: ignore[no-untyped-def]
+def test_benchmarks_beside_a_suite_and_their_state_as_json(cli):
     words = ["--suite", "synthetic", "--benchmark", "newsvendor", "--seeds", "1", "--trials", "2"]
     words += ["--tasks", "1", "--method", "random-search", "--workers", "1", "--no-report"]
     assert cli("run", *words).returncode == 0
@@ -394,7 +391,7 @@ def test_benchmarks_beside_a_suite_and_their_state_as_json(cli) -> None:  # type
     assert [row["done"] for row in state["counts"]] == [1] * 5 and state["failures"] == []
 
 
-def test_results_elsewhere(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_results_elsewhere(cli, tmp_path):
     words = ["run", "--benchmark", "newsvendor", "--seeds", "1", "--trials", "2", "--tasks", "1"]
     (tmp_path / "file").write_text("")
     fails(cli(*words, "--output", "file"), 1, "not a folder")
@@ -406,18 +403,18 @@ def test_results_elsewhere(cli, tmp_path: Path) -> None:  # type: ignore[no-unty
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root writes everywhere")
-def test_unwritable_folder(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_unwritable_folder(cli, tmp_path):
     (tmp_path / "locked").mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
     fails(cli("run", "--output", "locked/results"), 1, "cannot write")
 
 
-def test_unwritable_folder_for_anyone(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_unwritable_folder_for_anyone(cli, tmp_path):
     (tmp_path / "file").write_text("")
     words = ["--benchmark", "newsvendor", "--seeds", "1", "--tasks", "1"]
     fails(cli("run", *words, "--output", "file/results"), 1, "cannot write")
 
 
-def test_help_teaches(cli) -> None:  # type: ignore[no-untyped-def]
+def test_help_teaches(cli):
     assert "run" in cli("--help").stdout
     for command in ("info", "evaluate", "fetch", "generate", "run", "report"):
         result = cli(command, "--help")
@@ -426,31 +423,29 @@ def test_help_teaches(cli) -> None:  # type: ignore[no-untyped-def]
     assert cli("--version").stdout.startswith("hpobench-ordered")
 
 
-def test_unknown_command(cli) -> None:  # type: ignore[no-untyped-def]
+def test_unknown_command(cli):
     fails(cli("rum"), 2, "rum")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("hpobench-ordered") is None, reason="the script is not installed")
-def test_script_and_module_are_the_same_command(process) -> None:  # type: ignore[no-untyped-def]
+def test_script_and_module_are_the_same_command(process):
     script = subprocess.run(["hpobench-ordered", "list"], capture_output=True, check=True)
     assert script.stdout.decode() == process("list").stdout
 
 
 @pytest.mark.slow
-def test_errors_of_a_process_are_messages_and_exit_codes(process) -> None:  # type: ignore[no-untyped-def]
+def test_errors_of_a_process_are_messages_and_exit_codes(process):
     fails(process("info", "newsvendr"), 2, "did you mean 'newsvendor'")
     fails(process("report", "."), 1, "no")
 
 
 @pytest.mark.slow
-def test_shells_complete_names(process) -> None:  # type: ignore[no-untyped-def]
+def test_shells_complete_names(process):
     def completed(*words: str) -> set[str]:
         line = " ".join(["hpobench-ordered", *words])
         result = process(
-            _HPOBENCH_ORDERED_COMPLETE="bash_complete",
-            COMP_WORDS=line,
-            COMP_CWORD=str(len(words)),
+            _HPOBENCH_ORDERED_COMPLETE="bash_complete", COMP_WORDS=line, COMP_CWORD=str(len(words))
         )
         assert result.returncode == 0, result.stderr
         return {entry.partition(",")[2] for entry in result.stdout.split()}

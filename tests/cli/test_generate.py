@@ -30,7 +30,7 @@ def custom(name: str, *words: str) -> Sequence[str]:
 
 
 @pytest.mark.slow
-def test_a_benchmark_of_ones_own_can_be_used_at_once(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_benchmark_of_ones_own_can_be_used_at_once(cli, tmp_path):
     result = cli(*custom("wine-tree", *WINE, *SIZES))
     assert result.returncode == 0, result.stderr
     assert result.stdout == f"{tmp_path / 'own' / 'wine-tree'}\n"
@@ -48,7 +48,7 @@ def test_a_benchmark_of_ones_own_can_be_used_at_once(cli, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_model_of_ones_own_lies_in_the_folder(process, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_model_of_ones_own_lies_in_the_folder(process, tmp_path):
     (tmp_path / "mine.py").write_text(
         textwrap.dedent("""
             import numpy as np
@@ -83,7 +83,7 @@ def test_a_model_of_ones_own_lies_in_the_folder(process, tmp_path: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is sent as a signal")
-def test_what_is_interrupted_continues(process, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_interrupted_continues(process, tmp_path):
     (tmp_path / "mine.py").write_text(
         textwrap.dedent("""
             import time
@@ -105,10 +105,7 @@ def test_what_is_interrupted_continues(process, tmp_path: Path) -> None:  # type
     asked = custom("wine-slow", *words, *workers)
     (tmp_path / "slow").touch()
     process = subprocess.Popen(
-        command(*asked),
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+        command(*asked), stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     trainings = tmp_path / "own" / "wine-slow-evaluations"
     deadline = time.monotonic() + 60
@@ -141,20 +138,14 @@ def test_what_is_interrupted_continues(process, tmp_path: Path) -> None:  # type
         (["--name", "x", *WINE, "--sizes", "60", "--metrics", "x"], 2, "--metric"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_message(
-    cli,  # type: ignore[no-untyped-def]
-    words: list[str],
-    code: int,
-    message: str,
-    tmp_path: Path,
-) -> None:
+def test_what_cannot_be_is_said_in_one_message(cli, words, code, message, tmp_path):
     result = cli("generate", "custom", *words)
     assert (result.returncode, result.stdout) == (code, "")
     assert message in result.stderr and "Traceback" not in result.stderr
     assert not list(tmp_path.iterdir()) or not list((tmp_path / "own").iterdir())
 
 
-def test_help_tells_the_two_ways_apart(cli) -> None:  # type: ignore[no-untyped-def]
+def test_help_tells_the_two_ways_apart(cli):
     both = " ".join(cli("generate", "--help").stdout.split())
     assert (
         "Usage: hpobench-ordered generate NAME [OPTIONS] hpobench-ordered generate custom" in both
@@ -173,7 +164,7 @@ def test_help_tells_the_two_ways_apart(cli) -> None:  # type: ignore[no-untyped-
     assert "--source" in named and "--model MODULE" not in named.partition("Examples")[0]
 
 
-def test_marks_of_ones_own_file(cli, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_marks_of_ones_own_file(cli, tmp_path):
     result = cli("generate", "marks", "quadratic", "forrester")
     path = tmp_path / "own" / "marks.json"
     assert result.returncode == 0, result.stderr

@@ -8,7 +8,7 @@ from hpobench_ordered.cli.experiments import run
 from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered
 
 
-def test_every_setting_of_every_protocol_is_an_option() -> None:
+def test_every_setting_of_every_protocol_is_an_option():
     options = {parameter.name for parameter in run.params}
     for name, protocol in PROTOCOLS.items():
         assert protocol().name == name
@@ -16,7 +16,7 @@ def test_every_setting_of_every_protocol_is_an_option() -> None:
         assert protocol().name in (run.epilog or "")
 
 
-def test_settings_that_are_not_given_stay_as_they_are() -> None:
+def test_settings_that_are_not_given_stay_as_they_are():
     nothing = dict.fromkeys(["trials", "tasks", "history", "first_trials"])
     assert make_protocol("ordered", nothing) == Ordered()
     assert make_protocol("leave-one-out", {**nothing, "history": 7}) == LeaveOneOut(history=7)
@@ -24,6 +24,6 @@ def test_settings_that_are_not_given_stay_as_they_are() -> None:
     assert make_protocol("adjustment", options) == Adjustment(first_trials=10, trials=30)
 
 
-def test_a_setting_of_another_protocol_is_refused() -> None:
+def test_a_setting_of_another_protocol_is_refused():
     with pytest.raises(click.UsageError, match="ordered does not take --first-trials; it takes -"):
         make_protocol("ordered", {"trials": None, "first_trials": 3})

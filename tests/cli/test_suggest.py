@@ -20,7 +20,7 @@ def rows_of(text: str) -> list[dict[str, str]]:
 
 
 @pytest.fixture
-def files(folder: Path) -> Path:
+def files(folder):
     """The files of the toy task: what is tuned, and what was evaluated on earlier tasks."""
     (folder / "space.json").write_text(SPACE)
     _, history = setting()
@@ -73,7 +73,7 @@ def native(row: dict[str, str], space: hbo.SearchSpace) -> dict[str, object]:
 
 @pytest.mark.parametrize(("direction", "trials"), [("minimize", 1), ("maximize", 4)])
 @pytest.mark.parametrize("method", METHODS)
-def test_it_suggests_what_the_optimiser_does(cli, files, method, direction, trials) -> None:
+def test_it_suggests_what_the_optimiser_does(cli, files, method, direction, trials):
     """Called again and again, with what was evaluated in between."""
     wanted = hbo.Direction(direction)
     tuner, task = made(method, direction=wanted, seed=3)
@@ -94,7 +94,7 @@ def test_it_suggests_what_the_optimiser_does(cli, files, method, direction, tria
         results = "this.csv"
 
 
-def test_failures_are_taken_back(cli, files) -> None:
+def test_failures_are_taken_back(cli, files):
     tuner, task = made()
     first = rows_of(cli(*words(trials=4)).stdout)
     asked = [tuner.ask() for _ in first]
@@ -108,7 +108,7 @@ def test_failures_are_taken_back(cli, files) -> None:
 
 
 @pytest.mark.parametrize("method", ["random-search", "bo", "tpe"])
-def test_configurations_of_ones_own_are_taken_too(cli, files, method) -> None:
+def test_configurations_of_ones_own_are_taken_too(cli, files, method):
     """What comes after them is what the optimiser suggests that is told them."""
     tuner, task = made(method)
     suggested = tune(tuner, task, trials=2)
@@ -131,7 +131,7 @@ def test_configurations_of_ones_own_are_taken_too(cli, files, method) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_what_was_suggested_before_ones_own_is_asked_for(method) -> None:
+def test_what_was_suggested_before_ones_own_is_asked_for(method):
     tuner, task = made(method, space=numeric_space())
     suggested = tune(tuner, task, trials=4)
     own = {"x": 1.0, "y": 0.5}
@@ -141,7 +141,7 @@ def test_what_was_suggested_before_ones_own_is_asked_for(method) -> None:
     assert found == [tuner.ask()]
 
 
-def test_a_space_that_is_used_up_repeats(cli, files) -> None:
+def test_a_space_that_is_used_up_repeats(cli, files):
     space = hbo.SearchSpace([hbo.Parameter.choice("kind", ("a", "b"))])
     (files / "space.json").write_text(json.dumps(space.to_json()))
     (files / "this.csv").write_text("kind,loss\nb,1\nb,2\na,3\n")
@@ -150,7 +150,7 @@ def test_a_space_that_is_used_up_repeats(cli, files) -> None:
     assert [row["kind"] in "ab" for row in rows_of(result.stdout)] == [True] * 3
 
 
-def test_it_writes_files_and_json(cli, files) -> None:
+def test_it_writes_files_and_json(cli, files):
     printed = cli(*words(trials=3))
     assert printed.stdout.startswith("kind,level,n,x,fixed\n")
     written = cli(*words(trials=3, output="next.csv"))
@@ -160,7 +160,7 @@ def test_it_writes_files_and_json(cli, files) -> None:
     assert as_json == [native(row, conditional_space()) for row in rows_of(printed.stdout)]
 
 
-def test_without_a_history(cli, files) -> None:
+def test_without_a_history(cli, files):
     options = {"history": None, "task": None, "objective": None, "context": None}
     result = cli(*words("random-search", **options, trials=2, seed=4))
     tuner = hbo.optimiser(
@@ -170,7 +170,7 @@ def test_without_a_history(cli, files) -> None:
     assert found == [tuner.ask() for _ in range(2)]
 
 
-def test_choices_that_look_like_something_else_are_read_as_they_are(cli, folder) -> None:
+def test_choices_that_look_like_something_else_are_read_as_they_are(cli, folder):
     """Texts of numbers, "None" and "NA", and truth values."""
     choices = {"text": ["1", "2"], "empty": ["None", "NA"], "truth": [True, False], "n": [1, 2.5]}
     hyperparameters = [
@@ -230,7 +230,7 @@ OLD = "month,x,y,loss\nMay,1,0.5,3\nMay,2,0.1,\nJune,3,0.2,1\n"
         ({}, OLD, "month,x,y,loss\nMay,1,0.5,2\nJune,1,0.5,3\n", 1, "results are of one task"),
     ],
 )
-def test_what_is_wrong_is_said(cli, folder, options, old, this, code, said) -> None:
+def test_what_is_wrong_is_said(cli, folder, options, old, this, code, said):
     (folder / "space.json").write_text(json.dumps(numeric_space().to_json()))
     (folder / "old.csv").write_text(old)
     if this is not None:
@@ -242,7 +242,7 @@ def test_what_is_wrong_is_said(cli, folder, options, old, this, code, said) -> N
     assert (result.stdout, "Traceback" in result.stderr) == ("", False)
 
 
-def test_rows_are_left_out_or_moved_only_where_asked_for(cli, folder) -> None:
+def test_rows_are_left_out_or_moved_only_where_asked_for(cli, folder):
     (folder / "space.json").write_text(json.dumps(numeric_space().to_json()))
     (folder / "old.csv").write_text(OLD.replace("0.2,1", "20,1").replace("May,1", "June,1"))
     options = words("simple-ordered", context=None, format="json")
@@ -255,7 +255,7 @@ def test_rows_are_left_out_or_moved_only_where_asked_for(cli, folder) -> None:
     assert json.loads(clipped.stdout) == [{"x": 3.0, "y": 1.0}]
 
 
-def test_the_example_of_the_help_works(cli, folder) -> None:
+def test_the_example_of_the_help_works(cli, folder):
     """The files as --help shows them, and its two commands."""
     help_ = cli("suggest", "--help").stdout
     lines = [line.strip() for line in help_[help_.index("Example") :].splitlines()]

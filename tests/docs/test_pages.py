@@ -116,10 +116,7 @@ def test_settings_are_the_described_constants():
 
     source = 'A = 5\n"""Five."""\nB, C = 1, 2.5\n"""Both."""\nD = 1\ndef f():\n    """No."""\n'
     settings = list(method_pages.settings(source))
-    assert settings == [
-        ("A", "5", "Five."),
-        ("B, C", "1, 2.5", "Both."),
-    ]
+    assert settings == [("A", "5", "Five."), ("B, C", "1, 2.5", "Both.")]
 
 
 def test_command_page_has_every_command():

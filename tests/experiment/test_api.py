@@ -117,7 +117,7 @@ def test_a_loaded_benchmark_that_was_changed_is_run_as_it_is(tmp_path):
     assert len(hbo.run(benchmarks=[bench], folder=tmp_path, **settings).store.keys()) == 2
 
 
-def test_a_benchmark_that_cannot_be_evaluated_is_named() -> None:
+def test_a_benchmark_that_cannot_be_evaluated_is_named():
     class Broken:
         def predict(self, values: object, task: int) -> None:
             raise ValueError("surrogate broke")

@@ -70,11 +70,7 @@ def test_a_worker_that_is_killed_loses_nothing(cluster, tmp_path):
 
 @pytest.mark.parametrize(
     ("method", "reason"),
-    [
-        (bad.Raises, Reason.RAISED),
-        (bad.Interrupts, Reason.RAISED),
-        (bad.Sleeps, Reason.TIMED_OUT),
-    ],
+    [(bad.Raises, Reason.RAISED), (bad.Interrupts, Reason.RAISED), (bad.Sleeps, Reason.TIMED_OUT)],
 )
 def test_a_bad_method_fails_alone(cluster, tmp_path, method, reason):
     settings = SMALL | {"methods": ["random-search", method], "seeds": [0], "time_limit": 0.5}

@@ -24,12 +24,7 @@ from hpobench_ordered import (
     registry,
     run,
 )
-from hpobench_ordered.errors import (
-    ArtifactError,
-    ExperimentError,
-    FailedRunsWarning,
-    StoreError,
-)
+from hpobench_ordered.errors import ArtifactError, ExperimentError, FailedRunsWarning, StoreError
 from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import plan

@@ -115,10 +115,7 @@ def test_only_artifacts_are_replaced(tmp_path):
 def test_what_comes_into_the_folder_meanwhile_is_kept(tmp_path):
     mine = tmp_path / "mine"
     write(mine)
-    with (
-        pytest.raises(ArtifactError, match=r"thesis\.tex"),
-        ArtifactWriter(mine) as writer,
-    ):
+    with pytest.raises(ArtifactError, match=r"thesis\.tex"), ArtifactWriter(mine) as writer:
         writer.write_json("x.json", {})
         (mine / "thesis.tex").write_text("all my work")
     assert (mine / "thesis.tex").read_text() == "all my work"
@@ -179,10 +176,7 @@ def test_a_failed_replacement_puts_the_old_one_back(tmp_path, monkeypatch):
         return rename(path, target)
 
     monkeypatch.setattr(Path, "rename", refuse_new)
-    with (
-        pytest.raises(ArtifactError, match="refused"),
-        ArtifactWriter(tmp_path / "one") as writer,
-    ):
+    with pytest.raises(ArtifactError, match="refused"), ArtifactWriter(tmp_path / "one") as writer:
         writer.write_json("z.json", {})
     assert artifact.sums() == before
     assert [path.name for path in tmp_path.iterdir()] == ["one"]

@@ -202,11 +202,7 @@ def recorded(tmp_path):
     model, best = benchmark_spec("newsvendor").option().load()
     table = BundledSurrogate("table", "", model, [b or 0.0 for b in best])
     write_bundle(
-        path,
-        read_definition(PACKAGED),
-        [table],
-        read_card(PACKAGED),
-        evaluations=raw_evaluations(),
+        path, read_definition(PACKAGED), [table], read_card(PACKAGED), evaluations=raw_evaluations()
     )
     return path
 

@@ -267,10 +267,7 @@ class TestSplit:
         np.testing.assert_array_equal(features.astype(np.float32)[:300], small.pool)
         np.testing.assert_array_equal(features.astype(np.float32)[300:], small.validation)
 
-    @given(
-        labels=st.lists(st.integers(0, 3), min_size=12, max_size=60),
-        seed=st.integers(0, 5),
-    )
+    @given(labels=st.lists(st.integers(0, 3), min_size=12, max_size=60), seed=st.integers(0, 5))
     def test_the_smallest_size_that_is_named_is_the_smallest(self, labels, seed):
         data = data_set(np.array([*labels, 0, 1] * 4))
         try:

@@ -14,12 +14,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 
 from hpobench_ordered.benchmarks import _openml_data
-from hpobench_ordered.errors import (
-    ArtifactError,
-    DownloadError,
-    ExperimentError,
-    MissingExtraError,
-)
+from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError, MissingExtraError
 from hpobench_ordered.generation._flows import datasets
 
 MONKS_SIZES = (556, 601, 554)
@@ -33,11 +28,7 @@ def written(folder: Path, text: str, name: str = "37_toy.csv") -> datasets.Class
 class TestCoding:
     def test_numbers_nominal_columns_and_classes(self, tmp_path):
         data = written(tmp_path, "a,b,c,class\n1,red,no,y\n2.5,blue,yes,n\n-1,green,no,y\n")
-        assert data.x.tolist() == [
-            [1.0, 0, 0, 1, 0],
-            [2.5, 1, 0, 0, 1],
-            [-1.0, 0, 1, 0, 0],
-        ]
+        assert data.x.tolist() == [[1.0, 0, 0, 1, 0], [2.5, 1, 0, 0, 1], [-1.0, 0, 1, 0, 0]]
         assert data.y.tolist() == [1, 0, 1]
         assert data.x.dtype == np.float64
         assert data.y.dtype == np.int64

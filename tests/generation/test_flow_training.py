@@ -277,13 +277,7 @@ def few_rounds() -> SearchSpace:
 
 def xgboost_frame(folder: Path, workers: int = 1) -> pd.DataFrame:
     return flow.train_flow(
-        flow.Learner.XGBOOST,
-        DATA,
-        n=5,
-        seed=1,
-        folder=folder,
-        workers=workers,
-        space=few_rounds(),
+        flow.Learner.XGBOOST, DATA, n=5, seed=1, folder=folder, workers=workers, space=few_rounds()
     )
 
 

@@ -17,12 +17,7 @@ import hpobench_ordered as hbo
 from hpobench_ordered._typing import IntArray
 from hpobench_ordered.benchmarks._openml_data import ClassificationData
 from hpobench_ordered.benchmarks.openml_flows import RANGER, SVM, XGBOOST, Flow
-from hpobench_ordered.errors import (
-    ArtifactError,
-    DownloadError,
-    ExperimentError,
-    UnknownNameError,
-)
+from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError, UnknownNameError
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.files.bundle import read_card, read_definition, read_evaluations
 from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder

@@ -483,11 +483,7 @@ class TestRecords:
                     606: "<oml:parameter>text</oml:parameter>",
                     607: "",  # a setup without parameters: all defaults, but gamma
                 },
-                {
-                    Dropped.MISSING_PARAMETER: 2,
-                    Dropped.UNPARSABLE: 3,
-                    Dropped.OUT_OF_BOUNDS: 2,
-                },
+                {Dropped.MISSING_PARAMETER: 2, Dropped.UNPARSABLE: 3, Dropped.OUT_OF_BOUNDS: 2},
             ),
         ],
     )

@@ -13,12 +13,7 @@ from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.generation import _xgboost_training as training
 
-CONFIG: Config = {
-    "learning_rate": 0.3,
-    "max_depth": 3,
-    "min_child_weight": 1.0,
-    "n_estimators": 5,
-}
+CONFIG: Config = {"learning_rate": 0.3, "max_depth": 3, "min_child_weight": 1.0, "n_estimators": 5}
 CONFIGS = [CONFIG | {"n_estimators": n} for n in (2, 3, 5)]
 SIZES = [10, 20]
 

@@ -13,13 +13,7 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._blr.heads import Head
 from hpobench_ordered.methods._blr.likelihood import likelihood
 from hpobench_ordered.methods._blr.method import LinearHead, standardised_contexts
-from hpobench_ordered.methods.ablr import (
-    ABLR,
-    EMBEDDING,
-    ABLRContext,
-    ABLREmbeddings,
-    ABLRTransfer,
-)
+from hpobench_ordered.methods.ablr import ABLR, EMBEDDING, ABLRContext, ABLREmbeddings, ABLRTransfer
 from hpobench_ordered.methods.abrac import (
     ABRAC,
     ABLRKitchenSinks,

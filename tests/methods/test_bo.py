@@ -180,8 +180,7 @@ def test_a_loss_that_is_not_finite_counts_as_the_worst(loss):
         peer.tell(config, value)
     assert method.fallbacks == 0
     np.testing.assert_array_equal(
-        method.losses(),
-        [x if math.isfinite(x) else worst for x in method._losses],
+        method.losses(), [x if math.isfinite(x) else worst for x in method._losses]
     )
     assert sum(not math.isfinite(x) for x in method._losses) < 12
 

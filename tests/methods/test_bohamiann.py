@@ -14,12 +14,7 @@ from hpobench_ordered import Evaluations
 from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.methods import _networks
 from hpobench_ordered.methods._networks import runtime
-from hpobench_ordered.methods.bohamiann import (
-    MAX_OWN,
-    MAX_SOURCES,
-    Bohamiann,
-    ContextBohamiann,
-)
+from hpobench_ordered.methods.bohamiann import MAX_OWN, MAX_SOURCES, Bohamiann, ContextBohamiann
 
 
 def loss(values: np.ndarray, place: float) -> np.ndarray:

@@ -69,12 +69,7 @@ def test_exp_in_place_equals_the_library(x):
 
 @pytest.mark.parametrize("route", ROUTES)
 @settings(max_examples=60, deadline=None)
-@given(
-    n=st.integers(1, 40),
-    theta=thetas,
-    seed=st.integers(0, 99),
-    weight=st.sampled_from([0, 1]),
-)
+@given(n=st.integers(1, 40), theta=thetas, seed=st.integers(0, 99), weight=st.sampled_from([0, 1]))
 def test_gradient_equals_finite_differences(route, n, theta, seed, weight):
     X, y = observations(n, 3, seed=seed)
     groups, point = np.array([0, 1, 1]), np.array(theta)
@@ -239,9 +234,7 @@ def test_what_is_not_finite_is_a_model_error(n):
         GaussianProcess(X, y, kernel=kernel_of(2), theta=start)
 
 
-@given(
-    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30),
-)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30))
 def test_standardised_losses_are_finite_ordered_and_standard(losses):
     raw = np.array(losses)
     scaled = standardise(raw)

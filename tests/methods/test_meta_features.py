@@ -125,12 +125,7 @@ def test_order_of_points_and_features_does_not_matter(seed, kind):
         assert_allclose(other[GENERAL:], first[GENERAL:][features])
 
 
-@given(
-    st.data(),
-    st.integers(1, 12),
-    st.integers(1, 4),
-    st.sampled_from(hbo.DataKind),
-)
+@given(st.data(), st.integers(1, 12), st.integers(1, 4), st.sampled_from(hbo.DataKind))
 def test_any_data_give_finite_numbers_without_warnings(draw, n, p, kind):
     few = st.sampled_from([0.0, 0.1, 1.0, -3.0]) | st.floats(-1e6, 1e6)
     X = draw.draw(arrays(np.float64, (n, p), elements=few))

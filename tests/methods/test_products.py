@@ -19,14 +19,14 @@ def in_order(A: FloatArray, B: FloatArray) -> FloatArray:
 @pytest.mark.parametrize("m", [0, 1, 2, 5])
 @pytest.mark.parametrize("k", [0, 1, 4, 7, 16])
 @pytest.mark.parametrize("d", [1, 8, 13])
-def test_products_are_summed_in_order(m: int, k: int, d: int) -> None:
+def test_products_are_summed_in_order(m, k, d):
     rng = np.random.default_rng([m, k, d])
     A, B = rng.standard_normal((m, k)), rng.standard_normal((k, d))
     assert_array_equal(product(A, B), in_order(A, B))
     assert_array_equal(transposed_product(A.T.copy(), B), in_order(A, B))
 
 
-def test_hyperbolic_tangent() -> None:
+def test_hyperbolic_tangent():
     x = np.concatenate([np.linspace(-30, 30, 1001), [0.0, -0.0, 1e-9, 500.0, -1e4]]).reshape(2, -1)
     expected = np.tanh(x)
     tanh_in_place(x)

@@ -54,10 +54,7 @@ def lognormal(sigma: float) -> Distribution:
 def gamma(shape: float) -> Distribution:
     """Gamma distribution of a shape, and scale 1."""
     return Distribution(
-        f"gamma {shape:g}",
-        shape,
-        2 / np.sqrt(shape),
-        lambda rng, size: rng.gamma(shape, size=size),
+        f"gamma {shape:g}", shape, 2 / np.sqrt(shape), lambda rng, size: rng.gamma(shape, size=size)
     )
 
 

@@ -96,11 +96,7 @@ def test_run_of_25_trials(benchmark):
 
     def run() -> None:
         method = BayesianOptimisation(
-            space=SPACE,
-            rng=np.random.default_rng(next(seeds)),
-            history=(),
-            context={},
-            budget=25,
+            space=SPACE, rng=np.random.default_rng(next(seeds)), history=(), context={}, budget=25
         )
         for _ in range(25):
             config = method.ask()

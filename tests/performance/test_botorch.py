@@ -73,11 +73,7 @@ def loss(config: Config) -> float:
 def suggestion_time(method: type[Method], n: int, seed: int) -> float:
     """Seconds of a suggestion after n evaluations, the last of which came after another one."""
     optimiser = method(
-        space=SPACE,
-        rng=np.random.default_rng(seed),
-        history=(),
-        context={},
-        budget=n + 1,
+        space=SPACE, rng=np.random.default_rng(seed), history=(), context={}, budget=n + 1
     )
     rng = np.random.default_rng([seed, n])
     for config in (SPACE.sample(rng) for _ in range(n - 1)):

@@ -8,7 +8,7 @@ from hpobench_ordered.plotting import specification
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> hbo.Results:
+def result(tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("store")
     return hbo.run(
         benchmarks=["newsvendor", "forrester"],
@@ -19,7 +19,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> hbo.Results:
     )
 
 
-def test_every_chart_of_results_is_made(result: hbo.Results) -> None:
+def test_every_chart_of_results_is_made(result):
     plot = result.plot
     charts = [
         plot.curves(size=(300, 200)).properties(title="mine"),
@@ -35,7 +35,7 @@ def test_every_chart_of_results_is_made(result: hbo.Results) -> None:
         assert specification(chart)["description"].endswith(".")
 
 
-def test_wrong_names_are_refused_with_the_nearest(result: hbo.Results) -> None:
+def test_wrong_names_are_refused_with_the_nearest(result):
     plot = result.plot
     with pytest.raises(UnknownNameError, match="did you mean 'newsvendor@1'"):
         plot.landscape("newsvendor@2")

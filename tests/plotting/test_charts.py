@@ -2,7 +2,6 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -94,16 +93,14 @@ def values_of(spec: Any, key: str) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_every_chart_renders_without_complaint(
-    name: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_every_chart_renders_without_complaint(name, capfd):
     image = svg_of(CHARTS[name])
     assert image.startswith("<svg") and "NaN" not in image and "undefined" not in image
     assert not capfd.readouterr().err
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_no_chart_computes_a_statistic(name: str) -> None:
+def test_no_chart_computes_a_statistic(name):
     spec = specification(CHARTS[name])
     for transforms in values_of(spec, "transform"):
         for transform in transforms:
@@ -112,13 +109,13 @@ def test_no_chart_computes_a_statistic(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_every_chart_describes_itself(name: str) -> None:
+def test_every_chart_describes_itself(name):
     spec = specification(CHARTS[name])
     assert spec["description"].endswith(".")
     assert spec["title"]
 
 
-def test_marks_show_the_numbers_of_the_frame() -> None:
+def test_marks_show_the_numbers_of_the_frame():
     frame = curve_frame()
     (rows,) = specification(plotting.curves(frame, measure="regret"))["datasets"].values()
     columns = ["benchmark", "method", "trial", "mean", "low", "high"]
@@ -126,7 +123,7 @@ def test_marks_show_the_numbers_of_the_frame() -> None:
     pd.testing.assert_frame_equal(pd.DataFrame(rows)[columns], expected)
 
 
-def test_strips_have_a_point_for_each_value_and_a_line_for_each_mean() -> None:
+def test_strips_have_a_point_for_each_value_and_a_line_for_each_mean():
     rows = [(p, g, m, 2.0**g) for p in "ab" for g in (1, 2) for m in METHODS for _ in range(3)]
     frame = pd.DataFrame(rows, columns=["panel", "group", "method", "value"])
     frame = frame.assign(benchmark="x", mean=frame["value"])
@@ -138,7 +135,7 @@ def test_strips_have_a_point_for_each_value_and_a_line_for_each_mean() -> None:
     assert [2.0**power for power in range(-1, 3)] in list(values_of(spec, "values"))
 
 
-def test_the_first_methods_are_in_colour_and_the_others_grey() -> None:
+def test_the_first_methods_are_in_colour_and_the_others_grey():
     names = [theme.RANDOM_SEARCH, *(f"method-{number:02d}" for number in range(19))]
     looks = theme.styles(names)
     assert looks[theme.RANDOM_SEARCH] == theme.REFERENCE
@@ -169,7 +166,7 @@ def lab(rgb: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("page", ["light", "dark"])
-def test_colours_are_far_apart_for_all_readers_and_stand_out_from_the_page(page: str) -> None:
+def test_colours_are_far_apart_for_all_readers_and_stand_out_from_the_page(page):
     every = (*theme.PALETTE, theme.REFERENCE)
     colours = [look.colour if page == "light" else look.dark for look in every]
     for kind, matrix in BLINDNESS.items():
@@ -186,13 +183,13 @@ def test_colours_are_far_apart_for_all_readers_and_stand_out_from_the_page(page:
 
 
 @pytest.mark.slow
-def test_forty_methods_are_drawn() -> None:
+def test_forty_methods_are_drawn():
     names = tuple(f"method-{number:02d}" for number in range(40))
     image = svg_of(plotting.curves(curve_frame(names), measure="rank"))
     assert all(name in image for name in names)
 
 
-def test_saving_in_every_format(tmp_path: Path) -> None:
+def test_saving_in_every_format(tmp_path):
     starts = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF-", "json": b"{", "html": b"<!DOC"}
     for suffix, start in starts.items():
         path = save(CHARTS["heatmap"], tmp_path / f"chart.{suffix}")
@@ -206,33 +203,33 @@ def test_saving_in_every_format(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["png", "svg", "json", "html"])  # a PDF stands in any order
-def test_same_chart_gives_the_same_bytes(suffix: str, tmp_path: Path) -> None:
+def test_same_chart_gives_the_same_bytes(suffix, tmp_path):
     first, second = (
         save(charts()["landscape"], tmp_path / f"{name}.{suffix}").read_bytes() for name in "ab"
     )
     assert first == second
 
 
-def test_ids_begin_with_what_is_asked_for() -> None:
+def test_ids_begin_with_what_is_asked_for():
     image = svg_of(CHARTS["rank"], prefix="one-")
     ids = re.findall(r'(?:id="|#)([a-z_0-9-]*(?:clip|gradient)[a-z_0-9-]*)', image)
     assert ids and all(name.startswith("one-") for name in ids)
 
 
-def test_dark_charts_have_the_colours_of_dark_pages() -> None:
+def test_dark_charts_have_the_colours_of_dark_pages():
     light, dark = (json.dumps(specification(CHARTS["rank"], dark=d)) for d in (False, True))
     for colour in (theme.INK, theme.PAGE, theme.PALETTE[0].colour):
         assert f'"{colour}"' in light and f'"{colour}"' not in dark
         assert f'"{theme.DARK_COLOURS[colour]}"' in dark
 
 
-def test_the_library_can_stand_in_a_page() -> None:
+def test_the_library_can_stand_in_a_page():
     library = javascript()
     assert "vegaEmbed" in library and "</script" not in library
     assert len(library) < 1_000_000
 
 
-def test_what_is_not_there_is_refused() -> None:
+def test_what_is_not_there_is_refused():
     frame = curve_frame()
     with pytest.raises(UnknownNameError, match="did you mean 'regret'"):
         plotting.curves(frame, measure="regrets")
@@ -244,7 +241,7 @@ def test_what_is_not_there_is_refused() -> None:
         plotting.curves(frame.assign(mean=np.nan))
 
 
-def test_colours_are_linear_where_values_have_no_logarithm() -> None:
+def test_colours_are_linear_where_values_have_no_logarithm():
     x, y = Dimension("x", 0, 1), Dimension("y", 0, 1)
     kinds = {}
     for name, least in (("positive", 0.5), ("zero", 0.0), ("negative", -3.0)):
@@ -257,14 +254,14 @@ def test_colours_are_linear_where_values_have_no_logarithm() -> None:
 
 
 @pytest.mark.parametrize("least", [-1.0, 0.0, 0.01])
-def test_regrets_over_decades_are_on_an_axis_that_shows_them(least: float) -> None:
+def test_regrets_over_decades_are_on_an_axis_that_shows_them(least):
     frame = curve_frame()
     frame.loc[frame["trial"] == 5, "mean"] = least
     image = svg_of(plotting.curves(frame, measure="regret"))
     assert "NaN" not in image and "Infinity" not in image
 
 
-def test_axes_of_hyperparameters() -> None:
+def test_axes_of_hyperparameters():
     log = Dimension.of_column("rate", pd.Series([1e-4, 1.0, np.nan]))
     assert log.log and log.unit(np.array([1e-4, 1e-2, 1.0])) == pytest.approx([0, 0.5, 1])
     kinds = Dimension.of_column("kind", pd.Series(["b", "a", None]))

@@ -8,11 +8,11 @@ from reporting_support import GROUP, HOSTILE, OTHER, known_runs, made_up_trials
 
 from hpobench_ordered.experiment.overview import Overview
 from hpobench_ordered.experiment.records import Failure, Reason
-from hpobench_ordered.reporting import Report, ReportInput, write_report
+from hpobench_ordered.reporting import ReportInput, write_report
 
 
 @pytest.fixture(scope="session")
-def page_input() -> ReportInput:
+def page_input():
     """Three benchmarks and two protocols; a method failed once, another everywhere on one."""
     trials = pd.concat(
         [
@@ -64,6 +64,6 @@ def _failure(run: dict[str, Any]) -> Failure:
 
 
 @pytest.fixture(scope="session")
-def page_report(page_input: ReportInput, tmp_path_factory: pytest.TempPathFactory) -> Report:
+def page_report(page_input, tmp_path_factory):
     folder: Path = tmp_path_factory.mktemp("written") / "report"
     return write_report(page_input, folder)

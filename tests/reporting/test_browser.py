@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.chrome.service import Service
 
 from hpobench_ordered.analysis.leaderboard import leaderboard
-from hpobench_ordered.reporting import Report, ReportInput, write_report
+from hpobench_ordered.reporting import ReportInput, write_report
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -100,7 +99,7 @@ class Browser:
 
 
 @pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def driver(tmp_path_factory):
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     for option in (*OPTIONS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
@@ -112,13 +111,13 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture
-def browser(driver: Any, page_report: Report) -> Browser:
+def browser(driver, page_report):
     opened = Browser(driver, page_report.page.as_uri())
     opened.open()
     return opened
 
 
-def test_nothing_is_requested_and_nothing_goes_wrong(driver: Any, browser: Browser) -> None:
+def test_nothing_is_requested_and_nothing_goes_wrong(driver, browser):
     for kind in ("browser", "performance"):
         driver.get_log(kind)  # of what was before
     browser.open()
@@ -144,7 +143,7 @@ def test_nothing_is_requested_and_nothing_goes_wrong(driver: Any, browser: Brows
     assert "leads" in browser.run("return document.querySelector('#verdict').textContent")
 
 
-def test_headings_sort_also_by_keyboard(browser: Browser) -> None:
+def test_headings_sort_also_by_keyboard(browser):
     heading = "#lb thead th:nth-child(4)"  # mean rank
     for order in ("descending", "ascending"):
         browser.run("document.querySelector(arguments[0] + ' button').focus()", heading)
@@ -157,9 +156,7 @@ def test_headings_sort_also_by_keyboard(browser: Browser) -> None:
         assert browser.column(0)[-1] == "cts"  # which has no rank
 
 
-def test_benchmark_task_and_trial_choose_values_and_curves(
-    browser: Browser, page_report: Report
-) -> None:
+def test_benchmark_task_and_trial_choose_values_and_curves(browser, page_report):
     drawn = browser.curves()
     browser.choose("#benchmark", "xgboost-mnist@1 (forest)")
     browser.wait("return document.querySelectorAll('#lb tbody tr').length === 4")
@@ -178,7 +175,7 @@ def test_benchmark_task_and_trial_choose_values_and_curves(
     assert len({drawn, of_benchmark, browser.curves()}) == 3
 
 
-def test_a_filter_and_clicks_choose_methods(browser: Browser) -> None:
+def test_a_filter_and_clicks_choose_methods(browser):
     browser.choose("#filter", "RANDOM")
     assert browser.column(0) == ["random-search"]
     browser.choose("#filter", "")
@@ -192,7 +189,7 @@ def test_a_filter_and_clicks_choose_methods(browser: Browser) -> None:
     assert "bo" not in browser.column(0)
 
 
-def test_the_pointer_shows_values_and_a_click_highlights(browser: Browser) -> None:
+def test_the_pointer_shows_values_and_a_click_highlights(browser):
     browser.choose("#measure", "Mean rank")
     browser.press("#choose-none")
     time.sleep(0.3)
@@ -211,9 +208,7 @@ def test_the_pointer_shows_values_and_a_click_highlights(browser: Browser) -> No
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_theme_is_that_of_the_system_until_one_is_chosen(
-    driver: Any, browser: Browser, scheme: str
-) -> None:
+def test_the_theme_is_that_of_the_system_until_one_is_chosen(driver, browser, scheme):
     feature = {"name": "prefers-color-scheme", "value": scheme}
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
     browser.open()
@@ -229,7 +224,7 @@ def test_the_theme_is_that_of_the_system_until_one_is_chosen(
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def large(tmp_path_factory):
     """Forty methods on ten benchmarks."""
     methods = ["random-search", *(f"a-method-with-a-name-{n}" for n in range(39))]
     trials = [
@@ -240,7 +235,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return write_report(ReportInput(pd.concat(trials, ignore_index=True)), folder)
 
 
-def test_the_reference_is_in_sight_and_curves_are_named(driver: Any, large: Report) -> None:
+def test_the_reference_is_in_sight_and_curves_are_named(driver, large):
     browser = Browser(driver, large.page.as_uri())
     for width in (1400, 390):
         browser.open(width=width)
@@ -261,7 +256,7 @@ def test_the_reference_is_in_sight_and_curves_are_named(driver: Any, large: Repo
         assert len(names) == 6 and "random-search" in names
 
 
-def test_forty_methods_fit(driver: Any, large: Report) -> None:
+def test_forty_methods_fit(driver, large):
     assert large.page.stat().st_size < MOST_BYTES
     browser = Browser(driver, large.page.as_uri())
     seconds = []

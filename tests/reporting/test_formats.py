@@ -10,7 +10,7 @@ FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", '=HYPERLINK("http://x")', "\t=1", "\
 
 
 @pytest.mark.parametrize("dtype", ["object", "category"])
-def test_texts_are_no_formulas_of_a_spreadsheet(dtype: str) -> None:
+def test_texts_are_no_formulas_of_a_spreadsheet(dtype):
     frame = pd.DataFrame({"name": [*FORMULAS, "bo"], "loss": -1.5})
     data = csv_bytes(frame.astype({"name": dtype})).decode()
     rows = list(csv.DictReader(io.StringIO(data, newline="")))
@@ -18,6 +18,6 @@ def test_texts_are_no_formulas_of_a_spreadsheet(dtype: str) -> None:
     assert {float(row["loss"]) for row in rows} == {-1.5}  # a number stays one
 
 
-def test_markdown_has_no_html() -> None:
+def test_markdown_has_no_html():
     text = markdown_text('<img src=x onerror="f()"> & [a](b) `c` |')
     assert text == '\\<img src=x onerror="f()"\\> \\& \\[a\\](b) \\`c\\` \\|'

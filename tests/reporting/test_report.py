@@ -5,7 +5,6 @@ import gzip
 import html
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,7 @@ def unpacked(page: str, name: str) -> Any:
     return json.loads(gzip.decompress(base64.b64decode(text.group(1))))
 
 
-def test_the_files(page_report: Report) -> None:
+def test_the_files(page_report):
     folder = page_report.page.parent
     names = {path.relative_to(folder).as_posix() for path in page_report.files}
     data = {"leaderboard.csv", "leaderboard.tex", "means.csv", "pairs.csv", "failures.csv"}
@@ -55,7 +54,7 @@ def test_the_files(page_report: Report) -> None:
     pd.testing.assert_series_equal(board["rank"], leaderboard(page_report.benchmarks)["rank"])
 
 
-def test_the_page_shows_what_analysis_computes(page_report: Report) -> None:
+def test_the_page_shows_what_analysis_computes(page_report):
     page = page_of(page_report)
     leads = page.partition('id="verdict"')[2].partition("</section>")[0]
     summary = (page_report.page.parent / "summary.md").read_text(encoding="utf-8")
@@ -93,7 +92,7 @@ def test_the_page_shows_what_analysis_computes(page_report: Report) -> None:
                 assert shown["failed"][place][1] == f"{row['failed']} of {row['runs']}"
 
 
-def test_few_seeds_have_a_dash_for_an_interval(page_report: Report) -> None:
+def test_few_seeds_have_a_dash_for_an_interval(page_report):
     """The second protocol has four."""
     shown = unpacked(page_of(page_report), "data")["protocols"][1]["entries"][0]["measures"]
     assert {measure: len(ends) for measure, ends in shown.items()} == dict.fromkeys(shown, 1)
@@ -107,7 +106,7 @@ def test_few_seeds_have_a_dash_for_an_interval(page_report: Report) -> None:
     assert few.any() and board.loc[few, ends].isna().all(axis=None)
 
 
-def test_curves_of_tasks(page_report: Report) -> None:
+def test_curves_of_tasks(page_report):
     tasks = unpacked(page_of(page_report), "tasks")[0][1]
     (item,) = (
         one
@@ -124,7 +123,7 @@ def test_curves_of_tasks(page_report: Report) -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-3)
 
 
-def test_text_from_results_stays_text(page_report: Report) -> None:
+def test_text_from_results_stays_text(page_report):
     page = page_of(page_report)
     for mark in ("<img", "<b ", "<u>", "<s>", "<em>", "<i>", "</pre><script", "\u2028<"):
         assert mark not in page.partition("<body>")[2].partition('id="data"')[0]
@@ -138,7 +137,7 @@ def test_text_from_results_stays_text(page_report: Report) -> None:
     assert re.search(r"(?<!\\)<", summary) is None
 
 
-def test_failures_and_provenance_are_told(page_report: Report) -> None:
+def test_failures_and_provenance_are_told(page_report):
     page = page_of(page_report)
     assert "Not finished, of 76 runs: 1 failed, 4 missing." in page
     assert "2 runs of other versions of a method are there and count nowhere." in page
@@ -147,7 +146,7 @@ def test_failures_and_provenance_are_told(page_report: Report) -> None:
     assert "&lt;em&gt;rough&lt;/em&gt; near the edge" in page
 
 
-def test_means_and_pairs_as_csv(page_report: Report) -> None:
+def test_means_and_pairs_as_csv(page_report):
     folder = page_report.page.parent
     means = pd.read_csv(folder / "means.csv")
     expected = curves(page_report.benchmarks, tasks=False)
@@ -160,7 +159,7 @@ def test_means_and_pairs_as_csv(page_report: Report) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_results_give_the_same_files(page_input: ReportInput, tmp_path: Path) -> None:
+def test_the_same_results_give_the_same_files(page_input, tmp_path):
     trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
     reports = [write_report(ReportInput(trials), tmp_path / name) for name in "ab"]
     for first, second in zip(*(report.files for report in reports), strict=True):
@@ -169,7 +168,7 @@ def test_the_same_results_give_the_same_files(page_input: ReportInput, tmp_path:
 
 
 @pytest.mark.slow
-def test_several_surrogates_are_compared(tmp_path: Path) -> None:
+def test_several_surrogates_are_compared(tmp_path):
     trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
     both = pd.concat([trials, trials.assign(surrogate="nearest")])
     page = page_of(write_report(ReportInput(both), tmp_path))
@@ -178,14 +177,13 @@ def test_several_surrogates_are_compared(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_landscapes_of_runs_with_configurations(tmp_path: Path) -> None:
+def test_landscapes_of_runs_with_configurations(tmp_path):
     trials = made_up_trials("newsvendor@1", trials=6, tasks=2)
     runs = known_runs(trials)
     keyed = trials.merge(runs[["method", "seed", "key"]], on=["method", "seed"])
     numbers = np.random.default_rng(0)
     keyed = keyed[["key", "task", "trial", "value", "loss"]].assign(
-        rate=np.exp(numbers.normal(size=len(keyed))),
-        kind=numbers.choice(["a", "b"], len(keyed)),
+        rate=np.exp(numbers.normal(size=len(keyed))), kind=numbers.choice(["a", "b"], len(keyed))
     )
     content = ReportInput(
         trials,
@@ -199,13 +197,13 @@ def test_landscapes_of_runs_with_configurations(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_one_method_alone(tmp_path: Path) -> None:
+def test_one_method_alone(tmp_path):
     trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
     report = write_report(ReportInput(trials[trials["method"] == "bo"]), tmp_path)
     assert "There is nothing to compare." in page_of(report)
 
 
-def test_nothing_to_score_and_nothing_at_all(tmp_path: Path) -> None:
+def test_nothing_to_score_and_nothing_at_all(tmp_path):
     trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
     with pytest.raises(ExperimentError, match="no runs"):
         write_report(ReportInput(trials[:0]), tmp_path / "report")
@@ -213,7 +211,7 @@ def test_nothing_to_score_and_nothing_at_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_without_random_search_there_are_no_scores_but_all_else(tmp_path: Path) -> None:
+def test_without_random_search_there_are_no_scores_but_all_else(tmp_path):
     trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
     trials = trials[trials["method"] != "random-search"]
     data = unpacked(page_of(write_report(ReportInput(trials), tmp_path)), "data")
@@ -223,7 +221,7 @@ def test_without_random_search_there_are_no_scores_but_all_else(tmp_path: Path) 
     assert len(score_benchmarks(trials)[0][0].seed_numbers) == 5
 
 
-def test_tables_hold_any_text() -> None:
+def test_tables_hold_any_text():
     table = Table("a & b", ("m|n", "p"), [("50 % <i>_", "\u22121 to 2")])
     assert r"| 50 % \<i\>\_ |" in markdown(table)
     assert r"50 \% <i>\_ & $-$1 to 2 \\" in latex(table)
@@ -233,5 +231,5 @@ def test_tables_hold_any_text() -> None:
     ("seconds", "text"),
     [(4.1e-7, "0.41 µs"), (0.0021, "2.1 ms"), (99, "99 s"), (600, "10 min"), (9000, "2.5 h")],
 )
-def test_durations(seconds: float, text: str) -> None:
+def test_durations(seconds, text):
     assert duration(seconds) == text

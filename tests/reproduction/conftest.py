@@ -19,14 +19,7 @@ from hpobench_ordered.reproduction.figures import (
     points,
     rank_curves,
 )
-from hpobench_ordered.reproduction.paper import (
-    Claim,
-    Comparison,
-    Figure,
-    Paper,
-    Setting,
-    Table,
-)
+from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Paper, Setting, Table
 from hpobench_ordered.reproduction.papers.othpo import with_history
 from hpobench_ordered.reproduction.tables import IMPROVEMENT, REDUCTION, downstream
 
@@ -35,12 +28,12 @@ FIRST, LAST = "simple-previous-no-bo", "random-search"
 TWO = (Comparison(NAME, (LAST, FIRST)),)
 
 
-def figure(number: int, needs: Sequence[Comparison], draw, *claims: Claim) -> Figure:  # type: ignore[no-untyped-def]
+def figure(number: int, needs: Sequence[Comparison], draw, *claims: Claim) -> Figure:
     return Figure(number, f"caption {number}.", f"says {number}", tuple(needs), draw, claims)
 
 
 @pytest.fixture(scope="session")
-def small_paper() -> Paper:
+def small_paper():
     """Every kind of figure and table, on short runs of two cheap methods."""
     item = Slice(NAME, "price_0", "price_1", (0, 8), crosses=3)
     table = partial(
@@ -95,5 +88,5 @@ class Constructed(Evidence):
 
 
 @pytest.fixture(scope="session")
-def constructed() -> type[Constructed]:
+def constructed():
     return Constructed

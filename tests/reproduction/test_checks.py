@@ -7,7 +7,6 @@ import pytest
 
 from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.reproduction import checks
-from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.paper import Check, Comparison, Entry, Finding
 
 METHODS = ("random-search", "ideal", "a", "b", "c")
@@ -16,7 +15,7 @@ Ask = Callable[..., list[Finding]]
 
 
 @pytest.fixture
-def ask(constructed: Callable[..., Evidence]) -> Ask:
+def ask(constructed):
     """Check a claim on scores: by method one a trial, or one a task and trial.
 
     Random search ends at 100 and "ideal" at 0, so losses are scores; they must not grow.
@@ -33,7 +32,7 @@ def ask(constructed: Callable[..., Evidence]) -> Ask:
     return call
 
 
-def test_ahead(ask: Ask) -> None:
+def test_ahead(ask):
     check = checks.ahead(("a", "b"), ("c",), trial=2)
     (yes,) = ask(check, a=[50, 40, 30], b=[60, 45, 30], c=[90, 46, 20])
     assert yes.holds
@@ -42,14 +41,14 @@ def test_ahead(ask: Ask) -> None:
     assert not no.holds and "b 45.0 ≥ c 45.0" in no.measured
 
 
-def test_the_task_without_history_does_not_count(ask: Ask) -> None:
+def test_the_task_without_history_does_not_count(ask):
     first_bad = np.array([[999, 999, 99]] + 4 * [[10, 10, 10]])
     (yes,) = ask(checks.ahead(("a",), ("b",), trial=1), a=first_bad, b=[20, 20, 20])
     assert yes.holds
 
 
 @pytest.mark.parametrize(("worse_tasks", "holds"), [(0, True), (1, True), (2, False)])
-def test_ahead_on_tasks(ask: Ask, worse_tasks: int, holds: bool) -> None:
+def test_ahead_on_tasks(ask, worse_tasks, holds):
     a = np.full((5, 3), 10.0)
     a[5 - worse_tasks :] = 99
     (found,) = ask(checks.ahead_on_tasks("a", "b", trial=1, share=0.75), a=a, b=[50, 50, 50])
@@ -57,48 +56,48 @@ def test_ahead_on_tasks(ask: Ask, worse_tasks: int, holds: bool) -> None:
     assert f"on {4 - worse_tasks} of 4 tasks" in found.measured
 
 
-def test_stays_ahead(ask: Ask) -> None:
+def test_stays_ahead(ask):
     check = checks.stays_ahead("a", "b", since=2)
     assert ask(check, a=[90, 40, 30], b=[50, 50, 50])[0].holds
     (no,) = ask(check, a=[40, 40, 40], b=[50, 50, 30])
     assert not no.holds and "least ahead after trial 3 (+10.0" in no.measured
 
 
-def test_best(ask: Ask) -> None:
+def test_best(ask):
     check = checks.best({BENCHMARK: "a"}, among=("a", "b"), trial=3)
     (yes,) = ask(check, a=[90, 90, 40], b=[90, 90, 41])
     assert yes.holds and "a is number 2 of all 5" in yes.measured
     assert not ask(check, a=[90, 90, 40], b=[90, 90, 39])[0].holds
 
 
-def test_similar(ask: Ask) -> None:
+def test_similar(ask):
     check = checks.similar("a", "b", trial=1, margin=5, share=0.75)
     assert ask(check, a=[50, 50, 50], b=[54, 90, 90])[0].holds
     assert not ask(check, a=[50, 50, 50], b=[56, 50, 50])[0].holds
 
 
-def test_early_and_late(ask: Ask) -> None:
+def test_early_and_late(ask):
     crossing = np.array([[50], [10], [10], [90], [90]]) * np.ones(3)
     check = checks.early_and_late("a", "b", trial=1)
     assert ask(check, a=crossing, b=[50, 50, 50])[0].holds
     assert not ask(check, a=[50, 50, 50], b=crossing)[0].holds
 
 
-def test_between(ask: Ask) -> None:
+def test_between(ask):
     check = checks.between("b", "a", "c", trials=(1, 2))
     found = ask(check, a=[10, 10, 10], b=[40, 40, 20], c=[50, 30, 30])
     assert [item.holds for item in found] == [True, False]
     assert [item.subject for item in found] == ["x, trial 1", "x, trial 2"]
 
 
-def test_lead_shrinks(ask: Ask) -> None:
+def test_lead_shrinks(ask):
     check = checks.lead_shrinks(("a",), ("b", "c"), trials=(1, 2, 3))
     (yes,) = ask(check, a=[10, 10, 10], b=[60, 30, 5])
     assert yes.holds and "lead +50.0 after 1, +20.0 after 2, -5.0 after 3" in yes.measured
     assert not ask(check, a=[60, 10, 10], b=[90, 50, 50])[0].holds
 
 
-def test_overtaken(ask: Ask) -> None:
+def test_overtaken(ask):
     check = checks.overtaken(("a",), ("b",))
     (yes,) = ask(check, a=[10, 10, 10], b=[60, 10, 5])
     assert yes.holds and "first overtaken after trial 2" in yes.measured
@@ -106,7 +105,7 @@ def test_overtaken(ask: Ask) -> None:
     assert not no.holds and "never" in no.measured
 
 
-def test_positive() -> None:
+def test_positive():
     known = Estimate(5, 1, 9)
     entries = [
         Entry("row", "x", known, Estimate(2, -1, 5)),
@@ -119,7 +118,7 @@ def test_positive() -> None:
     assert [entry.is_inside for entry in entries] == [True, False, True]
 
 
-def test_grows(constructed: Callable[..., Evidence]) -> None:
+def test_grows(constructed):
     deeper = checks.grows("xgboost-mnist", "max_depth", count=10, at_least=0.5)
     assert deeper(constructed({}), [])[0].holds
     sure = checks.grows("xgboost-mnist", "max_depth", count=10, at_least=1.0)

@@ -1,18 +1,15 @@
 """The command, in this process; with a small paper where experiments are run."""
 
-from pathlib import Path
-
 import pytest
 from click.testing import CliRunner, Result
 
 from hpobench_ordered import reproduction
 from hpobench_ordered.cli import app
 from hpobench_ordered.errors import ExperimentError, NotFetchedError, UnknownNameError
-from hpobench_ordered.reproduction import Paper
 
 
 @pytest.fixture
-def small(small_paper: Paper, monkeypatch: pytest.MonkeyPatch) -> None:
+def small(small_paper, monkeypatch):
     monkeypatch.setattr(reproduction, "paper", {"small": small_paper}.__getitem__)
 
 
@@ -21,7 +18,7 @@ def call(*words: str) -> Result:
 
 
 @pytest.mark.usefixtures("small")
-def test_reproduce(tmp_path: Path) -> None:
+def test_reproduce(tmp_path):
     words = ("small", "--figure", "2", "--table", "1", "--output", str(tmp_path / "out"))
     result = call(*words, "--seeds", "2", "--workers", "1")
     assert result.exit_code == 0, result.output
@@ -34,7 +31,7 @@ def test_reproduce(tmp_path: Path) -> None:
     assert call(*words, "--seeds", "2", "--workers", "1").stdout == result.stdout
 
 
-def test_bad_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_requests(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path / "cache"))
     result = call("othpo", "--figure", "3")
@@ -50,7 +47,7 @@ def test_bad_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_help_teaches() -> None:
+def test_help_teaches():
     text = call("--help").output
     for example in ("reproduce othpo --workers 2", "--figure 5", "--table 4 --surrogate nearest"):
         assert f"  hpobench-ordered {example}" in text or example in text

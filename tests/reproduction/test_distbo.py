@@ -42,14 +42,14 @@ def evidence_of(regrets: dict[tuple[str, str], FloatArray | float]) -> Evidence:
     return evidence
 
 
-def test_near() -> None:
+def test_near():
     evidence = evidence_of({("x", "a"): 0.04, ("x", "b"): 0.06})
     assert checks.near(("a",), trial=3, margin=0.05)(evidence, NEEDS)[0].holds
     (no,) = checks.near(("a", "b"), trial=3, margin=0.05)(evidence, NEEDS)
     assert not no.holds and no.measured == "a 0.04, b 0.06 (asked: 0.05)"
 
 
-def test_a_check_of_one_comparison() -> None:
+def test_a_check_of_one_comparison():
     other = Comparison("y", ("a", "b"))
     evidence = evidence_of({("x", "a"): 0.1, ("x", "b"): 0.2, ("y", "a"): 0.4, ("y", "b"): 0.3})
     check = checks.ahead(("a",), ("b",), trial=1, measure=Measure.REGRET)
@@ -58,7 +58,7 @@ def test_a_check_of_one_comparison() -> None:
     assert found.subject == "y" and not found.holds
 
 
-def test_errors_are_between_runs_and_not_between_seeds() -> None:
+def test_errors_are_between_runs_and_not_between_seeds():
     by_run = np.arange(6.0).reshape(3, 2, 1) / 10
     evidence = evidence_of({("x", "a"): by_run, ("x", "b"): 0.25})
     check = checks.ahead(("a",), ("b",), trial=1, measure=Measure.REGRET)
@@ -87,9 +87,7 @@ def claims() -> Iterator[tuple[Figure, Claim]]:
 
 
 @pytest.mark.parametrize(("order", "holds"), [(KINDS, True), (KINDS[::-1], False)])
-def test_claims_hold_where_they_are_true_and_only_there(
-    order: tuple[str, ...], holds: bool
-) -> None:
+def test_claims_hold_where_they_are_true_and_only_there(order, holds):
     evidence = evidence_of(regrets_of_paper(order))
     found = [
         (figure.number, finding.holds)
@@ -100,7 +98,7 @@ def test_claims_hold_where_they_are_true_and_only_there(
     assert found == [(number, holds) for number, _ in found]
 
 
-def test_methods_see_the_data_that_they_ask_for() -> None:
+def test_methods_see_the_data_that_they_ask_for():
     chosen = paper("distbo")
     for figure in chosen.figures:
         for item in figure.needs:
@@ -111,7 +109,7 @@ def test_methods_see_the_data_that_they_ask_for() -> None:
                 protocol.check(benchmark_spec(item.benchmark), spec)
 
 
-def test_random_trials_are_those_of_the_experiment() -> None:
+def test_random_trials_are_those_of_the_experiment():
     chosen = paper("distbo").methods
     assert {name for name in chosen if name.startswith("none-gp")} == {
         "none-gp-5", "none-gp-20", "none-gp-25", "none-gp-9",
@@ -126,14 +124,14 @@ def test_random_trials_are_those_of_the_experiment() -> None:
     assert made.random_trials == 20
 
 
-def test_a_seed_is_another_benchmark() -> None:
+def test_a_seed_is_another_benchmark():
     chosen = paper("distbo")
     expected = {TOY: (0,), f"{TOY}-seed-3": (3,)}
     assert chosen.runs_on(TOY, (0, 3)) == expected
     assert chosen.runs_on("distbo-parkinsons", (0, 3)) == {"distbo-parkinsons": (0, 3)}
 
 
-def figure(number: int, needs: tuple[Comparison, ...], draw, *claims: Claim) -> Figure:  # type: ignore[no-untyped-def]
+def figure(number: int, needs: tuple[Comparison, ...], draw, *claims: Claim) -> Figure:
     return Figure(number, "caption.", "says.", needs, draw, claims)
 
 
@@ -152,9 +150,7 @@ class Generating:
 
 
 @pytest.mark.slow
-def test_every_seed_is_run_on_its_own_benchmark(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_seed_is_run_on_its_own_benchmark(tmp_path, monkeypatch):
     monkeypatch.setenv("HPOBENCH_ORDERED_BENCHMARKS", str(tmp_path / "none"))
     generating = Generating(tmp_path)
     monkeypatch.setitem(reproduce.__globals__, "generator", lambda name: generating)
@@ -236,7 +232,7 @@ def comparing(*claims: Claim) -> Paper:
     )
 
 
-def test_similarities_are_those_of_the_runs(tmp_path: Path) -> None:
+def test_similarities_are_those_of_the_runs(tmp_path):
     finds = partial(Claim, "1", "finds")
     result = reproduce(
         comparing(

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -39,7 +38,7 @@ def small(*figures: int) -> Paper:
     return replace(HP_TRANSFER, exhibits=tuple(exhibits))
 
 
-def test_every_figure_is_there() -> None:
+def test_every_figure_is_there():
     assert [figure.number for figure in HP_TRANSFER.figures] == [*range(2, 9)]
     everything = combined(HP_TRANSFER.exhibits)
     assert {item.benchmark for item in everything} == set(experiments(HP_TRANSFER.exhibits))
@@ -64,12 +63,12 @@ def _losses(method: object, protocol: Protocol, *, seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("method", ["tpe", "random-search", HP_TRANSFER.methods["tpe-twin"]])
-def test_methods_without_transfer_do_not_depend_on_the_old_budget(method: object) -> None:
+def test_methods_without_transfer_do_not_depend_on_the_old_budget(method):
     found = [_losses(method, protocol, seed=3) for protocol in (SMALL[10], SMALL[40])]
     np.testing.assert_array_equal(*found)
 
 
-def test_the_twin_differs_from_tpe_and_is_always_the_same() -> None:
+def test_the_twin_differs_from_tpe_and_is_always_the_same():
     twin = HP_TRANSFER.methods[hp_transfer.TWIN]
     assert method_version(twin) == method_version(replace(twin)) and twin.name not in list_methods()
     one, again, tpe = (_losses(method, SMALL[10], seed=0) for method in (twin, twin, "tpe"))
@@ -78,7 +77,7 @@ def test_the_twin_differs_from_tpe_and_is_always_the_same() -> None:
 
 
 @pytest.mark.slow
-def test_figures_show_the_runs_of_their_old_budget(tmp_path: Path) -> None:
+def test_figures_show_the_runs_of_their_old_budget(tmp_path):
     chosen = small(2, 3, 6, 8)
     result = reproduce(chosen, folder=tmp_path, seeds=range(2))
     assert len(result.cells) == 2 * (2 + 5 * 2 + 2)  # only 40 trials before are of figure 6 alone
@@ -130,7 +129,7 @@ def _needed(frame: pd.DataFrame, reference: pd.DataFrame) -> dict[tuple[int, int
     return found
 
 
-def test_old_budgets_must_be_told_apart(tmp_path: Path) -> None:
+def test_old_budgets_must_be_told_apart(tmp_path):
     """Two protocols are two sets of runs, also for one benchmark and method."""
     methods = ("transfer-tpe",)
     needs = tuple(Comparison(NAME, methods, SMALL[old]) for old in (10, 40))
@@ -147,7 +146,7 @@ Ask = Callable[..., list[Finding]]
 
 
 @pytest.fixture
-def ask(constructed: Callable[..., Evidence]) -> Ask:
+def ask(constructed):
     """Check a claim on runs of methods that need so many times the trials of the reference.
 
     The reference has reached after every trial what none had before; 0: nothing is ever reached.
@@ -171,7 +170,7 @@ def ask(constructed: Callable[..., Evidence]) -> Ask:
     return call
 
 
-def test_average_speedup(ask: Ask) -> None:
+def test_average_speedup(ask):
     above, below, level = (
         speedups.average_speedup("a", holds, reference="tpe")
         for holds in (hp_transfer._is_faster, hp_transfer._is_slower, hp_transfer._is_level)
@@ -187,7 +186,7 @@ def test_average_speedup(ask: Ask) -> None:
     assert not any(item.holds for item in ask(level, a=[2, 2.5]))
 
 
-def test_fastest(ask: Ask) -> None:
+def test_fastest(ask):
     check = speedups.fastest("a", ("b", "c"), reference="tpe")
     found = ask(check, a=[0.5, 0.1], b=[0.5, 0.2], c=[1, 1])
     assert all(item.holds for item in found)
@@ -195,7 +194,7 @@ def test_fastest(ask: Ask) -> None:
     assert not any(item.holds for item in ask(check, a=[0.5, 0.2], b=[0.5, 0.1], c=[1, 1]))
 
 
-def test_often_fails(ask: Ask) -> None:
+def test_often_fails(ask):
     check = speedups.often_fails("a", share=0.5, reference="tpe")
     found = ask(check, a=[0, 1])
     assert all(item.holds for item in found)

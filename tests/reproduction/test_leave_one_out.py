@@ -1,9 +1,7 @@
 """The papers whose tasks are left out one by one."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,7 +13,7 @@ from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import LeaveOneOut
 from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.reproduction import Paper, checks, paper, reproduce
-from hpobench_ordered.reproduction.evidence import Evidence, Measure
+from hpobench_ordered.reproduction.evidence import Measure
 from hpobench_ordered.reproduction.figures import progress
 from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Setting, experiments
 
@@ -24,10 +22,9 @@ NEEDS = (Comparison(BENCHMARK, METHODS),)
 
 
 @pytest.mark.parametrize(
-    ("name", "figures"),
-    [("ablr", range(1, 11)), ("abrac", range(1, 10)), ("distbo", range(1, 16))],
+    ("name", "figures"), [("ablr", range(1, 11)), ("abrac", range(1, 10)), ("distbo", range(1, 16))]
 )
-def test_every_figure_is_there(name: str, figures: range) -> None:
+def test_every_figure_is_there(name, figures):
     chosen = paper(name)
     assert [figure.number for figure in chosen.figures] == list(figures)
     for benchmark, methods in experiments(chosen.exhibits).items():
@@ -52,7 +49,7 @@ def small(*claims: Claim, seeds: int = 2) -> Paper:
 
 
 @pytest.mark.slow
-def test_figures_are_of_all_targets(tmp_path: Path) -> None:
+def test_figures_are_of_all_targets(tmp_path):
     faster = Claim("1", "cheaper", checks.cheaper("random-search", ("bo",), factor=1))
     slower = Claim("1", "dearer", checks.cheaper("bo", ("random-search",), factor=1))
     rank = partial(checks.ahead, ("bo",), ("random-search",), trial=5, measure=Measure.RANK)
@@ -85,12 +82,12 @@ def test_figures_are_of_all_targets(tmp_path: Path) -> None:
     assert "forrester: seeds 0 to 1; protocol leave-one-out: trials 5, tasks 2." in summary
 
 
-def test_trials_in_flight_are_for_ordered_tasks(tmp_path: Path) -> None:
+def test_trials_in_flight_are_for_ordered_tasks(tmp_path):
     with pytest.raises(ExperimentError, match="not leave-one-out"):
         reproduce(small(), folder=tmp_path, workers_simulated=2)
 
 
-def test_methods_of_several_tasks_begin_with_the_random_trials_of_the_paper() -> None:
+def test_methods_of_several_tasks_begin_with_the_random_trials_of_the_paper():
     here = load(BENCHMARK)
     spec = paper("abrac").methods["mt-gp-bo"]
     work = LeaveOneOut(trials=4).assignment(
@@ -118,7 +115,7 @@ def test_methods_of_several_tasks_begin_with_the_random_trials_of_the_paper() ->
 
 
 @pytest.mark.parametrize(("excess", "holds"), [(-1.0, True), (0.5, True), (20.0, False)])
-def test_not_behind(constructed: Callable[..., Evidence], excess: float, holds: bool) -> None:
+def test_not_behind(constructed, excess, holds):
     noise = np.array([-3.0, 3.0])[:, None, None]
     losses = {(BENCHMARK, "bo"): np.full((2, 3, 4), 50.0) + excess + noise}
     losses[BENCHMARK, "random-search"] = np.full((2, 3, 4), 50.0)
@@ -130,7 +127,7 @@ def test_not_behind(constructed: Callable[..., Evidence], excess: float, holds: 
 
 
 @pytest.mark.slow
-def test_posterior_meets_what_was_evaluated() -> None:
+def test_posterior_meets_what_was_evaluated():
     from hpobench_ordered.reproduction.models import belief
 
     found = belief("forrester", 2, "abrac", fixed=8, own=1)
@@ -143,7 +140,7 @@ def test_posterior_meets_what_was_evaluated() -> None:
 
 
 @pytest.mark.slow
-def test_embeddings_of_another_benchmark_are_the_contexts() -> None:
+def test_embeddings_of_another_benchmark_are_the_contexts():
     from hpobench_ordered.reproduction.two_stage import LearnedContexts
 
     source, here = "openml-xgboost", load("openml-svm", surrogate="nearest")

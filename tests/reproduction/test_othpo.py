@@ -1,6 +1,3 @@
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -17,7 +14,7 @@ from hpobench_ordered.reproduction.papers import othpo
 OTHPO = paper("othpo")
 
 
-def test_every_figure_and_table_with_results_is_there() -> None:
+def test_every_figure_and_table_with_results_is_there():
     assert [figure.number for figure in OTHPO.figures] == [1, *range(4, 20)]
     assert [table.number for table in OTHPO.tables] == [4]
     assert OTHPO.setting == Setting(Ordered(trials=25), seeds=tuple(range(50)))
@@ -25,7 +22,7 @@ def test_every_figure_and_table_with_results_is_there() -> None:
         assert exhibit.caption.endswith(".") and exhibit.says.endswith(".")
 
 
-def test_experiments_are_the_papers() -> None:
+def test_experiments_are_the_papers():
     """65 experiments (appendix H), and three more for section G.7."""
     methods = experiments(OTHPO.exhibits)
     assert set(methods) == set(suite("othpo"))
@@ -41,14 +38,12 @@ def test_experiments_are_the_papers() -> None:
     ("figures", "tables", "runs"),
     [([1, 4, 8, 9, 10], [], 0), ([5], [], 30), ([7], [], 45), ([17], [], 4), ([], [4], 6)],
 )
-def test_a_selection_needs_its_own_runs_alone(
-    figures: list[int], tables: list[int], runs: int
-) -> None:
+def test_a_selection_needs_its_own_runs_alone(figures, tables, runs):
     chosen = OTHPO.select(figures=figures, tables=tables)
     assert sum(len(names) for names in experiments(chosen).values()) == runs
 
 
-def test_dre_ordered_changes_no_other_figure(constructed: Callable[..., Evidence]) -> None:
+def test_dre_ordered_changes_no_other_figure(constructed):
     rng = np.random.default_rng(0)
     name = othpo.NEWSVENDOR
     losses = {(name, method): rng.random((2, 9, 25)) for method in othpo.TEN}
@@ -60,7 +55,7 @@ def test_dre_ordered_changes_no_other_figure(constructed: Callable[..., Evidence
     assert evidence.scores(with_dre).mean[:-1, :, -1].min() > 0
 
 
-def test_tasks_and_axes_exist() -> None:
+def test_tasks_and_axes_exist():
     for name, tasks in othpo.SHOWN.items():
         benchmark = load(name)
         assert max(tasks) == len(benchmark.tasks) - 1 and min(tasks) == 1
@@ -77,7 +72,7 @@ def test_tasks_and_axes_exist() -> None:
             ]
 
 
-def test_landscapes_are_whole_where_that_is_possible() -> None:
+def test_landscapes_are_whole_where_that_is_possible():
     table = Landscape.of(load("newsvendor"))
     assert table.is_complete and table.objective.shape == (9, 21**3)
     best = [task.best_value for task in table.benchmark.tasks]
@@ -87,9 +82,7 @@ def test_landscapes_are_whole_where_that_is_possible() -> None:
     np.testing.assert_array_equal(sampled.values, Landscape.of(load("yahpo-svm-1220")).values)
 
 
-def test_nearest_shows_what_the_authors_evaluated(
-    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nearest_shows_what_the_authors_evaluated(shared, tmp_path, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     xgboost_mnist.PUBLISHED.store(shared / "data" / f"{xgboost_mnist.PUBLISHED.name}.gz")
     surrogates = {"xgboost-mnist": "nearest"}

@@ -1,18 +1,15 @@
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from hpobench_ordered.errors import ExperimentError, StoreError, UnknownNameError
-from hpobench_ordered.reproduction import Paper, Reproduction, list_papers, paper, reproduce
+from hpobench_ordered.reproduction import list_papers, paper, reproduce
 from hpobench_ordered.reproduction.paper import experiments
 
 
 @pytest.fixture(scope="module")
-def whole(
-    small_paper: Paper, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Path, Reproduction]]:
+def whole(small_paper, tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     yield folder, reproduce(small_paper, folder=folder)
 
@@ -21,7 +18,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def test_everything_is_written(whole: tuple[Path, Reproduction]) -> None:
+def test_everything_is_written(whole):
     folder, result = whole
     assert sorted(result.setup.files) == sorted(path for path in folder.iterdir() if path.is_file())
     assert len(list((folder / "results" / "runs").iterdir())) == len(result.cells) == 2 * 3
@@ -31,7 +28,7 @@ def test_everything_is_written(whole: tuple[Path, Reproduction]) -> None:
         assert f"says {number}" in gallery and f"(figure-{number}.png)" in gallery
 
 
-def test_claims_and_tables_are_on_the_summary(whole: tuple[Path, Reproduction]) -> None:
+def test_claims_and_tables_are_on_the_summary(whole):
     folder, result = whole
     assert [claim.verdict for claim in result.claims] == ["yes", "no", "yes"]
     summary = (folder / "summary.md").read_text(encoding="utf-8")
@@ -47,7 +44,7 @@ def test_claims_and_tables_are_on_the_summary(whole: tuple[Path, Reproduction]) 
     assert findings["holds"].tolist() == [True, False, True]
 
 
-def test_data_of_a_figure_are_its_scores(whole: tuple[Path, Reproduction]) -> None:
+def test_data_of_a_figure_are_its_scores(whole):
     folder, _ = whole
     table = pd.read_csv(folder / "figure-5.csv")
     assert len(table) == 2 * 9 * 3  # methods, tasks, trials
@@ -63,9 +60,7 @@ def test_data_of_a_figure_are_its_scores(whole: tuple[Path, Reproduction]) -> No
 
 
 @pytest.mark.slow
-def test_again_runs_nothing_and_gives_the_same_bytes(
-    whole: tuple[Path, Reproduction], small_paper: Paper
-) -> None:
+def test_again_runs_nothing_and_gives_the_same_bytes(whole, small_paper):
     folder, _ = whole
     before = contents(folder)
     runs = {path: path.stat().st_mtime_ns for path in (folder / "results" / "runs").iterdir()}
@@ -75,16 +70,14 @@ def test_again_runs_nothing_and_gives_the_same_bytes(
 
 
 @pytest.mark.slow
-def test_another_folder_gives_the_same_figures(
-    whole: tuple[Path, Reproduction], small_paper: Paper, tmp_path: Path
-) -> None:
+def test_another_folder_gives_the_same_figures(whole, small_paper, tmp_path):
     reproduce(small_paper, folder=tmp_path, figures=[2, 3], workers=2)
     first, second = contents(whole[0]), contents(tmp_path)
     for name in second.keys() - {"summary.md", "figures.md", "claims.csv"}:
         assert second[name] == first[name], name
 
 
-def test_only_what_is_needed_is_run(small_paper: Paper, tmp_path: Path) -> None:
+def test_only_what_is_needed_is_run(small_paper, tmp_path):
     seen: list[tuple[str, int, int]] = []
     result = reproduce(
         small_paper,
@@ -101,21 +94,21 @@ def test_only_what_is_needed_is_run(small_paper: Paper, tmp_path: Path) -> None:
     assert "Made: Figure 7." in (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
-def test_landscapes_need_no_runs(small_paper: Paper, tmp_path: Path) -> None:
+def test_landscapes_need_no_runs(small_paper, tmp_path):
     result = reproduce(small_paper, folder=tmp_path, figures=[1])
     assert result.cells == ()
     assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.slow
-def test_one_seed(small_paper: Paper, tmp_path: Path) -> None:
+def test_one_seed(small_paper, tmp_path):
     reproduce(small_paper, folder=tmp_path, seeds=[0])
     summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert "nan" not in summary
     assert "1000000.0) | - | - |" in summary
 
 
-def test_bad_requests(small_paper: Paper, tmp_path: Path) -> None:
+def test_bad_requests(small_paper, tmp_path):
     with pytest.raises(ExperimentError, match="no figure 4 to reproduce; there are 1, 2, 3, 5, 6"):
         reproduce(small_paper, folder=tmp_path, figures=[2, 4])
     with pytest.raises(ExperimentError, match="no table 2 to reproduce; there are 1"):
@@ -130,13 +123,13 @@ def test_bad_requests(small_paper: Paper, tmp_path: Path) -> None:
         reproduce(small_paper, folder=tmp_path / "file", figures=[1])
 
 
-def test_papers_are_found_by_name() -> None:
+def test_papers_are_found_by_name():
     assert list_papers() == ["ablr", "abrac", "distbo", "hp-transfer", "othpo"]
     with pytest.raises(UnknownNameError, match="did you mean 'othpo'"):
         paper("othp")
 
 
-def test_selection_keeps_the_order_of_the_paper(small_paper: Paper) -> None:
+def test_selection_keeps_the_order_of_the_paper(small_paper):
     chosen = small_paper.select(figures=[5, 2], tables=[1])
     assert [exhibit.title for exhibit in chosen] == ["Figure 2", "Figure 5", "Table 1"]
     assert experiments(chosen) == {"newsvendor": ("random-search", "simple-previous-no-bo")}

@@ -303,7 +303,7 @@ class TestDescription:
             "hyperparameters": [
                 {"type": "categorical", "name": "a", "choices": [1, 2]},
                 {"type": "constant", "name": "fixed", "value": 1},
-            ],
+            ]
         }
         for joined in (condition, {"type": "AND", "child": child, "conditions": [condition] * 2}):
             with pytest.raises(InvalidSpaceError, match=message):

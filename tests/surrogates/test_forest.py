@@ -10,11 +10,7 @@ from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.card import r_squared
 from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind
-from hpobench_ordered.surrogates.fitting import (
-    ForestRecipe,
-    _model,
-    fit_forest,
-)
+from hpobench_ordered.surrogates.fitting import ForestRecipe, _model, fit_forest
 from hpobench_ordered.surrogates.forest import LEAF, TaskMix, interpolate
 from hpobench_ordered.surrogates.pipeline import Fit, row_folds
 

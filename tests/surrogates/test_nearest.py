@@ -49,11 +49,7 @@ def test_equals_brute_force(seed, m, p, tied):
 
 def test_equals_scikit_learn():
     rng = np.random.default_rng(0)
-    points, queries, targets = (
-        rng.random((3000, 6)),
-        rng.random((500, 6)),
-        rng.random((3000, 3)),
-    )
+    points, queries, targets = (rng.random((3000, 6)), rng.random((500, 6)), rng.random((3000, 3)))
     reference = KNeighborsRegressor(n_neighbors=1, algorithm="brute").fit(points, targets)
     model = NearestSurrogate(raw_coding(6), points, targets)
     expected = reference.predict(queries)

@@ -110,8 +110,7 @@ def test_copies_are_read_only(table):
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"lower": np.zeros(2, dtype=np.int64)}, {"divisor": np.array(0)}],
+    "change", [{"lower": np.zeros(2, dtype=np.int64)}, {"divisor": np.array(0)}]
 )
 def test_arrays_that_do_not_fit_are_refused(table, change):
     with pytest.raises(ArtifactError, match="no table surrogate"):

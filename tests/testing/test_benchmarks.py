@@ -31,10 +31,7 @@ TOYS = [
 
 @pytest.fixture(
     scope="class",
-    params=[
-        *(pytest.param(n, marks=pytest.mark.slow if trains(n) else ()) for n in READY),
-        *TOYS,
-    ],
+    params=[*(pytest.param(n, marks=pytest.mark.slow if trains(n) else ()) for n in READY), *TOYS],
 )
 def every_benchmark(request, executor):
     request.cls.benchmark, request.cls.executor = request.param, executor

@@ -68,11 +68,7 @@ class TestEveryMethod(MethodConformance):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name",
-    by_speed(
-        sorted(set(METHODS) - {"random-search"}),
-        further=SHORT_OF_TRIALS,
-    ),
+    "name", by_speed(sorted(set(METHODS) - {"random-search"}), further=SHORT_OF_TRIALS)
 )
 def test_every_method_beats_random_search(name):
     trials, seeds = TRIALS_AND_SEEDS.get(name, (BUDGET, SEEDS))

@@ -52,10 +52,7 @@ def test_maximised_is_minimised_with_another_sign():
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [
-        (numeric_space_before(), numeric_space()),
-        (conditional_space_before(), conditional_space()),
-    ],
+    [(numeric_space_before(), numeric_space()), (conditional_space_before(), conditional_space())],
 )
 def test_tasks_before_an_adjustment(before, after):
     benchmark = toy_benchmark(after, tasks=3, previous=before)
