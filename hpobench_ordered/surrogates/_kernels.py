@@ -163,7 +163,7 @@ def nearest(
     nearest = np.empty(values.shape[0], dtype=np.int64)
     x = np.zeros(points.shape[0])  # features beyond the coding's stay 0
     bounds = np.empty(lower.shape[1])
-    distances = np.empty(np.max(np.diff(starts)))
+    distances = np.empty(np.max(starts[1:] - starts[:-1]))
     for i in range(values.shape[0]):
         encode_row(values[i], table, x)
         nearest[i] = nearest_point(x, points, order, starts, lower, upper, bounds, distances)
