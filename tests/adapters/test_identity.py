@@ -290,7 +290,7 @@ for _name in ("theirs", "apart"):
     FILES[f"{_info}/RECORD"] = f"{_name}_installed.py,sha256=a,1\n"
 
 NUMBERS = [
-    (name, number[0], "0")
+    pytest.param(name, number[0], "0", marks=pytest.mark.slow)
     for name, text in FILES.items()
     for number in re.finditer(r"\b\d+1\b", text)
 ]

@@ -236,7 +236,7 @@ def test_the_frame_is_history_for_the_next_task():
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("stop", [0, 1, 7])
+@pytest.mark.parametrize("stop", [7, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1))])
 def test_a_journal_goes_on_as_if_never_stopped(tmp_path, method, stop):
     undisturbed, task = made(method)
     expected = tune(undisturbed, task, trials=10)

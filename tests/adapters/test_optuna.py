@@ -77,10 +77,16 @@ def told():
 
 
 @pytest.mark.parametrize(
-    "sampler", [RandomSampler, pytest.param(TPESampler, marks=pytest.mark.slow)]
+    "spec",
+    [
+        optuna_method(RandomSampler),
+        pytest.param(optuna_method(TPESampler), marks=pytest.mark.slow),
+        pytest.param(optuna_method(tpe_at_once, history=True), marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
-def test_samplers_hold_to_the_contract(sampler):
-    check_method(as_method_spec(sampler))
+def test_samplers_hold_to_the_contract(spec):
+    check_method(spec)
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, 1e300, 0.0])
@@ -93,7 +99,6 @@ def test_tpe_survives_losses_that_tell_nothing(loss):
 
 
 def test_a_history_is_learnt_from_if_asked_for():
-    check_method(optuna_method(tpe_at_once, history=True))
     *before, task = toy_benchmark(conditional_space(), tasks=4).tasks
     history = random_history(before, seed=0)
     spaces = made(task.space, history=history, replay=True)._study.trials
@@ -140,6 +145,7 @@ def test_results_in_any_order_reach_their_trials():
     assert studied == [*zip(asked, [0.0, 1.0, 2.0], strict=True), ({"x": 1.0, "y": 0.1}, 7.0)]
 
 
+@pytest.mark.slow
 def test_tpe_beats_random_search_on_newsvendor():
     result = run(
         benchmarks=["newsvendor"],
@@ -227,7 +233,7 @@ def test_a_space_is_given_in_any_form(form, told):
     assert [(t.params, t.value) for t in study.trials] == told
 
 
-@pytest.mark.parametrize("name", ["toy", "yahpo-svm-1220"])
+@pytest.mark.parametrize("name", ["toy", pytest.param("yahpo-svm-1220", marks=pytest.mark.slow)])
 def test_conditional_spaces_go_out_and_come_back(name, told):
     if name == "toy":
         task = toy_benchmark(conditional_space(), tasks=1).tasks[0]

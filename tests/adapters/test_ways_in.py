@@ -161,8 +161,11 @@ def folder(tmp_path, monkeypatch):
 # -- a history that is not used --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reader", [*READERS.values(), from_results])
-@pytest.mark.parametrize("method", ["bo", optuna.samplers.RandomSampler, own])
+@pytest.mark.parametrize(
+    ("reader", "method"),
+    [(reader, "bo") for reader in [*READERS.values(), from_results]]
+    + [(from_studies, method) for method in (optuna.samplers.RandomSampler, own)],
+)
 def test_a_history_that_the_method_does_not_look_at_is_warned_of(reader, method, folder):
     history = reader(MONTHS, folder)
     spec = hbo.adapters.as_method_spec(method)

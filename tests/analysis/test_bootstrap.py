@@ -235,6 +235,7 @@ def test_curves_of_ten_thousand_seeds_take_no_time():
     assert computed.upper.shape == (1, 25)
 
 
+@pytest.mark.slow
 def test_the_coverage_script_measures():
     script = _coverage_script()
     computed = script.measure(script.NORMAL, 10, simulations=600, rng=_rng())

@@ -126,6 +126,7 @@ def test_data_sets_to_generate_are_those_of_the_others():
         assert chosen == repeated | paper
 
 
+@pytest.mark.slow
 def test_networks_whose_best_auc_is_one_are_left_out(fetched):
     for scenario, instance in (*GENERATED_BENCHMARKS, *SATURATED):
         name = f"yahpo-{scenario}-{instance}"

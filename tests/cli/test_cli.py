@@ -165,6 +165,7 @@ def test_networks_need_an_extra(cli, monkeypatch):
     assert "yahpo-svm-1220" in ready and "fcnet" not in ready  # its forest is ready
 
 
+@pytest.mark.slow
 def test_no_network(cli):
     result = cli("fetch", "xgboost-mnist", HTTPS_PROXY="http://127.0.0.1:9")
     fails(result, 1, "cannot download", "--from")

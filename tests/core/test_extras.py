@@ -95,6 +95,7 @@ def test_what_is_installed_is_told_by_its_module():
         Extra("tables", "no-such-package", "no_such_module").check("tables")
 
 
+@pytest.mark.slow
 def test_a_missing_package_is_no_broken_contract(tmp_path):
     (tmp_path / "mine.py").write_text("def Mine(space, rng):\n    import no_such_package\n")
     command = [sys.executable, "-m", "hpobench_ordered", "check", f"{tmp_path}/mine.py:Mine"]

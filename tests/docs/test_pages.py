@@ -59,6 +59,7 @@ def test_overview_lists_every_benchmark():
     assert all(f"]({name}.md)" in table for name in hbo.list_benchmarks())
 
 
+@pytest.mark.slow
 def test_figure_is_the_same_again(quadratic):
     from landscape import Landscape
 

@@ -101,13 +101,8 @@ def test_only_recorded_assignments_are_results(monkeypatch, folder):
     assert store.records.timings()["suggestions"].to_list() == [2 * (7 + 4)]
 
 
-@pytest.mark.parametrize(
-    "protocol",
-    [
-        Ordered(4, tasks=3),
-        pytest.param(LeaveOneOut(4, history=10, tasks=3), marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", [Ordered(4, tasks=3), LeaveOneOut(4, history=10, tasks=3)])
 def test_same_bytes_with_one_and_two_workers_and_when_resumed(protocol, small_plan, tmp_path):
     cells = small_plan(methods=["random-search", "simple-ordered"], protocol=protocol)
     for name, workers in (("one", 1), ("two", 2)):

@@ -11,6 +11,8 @@ from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.scored import families, scored
 from hpobench_ordered.reporting import ReportInput
 
+SVM, RANGER = "yahpo-svm-1220@1", "yahpo-ranger-4154@1"
+
 
 def results(folder: Path, benchmark: str, surrogate: str | None = None) -> Results:
     return hbo.run(
@@ -40,34 +42,31 @@ def test_results_have_a_readable_form(tmp_path):
     assert {lines[3].split()[0], lines[4].split()[0]} == {"random-search", "zero-shot"}
 
 
-def test_interpolated_tasks_and_stand_ins_can_be_left_out(tmp_path):
-    result = results(tmp_path, "yahpo-svm-1220")
-    (whole,), _ = scored(result.store, result.overview())
-    (measured,), _ = scored(result.store, result.overview(), measured_only=True)
-    assert set(measured.task_names) < set(whole.task_names)
-    assert len(result.leaderboard(measured_only=True)) == 4
-    results(tmp_path, "yahpo-ranger-4154")  # a stand-in
-    everything = overview(result.store)
-    names = [item.benchmark for item in scored(result.store, everything)[0]]
-    assert names == ["yahpo-ranger-4154@1", "yahpo-svm-1220@1"]
-    left = scored(result.store, everything, measured_only=True)[0]
-    assert [item.benchmark for item in left] == ["yahpo-svm-1220@1"]
-
-
-def test_an_implausible_stand_in_is_left_out_of_means(tmp_path):
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """Of a network, and two stand-ins for networks, one of them implausible."""
+    folder = tmp_path_factory.mktemp("three")
     for name in ("yahpo-svm-1220", "yahpo-ranger-4154", "yahpo-ranger-40978"):
-        result = results(tmp_path, name)
-    table = hbo.Results(result.store, ()).leaderboard(full=True)
-    assert set(table["benchmark"]) == {
-        "all",
-        "yahpo-svm-1220@1",
-        "yahpo-ranger-4154@1",
-        "yahpo-ranger-40978@1",
-    }
-    overall, odd = (table[table["benchmark"] == name] for name in ("all", "yahpo-ranger-4154@1"))
+        result = results(folder, name)
+    return result.store
+
+
+def test_interpolated_tasks_and_stand_ins_can_be_left_out(store):
+    whole = {item.benchmark: item for item in scored(store, overview(store))[0]}
+    assert set(whole) == {RANGER, "yahpo-ranger-40978@1", SVM}
+    (measured,), _ = scored(store, overview(store), measured_only=True)
+    assert measured.benchmark == SVM
+    assert set(measured.task_names) < set(whole[SVM].task_names)
+    assert len(Results(store, ()).leaderboard(measured_only=True)) == 4
+
+
+def test_an_implausible_stand_in_is_left_out_of_means(store):
+    table = Results(store, ()).leaderboard(full=True)
+    assert set(table["benchmark"]) == {"all", SVM, RANGER, "yahpo-ranger-40978@1"}
+    overall, odd = (table[table["benchmark"] == name] for name in ("all", RANGER))
     assert set(overall["benchmarks"]) == {2}
     assert odd["rank"].notna().all()
-    means = table[~table["benchmark"].isin(["all", "yahpo-ranger-4154@1"])]
+    means = table[~table["benchmark"].isin(["all", RANGER])]
     expected = means.groupby("method")["rank"].mean()
     assert overall.set_index("method")["rank"].to_dict() == pytest.approx(expected.to_dict())
 
@@ -96,53 +95,38 @@ def test_families_of_what_was_generated_and_of_what_is_unknown():
 
 
 @pytest.mark.slow
-def test_a_report_says_what_means_leave_out(tmp_path):
-    for name in ("yahpo-svm-1220", "yahpo-ranger-4154", "yahpo-ranger-40978"):
-        store = results(tmp_path, name).store
-    report = hbo.report(store.folder, tmp_path / "report")
+def test_a_report_says_what_means_leave_out(store, tmp_path):
+    report = hbo.report(store.folder, tmp_path)
     page = report.page.read_text(encoding="utf-8")
     assert "leave out yahpo-ranger-4154@1 (forest)" in page and "is implausible" in page
     assert "first on" in page and "of 2 benchmarks" in page
     reason = next(note for item in report.benchmarks for note in item.notes())
-    assert reason in (tmp_path / "report" / "summary.md").read_text(encoding="utf-8")
+    assert reason in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert "Measured tasks alone" not in page
 
 
-def test_what_a_report_is_made_of(tmp_path, monkeypatch):
+def test_what_a_report_is_made_of(store, monkeypatch):
     made: list[ReportInput] = []
     monkeypatch.setattr(reporting, "write_report", lambda content, _: made.append(content))
-    for name in ("yahpo-svm-1220", "yahpo-ranger-4154"):
-        store = results(tmp_path, name).store
     hbo.report(store.folder)
     hbo.report(store.folder, measured_only=True)
     whole, measured = made
     assert set(whole.trials["task_name"]) == {"5%", "10%", "15%", "20%", "25%", "30%"}
     assert set(measured.trials["task_name"]) == {"5%", "25%"}
-    for content, names in (
-        (whole, {"yahpo-svm-1220@1", "yahpo-ranger-4154@1"}),
-        (measured, {"yahpo-svm-1220@1"}),
-    ):
+    for content, names in ((whole, {SVM, RANGER, "yahpo-ranger-40978@1"}), (measured, {SVM})):
         assert content.overview is not None
         assert set(content.overview.runs["benchmark"]) == set(content.trials["benchmark"]) == names
-    assert list(whole.left_out) == [("yahpo-ranger-4154@1", "forest")]
+    assert list(whole.left_out) == [(RANGER, "forest")]
     assert not measured.left_out
     assert (whole.measured_only, measured.measured_only) == (False, True)
 
 
 @pytest.mark.slow
-def test_a_report_of_measured_tasks_alone(tmp_path):
-    for name in ("yahpo-svm-1220", "yahpo-ranger-40978"):
-        store = results(tmp_path, name).store
-    whole = hbo.report(store.folder, tmp_path / "whole")
-    measured = hbo.report(store.folder, tmp_path / "measured", measured_only=True)
-    assert [item.benchmark for item in whole.benchmarks] == [
-        "yahpo-ranger-40978@1",
-        "yahpo-svm-1220@1",
-    ]
-    (item,) = measured.benchmarks
-    assert (item.benchmark, item.task_names) == ("yahpo-svm-1220@1", ("5%", "25%"))
+def test_a_report_of_measured_tasks_alone(store, tmp_path):
+    (item,) = hbo.report(store.folder, tmp_path, measured_only=True).benchmarks
+    assert (item.benchmark, item.task_names) == (SVM, ("5%", "25%"))
     for name in ("report.html", "summary.md"):
-        assert "Measured tasks alone" in (tmp_path / "measured" / name).read_text("utf-8")
-        assert "Measured tasks alone" not in (tmp_path / "whole" / name).read_text("utf-8")
+        assert "Measured tasks alone" in (tmp_path / name).read_text("utf-8")
 
 
 def test_nothing_measured_says_so(tmp_path):

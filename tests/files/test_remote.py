@@ -321,6 +321,7 @@ def test_a_killed_download_is_continued(cache):
     assert in_cache(cache) == ["file"]
 
 
+@pytest.mark.slow
 def test_two_processes_download_once(cache):
     with slow_server() as (url, go_on):
         first = downloading(url)

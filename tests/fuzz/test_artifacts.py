@@ -1,5 +1,6 @@
 """Artifacts of unknown origin: whatever is in them, there is one clear error, and no harm."""
 
+import functools
 import io
 import json
 import os
@@ -387,6 +388,7 @@ def npz(members: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> b
     return buffer.getvalue()
 
 
+@functools.cache
 def bomb() -> bytes:
     """Half a gigabyte of zeros in half a megabyte."""
     buffer = io.BytesIO()

@@ -206,6 +206,7 @@ def test_at_most_so_many_evaluations_are_fitted_to(tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("generator", [BOOSTINGS, FORESTS])
 def test_the_other_flows(generator, tmp_path):
     flow = XGBOOST if generator is BOOSTINGS else RANGER

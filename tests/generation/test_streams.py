@@ -24,7 +24,11 @@ NAMES = sorted(PUBLIC)
 A_DAY = {"electricity": 48, "weather": 1, "bike_sharing": 24, "metro_traffic": 24, "flights": 300}
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(
+    scope="module",
+    params=["bike_sharing"]
+    + [pytest.param(n, marks=pytest.mark.slow) for n in NAMES if n != "bike_sharing"],
+)
 def stream(request, shared):
     return public_stream(request.param, shared / "data" / "streams")
 

@@ -59,6 +59,7 @@ def test_jax_is_not_imported_until_a_method_is_made():
     assert done.stdout.split() == ["False", "True"]
 
 
+@pytest.mark.slow
 def test_the_network_is_fitted_to_all_tasks_standardised_one_by_one():
     history = (task(0.2), task(0.9, 10))
     method = make(ContextBohamiann, history)
@@ -90,6 +91,7 @@ def test_no_more_than_so_many_of_its_own():
     assert X[-1, 0] == 1.0
 
 
+@pytest.mark.slow
 def test_the_first_suggestion_follows_other_tasks():
     method = make(ContextBohamiann, (task(0.5), task(0.55), task(0.65), task(0.7)))
     ((x, c),) = play(method, 1)
@@ -97,6 +99,7 @@ def test_the_first_suggestion_follows_other_tasks():
     assert c == 0
 
 
+@pytest.mark.slow
 def test_pending_evaluations_are_taken_to_give_the_mean_loss():
     method = make()
     play(method, 5)

@@ -235,7 +235,7 @@ def related(n: int, seed: int = 0) -> Observations:
     return Observations(X, GROUPS, task, (y - y.mean()) / y.std())
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 @pytest.mark.parametrize("kind", ["process", "regression"])
 def test_a_fit_explains_what_there_is_to_explain(kind, seed):
     """Half the losses foretell the other half, and the likelihood is far above that of noise."""

@@ -4,9 +4,12 @@ from typing import Any
 
 import jax
 import numpy as np
+import pytest
 
 from hpobench_ordered.methods._networks.bayesian import BayesianNetwork
 from hpobench_ordered.methods._networks.sghmc import Chain, Sampling, sample
+
+pytestmark = pytest.mark.slow
 
 COPIES = 400
 """Independent chains: one of so many times the parameters, as all operations are elementwise."""

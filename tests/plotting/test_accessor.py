@@ -19,6 +19,7 @@ def result(tmp_path_factory):
     )
 
 
+@pytest.mark.slow
 def test_every_chart_of_results_is_made(result):
     plot = result.plot
     charts = [

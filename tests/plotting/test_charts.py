@@ -189,6 +189,7 @@ def test_forty_methods_are_drawn():
     assert all(name in image for name in names)
 
 
+@pytest.mark.slow
 def test_saving_in_every_format(tmp_path):
     starts = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF-", "json": b"{", "html": b"<!DOC"}
     for suffix, start in starts.items():

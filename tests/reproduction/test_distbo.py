@@ -232,6 +232,7 @@ def comparing(*claims: Claim) -> Paper:
     )
 
 
+@pytest.mark.slow
 def test_similarities_are_those_of_the_runs(tmp_path):
     finds = partial(Claim, "1", "finds")
     result = reproduce(

@@ -129,6 +129,7 @@ def _needed(frame: pd.DataFrame, reference: pd.DataFrame) -> dict[tuple[int, int
     return found
 
 
+@pytest.mark.slow
 def test_old_budgets_must_be_told_apart(tmp_path):
     """Two protocols are two sets of runs, also for one benchmark and method."""
     methods = ("transfer-tpe",)

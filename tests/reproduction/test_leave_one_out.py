@@ -87,6 +87,7 @@ def test_trials_in_flight_are_for_ordered_tasks(tmp_path):
         reproduce(small(), folder=tmp_path, workers_simulated=2)
 
 
+@pytest.mark.slow
 def test_methods_of_several_tasks_begin_with_the_random_trials_of_the_paper():
     here = load(BENCHMARK)
     spec = paper("abrac").methods["mt-gp-bo"]

@@ -55,7 +55,10 @@ def draw(defined: Definition, n: int, seed: int = 0) -> np.ndarray:
     return defined.space.decode(unit)
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "target",
+    ["auc", *(pytest.param(t, marks=pytest.mark.slow) for t in TARGETS if t != "auc")],
+)
 def test_agrees_with_yahpo_gym(shared, target):
     records = json.loads((shared / "reference" / "yahpo_gym_values.json").read_text())
     benchmarks: dict[tuple[str, str], Benchmark] = {}

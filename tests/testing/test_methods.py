@@ -210,6 +210,7 @@ class OracleThatKeepsState(Oracle):
         self.context = {"index": self.context["index"] + 1e-9 * next(self.made)}
 
 
+@pytest.mark.slow
 def test_a_method_that_knows_the_optimum_beats_random_search():
     check_beats_random_search(Oracle)
 
