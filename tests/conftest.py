@@ -25,7 +25,7 @@ def shared():
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let property tests take any time, with a third of the examples in the quick run.
+    """Let property tests take any time, with half of the examples in the quick run.
 
     Examples are the same in every run; `--hypothesis-seed=random` draws others.
     """
@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "project",
         deadline=None,
         derandomize=config.getoption("--hypothesis-seed") is None,
-        max_examples=20 if is_quick else 60,
+        max_examples=20 if is_quick else 40,
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("project")

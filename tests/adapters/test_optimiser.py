@@ -67,15 +67,6 @@ def test_the_direction_is_the_users(method):
     assert task.evaluate(down.best.config) == down.best.value
 
 
-def test_a_transfer_method_is_better_than_random_search():
-    best = {}
-    for method in ("random-search", "simple-ordered"):
-        tuner, task = made(method)
-        tune(tuner, task, trials=8)
-        best[method] = tuner.best.value
-    assert best["simple-ordered"] < best["random-search"]
-
-
 def test_several_in_flight_come_back_in_any_order():
     tuner, task = made("bo")
     asked = [tuner.ask() for _ in range(4)]

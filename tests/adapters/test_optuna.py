@@ -15,7 +15,7 @@ from optuna.samplers import GridSampler, RandomSampler, TPESampler
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
-from hpobench_ordered import MethodSpec, Ordered, SearchSpace, load, run
+from hpobench_ordered import MethodSpec, SearchSpace, load
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters import OptunaSampler, as_method_spec, optuna_method, optuna_objective
 from hpobench_ordered.adapters._optuna_space import space_of
@@ -145,19 +145,6 @@ def test_results_in_any_order_reach_their_trials():
     assert studied == [*zip(asked, [0.0, 1.0, 2.0], strict=True), ({"x": 1.0, "y": 0.1}, 7.0)]
 
 
-@pytest.mark.slow
-def test_tpe_beats_random_search_on_newsvendor():
-    result = run(
-        benchmarks=["newsvendor"],
-        methods=["random-search", TPESampler],
-        seeds=range(4),
-        protocol=Ordered(trials=25, tasks=3),
-    )
-    best = result.frame().groupby(["method", "seed", "task"])["regret"].min()
-    mean = best.groupby("method").mean()
-    assert mean["optuna.TPESampler"] < mean["random-search"]
-
-
 def test_the_same_seed_gives_the_same_bytes():
     task = toy_benchmark(conditional_space(), tasks=1).tasks[0]
 
@@ -257,20 +244,6 @@ def test_a_maximised_study_is_told_as_losses(told):
     minimised.optimize(objective, n_trials=8)
     maximised.optimize(lambda trial: -objective(trial), n_trials=8)
     assert [t.params for t in minimised.trials] == [t.params for t in maximised.trials]
-
-
-def test_without_a_space_other_parameters_are_random_and_from_the_seed(told):
-    def objective(trial: optuna.Trial) -> float:
-        x = trial.suggest_float("x", -5, 5)
-        return x if trial.number == 0 else x + trial.suggest_float("other", 0, 1)
-
-    def params(seed: int) -> list[dict[str, float]]:
-        study = optuna.create_study(sampler=OptunaSampler(Told, seed=seed))
-        study.optimize(objective, n_trials=4)
-        return [trial.params for trial in study.trials]
-
-    assert params(0) == params(0) != params(1)
-    assert all(set(config) == {"x"} for config, _ in told)
 
 
 def test_without_a_space_it_is_that_of_the_first_complete_trial(told):

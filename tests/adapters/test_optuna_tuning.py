@@ -11,7 +11,7 @@ from pathlib import Path
 
 import optuna
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
@@ -152,7 +152,6 @@ STEPS = ["ask", "ask", "tell", "tell", "fail", "prune", "enqueue", "partly", "ad
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the objective does not suggest")  # where no trial was finished
-@settings(max_examples=30)
 @given(steps=st.lists(st.sampled_from(STEPS), max_size=15), data=st.data())
 def test_whatever_happened_is_repeated(steps, data):
     """After any events in a study, a new sampler suggests what the old one does."""
@@ -367,13 +366,6 @@ def test_what_earlier_studies_tuned_is_what_may_be_tuned():
     study = optuna.create_study(sampler=OptunaSampler.from_studies("simple-ordered", studies()))
     with pytest.raises(UnknownNameError, match="'dept'; did you mean 'depth'"):
         study.optimize(lambda trial: trial.suggest_int("dept", 1, 9, step=2), n_trials=1)
-
-
-def test_studies_of_the_other_direction_are_refused():
-    sampler = OptunaSampler.from_studies("simple-ordered", studies(direction="maximize"))
-    study = optuna.create_study(sampler=sampler)
-    with pytest.raises(EvaluationsError, match="objective is to maximize"):
-        study.optimize(monthly(3), n_trials=1)
 
 
 def test_settings_of_a_sampler_from_studies_reach_it():

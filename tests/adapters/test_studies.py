@@ -14,7 +14,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import TrialState, create_trial
 
 import hpobench_ordered as hbo
-from hpobench_ordered import Direction, Evaluations, SearchSpace
+from hpobench_ordered import Evaluations, SearchSpace
 from hpobench_ordered.adapters import OptunaSampler
 from hpobench_ordered.adapters._optuna_space import joined, space_of
 from hpobench_ordered.errors import (
@@ -199,17 +199,6 @@ def test_every_step_of_a_float_is_read(low, step, count, seed):
     np.testing.assert_allclose(read_back, [t.params["x"] for t in study.trials], rtol=1e-9)
 
 
-def test_log_scales_and_steps_are_kept(read):
-    def objective(trial: optuna.Trial) -> float:
-        trial.suggest_int("n", 2, 10, step=4)
-        trial.suggest_int("m", 1, 64, log=True)
-        return trial.suggest_float("x", 1e-3, 1, log=True)
-
-    n, m, x = read(tuned(objective))[0].space.parameters
-    assert n.choices == (2, 6, 10)
-    assert (m.kind, m.log, x.kind, x.log) == (Kind.INTEGER, True, Kind.FLOAT, True)
-
-
 def test_a_range_that_changed_within_a_study_holds_all_of_it(read):
     study = tuned(lambda trial: trial.suggest_float("x", 0, 1 + trial.number), trials=5)
     (may,) = read(study)
@@ -368,23 +357,7 @@ def test_studies_are_chosen_by_name_and_come_in_the_order_of_their_dates(tmp_pat
         hbo.history_from_storage(url, "Churn-a")
 
 
-def test_a_storage_that_is_not_there_is_not_made(tmp_path):
-    path = tmp_path / "tunning.db"
-    with pytest.raises(UnknownNameError, match=r"unknown file .*tunning"):
-        hbo.history_from_storage(f"sqlite:///{path}", "*")
-    assert not path.exists()
-
-
 # -- in a study of one's own -----------------------------------------------------------------------
-
-
-def test_a_study_begins_with_the_best_of_earlier_ones():
-    earlier = [tuned(simple, name, trials=30) for name in ("May", "June")]
-    history = hbo.history_from_studies(earlier)
-    sampler = OptunaSampler("simple-previous", space=DISTRIBUTIONS, history=history)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(simple, n_trials=1)
-    assert study.best_params == earlier[-1].best_params
 
 
 def test_the_order_of_parameters_and_choices_does_not_matter():
@@ -404,25 +377,3 @@ def test_the_order_of_parameters_and_choices_does_not_matter():
     (given_,) = hbo.history_from_studies([earlier], space=space_of(turned))
     assert given_.is_on(space_of(turned))
     agrees(given_, earlier.trials)
-
-
-@pytest.mark.parametrize("catch", [(), (ValueError,)])
-def test_a_study_refuses_a_history_that_does_not_fit(catch):
-    (may,) = hbo.history_from_studies([tuned(simple)])
-    wider = {**DISTRIBUTIONS, "depth": IntDistribution(1, 12)}
-    for history, space, direction, said in [
-        ([may], DISTRIBUTIONS, "maximize", "its objective is to minimize, that of the task at"),
-        ([may, may], DISTRIBUTIONS, "minimize", "'May': more than one history"),
-        ([may], wider, "minimize", "depth: from 1 to 9, now from 1 to 12"),
-    ]:
-        sampler = OptunaSampler("cts", space=space, history=history)
-        study = optuna.create_study(sampler=sampler, direction=direction)
-        with pytest.raises(EvaluationsError, match=said):
-            study.optimize(simple, n_trials=1, catch=catch)
-    with pytest.raises(EvaluationsError, match="a history is a list of Evaluations"):
-        OptunaSampler("cts", space=DISTRIBUTIONS, history=may)  # type: ignore[arg-type]
-    with pytest.warns(HistoryWarning, match="depth: from 1 to 9, now from 1 to 12"):
-        sampler = OptunaSampler("simple-ordered", space=wider, history=[may])
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(simple, n_trials=1)  # copes with it
-    assert may.direction is Direction.MINIMIZE

@@ -72,27 +72,6 @@ def test_effects_are_those_of_predictions_on_the_whole_grid(seed):
     np.testing.assert_allclose(effects.total, total, atol=1e-12)
 
 
-def test_total_effect_is_all_but_what_the_others_explain():
-    """1 - Var(E[f | x_-i]) / V, pair of boxes by pair of boxes."""
-    x = rng(3).random((25, 4))
-    leaves = leaves_of(fitted(x, x[:, 0] * x[:, 1] + np.sin(5 * x[:, 2])).tree_)
-    low, high = np.clip(leaves.lower, 0, 1), np.clip(leaves.upper, 0, 1)
-    sides, values = high - low, leaves.values
-    volumes = sides.prod(axis=1)
-    mean = float(volumes @ values)
-    expected = []
-    for i in range(4):
-        explained = -(mean**2)
-        for a, b in product(range(len(values)), repeat=2):
-            probability = 1.0
-            for j in range(4):
-                shared = max(0.0, min(high[a, j], high[b, j]) - max(low[a, j], low[b, j]))
-                probability *= sides[a, j] * sides[b, j] if j == i else shared
-            explained += values[a] * values[b] * probability
-        expected.append(1 - explained / float(volumes @ (values - mean) ** 2))
-    np.testing.assert_allclose(forest_effects([leaves], np.arange(4)).total, expected, atol=1e-12)
-
-
 def test_leaves_are_where_the_tree_predicts_their_values():
     draws = rng(1)
     x = draws.random((40, 3))
@@ -101,18 +80,6 @@ def test_leaves_are_where_the_tree_predicts_their_values():
     for point in draws.random((200, 3)).astype(np.float32):
         inside = ((leaves.lower < point) & (point <= leaves.upper)).all(axis=1)
         assert leaves.values[inside].tolist() == tree.predict(point[None]).tolist()
-
-
-def test_two_numbers_by_hand():
-    """1 where both are above a half, else 0: V = 3/16, both marginals have a variance of 1/16."""
-    leaves = Leaves(
-        lower=np.array([[-INF, -INF], [0.5, -INF], [0.5, 0.5]]),
-        upper=np.array([[0.5, INF], [INF, 0.5], [INF, INF]]),
-        values=np.array([0.0, 0.0, 1.0]),
-    )
-    effects = forest_effects([leaves], np.arange(2))
-    np.testing.assert_allclose(effects.main, [1 / 3, 1 / 3])
-    np.testing.assert_allclose(effects.total, [2 / 3, 2 / 3])
 
 
 def test_a_number_and_a_choice_by_hand():

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -41,7 +41,6 @@ def test_the_difference_of_demsars_example():
     assert nemenyi_difference(4, 14, alpha=0.1) == pytest.approx(1.12, abs=5e-3)
 
 
-@settings(max_examples=25, deadline=None)
 @given(SAMPLES, st.sampled_from(list(PostHoc)))
 def test_groups_are_the_maximal_runs_of_methods_that_do_not_differ(samples, post_hoc):
     names = [f"m{place}" for place in range(samples.shape[1])]

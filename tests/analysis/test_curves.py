@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpobench_ordered.analysis.curves import attained_levels
@@ -11,7 +11,6 @@ RUNS = st.integers(0, 2**32).map(
 )
 
 
-@settings(max_examples=25)
 @given(RUNS, st.sampled_from([0.2, 0.25, 0.5, 0.6, 0.75, 1.0]))
 def test_attained_levels_are_quantiles_of_runs(runs, fraction):
     (level,) = attained_levels(runs, [fraction])

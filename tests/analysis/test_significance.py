@@ -17,39 +17,12 @@ P_VALUES = hnp.arrays(float, st.integers(1, 12), elements=st.floats(0, 1))
 TIED = hnp.arrays(float, st.tuples(st.integers(1, 8), st.just(4)), elements=st.integers(0, 3))
 
 # Demsar (2006), table 6: areas under the ROC curve of four variants of C4.5 on 14 data sets.
-AREAS = np.array(
-    [
-        [0.763, 0.768, 0.771, 0.798],
-        [0.599, 0.591, 0.590, 0.569],
-        [0.954, 0.971, 0.968, 0.967],
-        [0.628, 0.661, 0.654, 0.657],
-        [0.882, 0.888, 0.886, 0.898],
-        [0.936, 0.931, 0.916, 0.931],
-        [0.661, 0.668, 0.609, 0.685],
-        [0.583, 0.583, 0.563, 0.625],
-        [0.775, 0.838, 0.866, 0.875],
-        [1.000, 1.000, 1.000, 1.000],
-        [0.940, 0.962, 0.965, 0.962],
-        [0.619, 0.666, 0.614, 0.669],
-        [0.972, 0.981, 0.9751, 0.975],  # the same in print, but ranked second and third
-        [0.957, 0.978, 0.946, 0.970],
-    ]
-)
 
 
 def test_holm_by_hand():
     np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03, 0.005])), [0.03, 0.06, 0.06, 0.02])
     np.testing.assert_allclose(holm(np.array([0.5, 0.4, 0.03])), [0.8, 0.8, 0.09])
     np.testing.assert_allclose(holm(np.array([0.2])), [0.2])
-
-
-@given(P_VALUES)
-def test_holm_is_between_the_p_value_and_bonferroni_and_keeps_the_order(p):
-    adjusted = holm(p)
-    assert (adjusted >= p).all()
-    assert (adjusted <= np.minimum(len(p) * p, 1)).all()
-    order = np.argsort(p, kind="stable")
-    assert (np.diff(adjusted[order]) >= 0).all()
 
 
 @given(P_VALUES, st.floats(0.01, 0.5))
@@ -120,16 +93,6 @@ def test_friedman_agrees_with_scipy_ties_included(samples):
         expected = stats.friedmanchisquare(*samples.T)
         assert statistic == pytest.approx(expected.statistic, abs=1e-9)
         assert p_value == pytest.approx(expected.pvalue)
-
-
-def test_friedman_reproduces_demsars_example():
-    mean_ranks, statistic, p_value = friedman(-AREAS, ["C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf"])
-    np.testing.assert_allclose(mean_ranks, [3.143, 2.000, 2.893, 1.964], atol=5e-4)
-    # The paper's chi2 of 9.28 is without correction for ties.
-    plain = 12 * 14 / 20 * ((mean_ranks**2).sum() - 25)
-    assert plain == pytest.approx(9.28, abs=0.03)
-    assert statistic > plain
-    assert p_value < 0.05
 
 
 def test_friedman_of_two_methods_is_the_sign_test():

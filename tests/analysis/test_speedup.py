@@ -47,14 +47,6 @@ def test_the_reference_is_as_fast_as_itself(losses):
     assert ((computed.failure_rates >= 0) & (computed.failure_rates <= 1)).all()
 
 
-@given(LOSSES, st.permutations(range(4)))
-def test_the_order_of_seeds_does_not_matter(losses, order):
-    plain = speedups(losses, "abc", reference="a", budgets=[2])
-    mixed = speedups(losses[:, order], "abc", reference="a", budgets=[2])
-    np.testing.assert_allclose(plain.values, mixed.values)
-    np.testing.assert_allclose(plain.failure_rates, mixed.failure_rates)
-
-
 def test_a_method_that_skips_trials_is_that_much_faster():
     reference = np.tile(np.arange(40.0, 0, -1), (5, 3, 1))  # (S, T, M)
     fast = np.concatenate([reference[..., 3::4], np.zeros((5, 3, 30))], axis=-1)

@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
@@ -62,7 +62,6 @@ def test_numbers_are_those_of_the_paper():
         assert all(tuple(task.context) == ("a", "b", "c") for task in benchmark.tasks)
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=SEEDS, make=st.sampled_from([forrester, quadratic]), ordered=st.booleans())
 def test_values_are_those_of_the_formula(seed, make, ordered):
     benchmark = make(seed=seed, tasks=3, ordered=ordered)
@@ -112,7 +111,6 @@ def test_forrester_minimum_is_that_of_a_denser_search(a, b, c):
     assert 0 <= reached - minimum <= 1e-11 * (1 + abs(a)) ** 2
 
 
-@settings(max_examples=30, deadline=None)
 @given(seed=SEEDS)
 @example(seed=193)  # lowest at the right end
 def test_no_float_near_the_minimum_beats_it(seed):
@@ -132,7 +130,6 @@ def test_no_float_near_the_minimum_beats_it(seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None)
 @given(seed=SEEDS, ordered=st.booleans())
 def test_quadratic_minimum_is_that_of_scipy(seed, ordered):
     benchmark = quadratic(seed=seed, tasks=2, ordered=ordered)
@@ -155,7 +152,6 @@ def test_quadratic_minimum_is_that_of_scipy(seed, ordered):
 # -- coefficients ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=30)
 @given(seed=SEEDS, fewer=st.integers(1, 20), more=st.integers(0, 20))
 @pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("function", MARGINALS, ids=lambda f: f.name)
@@ -219,7 +215,6 @@ def test_benchmarks_of_a_seed_are_unrelated():
 # -- names -----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=30)
 @given(
     seed=st.integers(0, 10**18 - 1),  # a name has at most 18 digits
     tasks=st.integers(1, 40),

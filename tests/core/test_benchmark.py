@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
@@ -48,7 +48,6 @@ def test_recorded_evaluations_come_whole_and_in_order(recorded):
         assert recorded.evaluations(2, rng=np.random.default_rng(0), n=n) is whole
 
 
-@settings(max_examples=25)
 @given(n=st.integers(0, 29), seed=st.integers(0, 99))
 def test_a_part_of_the_recorded_ones_is_chosen_by_seed(recorded, n, seed):
     assert recorded.recorded is not None

@@ -1,6 +1,5 @@
 import hashlib
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -28,7 +27,7 @@ from hpobench_ordered.errors import ArtifactError, ExperimentError, FailedRunsWa
 from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import plan
-from hpobench_ordered.experiment.records import TIMING, Reason
+from hpobench_ordered.experiment.records import TIMING
 from hpobench_ordered.experiment.runner import optimise
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Assignment
@@ -307,62 +306,11 @@ def test_timings_that_cannot_be_written(folder):
         store.records.write_timing(timing_of("a"))
 
 
-class Raises(Method):
-    def ask(self):
-        raise RuntimeError("out of ideas")
-
-    def tell(self, config, loss):
-        pass
-
-
-class ChangesHistory(Raises):
-    def ask(self):
-        self.history[0].losses.sort()
-
-
-class OutOfBounds(Raises):
-    def ask(self):
-        return {"price_0": 21, "price_1": 0, "price_2": 0}
-
-
-class NoDict(Raises):
-    def ask(self):
-        return [1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("method", "reason", "message"),
-    [
-        (Raises, Reason.RAISED, "trial 1: RuntimeError: out of ideas"),
-        (OutOfBounds, Reason.INVALID, r"price_0 must be an integer in \[0, 20\], got 21"),
-        (NoDict, Reason.INVALID, "task '0'"),
-    ],
-)
-def test_a_bad_method_is_named(folder, method, reason, message):
-    with pytest.warns(FailedRunsWarning, match=message):
-        result = run(benchmarks=["newsvendor"], methods=[method], seeds=[0], folder=folder)
-    assert run_bytes(folder) == {}
-    (failure,) = result.failures()
-    assert (failure.task, failure.when, failure.reason) == ("0", "trial 1", reason)
-    assert re.search(message, failure.message)
-    assert "Traceback" in failure.traceback
-
-
 def test_killed_before_the_first_run(small_plan, folder):
     folder.mkdir()
     (folder / ".store.json-0123").write_text("")
     run_cells(small_plan(seeds=[0]), Store(folder))
     assert len(run_bytes(folder)) == 2
-
-
-def test_a_method_cannot_change_what_is_recorded(folder):
-    with pytest.warns(FailedRunsWarning, match="read-only"):
-        run(
-            benchmarks=["newsvendor"],
-            methods=[MethodSpec("vandal", ChangesHistory, "", "", min_history=1)],
-            seeds=[0],
-            folder=folder,
-        )
 
 
 def test_a_failing_surrogate_is_not_blamed_on_the_method(monkeypatch, folder):

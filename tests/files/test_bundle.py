@@ -244,15 +244,6 @@ def test_nothing_is_recorded_where_there_are_no_raw_evaluations(folder):
         read_evaluations(PACKAGED)
 
 
-def test_a_packaged_artifact_with_raw_evaluations(recorded, monkeypatch):
-    monkeypatch.setattr(Artifact, "packaged", lambda _: Artifact(recorded))
-    surrogates = {"table": ""}
-    spec = bundled_spec(
-        "newsvendor", version=1, summary="", surrogates=surrogates, is_recorded=True
-    )
-    assert spec.recorded is not None and len(spec.recorded()) == 9
-
-
 def test_raw_evaluations_of_other_tasks_are_refused(tmp_path):
     with pytest.raises(ValueError, match="2 evaluations, for 9 tasks"):
         write_bundle(

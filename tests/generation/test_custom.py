@@ -582,45 +582,6 @@ class TestGeneration:
             "--seed 0 --sizes 20,60,120 --configs 12"
         )
 
-    @pytest.mark.slow
-    def test_interruptions_and_workers_do_not_matter(self, local, tmp_path):
-        def interrupt(step: str, done: int, total: int) -> None:
-            if (step, done) == ("training", 7):
-                raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            generate_custom(CUSTOM, progress=interrupt)
-        finished = {path: path.stat().st_mtime_ns for path in local.rglob("*.json")}
-        assert len(finished) >= 7
-        assert "wine-tree" not in hbo.list_benchmarks()
-        other = generate_custom(CUSTOM, output=tmp_path / "other", workers=2)
-        here = generate_custom(CUSTOM)
-        assert all(path.stat().st_mtime_ns == written for path, written in finished.items())
-        assert Artifact(here).sums() == Artifact(other).sums()
-
-    @pytest.mark.slow
-    def test_more_trains_only_what_is_new(self, local):
-        generate_custom(CUSTOM)
-        before = {path: path.stat().st_mtime_ns for path in local.rglob("*-evaluations/*/*.json")}
-        more = replace(CUSTOM, configurations=15, sizes=[20, 60, 90])
-        with pytest.raises(DuplicateNameError, match="--replace"):
-            generate_custom(more)
-        generate_custom(more, replace=True)
-        after = {path: path.stat().st_mtime_ns for path in local.rglob("*-evaluations/*/*.json")}
-        assert len(before) == 36
-        assert len(after) == 36 + 2 * 3 + 15
-        assert all(after[path] == written for path, written in before.items())
-        assert [task.name for task in hbo.load("wine-tree").tasks] == ["20", "60", "90"]
-
-    @pytest.mark.slow
-    def test_everything_follows_from_the_seed(self, tmp_path, quick):
-        sums = [
-            Artifact(generate_custom(replace(CUSTOM, seed=seed), output=tmp_path / str(k))).sums()
-            for k, seed in enumerate((0, 0, 1))
-        ]
-        assert sums[0] == sums[1]
-        assert all(sums[0][name] != sums[2][name] for name in sums[0])
-
     @pytest.mark.parametrize("name", ["newsvendor", "xgboost-mnist", "yahpo-svm-999999"])
     def test_names_of_others_are_refused(self, local, tmp_path, name):
         for output in (None, tmp_path / "other"):
@@ -659,14 +620,6 @@ class TestGeneration:
         with pytest.raises(error, match=message):
             generate_custom(replace(CUSTOM, **changes))
         assert not list(local.iterdir())
-
-    @pytest.mark.slow
-    def test_what_is_fixed_is_not_tuned(self, local):
-        generate_custom(replace(CUSTOM, fixed={"max_depth": 2, "splitter": "random"}))
-        assert "max_depth" not in hbo.load("wine-tree").space.names
-        command = Artifact(local / "wine-tree").read_json("card.json")["command"]
-        assert command.endswith("--configs 12")
-        assert "--set max_depth=2 --set splitter=random" in command
 
     @pytest.mark.slow
     def test_scores_are_maximised(self, local):

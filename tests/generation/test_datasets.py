@@ -117,11 +117,6 @@ class TestFolder:
 
 
 class TestMade:
-    def test_breast_cancer(self):
-        data = datasets.breast_cancer()
-        assert data.x.shape == (569, 30)
-        assert sorted(np.bincount(data.y)) == [212, 357]
-
     @pytest.mark.parametrize(("problem", "positives"), [(1, 216), (2, 142), (3, 228)])
     def test_monks_classes_are_as_frequent_as_published(self, problem, positives):
         data = _openml_data.monks(problem)
@@ -146,9 +141,6 @@ class TestMade:
         assert rules[0] == [False, True, True]
         assert rules[1] == [False, False, True]  # 3, 0 and 2 attributes have their first value
         assert rules[2] == [True, False, False]
-
-    def test_monks_are_the_same_every_time(self):
-        assert _openml_data.monks(3).digest == _openml_data.monks(3).digest
 
     def test_another_problem_is_refused(self):
         with pytest.raises(ValueError, match="1, 2 and 3"):

@@ -128,11 +128,6 @@ class TestSVM:
         (evaluation,) = flow.SVMTrainer(data)(KERNELS[2], "1")["evaluations"]
         assert evaluation["value"] == pytest.approx(without["value"], abs=0.15)
 
-    def test_global_random_state_is_left_alone(self):
-        before = np.random.get_state(legacy=False)  # noqa: NPY002  it must not be touched
-        flow.SVMTrainer(toy())(KERNELS[0], "1")
-        np.testing.assert_equal(np.random.get_state(legacy=False), before)  # noqa: NPY002
-
 
 class TestBoosting:
     @BOOSTERS
@@ -165,14 +160,6 @@ class TestBoosting:
             (alone,) = trainer(config | {"rounds": [count]}, "1")["evaluations"]
             assert alone | {"seconds": 0} == evaluation | {"seconds": 0}
         assert together[0]["seconds"] < together[2]["seconds"]
-
-    @BOOSTERS
-    @pytest.mark.parametrize("classes", [2, 4])
-    def test_learns(self, xgboost, config, classes):
-        trainer = flow.BoostingTrainer(toy(classes, 200))
-        (evaluation,) = trainer(config | {"rounds": [60]}, "1")["evaluations"]
-        assert 0.7 < evaluation["value"] < 1
-        assert len(evaluation["folds"]) == 5
 
     def test_area_is_that_of_the_probabilities(self, xgboost):
         fold = next(iter(folds(toy(3))))
@@ -319,11 +306,6 @@ class TestFlow:
         native.columns = space.names
         assert np.isnan(space.values(native)).any(axis=1).tolist() == linear.tolist()
         assert len(list(tmp_path.rglob("*.json"))) == 10
-
-    def test_goes_through_parquet(self, tmp_path):
-        frame = svm_frame(tmp_path / "kept")
-        frame.to_parquet(tmp_path / "x.parquet")
-        pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "x.parquet"), frame)
 
     def test_extends_to_more_trainings(self, tmp_path):
         few = svm_frame(tmp_path, n=3)

@@ -1,8 +1,6 @@
 """Downloading OpenML's records, against a server on the loopback interface through its client."""
 
 import importlib.util
-import signal
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -189,33 +187,6 @@ class TestDownload:
         ]
         assert told[-1] == ("setups", len(listed), len(listed))
 
-    def test_the_frame_survives_parquet(self, server, tmp_path):
-        frame, _ = download(server, tmp_path / "raw")
-        frame.to_parquet(tmp_path / "frame.parquet")
-        read = pd.read_parquet(tmp_path / "frame.parquet")
-        pd.testing.assert_frame_equal(read, frame, check_dtype=False)  # texts have two types
-        assert list(read["config.degree"].dropna().map(type).unique()) == [int]
-
-    def test_a_second_time_nothing_is_asked(self, server, tmp_path):
-        first = download(server, tmp_path / "raw")
-        server.requests.clear()
-        server.stop()
-        second = download(server, tmp_path / "raw")
-        server.start()
-        assert server.requests == []
-        pd.testing.assert_frame_equal(second.frame, first.frame)
-        assert second.dropped == first.dropped
-
-    def test_what_is_asked(self, server, tmp_path):
-        download(server, tmp_path / "raw")
-        pages = sum(RUNS[task] // PAGE_SIZE + (RUNS[task] % PAGE_SIZE > 0) for task in TASKS)
-        assert len(server.pages) == len(set(server.pages)) == pages + len(TASKS)
-        assert all(f"/flow/{FLOW}" in path for path in server.pages)
-        assert server.count("per_fold/true") == server.count("user/list") - pages
-        assert server.count("setup/list") == 1
-        assert server.count(f"flow/{FLOW}") - len(server.pages) == 1
-        assert not any("api_key" in path for path in server.requests)
-
     def test_another_task_may_be_added(self, server, undisturbed, tmp_path):
         part = download(server, tmp_path / "raw", tasks=TASKS[:1]).frame
         assert set(part["task"]) == {"37"}
@@ -250,24 +221,6 @@ class TestResume:
         assert resumed.dropped == undisturbed.records.dropped
         done = before[: before.index(server.requests[0])]  # all but the page in flight
         assert done + server.requests == undisturbed.requests
-
-    @pytest.mark.slow
-    def test_killed(self, server, undisturbed, tmp_path):
-        """Another process downloads, and is killed while a page is on its way."""
-        program = KILLED.format(
-            server=server.address,
-            flow=FLOW,
-            tasks=TASKS,
-            folder=str(tmp_path / "raw"),
-            size=PAGE_SIZE,
-        )
-        child = subprocess.Popen([sys.executable, "-c", program])
-        server.before_page = lambda reached: child.kill() if reached == 5 else None
-        assert child.wait() == -signal.SIGKILL
-        server.before_page = lambda reached: None
-        resumed = download(server, tmp_path / "raw")
-        pd.testing.assert_frame_equal(resumed.frame, undisturbed.records.frame)
-        assert len(server.requests) == len(undisturbed.requests) + 1
 
     @pytest.mark.slow
     def test_a_damaged_page_is_named(self, server, undisturbed, tmp_path):
@@ -309,25 +262,6 @@ class TestResume:
         with pytest.raises(StoreError, match="cannot store the download"):
             download(server, tmp_path / "raw")
         assert server.requests == []
-
-
-KILLED = """
-from pathlib import Path
-from hpobench_ordered.benchmarks.openml_flows import svm_space
-from hpobench_ordered.generation._openml.client import Connection
-from hpobench_ordered.generation._openml.records import download_records
-from hpobench_ordered.generation._openml.setups import MlrSetups
-
-download_records(
-    flow_id={flow},
-    tasks={tasks},
-    space=svm_space(),
-    folder=Path({folder!r}),
-    setups=MlrSetups(svm_space()),
-    page_size={size},
-    connection=Connection(server={server!r}, requests_per_second=1e9),
-)
-"""
 
 
 def test_without_openml(monkeypatch, tmp_path):

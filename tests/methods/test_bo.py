@@ -6,13 +6,12 @@ import time
 import by_hand
 import numpy as np
 import pytest
-from by_hand import TWELVE, kernels, optimise
+from by_hand import TWELVE, optimise
 
 from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.methods._candidates import CANDIDATES, Region, Tried, candidate_blocks
 from hpobench_ordered.methods._gp.model import COMPILED_LIMIT, standardise
-from hpobench_ordered.methods.base import Method
 from hpobench_ordered.methods.bo import (
     BEST_CONDITIONED,
     EVERY,
@@ -26,7 +25,6 @@ from hpobench_ordered.space.conditions import Compare, Comparison
 from hpobench_ordered.space.parameters import Parameter
 
 PLAIN = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 1e-4, 1, log=True)])
-MIXED = kernels(5)
 
 
 def make(space, *, seed=0, **settings):
@@ -36,16 +34,6 @@ def make(space, *, seed=0, **settings):
 
 def bowl(config: Config) -> float:
     return (config["x"] - 0.3) ** 2 + (math.log10(config["y"]) / 4 + 0.6) ** 2
-
-
-def mixed_loss(config: Config) -> float:
-    base = {"linear": 2.0, "radial": 0.0, "polynomial": 1.0}[config["kernel"]]
-    return (
-        base
-        + math.log10(config["cost"]) ** 2 / 9
-        + abs(math.log10(config.get("gamma", 1.0)) - 1) / 3
-        + 0.1 * config.get("degree", 0)
-    )
 
 
 def test_the_first_three_trials_are_those_of_random_search():
@@ -283,20 +271,3 @@ def test_a_suggestion_costs_no_more_with_many_more_evaluations():
         return time.process_time() - begun
 
     assert seconds(5 * MAX_CONDITIONED) < 3 * seconds(MAX_CONDITIONED)
-
-
-CASES = ((PLAIN, bowl), (MIXED, mixed_loss), (TWELVE, lambda c: float(c["k"])))
-
-
-@pytest.mark.parametrize(("space", "loss"), CASES[:2], ids=["plain", "mixed"])
-def test_it_beats_random_search(space, loss):
-    def best(method: Method) -> float:
-        return min(loss(config) for config in optimise(method, loss, trials=25))
-
-    ours, theirs = [], []
-    for seed in range(10):
-        ours.append(best(make(space, seed=seed)))
-        rng = np.random.default_rng(seed)
-        theirs.append(best(RandomSearch(space=space, rng=rng, history=(), context={}, budget=25)))
-    assert np.mean(ours) < 0.3 * np.mean(theirs)
-    assert sum(a < b for a, b in zip(ours, theirs, strict=True)) >= 8

@@ -156,11 +156,6 @@ def test_where_all_configurations_are_candidates_there_are_no_others():
     assert len(method._near()) == 0
 
 
-def test_the_same_seed_gives_the_same_steps():
-    first, second = (optimise(make(FOUR, seed=3), bowl, trials=30) for _ in range(2))
-    assert first == second
-
-
 def regret_on_quadratic(name: str, *, looks_near: bool) -> float:
     """Mean regret after 50 trials on two tasks, after 100 random evaluations of all others."""
     benchmark, spec = hbo.load("quadratic"), method_spec(name)

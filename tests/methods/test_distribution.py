@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import check_grad
 from scipy.stats import multivariate_normal
@@ -69,7 +69,6 @@ def datasets(kind: hbo.DataKind, rng: np.random.Generator, points: int = 30) -> 
 
 
 @given(SEEDS)
-@settings(max_examples=20, deadline=None)
 def test_likelihood_and_prediction_are_those_of_the_joint_normal_distribution(seed):
     rng = np.random.default_rng(seed)
     data, theta, P = observations(rng), hyperparameters(rng), covariance(rng)

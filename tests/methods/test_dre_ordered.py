@@ -68,15 +68,6 @@ def test_six_results_are_too_few_to_tell_candidates_apart():
     assert len(set(method.scorer()(SQUARE.sample_unit(np.random.default_rng(0), 50)))) > 1
 
 
-def test_it_learns_where_losses_are_low():
-    first, last = [], []
-    for seed in range(10):
-        losses = [bowl(c) for c in optimise(make([finished(20, seed=seed)], seed=seed), trials=40)]
-        first += losses[5:10]
-        last += losses[-10:]
-    assert np.median(last) < 0.6 * np.median(first)
-
-
 def test_among_equally_probable_ones_it_chooses_at_random():
     chosen = optimise(make([finished(5)]), loss=lambda _: 1.0, trials=300)[6:]
     assert kstest([c["x"] for c in chosen], "uniform").pvalue > 1e-3

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp import compiled, lapack
@@ -68,7 +68,6 @@ def test_exp_in_place_equals_the_library(x):
 
 
 @pytest.mark.parametrize("route", ROUTES)
-@settings(max_examples=60, deadline=None)
 @given(n=st.integers(1, 40), theta=thetas, seed=st.integers(0, 99), weight=st.sampled_from([0, 1]))
 def test_gradient_equals_finite_differences(route, n, theta, seed, weight):
     X, y = observations(n, 3, seed=seed)
@@ -122,18 +121,6 @@ def test_posterior_and_likelihood_equal_scikit_learn(n, p):
     )
 
 
-def test_gradient_equals_scikit_learn():
-    X, y = observations(30, 2)
-    theta = np.array([-0.5, 0.2, 0.3, -4.0])
-    kernel = ConstantKernel() * Matern([1.0, 1.0], nu=2.5) + WhiteKernel()
-    theirs = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(X, y)
-    value, gradient = theirs.log_marginal_likelihood(theta[[2, 0, 1, 3]], eval_gradient=True)
-    our_value, our_gradient = posterior(compiled, X, y, np.arange(2), theta, theta, np.zeros(4))
-    assert_allclose(-our_value, value, rtol=1e-10)
-    assert_allclose(-our_gradient, gradient[[1, 2, 0, 3]], rtol=1e-7)
-
-
-@settings(max_examples=25, deadline=None)
 @given(n=st.integers(1, 80), theta=thetas, seed=st.integers(0, 99))
 def test_routes_agree(n, theta, seed):
     X, y = observations(n, 3, seed=seed)
@@ -275,13 +262,6 @@ def log_h(z: float) -> float:
 def test_log_ei_equals_high_precision(z):
     result = log_expected_improvement(np.array([-z]), np.array([1.0]), 0.0)
     assert_allclose(result, log_h(z), rtol=1e-12, atol=1e-12)
-
-
-def test_log_ei_approaches_its_asymptote():
-    z = -np.logspace(3, 8, 20)
-    result = log_expected_improvement(-z, np.ones(20), 0.0)
-    asymptote = -0.5 * z**2 - 0.5 * math.log(2 * math.pi) - 2 * np.log(-z)
-    assert_allclose(result, asymptote, rtol=1e-9)
 
 
 @settings(deadline=None)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
@@ -64,7 +64,6 @@ def directly(of: Observed, x: FloatArray) -> tuple[FloatArray, FloatArray, Float
 COUNTS = st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(sum)
 
 
-@settings(max_examples=40, deadline=None)
 @given(counts=COUNTS, seed=st.integers(0, 99))
 def test_gradient_equals_finite_differences(counts, seed):
     of = observed(counts, seed=seed)
@@ -75,7 +74,6 @@ def test_gradient_equals_finite_differences(counts, seed):
     assert_allclose(at(of, x)[1], numeric, rtol=1e-5, atol=1e-4)
 
 
-@settings(max_examples=40, deadline=None)
 @given(counts=COUNTS, seed=st.integers(0, 99))
 def test_likelihood_equals_the_formula(counts, seed):
     of = observed(counts, seed=seed)
@@ -89,7 +87,6 @@ def test_likelihood_equals_the_formula(counts, seed):
     assert_allclose(at(of, x)[0], -likelihood - log_prior, rtol=1e-8, atol=1e-8)
 
 
-@settings(max_examples=40, deadline=None)
 @given(counts=COUNTS, seed=st.integers(0, 99), later=st.integers(0, 3))
 def test_prediction_equals_the_formula_however_the_observations_came(counts, seed, later):
     of = observed([*counts, 3], seed=seed)

@@ -147,13 +147,6 @@ def test_the_first_suggestions_use_what_is_known_of_other_tasks(kind, tasks):
 
 
 @BOTH
-def test_another_optimum_than_the_other_tasks_is_found(kind):
-    history = [task(0.1, 40, q=1.0), task(0.1, 40, q=2.0)]
-    values = play(make(kind, history, q=1.5), 0.8, 20)
-    assert loss(values, 0.8).min() < loss(np.array([[0.75, 0.0]]), 0.8)[0]
-
-
-@BOTH
 def test_without_history_it_is_bo(kind):
     values = play(make(kind, [], place=0.3), 0.3, 15)
     assert loss(values, 0.3).min() < loss(np.array([[0.35, 0.0]]), 0.3)[0]

@@ -4,7 +4,6 @@ import math
 import warnings
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -80,26 +79,6 @@ def test_densities_and_ranking_are_those_of_statsmodels(seed, n):
             assert_array_equal(np.argsort(ours), np.argsort(theirs))
 
 
-@pytest.mark.parametrize("name", ["newsvendor", "xgboost-mnist"])
-def test_recorded_histories_are_scored_as_by_statsmodels(name):
-    source = hbo.load(name)
-    choices = choice_counts(source.space.parameters)
-    assert not choices.any()
-    history = source.evaluations(0, rng=np.random.default_rng(0))
-    unit, losses = source.space.encode(history.values)[:60], history.losses[:60]
-    model = ParzenModel.fitted(unit, losses, choices)
-    candidates = source.space.sample_unit(np.random.default_rng(1), 64)
-    order = np.argsort(losses, kind="stable")
-    count = max(unit.shape[1] + 1, math.floor(GOOD * 60))
-    good, bad = (by_statsmodels(unit[rows], choices) for rows in (order[:count], order[count:]))
-    for density, reference in ((model.good, good), (model.bad, bad)):
-        reference.bw = np.maximum(reference.bw, MIN_BANDWIDTH)
-        floor = np.maximum(reference.pdf(candidates), LOWEST)
-        assert_allclose(density.log(candidates), np.log(floor), atol=1e-6)
-    ratio = np.maximum(good.pdf(candidates), LOWEST) / np.maximum(bad.pdf(candidates), LOWEST)
-    assert int(np.argmax(model.score(candidates))) == int(np.argmax(ratio))
-
-
 def test_few_evaluations_are_halved_and_many_split_by_share():
     choices = np.zeros(2, dtype=np.int64)
     for n, good in ((2, 1), (5, 2), (6, 3), (10, 3), (40, 6), (100, 15)):
@@ -161,16 +140,6 @@ def test_a_third_of_the_suggestions_is_random(monkeypatch):
     for i in range(308):
         method.tell(method.ask(), float(i % 7))
     assert 170 <= len(fits) <= 230
-
-
-def test_suggestions_gather_where_losses_are_low():
-    method = made(SPACE, seed=1)
-    for _ in range(90):
-        config = method.ask()
-        method.tell(config, (config["x"] - 2.0) ** 2 + 5.0 * (config["kind"] != "b"))
-    last = method.told()[-30:]  # a third of these are random
-    assert np.mean(np.floor(last[:, 1] * 3) == 1) > 0.6
-    assert np.median(np.abs(last[:, 0] - 0.7)) < 0.15  # of random ones 0.3
 
 
 def test_failed_evaluations_are_bad():

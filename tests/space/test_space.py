@@ -5,7 +5,7 @@ import ConfigSpace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hpobench_ordered import SearchSpace
@@ -65,7 +65,6 @@ class TestCodings:
             assert space.configs(row[None])[0] == config
 
     @given(st.integers(0, 2**32 - 1))
-    @settings(max_examples=30, deadline=None)
     def test_round_trips(self, space, seed):
         unit = space.sample_unit(np.random.default_rng(seed), 20)
         values = space.decode(unit)

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.neighbors import KNeighborsRegressor
 
 from hpobench_ordered.benchmarks.xgboost_mnist import SIZES, read_published, space
 from hpobench_ordered.errors import ArtifactError
@@ -45,16 +44,6 @@ def test_equals_brute_force(seed, m, p, tied):
     expected = brute_force(points, queries)
     predicted = surrogate_of(points).predict(queries, 0)
     assert predicted.tolist() == expected.tolist()
-
-
-def test_equals_scikit_learn():
-    rng = np.random.default_rng(0)
-    points, queries, targets = (rng.random((3000, 6)), rng.random((500, 6)), rng.random((3000, 3)))
-    reference = KNeighborsRegressor(n_neighbors=1, algorithm="brute").fit(points, targets)
-    model = NearestSurrogate(raw_coding(6), points, targets)
-    expected = reference.predict(queries)
-    for task in range(3):
-        assert model.predict(queries, task).tolist() == expected[:, task].tolist()
 
 
 def test_among_equally_near_points_the_first_counts():

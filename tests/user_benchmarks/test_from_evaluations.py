@@ -84,7 +84,6 @@ def configurations(frame: pd.DataFrame, space: SearchSpace) -> pd.DataFrame:
 # -- nearest ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     shared=st.booleans(),
