@@ -156,12 +156,6 @@ def test_networks_need_an_extra(cli, monkeypatch):
 
 
 @pytest.mark.slow
-def test_no_network(cli):
-    result = cli("fetch", "xgboost-mnist", HTTPS_PROXY="http://127.0.0.1:9")
-    fails(result, 1, "cannot download", "--from")
-
-
-@pytest.mark.slow
 def test_fetch_from_a_local_copy(cli, shared):
     copy = shared / "data" / "othpo" / "aggregated_experiments.json.gz"
     assert cli("fetch", "xgboost-mnist", "--from", str(copy)).returncode == 0

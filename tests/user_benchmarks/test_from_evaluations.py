@@ -3,7 +3,6 @@
 import pickle
 import warnings
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,13 +27,9 @@ from hpobench_ordered.files.bundle import read_card
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates import SurrogateType, _stored
-from hpobench_ordered.surrogates.card import r_squared
-from hpobench_ordered.surrogates.coding import space_coding
-from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.surrogates.forest import ForestSurrogate
 from hpobench_ordered.surrogates.nearest import NearestSurrogate
 from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
-from hpobench_ordered.surrogates.pipeline import Fit
 from hpobench_ordered.testing import check_benchmark
 from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark
 from hpobench_ordered.user_benchmarks import from_evaluations, save
@@ -175,20 +170,6 @@ def test_forests_conform_and_the_table_does_not_beat_their_best(forest):
     everything = np.concatenate([recorded.values for recorded in forest.recorded()])
     for task in forest.tasks:
         assert task.regret(task.evaluate_many(everything)).min() >= 0
-
-
-def test_a_seed_gives_the_same_forest():
-    space = numeric_space()
-    frame = evaluations(space, tasks=1, n=40)
-    x = space.decode(space.sample_unit(np.random.default_rng(0), 50))
-    values = [
-        make(frame, space, surrogate=SurrogateType.FOREST, seed=seed, workers=workers)
-        .tasks[0]
-        .evaluate_many(x)
-        .tolist()
-        for seed, workers in ((1, 1), (1, 2), (2, 1))
-    ]
-    assert values[0] == values[1] != values[2]
 
 
 # -- the record ------------------------------------------------------------------------------------
@@ -393,20 +374,6 @@ def test_saved_forests_are_cross_validated(forest, tmp_path):
     check_benchmark(hbo.load(folder))
 
 
-@pytest.mark.slow
-def test_one_forest_for_all_is_cross_validated_as_one(tmp_path):
-    space = numeric_space()
-    frame = evaluations(space, n=40, shared=True).sort_values(list(space.names))
-    made = make(frame, space, surrogate=SurrogateType.FOREST, seed=3)
-    card = read_card(benchmark_spec(save(made, tmp_path / "mine")).artifact)
-    targets = frame.pivot_table("error", list(space.names), "task")
-    values = space.values(targets.index.to_frame(index=False))
-    fitter = partial(fit_forest, coding=space_coding(space), recipe=ForestRecipe())
-    predicted = Fit.of_all_tasks(fitter, values, targets.to_numpy(), seed=3).cross_validate()
-    r2 = r_squared(targets.to_numpy(), predicted)
-    assert [figures.r2 for figures in card.figures] == pytest.approx(r2.tolist(), abs=1e-9)
-
-
 def test_experiments_run_on_what_was_saved(tmp_path):
     space = numeric_space()
     save(make(evaluations(space), space), tmp_path / "mine")
@@ -432,12 +399,6 @@ def test_cross_validation_learns_nothing_from_other_tasks(tmp_path, kind):
         made = make(frame, space, context=(), ordered=None, surrogate=surrogate)
     card = read_card(benchmark_spec(save(made, tmp_path / "mine")).artifact)
     assert all(figures.r2 < 0.3 and abs(figures.spearman) < 0.4 for figures in card.figures)
-
-
-def test_direction_and_surrogate_may_be_text():
-    frame = evaluations(numeric_space())
-    best = make(frame, numeric_space(), direction="maximize", surrogate="nearest").tasks[0]
-    assert best.best_value == frame[frame["task"] == "t0"]["error"].max()
 
 
 def test_nearest_neighbours_that_know_nothing_are_reported():
@@ -484,17 +445,6 @@ def test_what_could_not_be_loaded_is_not_saved(tmp_path, monkeypatch):
     with pytest.raises(ArtifactError, match=r"not written, .* more than 80 points"):
         save(made, tmp_path / "mine")
     assert not (tmp_path / "mine").exists()
-
-
-@pytest.mark.slow
-def test_large_tables_are_saved_and_loaded(tmp_path, monkeypatch):
-    monkeypatch.setattr(Fit, "cross_validate", lambda fit, tell: fit.targets)
-    rng = np.random.default_rng(0)
-    x = rng.random(600_000)
-    frame = pd.DataFrame({"x": x, "error": x**2, "task": "a"})
-    space = SearchSpace([Parameter.number("x", 0, 1)])
-    folder = save(make(frame, space, context=(), ordered=None), tmp_path / "mine")
-    assert hbo.load(folder).tasks[0].evaluate({"x": x[7]}) == x[7] ** 2
 
 
 def test_a_benchmark_says_what_it_was_loaded_from(tmp_path):
