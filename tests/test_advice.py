@@ -84,6 +84,7 @@ def test_copying_wins_where_the_best_stays(of_settled):
     assert of_settled.sentences[0].startswith("After 5 trials simple-previous leaves least")
 
 
+@pytest.mark.slow
 def test_copying_is_not_enough_where_the_best_jumps(of_jumping):
     assert "Copying is not enough" in of_jumping.sentences[-1]
     assert np.nanmean(of_jumping.copied) > 1  # worse than most
@@ -101,21 +102,21 @@ def test_only_a_poor_surrogate_is_warned_of(of_jumping):
     assert all(task.spearman < POOR for task in poor.quality)
 
 
-def test_the_table_is_that_of_the_runs(of_jumping):
+def test_the_table_is_that_of_the_runs(of_settled):
     """The shares, by hand from the values of the trials."""
-    frame = of_jumping.results.frame()
+    frame = of_settled.results.frame()
     assert set(frame["surrogate"]) == {"forest"}
     u = SPACE.sample_unit(np.random.default_rng(0), SAMPLE)
     medians = {
-        t.name: np.median(t.evaluate_many(SPACE.decode(u))) for t in of_jumping.benchmark.tasks
+        t.name: np.median(t.evaluate_many(SPACE.decode(u))) for t in of_settled.benchmark.tasks
     }
-    best = {t.name: t.best_value for t in of_jumping.benchmark.tasks}
+    best = {t.name: t.best_value for t in of_settled.benchmark.tasks}
     lowest = frame.groupby(["method", "task_name", "seed"])["value"].min().reset_index()
     lowest = lowest[lowest["task_name"] != "m0"]
     b, m = lowest["task_name"].map(best), lowest["task_name"].map(medians)
     lowest["left"] = (lowest["value"] - b) / (m - b)
     expected = lowest.groupby("method")["left"].mean()
-    table = of_jumping.methods.set_index("method")
+    table = of_settled.methods.set_index("method")
     assert table["left"].to_dict() == pytest.approx(expected.to_dict(), rel=0.02)
     assert table["left"].is_monotonic_increasing
     assert (table["first"] >= table["left"]).all()

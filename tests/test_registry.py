@@ -243,6 +243,7 @@ def test_a_broken_third_party_package_is_named(tmp_path, monkeypatch, group, ind
         assert len(index.__wrapped__()) == ours
 
 
+@pytest.mark.slow
 def test_a_name_that_a_third_party_package_registers_again_is_left_out(tmp_path, monkeypatch):
     install(tmp_path, "hpobench_ordered.benchmarks", "their_copy")
     (tmp_path / "their_copy.py").write_text(

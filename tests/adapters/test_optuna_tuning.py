@@ -64,7 +64,10 @@ def without_constants(found, task):
 # -- as the optimiser ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("direction", list(hbo.Direction))
+@pytest.mark.parametrize(
+    "direction",
+    [hbo.Direction.MAXIMIZE, pytest.param(hbo.Direction.MINIMIZE, marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_study_has_the_suggestions_of_the_optimiser(method, direction):
     study, task = study_of(method, direction=direction, seed=5)

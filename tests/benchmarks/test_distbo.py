@@ -173,7 +173,7 @@ def test_features_are_standardised_and_labels_of_a_regression_between_0_and_1():
     np.testing.assert_allclose(split.test.labels, (y[5000:] - lowest) / (highest - lowest))
 
 
-@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("seed", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_and_b_share_their_source_tasks_and_differ_in_the_target(seed):
     a, b = (hbo.load(f"distbo-classification-{name}-seed-{seed}") for name in "ab")
     row = configurations(a, 1)

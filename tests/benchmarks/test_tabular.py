@@ -308,6 +308,7 @@ def test_values_do_not_depend_on_what_was_loaded_before():
     assert len(printed) == 1
 
 
+@pytest.mark.slow
 @needs_tables
 def test_a_changed_table_is_refused_before_it_is_unpickled(tmp_path, monkeypatch):
     """One row in twenty halved, which a search space cannot show."""

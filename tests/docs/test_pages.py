@@ -44,6 +44,7 @@ def test_benchmark_that_is_not_here_has_a_page_that_says_so():
     assert "hpobench-ordered generate openml-ranger" in page.text
 
 
+@pytest.mark.slow
 def test_example_on_a_page_runs():
     import benchmark_pages
 

@@ -207,6 +207,7 @@ def changed(content: Any, path: tuple[Any, ...], change: Callable[[Any, Any], No
     return holder.get("")
 
 
+@pytest.mark.slow
 @fuzzed
 @given(st.sampled_from([BENCHMARK, CARD]), st.data())
 def test_any_json_in_any_place(whole, folder, name, data):

@@ -160,13 +160,8 @@ def test_samples_the_network_at_all_fractions(data, tmp_path):
     assert not np.array_equal(samples[0].auc, samples[2].auc)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "yahpo-ranger-4154",
-        *(pytest.param(n, marks=pytest.mark.slow) for n in ("yahpo-svm-1220", "yahpo-xgboost-458")),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["yahpo-ranger-4154", "yahpo-svm-1220", "yahpo-xgboost-458"])
 def test_the_same_seed_gives_the_same_bytes(name, data, tmp_path, quick):
     first, second, other = (
         generate(name, tmp_path / part, data, seed=seed)

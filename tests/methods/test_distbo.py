@@ -68,6 +68,7 @@ class Toy:
         return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["dist-gp", pytest.param("dist-blr", marks=pytest.mark.slow), "manual-gp"]
 )

@@ -17,6 +17,7 @@ def call(*words: str) -> Result:
     return CliRunner().invoke(app, ["reproduce", *words])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_reproduce(tmp_path):
     words = ("small", "--figure", "2", "--table", "1", "--output", str(tmp_path / "out"))

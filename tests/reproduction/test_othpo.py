@@ -55,6 +55,7 @@ def test_dre_ordered_changes_no_other_figure(constructed):
     assert evidence.scores(with_dre).mean[:-1, :, -1].min() > 0
 
 
+@pytest.mark.slow
 def test_tasks_and_axes_exist():
     for name, tasks in othpo.SHOWN.items():
         benchmark = load(name)
@@ -82,6 +83,7 @@ def test_landscapes_are_whole_where_that_is_possible():
     np.testing.assert_array_equal(sampled.values, Landscape.of(load("yahpo-svm-1220")).values)
 
 
+@pytest.mark.slow
 def test_nearest_shows_what_the_authors_evaluated(shared, tmp_path, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     xgboost_mnist.PUBLISHED.store(shared / "data" / f"{xgboost_mnist.PUBLISHED.name}.gz")

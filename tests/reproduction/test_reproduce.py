@@ -18,6 +18,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
+@pytest.mark.slow
 def test_everything_is_written(whole):
     folder, result = whole
     assert sorted(result.setup.files) == sorted(path for path in folder.iterdir() if path.is_file())
@@ -28,6 +29,7 @@ def test_everything_is_written(whole):
         assert f"says {number}" in gallery and f"(figure-{number}.png)" in gallery
 
 
+@pytest.mark.slow
 def test_claims_and_tables_are_on_the_summary(whole):
     folder, result = whole
     assert [claim.verdict for claim in result.claims] == ["yes", "no", "yes"]
@@ -44,6 +46,7 @@ def test_claims_and_tables_are_on_the_summary(whole):
     assert findings["holds"].tolist() == [True, False, True]
 
 
+@pytest.mark.slow
 def test_data_of_a_figure_are_its_scores(whole):
     folder, _ = whole
     table = pd.read_csv(folder / "figure-5.csv")
