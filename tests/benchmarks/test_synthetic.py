@@ -191,17 +191,6 @@ def test_scores_are_correlated_as_documented(function, ordered):
     assert np.abs(across).max() < 0.1
 
 
-@pytest.mark.slow
-def test_neighbours_of_ordered_tasks_are_alike():
-    for make in (forrester, quadratic):
-        steps = []
-        for ordered in (False, True):
-            tasks = make(seed=3, tasks=200, ordered=ordered).tasks
-            a = np.array([task.context["a"] for task in tasks])
-            steps.append(np.abs(np.diff(a)).mean())
-        assert steps[1] < 0.4 * steps[0]
-
-
 def test_benchmarks_of_a_seed_are_unrelated():
     found = [
         value
@@ -274,22 +263,3 @@ def test_coefficients_are_finite_and_read_only(kind):
     for bad in (np.zeros((2, 2)), np.full((1, 3), np.nan)):
         with pytest.raises(ValueError, match="finite coefficients"):
             kind(bad)
-
-
-# -- what the order is for -------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["forrester-ordered", "quadratic-ordered"])
-def test_methods_profit_from_the_order(name):
-    """After one trial, and ahead of the same method with the tasks in random order."""
-    frame = hbo.run(
-        benchmarks=[name],
-        methods=["bo", "simple-ordered", "simple-ordered-shuffled"],
-        seeds=range(4),
-        protocol=hbo.Ordered(trials=10, tasks=10),
-    ).frame()
-    first_trials = frame[(frame["task"] > 0) & (frame["trial"] == 1)]
-    regret = first_trials.groupby("method")["regret"].mean()
-    assert regret["simple-ordered"] < 0.5 * regret["bo"]
-    assert regret["simple-ordered"] < regret["simple-ordered-shuffled"]

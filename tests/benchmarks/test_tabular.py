@@ -30,7 +30,6 @@ from hpobench_ordered.benchmarks.tabular import (
     edge,
 )
 from hpobench_ordered.core import extras
-from hpobench_ordered.core.benchmark import Task
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import ArtifactError, MissingExtraError
 from hpobench_ordered.testing import check_benchmark
@@ -236,47 +235,6 @@ def test_the_published_optima_are_found(name, best):
     assert task.regret(np.array([task.evaluate(operations(BEST))]))[0] < 0.6
 
 
-def whole_table(task: Task) -> np.ndarray:
-    """Accuracies, an axis an edge, in the order of `EDGES`."""
-    shape = (len(OPERATIONS),) * len(EDGES)
-    values = np.indices(shape).reshape(len(EDGES), -1).T.astype(float)
-    return task.evaluate_many(values).reshape(shape)
-
-
-def typical_spread(table: np.ndarray, absent: tuple[int, int], others: Any) -> float:
-    """Without an edge: typical standard deviation of accuracy as two other edges vary."""
-    names = list(EDGES)
-    without = np.take(table, [0], axis=names.index(absent))
-    return float(np.median(without.std(axis=tuple(names.index(nodes) for nodes in others))))
-
-
-@needs_tables
-@pytest.mark.parametrize("name", NAS201_TASKS)
-def test_edges_without_effect_are_those_of_nodes_without_input_or_output(name):
-    """Tells which hyperparameter is which edge.
-
-    Without 0->1 node 1 is zero, so what comes from it does not matter; without 2->3 node 2 is not
-    used, so what goes to it does not matter. No other edge makes two others superfluous.
-    """
-    table = whole_table(hbo.load("nas201").task(name))
-    spreads = {
-        (absent, others): typical_spread(table, absent, others)
-        for absent in EDGES
-        for others in combinations([nodes for nodes in EDGES if nodes != absent], 2)
-    }
-    superfluous = {((0, 1), ((1, 2), (1, 3))), ((2, 3), ((0, 2), (1, 2)))}
-    noise = max(spreads.pop(fact) for fact in superfluous)
-    assert noise < 0.5
-    assert min(spreads.values()) > 4 * noise
-
-
-@needs_tables
-def test_a_cell_without_a_way_through_guesses():
-    task = hbo.load("nas201").task("cifar10")
-    cut = {edge(i, j): "none" if j == 3 else "conv3x3" for i, j in EDGES}
-    assert task.evaluate(cut) == pytest.approx(10, abs=0.5)
-
-
 # -- both ------------------------------------------------------------------------------------------
 
 
@@ -285,27 +243,6 @@ def test_a_cell_without_a_way_through_guesses():
 def test_conforms_on_every_surrogate(spec):
     for option in spec.surrogates:
         check_benchmark(spec.load(option.name))
-
-
-@needs_tables
-@pytest.mark.slow
-def test_values_do_not_depend_on_what_was_loaded_before():
-    code = (
-        "import hpobench_ordered as hbo, numpy as np\n"
-        "for name in {order}: hbo.load(name)\n"
-        "task = hbo.load('nas201').tasks[1]\n"
-        "print(task.evaluate(task.space.sample(np.random.default_rng(0))))"
-    )
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", code.format(order=order)],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for order in ([], ["nas-b", "nas201"])
-    }
-    assert len(printed) == 1
 
 
 @pytest.mark.slow

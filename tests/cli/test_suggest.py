@@ -72,8 +72,7 @@ def native(row: dict[str, str], space: hbo.SearchSpace) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("direction", "trials"),
-    [pytest.param("minimize", 1, marks=pytest.mark.slow), ("maximize", 4)],
+    ("direction", "trials"), [pytest.param("minimize", 1, marks=pytest.mark.slow), ("maximize", 4)]
 )
 @pytest.mark.parametrize("method", METHODS)
 def test_it_suggests_what_the_optimiser_does(cli, files, method, direction, trials):

@@ -56,8 +56,7 @@ def draw(defined: Definition, n: int, seed: int = 0) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "target",
-    ["auc", *(pytest.param(t, marks=pytest.mark.slow) for t in TARGETS if t != "auc")],
+    "target", ["auc", *(pytest.param(t, marks=pytest.mark.slow) for t in TARGETS if t != "auc")]
 )
 def test_agrees_with_yahpo_gym(shared, target):
     records = json.loads((shared / "reference" / "yahpo_gym_values.json").read_text())
