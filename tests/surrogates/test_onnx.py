@@ -5,7 +5,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pytest
 
 from hpobench_ordered.benchmarks.yahpo import FRACTIONS, SCENARIOS, TARGETS, definition
@@ -78,23 +77,6 @@ def test_agrees_with_yahpo_gym(shared, target):
     # exponentials of wide ranges, and in scores near 0 a float32's last bit shows more.
     rtol = 3e-4 if target.startswith("time") else 1e-5
     np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=0.0 if target == "auc" else 1e-7)
-
-
-def test_agrees_with_the_whole_network_row_by_row(shared, scenario):
-    """An independent coding, by dicts, and a session of the file as it was published."""
-    _, encoding, model = files(shared, scenario)
-    defined, surrogate = build(shared, scenario)
-    layout = SCENARIOS[scenario].layout
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    values = draw(defined, 100)
-    expected = []
-    for config in defined.space.configs(values):
-        inputs = config | {"task_id": "1220", "trainsize": FRACTIONS[TASK], "repl": 10}
-        x_cat = [[encoding[n][inputs.get(n, "#na#")] for n in layout.categorical]]
-        x_cont = [[inputs.get(n, 0) for n in layout.continuous]]
-        feed = {"x_cat": np.array(x_cat, np.int32), "x_cont": np.array(x_cont, np.float32)}
-        expected.append(session.run(None, feed)[0][0, layout.targets.index("auc")])
-    np.testing.assert_allclose(surrogate.predict(values, TASK), expected, rtol=1e-5)
 
 
 def test_values_do_not_depend_on_the_batch(shared, scenario):
