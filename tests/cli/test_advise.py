@@ -87,20 +87,6 @@ def test_it_says_that_copying_wins(cli, files):
 
 
 @pytest.mark.slow
-def test_it_says_that_copying_is_not_enough(cli, files):
-    months(3, 0).to_csv("old.csv", index=False)
-    assert "Copying is not enough" in cli(*words("bo")).stdout
-
-
-@pytest.mark.slow
-def test_it_warns_of_a_poor_surrogate(cli, files):
-    months(0, 10).to_csv("old.csv", index=False)
-    result = cli(*words("random-search"))
-    assert result.returncode == 0
-    assert result.stdout.count("this advice worth little") == 1
-
-
-@pytest.mark.slow
 def test_it_keeps_the_runs_and_a_report(cli, files):
     result = cli(*words(output="out"))
     assert result.returncode == 0, result.stderr

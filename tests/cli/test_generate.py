@@ -1,12 +1,7 @@
 """The command `generate`."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import textwrap
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,15 +9,8 @@ import pytest
 
 from hpobench_ordered.registry import generators
 
-# Shells let commands in the background ignore interrupts, and so what these start.
-HEAR = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-MAIN = HEAR + "import sys; from hpobench_ordered.cli import main; main()"
 SIZES = ("--sizes", "20,60", "--configs", "10", "--workers", "1")
 WINE = ("--data", "sklearn:wine", "--model", "sklearn.tree:DecisionTreeClassifier")
-
-
-def command(*words: str) -> list[str]:
-    return [sys.executable, "-c", MAIN, *words]
 
 
 def custom(name: str, *words: str) -> Sequence[str]:
@@ -79,51 +67,6 @@ def test_a_model_of_ones_own_lies_in_the_folder(process, tmp_path):
     failed = process(*custom("other", *words, *SIZES, "--set", "mode=slow", "--set", "sign=-1"))
     assert failed.returncode == 2
     assert "AssertionError" in failed.stderr and "Traceback" not in failed.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is sent as a signal")
-def test_what_is_interrupted_continues(process, tmp_path):
-    (tmp_path / "mine.py").write_text(
-        textwrap.dedent("""
-            import time
-            from pathlib import Path
-            from sklearn.tree import DecisionTreeClassifier
-
-            def slow(max_depth, *, random_state):
-                if Path("slow").exists():
-                    time.sleep(1)
-                return DecisionTreeClassifier(max_depth=max_depth, random_state=random_state)
-        """)
-    )
-    (tmp_path / "space.json").write_text(
-        '{"hyperparameters": [{"type": "uniform_int", "name": "max_depth", "lower": 1,'
-        ' "upper": 9, "log": false}]}'
-    )
-    words = ["--data", "sklearn:wine", "--model", "mine:slow", "--space", "space.json"]
-    workers = ["--sizes", "20,60", "--configs", "10", "--workers", "2"]
-    asked = custom("wine-slow", *words, *workers)
-    (tmp_path / "slow").touch()
-    process = subprocess.Popen(
-        command(*asked), stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    trainings = tmp_path / "own" / "wine-slow-evaluations"
-    deadline = time.monotonic() + 60
-    while len(list(trainings.rglob("*.json"))) < 2 and time.monotonic() < deadline:
-        assert process.poll() is None
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers, too
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "interrupted; finished runs are stored: the same command continues" in said
-    assert "Traceback" not in said
-    finished = {path: path.stat().st_mtime_ns for path in trainings.rglob("*.json")}
-    assert 2 <= len(finished) < 20
-    assert not (tmp_path / "own" / "wine-slow").exists()
-    (tmp_path / "slow").unlink()
-    again = subprocess.run(command(*asked), capture_output=True, text=True, check=False)
-    assert again.returncode == 0, again.stderr
-    assert all(path.stat().st_mtime_ns == written for path, written in finished.items())
 
 
 @pytest.mark.parametrize(

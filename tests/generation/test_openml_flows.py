@@ -161,12 +161,6 @@ def test_a_task_generated_alone_is_the_same_to_the_byte(generated, tmp_path):
     assert arrays_of(other, "nearest", 0) == arrays_of(alone, "nearest", 0)
 
 
-@pytest.mark.slow
-def test_the_same_evaluations_make_the_same_artifact(generated, tmp_path):
-    again = SVMS.generate(tmp_path / "x", source="evaluations", local=raw_file(tmp_path, SVM))
-    assert Artifact(again).digest == Artifact(generated).digest
-
-
 @given(st.lists(st.integers(0, 30), min_size=12, max_size=80), st.integers(2, 10))
 @pytest.mark.slow
 def test_a_training_is_never_on_both_sides(groups, folds):
