@@ -73,19 +73,6 @@ def test_a_configuration_evaluated_twice_counts_once():
     assert chosen([task([(1, 0), (1, 0), (2, 3)])]) == [1, 2]
 
 
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_never_more_than_asked_for_and_never_twice(count):
-    rng = np.random.default_rng(count)
-    for _ in range(50):
-        history = [
-            task(list(zip(rng.integers(0, 6, 8), rng.integers(0, 3, 8), strict=True)))
-            for _ in range(rng.integers(1, 7))
-        ]
-        configurations = chosen(history, count)
-        available = {int(v) for e in history for v in e.values[:, 0]}
-        assert len(configurations) == len(set(configurations)) == min(count, len(available))
-
-
 def in_full(history: list[Evaluations], count: int) -> list[int]:
     """The same rules written down without a thought of speed, on whole tasks."""
     queues = []
