@@ -45,7 +45,8 @@ MEGABYTES = 10**6
 
 PLACE = st.floats(0, 1, exclude_max=True)
 fuzzed = settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=settings().max_examples // 2,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

@@ -16,7 +16,8 @@ from hpobench_ordered.files.download import OFFLINE_VARIABLE
 from hpobench_ordered.files.remote import CACHE_VARIABLE
 
 fuzzed = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=settings().max_examples // 2,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 NAMES = ("newsvendor", "newsvendor@1", "newsvendor@2", "yahpo-svm-1", "forrester-seed-7", "./x", "")
 ANY_TEXT = (st.text(max_size=12) | st.text(string.printable, max_size=12)).filter(

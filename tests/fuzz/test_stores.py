@@ -24,7 +24,8 @@ KINDS = (*HASHED, "failures")
 JOURNALS = ("sessions.jsonl", "timings.jsonl")
 GARBAGE = [b"", b"\xff", b"{\x00\x1b[2J\n", b"[]", b"{}"]
 fuzzed = settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=settings().max_examples // 2,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 

@@ -24,6 +24,8 @@ from hpobench_ordered.methods.abrac import (
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space.parameters import Parameter
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True, scope="module")
 def one_blas_thread():
@@ -52,7 +54,6 @@ def play(method, trials, *, optimum=0.6):
     return by_hand.play(method, lambda values: loss(values, optimum), trials)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [ABLRTransfer, ABRAC])
 def test_the_scale_of_a_task_does_not_matter(kind):
     past = history()
@@ -61,7 +62,6 @@ def test_the_scale_of_a_task_does_not_matter(kind):
     assert make(kind, past).fallbacks == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [FixedNetwork, ABRAC, ABLRLikelihood, ABLRKitchenSinks])
 def test_a_fixed_network_stays_as_it_was_trained(kind):
     method = make(kind, history())
@@ -103,7 +103,6 @@ def test_context_is_an_input_of_variance_one_over_the_tasks():
     assert len({X[0, 2] for X in inputs}) == 3
 
 
-@pytest.mark.slow
 def test_of_a_very_long_history_a_random_part_is_learned_from(monkeypatch):
     past = [finished(0.1 * t, seed=t, n=200) for t in range(3)]
     monkeypatch.setattr("hpobench_ordered.methods._blr.method.MAX_SOURCES", 150)
@@ -124,7 +123,6 @@ def test_a_change_of_choice_is_no_farther_than_the_range_of_a_number():
     assert 0.8 * typical < a_choice < 1.2 * typical
 
 
-@pytest.mark.slow
 def test_contexts_are_scaled_as_hyperparameters_are():
     past = [finished(optimum, seed=k) for k, optimum in enumerate(np.linspace(0, 1, 30))]
     method = make(ABLRContext, past, optimum=0.5)
@@ -148,7 +146,6 @@ def test_a_head_alone_is_fitted_as_the_others_are():
     assert fitted.rho < least + 0.02
 
 
-@pytest.mark.slow
 def test_first_suggestions_follow_the_context():
     past = [finished(optimum, seed=k, n=30) for k, optimum in enumerate(np.linspace(0, 1, 8))]
     for optimum in (0.1, 0.9):
@@ -166,7 +163,6 @@ def test_embeddings_are_learned_for_every_task():
     assert method.features(np.zeros((2, 2))).shape == (2, 50)
 
 
-@pytest.mark.slow
 def test_adaptive_heads_switch_features_off_and_others_do_not():
     heads: dict[type[LinearHead], Head] = {}
     for kind in (ABRAC, FixedNetwork):
@@ -181,7 +177,6 @@ def test_adaptive_heads_switch_features_off_and_others_do_not():
     assert heads[FixedNetwork].precisions.log_alpha.shape == (1,)
 
 
-@pytest.mark.slow
 def test_a_prior_keeps_the_precisions_near_each_other():
     method, other = make(ABRACPrior, history()), make(ABRAC, history())
     np.testing.assert_array_equal(method.z, other.z)

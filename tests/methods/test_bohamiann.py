@@ -74,6 +74,7 @@ def test_the_network_is_fitted_to_all_tasks_standardised_one_by_one():
     np.testing.assert_allclose(X[[0, 30, 40], 3], expected)
 
 
+@pytest.mark.slow
 def test_a_random_part_of_a_history_too_large():
     history = tuple(task(p, MAX_SOURCES) for p in (0.1, 0.5))
     one, other = (make(ContextBohamiann, history, seed=s).observations()[0] for s in (0, 1))
@@ -82,6 +83,7 @@ def test_a_random_part_of_a_history_too_large():
     assert 0.45 < np.mean(one[:, 3] == one[0, 3]) < 0.55
 
 
+@pytest.mark.slow
 def test_no_more_than_so_many_of_its_own():
     method = make()
     for x in np.linspace(0, 1, MAX_OWN + 5):

@@ -13,6 +13,8 @@ from hpobench_ordered.methods._networks import runtime, sgd
 from hpobench_ordered.methods._networks.features import Network, compute_features
 from hpobench_ordered.runtime.threads import one_thread
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import hashlib, sys
 import numpy as np
@@ -104,14 +106,12 @@ def test_settings_of_jax_stay_as_they_are():
     assert runtime.THREADS not in os.environ
 
 
-@pytest.mark.slow
 def test_programs_are_kept_in_the_package_cache(tmp_path):
     environment = os.environ | {"HPOBENCH_ORDERED_CACHE": str(tmp_path)}
     subprocess.run([sys.executable, "-c", PROGRAM], env=environment, check=True)
     assert any((tmp_path / "jax").iterdir())
 
 
-@pytest.mark.slow
 def test_the_same_bits_in_any_process(tmp_path):
     digests = set()
     for threads in ("1", "2", "2"):

@@ -46,6 +46,7 @@ SECONDS_EACH = ("drop-unimportant", "gp-drop-unimportant", "only-optimize-new")
 SECONDS_EACH += ("gp-only-optimize-new",)
 TWINS = ("best-first", "gp-best-first", "transfer-gp-best-first", "transfer-tpe-best-first")
 TWINS += ("gp-transfer-subsample", "simple-ordered-shuffled", "simple-previous-no-bo")
+TWINS += ("transfer-bo", "transfer-gp")
 """They differ from other methods in what the conformance suite hardly sees."""
 
 
