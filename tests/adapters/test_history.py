@@ -200,6 +200,11 @@ def test_no_wrong_value_is_believed(row, column, value):
         )
 
 
+def test_swapped_columns_are_refused(read):
+    with pytest.raises(EvaluationsError, match="'depth' must be an integer"):
+        read(renamed(rate="depth", depth="rate")(table()))
+
+
 @pytest.mark.parametrize(
     ("scale", "undone"),
     [(np.log10, r"10\*\*x"), (np.log, r"exp\(x\)"), (np.log2, r"2\*\*x")],
