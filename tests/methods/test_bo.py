@@ -82,16 +82,6 @@ def test_without_any_evaluation_the_first_trial_is_random():
     assert min(map(bowl, configs)) < 0.05
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_no_configuration_is_repeated_before_a_small_space_is_exhausted(seed):
-    method = make(TWELVE, seed=seed)
-    configs = optimise(method, lambda c: float(c["k"]), trials=15)
-    first = {tuple(c.items()) for c in configs[:12]}
-    assert len(first) == 12
-    assert {tuple(c.items()) for c in configs[12:]} <= first
-    assert method.fallbacks == 0
-
-
 def test_a_space_larger_than_a_block_is_exhausted_too():
     space = SearchSpace([Parameter.number("k", 1, CANDIDATES + 9, integer=True)])
     tried = Tried(space)
@@ -120,13 +110,6 @@ def test_blocks_of_a_conditional_space_are_canonical_and_complete():
     assert len(configs) == 5
     ours = optimise(make(space), lambda c: float(c.get("degree", 0)), trials=5)
     assert {tuple(c.items()) for c in ours} == configs
-
-
-def test_pending_configurations_are_not_suggested_again():
-    method = make(TWELVE)
-    optimise(method, lambda c: float(c["k"]), trials=4)
-    pending = [method.ask() for _ in range(8)]
-    assert len({tuple(c.items()) for c in pending}) == 8
 
 
 def test_evaluations_nobody_asked_for_are_learnt_from_and_not_suggested():

@@ -6,7 +6,7 @@ from functools import partial
 import by_hand
 import numpy as np
 import pytest
-from by_hand import SQUARE, TWELVE
+from by_hand import SQUARE
 from histories import minimised
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,18 +120,6 @@ def test_more_noise_means_wider_suggestions():
 def test_standard_deviation_is_that_of_unseen_evaluations():
     history = [finished(500, seed=s, noise=100.0) for s in range(4)]
     assert make(history)._sd > 0.9  # nothing to learn: z varies as a standard normal, or more
-
-
-def test_pending_configurations_are_not_suggested_again():
-    method = make([finished(30, space=TWELVE)], space=TWELVE)
-    assert len({tuple(method.ask().items()) for _ in range(12)}) == 12
-
-
-def test_an_exhausted_space_is_suggested_from_again():
-    method = make([finished(30, space=TWELVE)], space=TWELVE)
-    configs = [tuple(c.items()) for c in suggestions(method, 20)]
-    assert len(set(configs[:12])) == 12
-    assert set(configs[12:]) <= set(configs[:12])
 
 
 # -- histories -------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from functools import partial
 import by_hand
 import numpy as np
 import pytest
-from by_hand import SQUARE, TWELVE
+from by_hand import SQUARE
 from histories import minimised
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,21 +71,6 @@ def test_six_results_are_too_few_to_tell_candidates_apart():
 def test_among_equally_probable_ones_it_chooses_at_random():
     chosen = optimise(make([finished(5)]), loss=lambda _: 1.0, trials=300)[6:]
     assert kstest([c["x"] for c in chosen], "uniform").pvalue > 1e-3
-
-
-def test_pending_configurations_are_not_suggested_again():
-    method = make([finished(20, space=TWELVE)], space=TWELVE)
-    optimise(method, lambda c: float(c["k"]), trials=6)
-    told = TWELVE.configs(TWELVE.decode(method.told()))
-    pending = [method.ask() for _ in range(6)]
-    assert len({tuple(c.items()) for c in told + pending}) == 12
-
-
-def test_an_exhausted_space_is_suggested_from_again():
-    method = make([finished(20, space=TWELVE)], space=TWELVE)
-    configs = [tuple(c.items()) for c in optimise(method, lambda c: float(c["k"]), trials=20)]
-    assert len(set(configs[:12])) == 12
-    assert set(configs[12:]) <= set(configs[:12])
 
 
 @pytest.mark.parametrize(

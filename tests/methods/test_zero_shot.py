@@ -167,12 +167,6 @@ def test_without_a_finite_loss_suggestions_are_random(history):
     assert method.fallbacks == 0
 
 
-def test_an_exhausted_space_is_suggested_from_again():
-    history = [on_grid(3, 1, 4, 5, 2, 6), on_grid(3, 5, 1, 4, 2, 6)]
-    configs = suggested(history, 10)
-    assert sorted(configs[:6]) == list(range(6))
-
-
 def test_only_so_many_evaluations_are_fitted(monkeypatch):
     monkeypatch.setattr("hpobench_ordered.methods.zero_shot.MAX_EVALUATIONS", 100)
     history = [finished(100, seed=s) for s in range(4)]
