@@ -258,6 +258,7 @@ def test_a_name_that_a_third_party_package_registers_again_is_left_out(tmp_path,
     assert specs["newsvendor"].version == 1
 
 
+@pytest.mark.slow
 def test_third_party_package(tmp_path):
     """A package that is merely installed adds a benchmark and a method."""
     info = tmp_path / "their_hpo-1.0.dist-info"

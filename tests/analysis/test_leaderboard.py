@@ -103,6 +103,7 @@ def test_benchmarks_of_one_family_say_nothing_of_others():
     assert "on 6 benchmarks of one family: this says nothing" in verdicts(scores)[-1].sentence
 
 
+@pytest.mark.slow
 def test_what_is_left_out_of_means_is_shown_alone():
     frames = [frame(f"b{place}@1", tasks=1 + place) for place in range(3)]
     scores, _ = score_benchmarks(pd.concat(frames), left_out={("b1@1", "forest"): "It is odd."})

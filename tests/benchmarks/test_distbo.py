@@ -274,6 +274,7 @@ def test_few_inducing_points_against_many_in_logistic_regression():
     assert spearmanr(ours, many).statistic > LOGISTIC_RANKS
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize("name", distbo.REAL)
 def test_training_data_of_real_tasks(name):

@@ -85,7 +85,7 @@ def test_another_value_is_noticed():
         check_golden(spec, golden)
 
 
-QUICK = {"ablr", "dist-gp", "none-gp"}
+QUICK = {"ablr", "none-gp"}
 """Of the methods with networks: what they share is compiled for seconds."""
 
 

@@ -155,6 +155,7 @@ def counterexample(rng: np.random.Generator, task: int) -> hbo.TaskData:
     return hbo.TaskData(X, np.log1p(product**3) + rng.normal(0, 0.5, size=5000), REGRESSION)
 
 
+@pytest.mark.slow
 def test_processes_of_the_counterexample_look_alike():
     rng = np.random.default_rng(6)
     first, second = (

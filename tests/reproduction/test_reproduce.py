@@ -97,6 +97,7 @@ def test_only_what_is_needed_is_run(small_paper, tmp_path):
     assert "Made: Figure 7." in (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_landscapes_need_no_runs(small_paper, tmp_path):
     result = reproduce(small_paper, folder=tmp_path, figures=[1])
     assert result.cells == ()
