@@ -173,7 +173,7 @@ def test_a_method_that_does_not_cope_with_changed_spaces_is_found(executor):
         (IgnoresSeed, "ignores what it draws"),
         (IgnoresSpawned, "ignores what it draws"),
         (UsesGlobalGenerator, "global random state"),
-        (SharesState, "keeps state from one run to the next"),
+        pytest.param(SharesState, "keeps state from one run to the next", marks=pytest.mark.slow),
         (LeavesBounds, "must be a number in"),
         (ChangesHistory, "changes the history"),
         (FailsWithHistory, "'x' is missing"),
