@@ -5,7 +5,7 @@ three megabytes and a few days of one processor.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from distributed import Client
 
 CHANGED_SPACES = (
+    "ordered-gp",
+    "simple-ordered",
+    "simple-previous",
     "best-first",
     "drop-unimportant",
     "gp-best-first",
@@ -49,15 +52,32 @@ QUICK = (
     "dre-ordered",
     "gp-transfer-closest",
     "gp-transfer-subsample",
-    "ordered-gp",
-    "simple-ordered",
     "simple-ordered-shuffled",
-    "simple-previous",
     "simple-previous-no-bo",
     "transfer-bo",
     "zero-shot",
 )
 """Methods that need milliseconds for a suggestion."""
+
+WITHOUT_ORDER = (
+    "random-search",
+    "bo",
+    "tpe",
+    "zero-shot",
+    "cts",
+    "bounding-box",
+    "simple-ordered",
+    "gp-transfer-closest",
+    "gp-transfer-subsample",
+    "transfer-bo",
+    "transfer-gp-best-first",
+    "best-first",
+    "ordered-gp",
+)
+"""Methods on tasks without an order: those that were made for these, and the best of the others."""
+
+ENSEMBLES = ("fsbo", "hyperbo", "meta-tpe", "rgpe", "stacked-gp", "taf-r", "tst-r")
+"""Methods with a model of each earlier task, and those that learn how to model from them."""
 
 NETWORKS = (
     "ablr-ctx",
@@ -72,12 +92,12 @@ NETWORKS = (
 
 @dataclass(frozen=True)
 class Part:
-    """Methods on a suite."""
+    """Methods on a suite, under a protocol."""
 
     suite: str
     methods: tuple[str, ...]
-    protocol: Protocol
     seeds: int
+    protocol: Protocol = field(default_factory=Ordered)
 
     def benchmarks(self) -> list[str]:
         """Those that are there, without fetching or installing anything."""
@@ -94,14 +114,16 @@ class Part:
 
 
 PARTS = (
-    Part("othpo", QUICK, Ordered(), 5),
-    Part("retrain", QUICK, Ordered(), 5),
-    Part("wide", QUICK, Ordered(), 5),
-    Part("synthetic", QUICK, LeaveOneOut(), 5),
-    Part("openml", QUICK, LeaveOneOut(), 5),
-    Part("adjustments", CHANGED_SPACES, Adjustment(), 5),
-    Part("othpo", NETWORKS, Ordered(), 3),
-    Part("retrain", NETWORKS, Ordered(), 3),
+    Part("othpo", QUICK, 5),
+    Part("retrain", QUICK, 5),
+    Part("wide", QUICK, 3),
+    Part("othpo", ENSEMBLES, 3),
+    Part("retrain", ENSEMBLES, 3),
+    Part("synthetic", WITHOUT_ORDER, 2, LeaveOneOut(trials=50)),
+    Part("openml", WITHOUT_ORDER, 2, LeaveOneOut(trials=50)),
+    Part("adjustments", CHANGED_SPACES, 10, Adjustment(trials=40)),
+    Part("othpo", NETWORKS, 3),
+    Part("retrain", NETWORKS, 3),
 )
 
 

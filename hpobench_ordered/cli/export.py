@@ -76,7 +76,7 @@ def export(
 
 def _table(results: "Results", what: str) -> "pd.DataFrame":
     if what == "leaderboard":
-        return results.leaderboard()
+        return results.leaderboard(full=True)
     trials = results.frame(configurations=True)
     if what == "trials":
         return trials
