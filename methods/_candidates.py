@@ -14,7 +14,7 @@ NEAR = 200
 """Candidates near the best configuration."""
 STEPS = (0.03, 0.5)
 """Their steps in the unit cube: standard deviations between these, log-uniform."""
-LOG_STEPS = np.log(STEPS).tolist()
+LOG_STEPS = math.log(STEPS[0]), math.log(STEPS[1])
 FEW_MOVED = 1.0 / 3.0
 """Share of the hyperparameters that half of them move; the others move all."""
 REDRAWN = 0.2
@@ -120,7 +120,7 @@ def near(
     sd = np.exp(rng.uniform(*LOG_STEPS, (count, 1)))
     share = np.where(rng.random((count, 1)) < 0.5, FEW_MOVED, 1.0)
     moved = (rng.random(shape) < share) & ~is_categorical
-    centre = centres[np.arange(count) % len(centres)]
+    centre = centres if len(centres) == 1 else centres[np.arange(count) % len(centres)]
     unit = region.clip(centre + np.where(moved, sd * rng.standard_normal(shape), 0.0))
     drawn = np.isnan(unit) | (is_categorical & (rng.random(shape) < REDRAWN))
     return region.space.canonical(np.where(drawn, region.draw(rng, count), unit))
@@ -133,9 +133,10 @@ class Tried:
         self._space = space
         self._keys: set[bytes] = set()
 
-    def add(self, values: FloatArray) -> None:
-        """Remember coded values, shape (d,)."""
-        self._keys.add(key(values))
+    def add(self, values: FloatArray) -> bytes:
+        """Remember coded values, shape (d,), and give their `key`."""
+        self._keys.add(added := key(values))
+        return added
 
     def __contains__(self, values: FloatArray) -> bool:
         return key(values) in self._keys

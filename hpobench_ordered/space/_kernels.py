@@ -22,18 +22,70 @@ INACTIVE_FEATURE = 0.5
 
 
 @compiled
-def snap(
-    unit: FloatArray, values: FloatArray, columns: IntArray, table: FloatArray, middles: FloatArray
+def decide(row: FloatArray, steps: FloatArray, stack: BoolArray, is_active: BoolArray) -> None:
+    """Write which hyperparameters of a configuration (d,) are active to `is_active` (d,).
+
+    Args:
+        row: The configuration's values, shape (d,).
+        steps: How to decide it, see `Step`, shape (m, 3).
+        stack: Room for the steps, shape (m,).
+        is_active: True everywhere.
+    """
+    top = -1
+    for k in range(steps.shape[0]):
+        step, j, number = int(steps[k, 0]), int(steps[k, 1]), steps[k, 2]
+        if step == ACTIVE:
+            is_active[j] = stack[top]
+            top -= 1
+        elif step == AND:
+            top -= 1
+            stack[top] = stack[top] and stack[top + 1]
+        elif step == OR:
+            top -= 1
+            stack[top] = stack[top] or stack[top + 1]
+        else:
+            top += 1
+            x = row[j]
+            if step == NOT_EQUAL:
+                stack[top] = not (is_active[j] and x == number)
+            elif step == EQUAL:
+                stack[top] = is_active[j] and x == number
+            elif step == LESS:
+                stack[top] = is_active[j] and x < number
+            else:
+                stack[top] = is_active[j] and x > number
+
+
+@compiled
+def active(values: FloatArray, steps: FloatArray) -> BoolArray:
+    """Whether each hyperparameter of coded values (n, d) is active, by steps (m, 3)."""
+    result = np.ones(values.shape, dtype=np.bool_)
+    stack = np.empty(steps.shape[0], dtype=np.bool_)
+    for i in range(values.shape[0]):
+        decide(values[i], steps, stack, result[i])
+    return result
+
+
+@compiled
+def make_canonical(
+    unit: FloatArray,
+    values: FloatArray,
+    columns: IntArray,
+    table: FloatArray,
+    middles: FloatArray,
+    steps: FloatArray,
 ) -> None:
-    """Snap discrete hyperparameters of `unit` (n, d) to the middle of their bins; NaN stays NaN.
+    """Snap discrete hyperparameters to the middle of their bins, set inactive ones to NaN.
 
     Args:
         unit: Unit vectors, changed in place, shape (n, d).
-        values: Where their coded values are written, shape (n, d).
-        columns: The hyperparameters, shape (c,).
+        values: Coded values of other parents of conditions; those of `columns` are written here;
+            shape (n, d).
+        columns: The discrete hyperparameters whose values are listed, shape (c,).
         table: Of each the lower end and width of the unit interval, smallest and largest value,
             whether it is on a log scale, and where its values begin in `middles`; shape (c, 6).
-        middles: Unit values of all values of all hyperparameters, one after the other.
+        middles: Unit values of all values of all of `columns`, one after the other.
+        steps: How to decide which are active, see `Step`, shape (m, 3).
     """
     for k in range(columns.shape[0]):
         j = columns[k]
@@ -45,36 +97,11 @@ def snap(
             values[i, j] = min(max(value, lower), upper)
             if not math.isnan(value):
                 unit[i, j] = middles[first + int(values[i, j] - lower)]
-
-
-@compiled
-def active(values: FloatArray, steps: FloatArray) -> BoolArray:
-    """Whether each hyperparameter of coded values (n, d) is active, by steps (m, 3), see `Step`."""
-    result = np.ones(values.shape, dtype=np.bool_)
-    stack = np.empty(steps.shape[0], dtype=np.bool_)
-    for i in range(values.shape[0]):
-        top = -1
-        for k in range(steps.shape[0]):
-            step, j, number = int(steps[k, 0]), int(steps[k, 1]), steps[k, 2]
-            if step == ACTIVE:
-                result[i, j] = stack[top]
-                top -= 1
-            elif step == AND:
-                top -= 1
-                stack[top] = stack[top] and stack[top + 1]
-            elif step == OR:
-                top -= 1
-                stack[top] = stack[top] or stack[top + 1]
-            else:
-                top += 1
-                x = values[i, j]
-                if not result[i, j] or step == NOT_EQUAL:
-                    stack[top] = step == NOT_EQUAL and not (result[i, j] and x == number)
-                elif step == EQUAL:
-                    stack[top] = x == number
-                else:
-                    stack[top] = x < number if step == LESS else x > number
-    return result
+    if steps.shape[0]:
+        is_active = active(values, steps)
+        for i in range(unit.shape[0]):
+            for j in range(unit.shape[1]):
+                unit[i, j] = unit[i, j] if is_active[i, j] else math.nan
 
 
 @compiled

@@ -18,6 +18,7 @@ from hpobench_ordered.space.parameters import Parameter
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+
 def activation_order(
     names: Sequence[str], conditions: Mapping[str, Condition], constants: Config
 ) -> tuple[int, ...]:

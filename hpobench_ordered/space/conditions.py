@@ -32,6 +32,10 @@ _OPERATORS: Mapping[Comparison, Callable[[Any, Any], Any]] = {
 }
 
 
+Steps = list[tuple[float, ...]]
+"""How to decide a condition, see `Step`."""
+
+
 class Connective(Enum):
     """How several conditions are joined, by the names in ConfigSpace's JSON."""
 
@@ -55,11 +59,11 @@ class Compare:
     comparison: Comparison
     coded: tuple[float, ...]
 
-    def steps(self) -> list[tuple[float, ...]]:
-        """How to decide it for many configurations, see `Step`."""
+    def steps(self) -> Steps:
+        """How to decide it for many configurations."""
         if self.comparison is not Comparison.IN:
             return [(Step[self.comparison.name], self.parent, self.coded[0])]
-        equal = [[(float(Step.EQUAL), self.parent, x)] for x in self.coded or (math.nan,)]
+        equal: list[Steps] = [[(Step.EQUAL, self.parent, x)] for x in self.coded or (math.nan,)]
         return _joined(Step.OR, equal)
 
     def holds_for(self, coded: Sequence[float]) -> bool:
@@ -79,8 +83,8 @@ class Joined:
     connective: Connective
     parts: tuple["Condition", ...]
 
-    def steps(self) -> list[tuple[float, ...]]:
-        """How to decide it for many configurations, see `Step`."""
+    def steps(self) -> Steps:
+        """How to decide it for many configurations."""
         return _joined(Step[self.connective.value], [part.steps() for part in self.parts])
 
     def holds_for(self, coded: Sequence[float]) -> bool:
@@ -109,20 +113,17 @@ class Step(IntEnum):
     ACTIVE = 6
 
 
-def _joined(connective: Step, parts: Sequence[list[tuple[float, ...]]]) -> list[tuple[float, ...]]:
+def _joined(connective: Step, parts: Sequence[Steps]) -> Steps:
     """The steps that join at least one part."""
     first, *others = parts
-    return sum(([*part, (float(connective), 0.0, 0.0)] for part in others), first)
+    return sum(([*part, (connective, 0.0, 0.0)] for part in others), first)
 
 
-def all_steps(conditions: Mapping[int, Condition | None]) -> FloatArray:
+def all_steps(conditions: Mapping[int, Condition]) -> FloatArray:
     """The steps that decide all conditions, given by column with parents first, shape (m, 3)."""
-    rows = [
-        row
-        for column, condition in conditions.items()
-        if condition is not None
-        for row in [*condition.steps(), (float(Step.ACTIVE), float(column), 0.0)]
-    ]
+    rows: Steps = []
+    for column, condition in conditions.items():
+        rows += [*condition.steps(), (Step.ACTIVE, column, 0.0)]
     return np.array(rows, dtype=np.float64).reshape(-1, 3)
 
 

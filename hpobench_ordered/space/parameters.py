@@ -143,7 +143,10 @@ class Parameter:
             InvalidConfigError: Wrong type, not finite, out of bounds, or not a choice.
         """
         if self.choices:
-            return self._code_choice(value)
+            try:
+                return self._codes[isinstance(value, _BOOLEANS), value]
+            except (KeyError, TypeError):
+                raise self._no_choice(value) from None
         kind = type(value)
         if kind is not float and kind is not int and not isinstance(value, _NUMBERS):
             raise InvalidConfigError(
@@ -160,15 +163,10 @@ class Parameter:
             raise InvalidConfigError(f"{self.name} must be {self.describe()}, got {value!r}")
         return number
 
-    def _code_choice(self, value: Value) -> float:
-        try:
-            return self._codes[isinstance(value, _BOOLEANS), value]
-        except (KeyError, TypeError):
-            hint = suggestion(value, map(str, self.choices)) if isinstance(value, str) else ""
-            near = hint if "did you mean" in hint else ""
-            raise InvalidConfigError(
-                f"{self.name} must be {self.describe()}, got {value!r}{near}"
-            ) from None
+    def _no_choice(self, value: object) -> InvalidConfigError:
+        hint = suggestion(value, map(str, self.choices)) if isinstance(value, str) else ""
+        near = hint if "did you mean" in hint else ""
+        return InvalidConfigError(f"{self.name} must be {self.describe()}, got {value!r}{near}")
 
     def code_column(self, column: NDArray[Any], active: BoolArray) -> FloatArray:
         """Code a column of native values where active; elsewhere, and for None and NaN, NaN.
@@ -244,7 +242,7 @@ class Parameter:
 
 
 def exp(x: FloatArray) -> FloatArray:
-    """exp(x), shape as x, with the same bits on every processor.
+    """The exponential, shape as x, with the same bits on every processor.
 
     In double precision the last bit depends on the instructions a processor has; rounded from
     extended precision it does not, and is almost always that of the exact value.
@@ -253,7 +251,7 @@ def exp(x: FloatArray) -> FloatArray:
 
 
 def log(x: FloatArray) -> FloatArray:
-    """log(x), shape as x, with the same bits on every processor, as `exp`."""
+    """The logarithm, shape as x, with the same bits on every processor, as `exp`."""
     return np.log(x, dtype=np.longdouble).astype(np.float64)
 
 

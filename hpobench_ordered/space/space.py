@@ -38,10 +38,10 @@ from hpobench_ordered.space.coded import (
     check_coded,
     frame_values,
 )
-from hpobench_ordered.space.conditions import Condition, all_steps, describe, parents
+from hpobench_ordered.space.conditions import Condition, describe
 from hpobench_ordered.space.configspace_json import space_from_json, space_to_json
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.space.unit_cube import UnitCube, kernels
+from hpobench_ordered.space.unit_cube import UnitCube, unit_cube
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
@@ -233,13 +233,7 @@ class SearchSpace:
 
     def canonical(self, unit: FloatArray) -> FloatArray:
         """Snap discrete hyperparameters to the middle of their bins, set inactive ones to NaN."""
-        unit = np.array(unit, dtype=np.float64, order="C")
-        values = self._cube.snap(unit)
-        if self._conditions:
-            for j in self._continuous_parents:
-                values[:, j] = self.parameters[j].decode(unit[:, j])
-            np.putmask(unit, ~self.active(values), np.nan)
-        return unit
+        return self._cube.canonical(unit)
 
     def encode(self, values: FloatArray) -> FloatArray:
         """Map values to the unit cube, shape (n, d) to (n, d)."""
@@ -247,17 +241,13 @@ class SearchSpace:
 
     def decode(self, unit: FloatArray) -> FloatArray:
         """Map unit vectors to values, shape (n, d) to (n, d); inactive hyperparameters NaN."""
-        values = self._cube.decode(np.asarray(unit, dtype=np.float64))
-        if self._conditions:
-            np.putmask(values, ~self.active(values), np.nan)
-        return values
+        return self._cube.decode(np.asarray(unit, dtype=np.float64))
 
     def active(self, values: FloatArray) -> BoolArray:
         """Tell which hyperparameters of each configuration are active, shape (n, d)."""
         if not self._conditions:
             return np.ones(values.shape, dtype=np.bool_)
-        active: BoolArray = kernels().active(np.ascontiguousarray(values), self._steps)
-        return active
+        return self._cube.active(np.ascontiguousarray(values))
 
     def features(self, unit: FloatArray) -> FloatArray:
         """Features of canonical unit vectors for a model, shape (n, d) to (n, p).
@@ -266,7 +256,7 @@ class SearchSpace:
         the middle of its range, an inactive categorical has zeros only; the parent's own features
         tell that it is inactive.
         """
-        return self._cube.features(unit, is_conditional=bool(self._conditions))
+        return self._cube.features(unit)
 
     def validate(self, config: ConfigLike) -> None:
         """Raise `InvalidConfigError` unless the configuration fits this space."""
@@ -323,7 +313,9 @@ class SearchSpace:
                 self._check_name(name)
                 for value in frame[name].unique() if name in self.constants else ():
                     self._check_others({name: value})
-            return self._checked(frame_values(frame, self.parameters, self.ordered_conditions, self.active))
+            return self._checked(
+                frame_values(frame, self.parameters, self.ordered_conditions, self.active)
+            )
         given = list(cast("Iterable[ConfigLike]", configs))
         if isinstance(configs, Mapping) or not all(isinstance(c, Mapping) for c in given):
             raise InvalidConfigError(
@@ -351,17 +343,8 @@ class SearchSpace:
 
     @cached_property
     def _cube(self) -> UnitCube:
-        return UnitCube(self.parameters)
-
-    @cached_property
-    def _steps(self) -> FloatArray:
-        return all_steps(self.ordered_conditions)
-
-    @cached_property
-    def _continuous_parents(self) -> list[int]:
-        """Columns of the floats that conditions depend on."""
-        columns = set[int]().union(*map(parents, self._conditions.values()))
-        return sorted(j for j in columns if not self.parameters[j].is_discrete)
+        ordered = self.ordered_conditions.items()
+        return unit_cube(self.parameters, tuple((j, c) for j, c in ordered if c is not None))
 
     def _check_name(self, name: str) -> None:
         if name not in self._index and name not in self.constants:

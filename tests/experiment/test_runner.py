@@ -314,10 +314,10 @@ def test_killed_before_the_first_run(small_plan, folder):
 
 
 def test_a_failing_surrogate_is_not_blamed_on_the_method(monkeypatch, folder):
-    def fail(self: Task, config: object) -> float:
+    def fail(self: Task, row: object) -> float:
         raise ArtifactError("the surrogate is broken")
 
-    monkeypatch.setattr(Task, "evaluate", fail)
+    monkeypatch.setattr(Task, "evaluate_row", fail)
     with pytest.warns(FailedRunsWarning, match="newsvendor@1: ArtifactError: the surrogate is"):
         run(benchmarks=["newsvendor"], methods=["random-search"], seeds=[0], folder=folder)
 
