@@ -258,16 +258,17 @@ class _Calls:
         """Context of one call."""
         who = f"{self._spec.name} on task {self._task.name!r}, {when}"
         where = {"task": self._task.name, "when": when}
-        start, depth = clock(), sys.getrecursionlimit()
+        depth = sys.getrecursionlimit()
         try:
             self._watchdog.begin()
+            start = clock()
             try:
                 yield
             finally:
+                self.seconds += clock() - start
                 left = sys.getrecursionlimit()
                 sys.setrecursionlimit(max(depth, left))
                 self._watchdog.end()
-                self.seconds += clock() - start
             _require_depth(left, depth)
         except Overdue as error:
             message = f"{who}: took longer than {self._watchdog.limit:g} s"

@@ -18,11 +18,13 @@ from hpobench_ordered import (
     Method,
     MethodSpec,
     Ordered,
+    SearchSpace,
     Task,
     load,
     registry,
     run,
 )
+from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.errors import ArtifactError, ExperimentError, FailedRunsWarning, StoreError
 from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.parallel import run_cells
@@ -320,6 +322,20 @@ def test_a_failing_surrogate_is_not_blamed_on_the_method(monkeypatch, folder):
     monkeypatch.setattr(Task, "evaluate_row", fail)
     with pytest.warns(FailedRunsWarning, match="newsvendor@1: ArtifactError: the surrogate is"):
         run(benchmarks=["newsvendor"], methods=["random-search"], seeds=[0], folder=folder)
+
+
+def test_a_configuration_is_coded_once(monkeypatch, folder):
+    row, coded = SearchSpace.row, []
+
+    def counted(space: SearchSpace, config: Config) -> FloatArray:
+        coded.append(config)
+        return row(space, config)
+
+    monkeypatch.setattr(SearchSpace, "row", counted)
+    protocol = Ordered(trials=4, tasks=2)
+    methods = ["random-search"]
+    run(benchmarks=["newsvendor"], methods=methods, seeds=[0], folder=folder, protocol=protocol)
+    assert len(coded) == 8
 
 
 def test_no_worker(folder):
