@@ -324,18 +324,18 @@ def test_a_failing_surrogate_is_not_blamed_on_the_method(monkeypatch, folder):
         run(benchmarks=["newsvendor"], methods=["random-search"], seeds=[0], folder=folder)
 
 
-def test_a_configuration_is_coded_once(monkeypatch, folder):
+def test_a_configuration_is_coded_once(monkeypatch):
     row, coded = SearchSpace.row, []
 
     def counted(space: SearchSpace, config: Config) -> FloatArray:
         coded.append(config)
         return row(space, config)
 
+    task = load("newsvendor").tasks[0]
     monkeypatch.setattr(SearchSpace, "row", counted)
-    protocol = Ordered(trials=4, tasks=2)
-    methods = ["random-search"]
-    run(benchmarks=["newsvendor"], methods=methods, seeds=[0], folder=folder, protocol=protocol)
-    assert len(coded) == 8
+    assignment = Assignment(registry.method_spec("random-search"), task, (), 4)
+    optimise(assignment, np.random.default_rng(0))
+    assert len(coded) == 4
 
 
 def test_no_worker(folder):
