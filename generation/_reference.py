@@ -76,9 +76,6 @@ WITHOUT_ORDER = (
 )
 """Methods on tasks without an order: those that were made for these, and the best of the others."""
 
-ENSEMBLES = ("fsbo", "hyperbo", "meta-tpe", "rgpe", "stacked-gp", "taf-r", "tst-r")
-"""Methods with a model of each earlier task, and those that learn how to model from them."""
-
 NETWORKS = (
     "ablr-ctx",
     "ablr-embeddings",
@@ -117,8 +114,6 @@ PARTS = (
     Part("othpo", QUICK, 5),
     Part("retrain", QUICK, 5),
     Part("wide", QUICK, 3),
-    Part("othpo", ENSEMBLES, 3),
-    Part("retrain", ENSEMBLES, 3),
     Part("synthetic", WITHOUT_ORDER, 2, LeaveOneOut(trials=50)),
     Part("openml", WITHOUT_ORDER, 2, LeaveOneOut(trials=50)),
     Part("adjustments", CHANGED_SPACES, 10, Adjustment(trials=40)),
