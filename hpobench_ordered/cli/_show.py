@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from rich.table import Table
 from hpobench_ordered.generation.base import Progress
 
 PIPE_WIDTH = 120
-"""Width of sentences that do not go to a terminal; rows of tables are as long as they are."""
+"""Width of sentences; in pipes rows of tables are as long as they are."""
 
 LONGEST_ROW = 10_000
 
@@ -60,6 +61,12 @@ def print_table(headers: Iterable[str], rows: Iterable[Iterable[str]], *, title:
     for row in rows:
         table.add_row(*map(escape, row))
     console().print(table)
+
+
+def print_text(text: str) -> None:
+    """Print sentences in lines of `PIPE_WIDTH`; names are not broken at their hyphens."""
+    lines = textwrap.wrap(text, PIPE_WIDTH, break_on_hyphens=False, break_long_words=False)
+    click.echo("\n".join(lines))
 
 
 def print_json(content: object) -> None:

@@ -15,7 +15,7 @@ from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.analysis.verdict import surrogate_agreement, verdicts
 from hpobench_ordered.cli._against import chosen_results, results_arguments
 from hpobench_ordered.cli._options import json_option, measured_only_option
-from hpobench_ordered.cli._show import PIPE_WIDTH, print_json, print_table, say
+from hpobench_ordered.cli._show import print_json, print_table, print_text, say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,8 +80,8 @@ def leaderboard(
         _print_agreement(scores, trial)
         for item in scores if by else ():
             for note in item.notes():
-                click.echo(click.wrap_text(f"{item.label}: {note}", PIPE_WIDTH))
-        click.echo(click.wrap_text(LEGEND, PIPE_WIDTH))
+                print_text(f"{item.label}: {note}")
+        print_text(LEGEND)
     for note in unscored:
         say(f"not compared: {note}")
 
@@ -108,7 +108,7 @@ def show_scores(
         click.echo(line)
     _print_agreement(scores)
     for verdict in verdicts(scores):
-        click.echo(click.wrap_text(verdict.sentence, PIPE_WIDTH))
+        print_text(verdict.sentence)
     if scores:
         again = f"{folder} --reference" if own else str(folder)
         say(
