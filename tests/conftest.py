@@ -31,6 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     from hypothesis import HealthCheck, settings
 
+    os.environ.pop("COLUMNS", None)  # the width of somebody's terminal
     is_quick = config.option.markexpr == QUICK
     settings.register_profile(
         "project",

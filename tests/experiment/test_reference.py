@@ -51,7 +51,7 @@ def full(tmp_path_factory) -> hbo.Results:
 @pytest.fixture
 def bundle(full, tmp_path, monkeypatch) -> Path:
     """A folder of reference files, in place of those that come with the package."""
-    part = Part("", METHODS, PROTOCOL, 3)
+    part = Part("", METHODS, 3, PROTOCOL)
     monkeypatch.setattr(_reference, "PARTS", (part,))
     monkeypatch.setattr(Part, "benchmarks", lambda self: list(BENCHMARKS))
     folder = tmp_path / "bundle"
