@@ -83,7 +83,7 @@ def told():
         pytest.param(optuna_method(TPESampler), marks=pytest.mark.slow),
         pytest.param(optuna_method(tpe_at_once, history=True), marks=pytest.mark.slow),
     ],
-    ids=str,
+    ids=["random", "tpe", "tpe at once"],
 )
 def test_samplers_hold_to_the_contract(spec):
     check_method(spec)
