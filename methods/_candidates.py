@@ -14,7 +14,6 @@ NEAR = 200
 """Candidates near the best configuration."""
 STEPS = (0.03, 0.5)
 """Their steps in the unit cube: standard deviations between these, log-uniform."""
-LOG_STEPS = math.log(STEPS[0]), math.log(STEPS[1])
 FEW_MOVED = 1.0 / 3.0
 """Share of the hyperparameters that half of them move; the others move all."""
 REDRAWN = 0.2
@@ -33,7 +32,6 @@ class Region:
         space: The search space.
         size: Number of distinct configurations, an upper bound under conditions; inf if continuous.
         free: Which hyperparameters take more than one value, shape (d,).
-        is_categorical: Which are categorical, shape (d,).
         middle: Unit vector of the middle of the region, (d,): the value of those that are not free.
     """
 
@@ -41,7 +39,6 @@ class Region:
         self.space = space
         self.size = space.size
         self.free: BoolArray = np.array([p.size > 1 for p in space.parameters])
-        self.is_categorical = np.array([p.kind is Kind.CATEGORICAL for p in space.parameters])
         self.middle: FloatArray = np.full(space.dimension, 0.5)
 
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
@@ -54,7 +51,7 @@ class Region:
 
     def clip(self, unit: FloatArray) -> FloatArray:
         """Move unit vectors (n, d) into the region, NaN where that is not a matter of distance."""
-        return np.minimum(np.maximum(unit, 0.0), 1.0)  # faster than clip
+        return np.clip(unit, 0.0, 1.0)
 
     def features(self, unit: FloatArray) -> FloatArray:
         """Features for a model, numbers in [0, 1], shape (n, p), of canonical unit vectors."""
@@ -116,14 +113,16 @@ def near(
         Canonical unit vectors, shape (count, d). What is inactive in the configuration, and a
         categorical that a step changes, is drawn uniformly.
     """
-    shape, is_categorical = (count, region.space.dimension), region.is_categorical
-    sd = np.exp(rng.uniform(*LOG_STEPS, (count, 1)))
+    space, shape = region.space, (count, region.space.dimension)
+    is_categorical = np.array([p.kind is Kind.CATEGORICAL for p in space.parameters])
+    low, high = np.log(STEPS)
+    sd = np.exp(rng.uniform(low, high, (count, 1)))
     share = np.where(rng.random((count, 1)) < 0.5, FEW_MOVED, 1.0)
     moved = (rng.random(shape) < share) & ~is_categorical
-    centre = centres if len(centres) == 1 else centres[np.arange(count) % len(centres)]
+    centre = centres[np.arange(count) % len(centres)]
     unit = region.clip(centre + np.where(moved, sd * rng.standard_normal(shape), 0.0))
     drawn = np.isnan(unit) | (is_categorical & (rng.random(shape) < REDRAWN))
-    return region.space.canonical(np.where(drawn, region.draw(rng, count), unit))
+    return space.canonical(np.where(drawn, region.draw(rng, count), unit))
 
 
 class Tried:
@@ -133,10 +132,9 @@ class Tried:
         self._space = space
         self._keys: set[bytes] = set()
 
-    def add(self, values: FloatArray) -> bytes:
-        """Remember coded values, shape (d,), and give their `key`."""
-        self._keys.add(added := key(values))
-        return added
+    def add(self, values: FloatArray) -> None:
+        """Remember coded values, shape (d,)."""
+        self._keys.add(key(values))
 
     def __contains__(self, values: FloatArray) -> bool:
         return key(values) in self._keys

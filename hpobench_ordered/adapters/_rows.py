@@ -172,12 +172,15 @@ class Reader:
     def _values(self, rows: Rows, space: SearchSpace, is_good: BoolArray) -> FloatArray:
         """Code the configurations, (n, d); says which rows are not good."""
         coded = np.full((len(is_good), space.dimension), np.nan)
+        active = np.ones(coded.shape, dtype=np.bool_)
         for j, condition in space.ordered_conditions.items():
-            p, is_active = space.parameters[j], space.active(coded)[:, j]
+            p = space.parameters[j]
+            if condition is not None:
+                active[:, j] = condition.holds(coded, active)
             column = rows.columns.get(p.name, [None] * len(is_good))
-            scale = _scale_hint(rows.task, p, column, is_active)
+            scale = _scale_hint(rows.task, p, column, active[:, j])
             # Whether a conditional one is active is unknown where its parent is wrong.
-            asked = is_active if condition is None else is_active & is_good
+            asked = active[:, j] if condition is None else active[:, j] & is_good
             for i in np.flatnonzero(asked).tolist():
                 number, said = self._code(p, column[i], scale)
                 if said:

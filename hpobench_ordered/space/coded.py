@@ -1,11 +1,12 @@
-"""Configurations as arrays: checks, and the order of deciding conditions.
+"""Configurations as arrays: checks, model features, and the order of deciding conditions.
 
 Notation:
     n   number of configurations
     d   number of tunable hyperparameters
+    p   number of model features
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,10 +14,13 @@ import numpy as np
 from hpobench_ordered._typing import BoolArray, Config, FloatArray
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 from hpobench_ordered.space.conditions import Condition, parents
-from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.space.parameters import Kind, Parameter
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+INACTIVE_FEATURE = 0.5
+"""Model feature of an inactive numeric hyperparameter: the middle of its range."""
 
 
 def activation_order(
@@ -71,19 +75,37 @@ def check_allowed(
 
 
 def frame_values(
-    frame: "DataFrame",
-    parameters: Sequence[Parameter],
-    order: Iterable[int],
-    active: Callable[[FloatArray], BoolArray],
+    frame: "DataFrame", parameters: Sequence[Parameter], conditions: Mapping[int, Condition | None]
 ) -> FloatArray:
-    """Code the rows of a table, (n, d); `active` decides on parents, which come first in order."""
+    """Code the rows of a table, (n, d)."""
     coded = np.full((len(frame), len(parameters)), np.nan)
-    for j in order:
-        parameter, is_active = parameters[j], active(coded)[:, j]
+    active = np.ones(coded.shape, dtype=np.bool_)
+    for j, condition in conditions.items():
+        parameter = parameters[j]
+        if condition is not None:
+            active[:, j] = condition.holds(coded, active)
         if parameter.name in frame.columns:
-            coded[:, j] = parameter.code_column(frame[parameter.name].to_numpy(), is_active)
-        elif is_active.any():
+            coded[:, j] = parameter.code_column(frame[parameter.name].to_numpy(), active[:, j])
+        elif active[:, j].any():
             raise InvalidConfigError(
                 f"column {parameter.name!r} is missing: {parameter.describe()}"
             )
     return coded
+
+
+def model_features(
+    parameters: Sequence[Parameter], unit: FloatArray, *, is_conditional: bool
+) -> FloatArray:
+    """Features of canonical unit vectors as `SearchSpace.features` describes, (n, d) to (n, p)."""
+    if not any(p.kind is Kind.CATEGORICAL for p in parameters):
+        return np.where(np.isnan(unit), INACTIVE_FEATURE, unit) if is_conditional else unit
+    columns: list[FloatArray] = []
+    for j, parameter in enumerate(parameters):
+        column = unit[:, j]
+        if parameter.kind is Kind.CATEGORICAL:
+            with np.errstate(invalid="ignore"):
+                index = np.floor(column * len(parameter.choices))
+            columns += [(index == k).astype(np.float64) for k in range(len(parameter.choices))]
+        else:
+            columns.append(np.where(np.isnan(column), INACTIVE_FEATURE, column))
+    return np.stack(columns, axis=1)

@@ -1,15 +1,14 @@
 """Conditions under which a hyperparameter is active."""
 
-import math
 import operator
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum
 from typing import Any
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._typing import BoolArray, FloatArray
 from hpobench_ordered.errors import InvalidSpaceError
 from hpobench_ordered.space.parameters import Parameter
 
@@ -30,10 +29,6 @@ _OPERATORS: Mapping[Comparison, Callable[[Any, Any], Any]] = {
     Comparison.LESS: operator.lt,
     Comparison.GREATER: operator.gt,
 }
-
-
-Steps = list[tuple[float, ...]]
-"""How to decide a condition, see `Step`."""
 
 
 class Connective(Enum):
@@ -59,12 +54,15 @@ class Compare:
     comparison: Comparison
     coded: tuple[float, ...]
 
-    def steps(self) -> Steps:
-        """How to decide it for many configurations."""
-        if self.comparison is not Comparison.IN:
-            return [(Step[self.comparison.name], self.parent, self.coded[0])]
-        equal: list[Steps] = [[(Step.EQUAL, self.parent, x)] for x in self.coded or (math.nan,)]
-        return _joined(Step.OR, equal)
+    def holds(self, values: FloatArray, active: BoolArray) -> BoolArray:
+        """Evaluate on coded values (n, d), given which parents are active (n, d); shape (n,)."""
+        column = values[:, self.parent]
+        if self.comparison is Comparison.IN:
+            result = np.isin(column, self.coded)
+        else:
+            result = _OPERATORS[self.comparison](column, self.coded[0])
+        inactive = self.comparison is Comparison.NOT_EQUAL
+        return np.where(active[:, self.parent], result, inactive)
 
     def holds_for(self, coded: Sequence[float]) -> bool:
         """Evaluate on one configuration whose inactive parents are NaN, length d."""
@@ -83,9 +81,11 @@ class Joined:
     connective: Connective
     parts: tuple["Condition", ...]
 
-    def steps(self) -> Steps:
-        """How to decide it for many configurations."""
-        return _joined(Step[self.connective.value], [part.steps() for part in self.parts])
+    def holds(self, values: FloatArray, active: BoolArray) -> BoolArray:
+        """Evaluate on coded values (n, d), given which parents are active (n, d); shape (n,)."""
+        parts = np.stack([part.holds(values, active) for part in self.parts])
+        join = np.logical_and if self.connective is Connective.AND else np.logical_or
+        return np.asarray(join.reduce(parts, axis=0), dtype=np.bool_)
 
     def holds_for(self, coded: Sequence[float]) -> bool:
         """Evaluate on one configuration whose inactive parents are NaN, length d."""
@@ -94,37 +94,6 @@ class Joined:
 
 
 Condition = Compare | Joined
-
-
-class Step(IntEnum):
-    """What a step of deciding conditions does with a stack of truth values.
-
-    Every step is a row (step, column, number). A comparison of the column's value with the number
-    is put on the stack; AND and OR join the two on top; ACTIVE takes the last one off the stack as
-    whether the hyperparameter of the column is active.
-    """
-
-    EQUAL = 0
-    NOT_EQUAL = 1
-    LESS = 2
-    GREATER = 3
-    AND = 4
-    OR = 5
-    ACTIVE = 6
-
-
-def _joined(connective: Step, parts: Sequence[Steps]) -> Steps:
-    """The steps that join at least one part."""
-    first, *others = parts
-    return sum(([*part, (connective, 0.0, 0.0)] for part in others), first)
-
-
-def all_steps(conditions: Mapping[int, Condition]) -> FloatArray:
-    """The steps that decide all conditions, given by column with parents first, shape (m, 3)."""
-    rows: Steps = []
-    for column, condition in conditions.items():
-        rows += [*condition.steps(), (Step.ACTIVE, column, 0.0)]
-    return np.array(rows, dtype=np.float64).reshape(-1, 3)
 
 
 def parents(condition: Condition) -> set[int]:

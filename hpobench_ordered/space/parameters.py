@@ -37,8 +37,6 @@ class Parameter:
         log: Whether a number lives on a log scale.
         choices: Values of a categorical or ordinal, in order; empty for numbers.
         default: Default value; if omitted, the first choice or the middle of the (log) range.
-        span: What 0 and 1 in the unit cube are on the (log) scale: half a step beyond the smallest
-            and largest discrete value.
 
     Raises:
         InvalidSpaceError: Empty or infinite range, non-positive bounds on a log scale, repeated
@@ -53,7 +51,7 @@ class Parameter:
     choices: tuple[Value, ...] = ()
     default: Value | None = None
     _codes: Mapping[tuple[bool, Value], float] = field(init=False, repr=False, compare=False)
-    span: tuple[float, float] = field(init=False, repr=False, compare=False)
+    _span: tuple[float, float] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # True equals 1 and False equals 0 in Python: the key tells them apart.
@@ -67,8 +65,8 @@ class Parameter:
             raise InvalidSpaceError(f"{self.name}: a log scale needs a positive lower bound")
         if len(codes) != len(self.choices):
             raise InvalidSpaceError(f"{self.name}: repeated choices {self.choices}")
-        object.__setattr__(self, "span", self._unit_interval())
-        if not self.span[0] < self.span[1]:
+        object.__setattr__(self, "_span", self._unit_interval())
+        if not self._span[0] < self._span[1]:
             raise InvalidSpaceError(f"{self.name}: {self.describe()} is too narrow for floats")
         if self.default is None:
             object.__setattr__(self, "default", self._middle())
@@ -143,10 +141,7 @@ class Parameter:
             InvalidConfigError: Wrong type, not finite, out of bounds, or not a choice.
         """
         if self.choices:
-            try:
-                return self._codes[isinstance(value, _BOOLEANS), value]
-            except (KeyError, TypeError):
-                raise self._no_choice(value) from None
+            return self._code_choice(value)
         kind = type(value)
         if kind is not float and kind is not int and not isinstance(value, _NUMBERS):
             raise InvalidConfigError(
@@ -163,10 +158,15 @@ class Parameter:
             raise InvalidConfigError(f"{self.name} must be {self.describe()}, got {value!r}")
         return number
 
-    def _no_choice(self, value: object) -> InvalidConfigError:
-        hint = suggestion(value, map(str, self.choices)) if isinstance(value, str) else ""
-        near = hint if "did you mean" in hint else ""
-        return InvalidConfigError(f"{self.name} must be {self.describe()}, got {value!r}{near}")
+    def _code_choice(self, value: Value) -> float:
+        try:
+            return self._codes[isinstance(value, _BOOLEANS), value]
+        except (KeyError, TypeError):
+            hint = suggestion(value, map(str, self.choices)) if isinstance(value, str) else ""
+            near = hint if "did you mean" in hint else ""
+            raise InvalidConfigError(
+                f"{self.name} must be {self.describe()}, got {value!r}{near}"
+            ) from None
 
     def code_column(self, column: NDArray[Any], active: BoolArray) -> FloatArray:
         """Code a column of native values where active; elsewhere, and for None and NaN, NaN.
@@ -215,34 +215,34 @@ class Parameter:
 
     def encode(self, coded: FloatArray) -> FloatArray:
         """Map coded values to [0, 1], shape as given; NaN stays NaN."""
-        low, high = self.span
-        return ((log(coded) if self.log else coded) - low) / (high - low)
+        low, high = self._span
+        return ((_log(coded) if self.log else coded) - low) / (high - low)
 
     def decode(self, unit: FloatArray) -> FloatArray:
         """Map [0, 1] to coded values, shape as given; NaN stays NaN."""
-        low, high = self.span
+        low, high = self._span
         scaled = low + unit * (high - low)
         if self.is_discrete:
             scaled = np.rint(np.exp(scaled) if self.log else scaled)
         elif self.log:
-            scaled = exp(scaled)
+            scaled = _exp(scaled)
         return np.minimum(np.maximum(scaled, self.lower), self.upper)  # faster than clip
 
     def _middle(self) -> Value:
         return self.choices[0] if self.choices else self.value(float(self.decode(np.array(0.5))))
 
     def _unit_interval(self) -> tuple[float, float]:
-        """What `span` is."""
+        """Ends of the unit interval on the (log) scale: half a step beyond discrete values."""
         margin = 0.5 if self.is_discrete else 0.0
         low, high = self.lower - margin, self.upper + margin
         if not self.log:
             return low, high
-        log_low, log_high = log(np.array([low, high])).tolist()
+        log_low, log_high = _log(np.array([low, high])).tolist()
         return log_low, log_high
 
 
-def exp(x: FloatArray) -> FloatArray:
-    """The exponential, shape as x, with the same bits on every processor.
+def _exp(x: FloatArray) -> FloatArray:
+    """exp(x), shape as x, with the same bits on every processor.
 
     In double precision the last bit depends on the instructions a processor has; rounded from
     extended precision it does not, and is almost always that of the exact value.
@@ -250,8 +250,8 @@ def exp(x: FloatArray) -> FloatArray:
     return np.exp(x, dtype=np.longdouble).astype(np.float64)
 
 
-def log(x: FloatArray) -> FloatArray:
-    """The logarithm, shape as x, with the same bits on every processor, as `exp`."""
+def _log(x: FloatArray) -> FloatArray:
+    """log(x), shape as x, with the same bits on every processor, as `_exp`."""
     return np.log(x, dtype=np.longdouble).astype(np.float64)
 
 
