@@ -26,7 +26,6 @@ import numpy as np
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.core.extras import NEURAL
 from hpobench_ordered.methods._model_based import ModelError
-from hpobench_ordered.methods._products import product
 from hpobench_ordered.methods._sources import FromSources, Predict
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.zero_shot import portfolio

@@ -99,7 +99,7 @@ def test_a_report_says_what_means_leave_out(store, tmp_path):
     report = hbo.report(store.folder, tmp_path)
     page = report.page.read_text(encoding="utf-8")
     assert "leave out yahpo-ranger-4154@1 (forest)" in page and "is implausible" in page
-    assert "first on" in page and "of 2 benchmarks" in page
+    assert "first on" in page and ", 2 benchmarks" in page
     reason = next(note for item in report.benchmarks for note in item.notes())
     assert reason in (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert "Measured tasks alone" not in page

@@ -55,7 +55,7 @@ def methods() -> list[str]:
 
 
 def _is_fitted_at_length(name: str) -> bool:
-    return method_spec(name).method.__module__.endswith((".distbo", ".ablr"))
+    return method_spec(name).method.__module__.endswith((".distbo", ".ablr", ".fsbo"))
 
 
 def digests(environment: dict[str, str]) -> tuple[dict[str, str], str]:
