@@ -131,6 +131,7 @@ def negative_log_likelihood(
     """Minus log marginal likelihood of losses, and its gradient, shaped as x."""
     from hpobench_ordered.methods._gp import compiled
     from hpobench_ordered.methods._networks.features import linearised
+    from hpobench_ordered.methods._products import product
 
     theta, flat = x[-3:], np.zeros(3)
     Phi, pull = linearised(phi, x[:-3], X)
