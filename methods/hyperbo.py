@@ -24,7 +24,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg.lapack import dpotri, dpotrs  # made by f2py
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._sources import FromSources, Predict, in_units_of
@@ -94,6 +93,8 @@ def negative_log_likelihood(
         data: Squared differences (g, n, n), and Phi and y in columns (n, q + 1), of each task.
         theta: Where, shape (g + 2,).
     """
+    from scipy.linalg.lapack import dpotri, dpotrs  # made by f2py
+
     from hpobench_ordered.methods._gp import compiled, lapack
 
     q = data[0][1].shape[1] - 1
