@@ -1,8 +1,10 @@
 """The commands on reference results, and `export`."""
 
 import re
+import shutil
 from pathlib import Path
 
+import own_method
 import pandas as pd
 import pytest
 from exact_csv import read_exactly
@@ -16,21 +18,11 @@ from hpobench_ordered.experiment.reference import reference_store
 from hpobench_ordered.experiment.scored import families, left_out
 from hpobench_ordered.registry import benchmark_spec
 
-MINE = """
-class Mine:
-    def __init__(self, space, rng):
-        self.space, self.rng = space, rng
-
-    def ask(self):
-        return self.space.sample(self.rng)
-
-    def tell(self, config, loss): ...
-"""
 FEW = ("--benchmark", "newsvendor", "--tasks", "2", "--workers", "1", "--no-check", "--no-report")
 
 
 def test_a_method_s_place_among_those_of_the_reference(cli, folder: Path) -> None:  # type: ignore[no-untyped-def]
-    (folder / "mine.py").write_text(MINE)
+    shutil.copy(own_method.__file__, folder / "mine.py")
     result = cli("run", *FEW, "--method", "mine.py:Mine", "--against", "reference")
     assert result.returncode == 0, result.stderr
     place, methods = re.search(

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from own_method import Mine
 
 import hpobench_ordered as hbo
 from hpobench_ordered.adapters import as_method_spec
@@ -25,16 +26,6 @@ METHODS = ("random-search", "cts", "zero-shot")
 PROTOCOL = hbo.Ordered(trials=6, tasks=4)
 DRAW = 8
 """Reference runs that are made again; 40 of them were, when the results were made."""
-
-
-class Mine:
-    def __init__(self, space, rng):
-        self.space, self.rng = space, rng
-
-    def ask(self):
-        return self.space.sample(self.rng)
-
-    def tell(self, config, loss): ...
 
 
 def results(folder: Path, methods=METHODS, **changes: object) -> hbo.Results:
