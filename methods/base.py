@@ -88,7 +88,10 @@ class MethodFactory(Protocol):
         context: Mapping[str, float],
         budget: int,
     ) -> Method:
-        """Make it; the arguments are attributes of `Method`."""
+        """Make it; the arguments are attributes of `Method`.
+
+        `data` comes as well, where the spec says that the method looks at them.
+        """
         ...
 
 
@@ -113,8 +116,6 @@ class MethodSpec:
 
     Raises:
         ValueError: The version is below 1.
-
-    Raises:
         InvalidNameError: The name cannot be printed, or not be part of a file's name.
 
     Examples:

@@ -216,10 +216,10 @@ def test_bad_windows_are_refused(prices, mine):
         generate_retrain(asked)
 
 
-def test_a_stream_has_to_be_named():
+def test_a_stream_has_to_be_named(tmp_path):
     generator = retrain.GENERATORS[0]
     with pytest.raises(ExperimentError, match=r"needs a folder with electricity\.parquet"):
-        generator.generate(Path("somewhere") / generator.name)
+        generator.generate(tmp_path / generator.name)
 
 
 @given(seed=st.integers(0, 99))
