@@ -9,12 +9,6 @@ import hpobench_ordered
 
 ROOT = Path(hpobench_ordered.__file__).parent
 NAME = "hpobench_ordered"
-TO_BE_MOVED = {
-    (f"{NAME}.adapters.factory", f"{NAME}.adapters.optuna"),
-    (f"{NAME}.experiment._dask", f"{NAME}.experiment.parallel"),
-    (f"{NAME}.experiment._run_file", f"{NAME}.experiment.runner"),
-}
-"""The imports that still turn back."""
 
 
 def modules() -> dict[str, Path]:
@@ -47,7 +41,7 @@ def test_imports_form_no_circle():
         targets = set()
         for imported in imports(path):
             target = imported if imported in known else imported.rpartition(".")[0]
-            if target in known and target != name and (name, target) not in TO_BE_MOVED:
+            if target in known and target != name:
                 targets.add(target)
         graph[name] = targets
     try:

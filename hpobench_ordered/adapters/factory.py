@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from hpobench_ordered._typing import Config
+from hpobench_ordered.adapters._naming import (
+    SEED,
+    draw_seed,
+    first_line_of,
+    is_sampler_class,
+    name_of,
+)
 from hpobench_ordered.adapters._pending import Pending
 from hpobench_ordered.adapters.importing import import_object
 from hpobench_ordered.errors import ExperimentError, MethodError, suggestion
@@ -24,10 +31,6 @@ FOR_DATA = "; training data go to a subclass of hbo.Method, in a MethodSpec with
 """What is said to a method that asks for them otherwise."""
 IMPORT_MARK = ":"
 """Stands between a module and what is imported from it."""
-SEED = "seed"
-"""Drawn from `rng` for a factory that names it."""
-SEEDS = 2**31
-"""Seeds are below this, which all random number generators take."""
 
 
 def as_method_spec(
@@ -74,7 +77,7 @@ def as_method_spec(
     _refuse_objects(method)
     line = summary if summary is not None else first_line_of(method)
     if isinstance(method, type) and is_sampler_class(method):
-        from hpobench_ordered.adapters.optuna import optuna_method
+        from hpobench_ordered.adapters.optuna.methods import optuna_method
 
         spec = replace(optuna_method(method, name=name), summary=line, min_history=min_history)
         return _unambiguous(spec)
@@ -128,7 +131,7 @@ class FromFactory:
         if isinstance(made, Method):
             return made
         if is_sampler_class(type(made)):
-            from hpobench_ordered.adapters.optuna import OptunaMethod
+            from hpobench_ordered.adapters.optuna.methods import OptunaMethod
 
             return OptunaMethod(
                 sampler=made, space=space, rng=rng, history=history, context=context, budget=budget
@@ -167,41 +170,6 @@ class AskTell(Method):
         """Tell the loss of a configuration."""
         asked = self._pending.take(config)
         self.partners[1](config if asked is None else asked, loss)
-
-
-def name_of(method: object) -> str:
-    """Name of a class or function: with its module, but for what is defined in a script.
-
-    Raises:
-        ExperimentError: It has none.
-    """
-    name = getattr(method, "__qualname__", None)
-    if name is None or "<lambda>" in name:
-        raise ExperimentError(
-            f"{method!r} has no name that results could carry; give it one: "
-            "hpobench_ordered.adapters.as_method_spec(..., name='mine')"
-        )
-    module = getattr(method, "__module__", "__main__")
-    return str(name) if module == "__main__" else f"{module}.{name}"
-
-
-def first_line_of(method: object) -> str:
-    """First line of the docstring of a class or function; "" where it has none."""
-    has_docstring = isinstance(method, type) or hasattr(method, "__qualname__")
-    return (method.__doc__ or "").strip().partition("\n")[0] if has_docstring else ""
-
-
-def draw_seed(rng: np.random.Generator) -> int:
-    """Draw a seed for somebody else's random number generator."""
-    return int(rng.integers(SEEDS))
-
-
-def is_sampler_class(kind: type) -> bool:
-    """Whether a class is an Optuna sampler, told without importing Optuna."""
-    return any(
-        base.__name__ == "BaseSampler" and base.__module__.startswith("optuna.samplers")
-        for base in kind.__mro__
-    )
 
 
 def _unambiguous(spec: MethodSpec) -> MethodSpec:

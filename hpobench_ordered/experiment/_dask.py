@@ -14,14 +14,13 @@ from hpobench_ordered.errors import (
     StoreError,
     needed,
 )
+from hpobench_ordered.experiment.job import Job
+from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.runtime.child import CHILDREN, pickled
 from hpobench_ordered.runtime.machine import package_versions
 
 if TYPE_CHECKING:
     from distributed import Client, Future
-
-    from hpobench_ordered.experiment.parallel import Job
-    from hpobench_ordered.experiment.plan import Cell
 
 CONNECT_SECONDS = 10
 """Time to reach a cluster."""
@@ -32,8 +31,8 @@ NOISY = ("distributed", "tornado", "asyncio")
 
 
 def on_workers(
-    client: "Client", job: "Job", cells: Sequence["Cell"]
-) -> Iterator[tuple["Cell", str | None]]:
+    client: "Client", job: Job, cells: Sequence[Cell]
+) -> Iterator[tuple[Cell, str | None]]:
     """Make runs; yields each that is over, and if its process died, what it said.
 
     Raises:

@@ -16,6 +16,7 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._files import DamagedFileError, content_hash, read_checked
+from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.runtime.machine import package_versions
 from hpobench_ordered.space.parameters import Kind, Parameter
@@ -23,8 +24,6 @@ from hpobench_ordered.space.parameters import Kind, Parameter
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
-
-    from hpobench_ordered.experiment.runner import Outcome
 
 FORMAT = 5
 METADATA = b"hpobench_ordered"
@@ -45,7 +44,7 @@ def other_format(path: Path, written: object) -> StoreError:
     )
 
 
-def run_table(cell: Cell, benchmark: Benchmark, outcomes: "Sequence[Outcome]") -> "pa.Table":
+def run_table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]) -> "pa.Table":
     """Arrange what identifies a run and its recorded outcomes as a table."""
     import pyarrow as pa
 

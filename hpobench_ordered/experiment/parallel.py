@@ -1,32 +1,27 @@
 """Runs many cells: in this process, in several, or on a Dask cluster; a failed run fails alone."""
 
-import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered.errors import (
     DamagedFilesWarning,
     ExperimentError,
-    HPOBenchOrderedError,
     MethodError,
     ProcessDiedError,
     SuggestionTimeoutError,
     check_count,
 )
 from hpobench_ordered.experiment._dask import connected, on_workers
-from hpobench_ordered.experiment._patches import unpatched
+from hpobench_ordered.experiment.job import Job
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Failure
-from hpobench_ordered.experiment.runner import run_cell
 from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.experiment.watchdog import ENDED, can_interrupt
-from hpobench_ordered.runtime.child import ChildDiedError, Children
-from hpobench_ordered.runtime.threads import one_thread
+from hpobench_ordered.runtime.child import Children
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -100,7 +95,7 @@ Pool = Callable[[Sequence[Cell]], Iterator[tuple[Cell, str | None]]]
 
 @contextmanager
 def _pool(
-    job: "Job", workers: int, dask: "Client | str | None"
+    job: Job, workers: int, dask: "Client | str | None"
 ) -> Iterator[tuple[Pool, Mapping[str, Any]]]:
     """Where runs are made, and what a session records of the machines there."""
     if dask is not None:
@@ -120,44 +115,6 @@ def _pool(
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
             children.close()
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """Makes one run, and writes what comes of it."""
-
-    store: Store
-    time_limit: float | None
-
-    def __call__(self, cell: Cell) -> None:
-        """Make a run, unless somebody else has."""
-        if self.store.has(cell.key):
-            return
-        with self.store.records.running(cell.key):
-            try:
-                with one_thread(), unpatched(cell.apart) if cell.apart else nullcontext():
-                    table, timing = run_cell(cell, time_limit=self.time_limit)
-            except MethodError as error:
-                self.store.records.write_failure(Failure.of(cell, error))
-            else:
-                self.store.write(table)
-                self.store.records.write_timing(timing)
-
-    def made(self, cell: Cell, children: Children | None = None) -> str | None:
-        """Make a run, here or in another process; if that died or broke, what it said."""
-        if children is None:
-            self(cell)
-            return None
-        try:
-            children.call_apart(cell.apart, self, cell)
-        except HPOBenchOrderedError:  # of the store, say
-            raise
-        except BaseException as error:  # Ctrl-C reaches neither that process nor this thread
-            self.store.records.forget_progress(cell.key)
-            if isinstance(error, ChildDiedError):
-                return str(error)
-            return "".join(traceback.format_exception(error))
-        return None
 
 
 def _settle(cell: Cell, last_words: str, pool: Pool, job: Job) -> None:

@@ -8,14 +8,14 @@ import reprlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from time import perf_counter  # this one, whatever a method puts in its place
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered._typing import Config
 from hpobench_ordered.core.benchmark import Benchmark, Task
 from hpobench_ordered.core.data import TaskData
 from hpobench_ordered.core.history import Evaluations
@@ -27,6 +27,7 @@ from hpobench_ordered.errors import (
     SuggestionTimeoutError,
 )
 from hpobench_ordered.experiment._run_file import run_table
+from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Record
 from hpobench_ordered.experiment.watchdog import Overdue, Watchdog
@@ -39,33 +40,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_FALLBACKS = 2**31 - 1  # counts are stored as 32-bit integers
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one method did on one task.
-
-    Attributes:
-        optimiser: Name of the method that ran: the cell's, or what the protocol put in its place.
-        task: Index of the task.
-        task_name: Its name.
-        values: Configurations in the order of asking, coded as values, shape (n, d).
-        objective: Objective values in their own units, shape (n,).
-        losses: Their losses, shape (n,).
-        fallbacks: Suggestions made at random so far because a model failed, shape (n,).
-        seconds: Time spent inside the method: when it was made, asked and told.
-        is_recorded: Whether the trials are results; not those that only make a history.
-    """
-
-    optimiser: str
-    task: int
-    task_name: str
-    values: FloatArray
-    objective: FloatArray
-    losses: FloatArray
-    fallbacks: np.ndarray[Any, np.dtype[np.int64]]
-    seconds: float
-    is_recorded: bool
 
 
 def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table, Record]":

@@ -15,7 +15,8 @@ from hpobench_ordered.core.benchmark import Task
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import MethodError
-from hpobench_ordered.experiment.runner import Outcome, follow
+from hpobench_ordered.experiment.outcome import Outcome
+from hpobench_ordered.experiment.runner import follow
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.registry import method_spec

@@ -27,7 +27,8 @@ from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import MethodError
-from hpobench_ordered.experiment.runner import Outcome, optimise, setting_of
+from hpobench_ordered.experiment.outcome import Outcome
+from hpobench_ordered.experiment.runner import optimise, setting_of
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Assignment
 from hpobench_ordered.runtime.threads import one_thread

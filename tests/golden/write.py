@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 import hpobench_ordered as hbo
+from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import plan
-from hpobench_ordered.experiment.runner import Outcome, follow
+from hpobench_ordered.experiment.runner import follow
 from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.testing.golden import FILE, golden_options

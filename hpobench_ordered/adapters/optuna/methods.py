@@ -15,9 +15,9 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.adapters._define_by_run import define_by_run
+from hpobench_ordered.adapters._naming import SEED, draw_seed, first_line_of, name_of
 from hpobench_ordered.adapters._optuna_space import distribution, suggest
 from hpobench_ordered.adapters._pending import Pending
-from hpobench_ordered.adapters.factory import SEED, draw_seed, first_line_of, name_of
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.errors import ExperimentError, MethodError
 from hpobench_ordered.methods.base import Method, MethodSpec

@@ -1,0 +1,45 @@
+"""Names, seeds and kinds of optimisers that were made by somebody else."""
+
+import numpy as np
+
+from hpobench_ordered.errors import ExperimentError
+
+SEED = "seed"
+"""Drawn from `rng` for a factory that names it."""
+SEEDS = 2**31
+"""Seeds are below this, which all random number generators take."""
+
+
+def name_of(method: object) -> str:
+    """Name of a class or function: with its module, but for what is defined in a script.
+
+    Raises:
+        ExperimentError: It has none.
+    """
+    name = getattr(method, "__qualname__", None)
+    if name is None or "<lambda>" in name:
+        raise ExperimentError(
+            f"{method!r} has no name that results could carry; give it one: "
+            "hpobench_ordered.adapters.as_method_spec(..., name='mine')"
+        )
+    module = getattr(method, "__module__", "__main__")
+    return str(name) if module == "__main__" else f"{module}.{name}"
+
+
+def first_line_of(method: object) -> str:
+    """First line of the docstring of a class or function; "" where it has none."""
+    has_docstring = isinstance(method, type) or hasattr(method, "__qualname__")
+    return (method.__doc__ or "").strip().partition("\n")[0] if has_docstring else ""
+
+
+def draw_seed(rng: np.random.Generator) -> int:
+    """Draw a seed for somebody else's random number generator."""
+    return int(rng.integers(SEEDS))
+
+
+def is_sampler_class(kind: type) -> bool:
+    """Whether a class is an Optuna sampler, told without importing Optuna."""
+    return any(
+        base.__name__ == "BaseSampler" and base.__module__.startswith("optuna.samplers")
+        for base in kind.__mro__
+    )
