@@ -1,6 +1,7 @@
 """Options that several commands have."""
 
 import os
+from collections.abc import Sequence
 
 import click
 
@@ -8,6 +9,8 @@ from hpobench_ordered.experiment.parallel import TIME_LIMIT
 
 CHECK_LIMIT = 30.0
 """Seconds that one call into a method may take while it is checked."""
+
+MOST_SEEDS = 1_000_000
 
 time_limit_option = click.option(
     "--time-limit",
@@ -31,3 +34,39 @@ measured_only_option = click.option(
 )
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+
+
+def seeds_of(context: click.Context, option: click.Parameter, text: str | None) -> list[int] | None:
+    """Read seeds: "5" is 0 to 4, "10-19" a range with both ends, "3,7" a list."""
+    if text is None:
+        return None
+    seeds: Sequence[int]
+    try:
+        if "," in text:
+            seeds = [int(part) for part in text.split(",")]
+        else:
+            first, dash, last = text.partition("-")
+            seeds = range(int(first), int(last) + 1) if dash else range(int(first))
+        too_many = bool(seeds[MOST_SEEDS:])
+    except (ValueError, OverflowError):
+        seeds, too_many = (), False
+    if not seeds:
+        raise click.BadParameter(
+            f"{text!r}: give how many (5), a range (10-19) or a list (3,7), at least one"
+        )
+    if too_many:
+        raise click.BadParameter(f"more than {MOST_SEEDS} seeds: {text}")
+    return list(seeds)
+
+
+def shard_of(
+    context: click.Context, option: click.Parameter, text: str | None
+) -> tuple[int, int] | None:
+    """Read a shard such as "0/4"."""
+    if text is None:
+        return None
+    first, _, second = text.partition("/")
+    try:
+        return int(first), int(second)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a part such as 0/4, the first of four") from None

@@ -1,7 +1,9 @@
 """The protocols and their options."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import fields
+from typing import Any
 
 import click
 
@@ -9,6 +11,7 @@ from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered, Protoco
 
 PROTOCOLS = {"ordered": Ordered, "leave-one-out": LeaveOneOut, "adjustment": Adjustment}
 
+SETTINGS = ("trials", "tasks", "workers_simulated", "history", "first_trials", "first_method")
 FLAGS = {"workers_simulated": "--simulated-workers"}
 """Options that are not called as the setting is."""
 
@@ -41,6 +44,77 @@ def make_protocol(
 def default_trials() -> str:
     """Number of trials of each protocol, for the help."""
     return ", ".join(f"{name} {protocol().trials}" for name, protocol in PROTOCOLS.items())
+
+
+def tasks_of(
+    context: click.Context, option: click.Parameter, text: str | None
+) -> int | tuple[str, ...] | None:
+    """Read a number of tasks, or names of tasks between commas."""
+    if text is None:
+        return None
+    return int(text) if text.isdecimal() else tuple(part.strip() for part in text.split(","))
+
+
+_OPTIONS = (
+    click.option(
+        "--protocol",
+        "protocol_name",
+        type=click.Choice(list(PROTOCOLS)),
+        default="ordered",
+        show_default=True,
+        help="What a method gets to see, and in which order.",
+    ),
+    click.option(
+        "--trials", type=int, help=f"Evaluations per task.  [default: {default_trials()}]"
+    ),
+    click.option(
+        "--tasks",
+        callback=tasks_of,
+        help="Only the first so many tasks; leave-one-out and adjustment: or these, by name, with "
+        "commas between them.",
+    ),
+    click.option(
+        "--simulated-workers",
+        "workers_simulated",
+        type=int,
+        help="ordered: how many trials run at once. With 4, as the authors of the paper ran, four "
+        "configurations are asked for before the first result is told, then one after each result. "
+        "Not the number of processes.  [default: 1]",
+    ),
+    click.option(
+        "--history",
+        type=int,
+        help="leave-one-out: evaluations per source task.  [default: all that are recorded, or the "
+        "benchmark's own number]",
+    ),
+    click.option(
+        "--first-trials",
+        type=int,
+        help="adjustment: evaluations per task on the old search space.  "
+        f"[default: {Adjustment().first_trials}]",
+    ),
+    click.option(
+        "--first-method",
+        help=f"adjustment: method on the old search space.  [default: {Adjustment().first_method}]",
+    ),
+)
+
+
+def protocol_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of protocols, as its argument `protocol`, None by default."""
+
+    @functools.wraps(command)
+    def called(protocol_name: str, **given: Any) -> None:
+        settings = {name: given.pop(name) for name in SETTINGS}
+        is_left_open = protocol_name == Ordered().name and not any(
+            v is not None for v in settings.values()
+        )
+        protocol = None if is_left_open else make_protocol(protocol_name, settings)
+        command(protocol=protocol, **given)
+
+    for option in reversed(_OPTIONS):
+        called = option(called)
+    return called
 
 
 def _flag(setting: str) -> str:

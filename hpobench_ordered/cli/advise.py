@@ -12,9 +12,9 @@ from hpobench_ordered.analysis.labels import counted
 from hpobench_ordered.cli._completion import complete_method
 from hpobench_ordered.cli._files import INPUT, space_of
 from hpobench_ordered.cli._history import Earlier, earlier_options
-from hpobench_ordered.cli._options import workers_option
+from hpobench_ordered.cli._options import seeds_of, workers_option
 from hpobench_ordered.cli._show import print_table, progress_bar, say, warnings_said
-from hpobench_ordered.cli.experiments import announce_compiling, parse_seeds
+from hpobench_ordered.cli.experiments import announce_compiling
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import PoorSurrogateWarning
 
@@ -48,7 +48,11 @@ Example: old.csv and space.json are those of `hpobench-ordered suggest --help`
     help="Number of trials per task.",
 )
 @click.option(
-    "--seeds", default="5", show_default=True, help="How many (5), a range (10-19), a list (3,7)."
+    "--seeds",
+    default="5",
+    show_default=True,
+    callback=seeds_of,
+    help="How many (5), a range (10-19), a list (3,7).",
 )
 @click.option(
     "--method",
@@ -70,7 +74,7 @@ def advise_(
     space: Path,
     direction: str,
     trials: int,
-    seeds: str,
+    seeds: list[int],
     methods: tuple[str, ...],
     workers: int,
     output: Path | None,
@@ -81,7 +85,7 @@ def advise_(
     has what it found on the tasks before as its history. Nothing is trained. At least three tasks
     are needed, with ten different configurations each.
     """
-    described, numbers = space_of(space), parse_seeds(seeds)
+    described = space_of(space)
     with warnings_said():
         history = earlier.read(described, direction, context={})
         if not history:
@@ -96,7 +100,7 @@ def advise_(
                 direction=direction,
                 methods=methods,
                 trials=trials,
-                seeds=numbers,
+                seeds=seeds,
                 folder=output,
                 workers=workers,
                 progress=lambda done, total: move("runs", done, total),

@@ -18,24 +18,25 @@ from hpobench_ordered.cli._completion import (
 )
 from hpobench_ordered.cli._options import (
     measured_only_option,
+    seeds_of,
+    shard_of,
     time_limit_option,
     workers_option,
 )
-from hpobench_ordered.cli._protocol import PROTOCOLS, default_trials, make_protocol
+from hpobench_ordered.cli._protocol import protocol_options
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.cli.leaderboard import show_scores
 from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import FailedRunsWarning
 from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
-from hpobench_ordered.protocols import Adjustment, Ordered
+from hpobench_ordered.protocols import Protocol
 from hpobench_ordered.registry import suites
 
 if TYPE_CHECKING:
     from hpobench_ordered.experiment.api import Results
 
 METHODS = (RANDOM_SEARCH, "bo", "simple-ordered")
-MOST_SEEDS = 1_000_000
 
 EPILOG = """\b
 Protocols:
@@ -62,14 +63,6 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
-@click.option(
-    "--protocol",
-    "protocol_name",
-    type=click.Choice(list(PROTOCOLS)),
-    default="ordered",
-    show_default=True,
-    help="What a method gets to see, and in which order.",
-)
 @click.option(
     "--suite",
     "suite_name",
@@ -101,38 +94,11 @@ Examples:
     "named by --method are run.",
 )
 @click.option(
-    "--seeds", help="How many (5), a range (10-19), a list (3,7).  [default: 5; or as --against]"
+    "--seeds",
+    callback=seeds_of,
+    help="How many (5), a range (10-19), a list (3,7).  [default: 5; or as --against]",
 )
-@click.option("--trials", type=int, help=f"Evaluations per task.  [default: {default_trials()}]")
-@click.option(
-    "--tasks",
-    help="Only the first so many tasks; leave-one-out and adjustment: or these, by name, with "
-    "commas between them.",
-)
-@click.option(
-    "--simulated-workers",
-    "workers_simulated",
-    type=int,
-    help="ordered: trials in flight, 1 without. So many configurations are asked for before the "
-    "first result is told, then one after every result. The authors of the paper ran 4. Not the "
-    "number of processes.",
-)
-@click.option(
-    "--history",
-    type=int,
-    help="leave-one-out: evaluations per source task; without, all that are recorded, or else the "
-    "benchmark's own number.",
-)
-@click.option(
-    "--first-trials",
-    type=int,
-    help="adjustment: evaluations per task on the old search space.  "
-    f"[default: {Adjustment().first_trials}]",
-)
-@click.option(
-    "--first-method",
-    help=f"adjustment: method on the old search space.  [default: {Adjustment().first_method}]",
-)
+@protocol_options
 @click.option(
     "--surrogate",
     "surrogates",
@@ -147,6 +113,7 @@ Examples:
 @click.option(
     "--shard",
     metavar="I/N",
+    callback=shard_of,
     help="Run part I, from 0, of N parts of the experiment; `merge` joins the results.",
 )
 @click.option("--retry-failed", is_flag=True, help="Run again what failed before.")
@@ -167,23 +134,17 @@ Examples:
     help="Folder of the results; running again with the same folder continues.",
 )
 def run(
-    protocol_name: str,
+    protocol: Protocol | None,
     suite_name: str | None,
     benchmarks: tuple[str, ...],
     methods: tuple[str, ...],
     against: str | None,
-    seeds: str | None,
-    trials: int | None,
-    tasks: str | None,
-    workers_simulated: int | None,
-    history: int | None,
-    first_trials: int | None,
-    first_method: str | None,
+    seeds: list[int] | None,
     surrogates: tuple[str, ...],
     workers: int,
     time_limit: float | None,
     dask: str | None,
-    shard: str | None,
+    shard: tuple[int, int] | None,
     retry_failed: bool,
     check: bool,
     with_report: bool,
@@ -204,17 +165,6 @@ def run(
         check_own(names, time_limit=time_limit)
     listed = () if benchmarks and suite_name is None else _listed(suite_name or "othpo")
     chosen = tuple(dict.fromkeys([*listed, *benchmarks]))
-    settings: dict[str, int | str | tuple[str, ...] | None] = {
-        "trials": trials,
-        "tasks": None if tasks is None else parse_tasks(tasks),
-        "workers_simulated": workers_simulated,
-        "history": history,
-        "first_trials": first_trials,
-        "first_method": first_method,
-    }
-    is_left_open = protocol_name == Ordered().name and not any(settings.values())
-    protocol = None if against and is_left_open else make_protocol(protocol_name, settings)
-    part = None if shard is None else parse_shard(shard)
     if any(spec.name != RANDOM_SEARCH for spec in given):
         announce_compiling()
     with progress_bar() as move, warnings.catch_warnings():
@@ -222,7 +172,7 @@ def run(
         results = api.run(
             benchmarks=chosen,
             methods=given,
-            seeds=None if seeds is None else parse_seeds(seeds),
+            seeds=seeds,
             protocol=protocol,
             surrogates=_surrogates(surrogates, chosen),
             folder=output,
@@ -230,12 +180,12 @@ def run(
             workers=workers,
             time_limit=TIME_LIMIT if time_limit is None else time_limit or None,
             dask=dask,
-            shard=part,
+            shard=shard,
             retry_failed=retry_failed,
             progress=lambda done, total: move("runs", done, total),
         )
-    if part is not None:
-        say(f"part {shard} is done; parts in other folders are joined with hpobench-ordered merge")
+    if shard is not None:
+        say("this part is done; parts in other folders are joined with hpobench-ordered merge")
     elif with_report:
         _report(results, output / "report", folder=output)
     else:
@@ -266,49 +216,6 @@ def report(
     chosen = chosen_results(results, with_reference=with_reference, suite_name=suite_name)
     target = output or (results or Path()) / "report"
     _report(chosen, target, folder=results or Path("--reference"), measured_only=measured_only)
-
-
-def parse_tasks(text: str) -> int | tuple[str, ...]:
-    """Read a number of tasks, or names of tasks between commas."""
-    return int(text) if text.isdecimal() else tuple(part.strip() for part in text.split(","))
-
-
-def parse_seeds(text: str) -> list[int]:
-    """Read seeds: "5" is 0 to 4, "10-19" those, "3,7" those.
-
-    Raises:
-        click.BadParameter: It is none of these, or they are too many.
-    """
-    seeds: Sequence[int]
-    try:
-        if "," in text:
-            seeds = [int(part) for part in text.split(",")]
-        else:
-            first, dash, last = text.partition("-")
-            seeds = range(int(first), int(last) + 1) if dash else range(int(first))
-        too_many = bool(seeds[MOST_SEEDS:])
-    except (ValueError, OverflowError):
-        seeds, too_many = (), False
-    if not seeds:
-        message = f"{text!r}: give how many (5), a range (10-19) or a list (3,7), at least one"
-        raise click.BadParameter(message, param_hint="--seeds")
-    if too_many:
-        raise click.BadParameter(f"more than {MOST_SEEDS} seeds: {text}", param_hint="--seeds")
-    return list(seeds)
-
-
-def parse_shard(text: str) -> tuple[int, int]:
-    """Read a shard such as "0/4".
-
-    Raises:
-        click.BadParameter: It is none.
-    """
-    first, _, second = text.partition("/")
-    try:
-        return int(first), int(second)
-    except ValueError:
-        message = f"{text!r} is not a part such as 0/4, the first of four"
-        raise click.BadParameter(message, param_hint="--shard") from None
 
 
 def _listed(name: str) -> tuple[str, ...]:

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpobench_ordered.cli._options import workers_option
+from hpobench_ordered.cli._options import seeds_of, workers_option
 from hpobench_ordered.cli._show import print_table, progress_bar
-from hpobench_ordered.cli.experiments import parse_seeds
 
 if TYPE_CHECKING:
     from hpobench_ordered.reproduction import Reproduction
@@ -42,6 +41,7 @@ Examples:
 @click.option("--table", "tables", type=int, multiple=True, help="Only this table; repeat.")
 @click.option(
     "--seeds",
+    callback=seeds_of,
     help="How many (5), a range (10-19), a list (3,7), on all benchmarks; default: the paper's.",
 )
 @workers_option
@@ -67,7 +67,7 @@ def reproduce(
     paper: str,
     figures: tuple[int, ...],
     tables: tuple[int, ...],
-    seeds: str | None,
+    seeds: list[int] | None,
     workers: int,
     surrogate: str | None,
     simulated_workers: int,
@@ -91,7 +91,7 @@ def reproduce(
             folder=output,
             figures=figures,
             tables=tables,
-            seeds=None if seeds is None else parse_seeds(seeds),
+            seeds=seeds,
             surrogate=surrogate,
             workers=workers,
             workers_simulated=simulated_workers,
