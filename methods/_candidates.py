@@ -32,6 +32,7 @@ class Region:
         space: The search space.
         size: Number of distinct configurations, an upper bound under conditions; inf if continuous.
         free: Which hyperparameters take more than one value, shape (d,).
+        is_categorical: Which are categorical, shape (d,).
         middle: Unit vector of the middle of the region, (d,): the value of those that are not free.
     """
 
@@ -39,6 +40,7 @@ class Region:
         self.space = space
         self.size = space.size
         self.free: BoolArray = np.array([p.size > 1 for p in space.parameters])
+        self.is_categorical = np.array([p.kind is Kind.CATEGORICAL for p in space.parameters])
         self.middle: FloatArray = np.full(space.dimension, 0.5)
 
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
@@ -51,7 +53,7 @@ class Region:
 
     def clip(self, unit: FloatArray) -> FloatArray:
         """Move unit vectors (n, d) into the region, NaN where that is not a matter of distance."""
-        return np.clip(unit, 0.0, 1.0)
+        return np.minimum(np.maximum(unit, 0.0), 1.0)  # faster than clip
 
     def features(self, unit: FloatArray) -> FloatArray:
         """Features for a model, numbers in [0, 1], shape (n, p), of canonical unit vectors."""
@@ -113,8 +115,7 @@ def near(
         Canonical unit vectors, shape (count, d). What is inactive in the configuration, and a
         categorical that a step changes, is drawn uniformly.
     """
-    space, shape = region.space, (count, region.space.dimension)
-    is_categorical = np.array([p.kind is Kind.CATEGORICAL for p in space.parameters])
+    shape, is_categorical = (count, region.space.dimension), region.is_categorical
     low, high = np.log(STEPS)
     sd = np.exp(rng.uniform(low, high, (count, 1)))
     share = np.where(rng.random((count, 1)) < 0.5, FEW_MOVED, 1.0)
@@ -122,7 +123,7 @@ def near(
     centre = centres[np.arange(count) % len(centres)]
     unit = region.clip(centre + np.where(moved, sd * rng.standard_normal(shape), 0.0))
     drawn = np.isnan(unit) | (is_categorical & (rng.random(shape) < REDRAWN))
-    return space.canonical(np.where(drawn, region.draw(rng, count), unit))
+    return region.space.canonical(np.where(drawn, region.draw(rng, count), unit))
 
 
 class Tried:
@@ -132,9 +133,10 @@ class Tried:
         self._space = space
         self._keys: set[bytes] = set()
 
-    def add(self, values: FloatArray) -> None:
-        """Remember coded values, shape (d,)."""
-        self._keys.add(key(values))
+    def add(self, values: FloatArray) -> bytes:
+        """Remember coded values, shape (d,), and give their `key`."""
+        self._keys.add(added := key(values))
+        return added
 
     def __contains__(self, values: FloatArray) -> bool:
         return key(values) in self._keys

@@ -88,8 +88,7 @@ class ModelBased(Method):
         if values is None:
             early = self.results < self.random_trials
             values = self._before_model() if early else self._suggest()
-        self._tried.add(values)
-        self._pending[key(values)] = values
+        self._pending[self._tried.add(values)] = values
         return self.space.configs(values[None])[0]
 
     def tell(self, config: Config, loss: float) -> None:
@@ -99,9 +98,9 @@ class ModelBased(Method):
             InvalidConfigError: The configuration does not fit the search space.
         """
         values = self.space.row(config)
-        self._tried.add(values)
-        self._pending.pop(key(values), None)
-        if key(values) in self._steps and loss in self._losses:
+        added = self._tried.add(values)
+        self._pending.pop(added, None)
+        if added in self._steps and loss in self._losses:
             self._on_plateau = True
         self._told.append(self._code(values))
         self._losses.append(loss)

@@ -93,7 +93,11 @@ class Task:
         Raises:
             InvalidConfigError: The configuration does not fit the search space.
         """
-        return self._surrogate.predict_one(self.space.row(config), self.index)
+        return self.evaluate_row(self.space.row(config))
+
+    def evaluate_row(self, row: FloatArray) -> float:
+        """Evaluate one configuration that is coded already, as `SearchSpace.row` does, (d,)."""
+        return self._surrogate.predict_one(row, self.index)
 
     def evaluate_many(self, configs: "FloatArray | DataFrame | Iterable[ConfigLike]") -> FloatArray:
         """Evaluate many configurations at once; the values equal those of `evaluate` exactly.

@@ -125,7 +125,7 @@ def optimise(
     """
     spec, task, budget = assignment.method, assignment.task, assignment.budget
     ahead = assignment.workers_simulated - 1
-    configs, asked = list[Config](), list[Config]()  # those told again, and copies
+    configs = list[Config]()
     values = np.empty((budget, task.space.dimension))
     measured = np.empty(budget)
     fallbacks = np.empty(budget, dtype=np.int64)
@@ -138,14 +138,13 @@ def optimise(
                 with calls.during(f"trial {turn + 1}"):
                     configs.append(method.ask())
                     calls.suggested = configs[turn]
-                    values[turn] = task.space.row(configs[turn])
+                    values[turn] = row = task.space.row(configs[turn])
                     fallbacks[turn] = _fallbacks(method)
-                    asked.append(dict(configs[turn]))
-                measured[turn] = task.evaluate(asked[turn])
+                measured[turn] = task.evaluate_row(row)
             if (finished := turn - ahead) >= 0:
                 with calls.during(f"trial {finished + 1}"):
                     method.tell(configs[finished], task.objective.loss(measured[finished]))
-    _require_same(task, asked[0], measured[0])
+    _require_same(task, values[0], measured[0])
     return Outcome(
         optimiser=spec.name,
         task=task.index,
@@ -159,13 +158,13 @@ def optimise(
     )
 
 
-def _require_same(task: Task, config: Config, first: float) -> None:
-    """Require that a configuration still has the value that it had at first."""
-    again = task.evaluate(config)
+def _require_same(task: Task, row: FloatArray, first: float) -> None:
+    """Require that a configuration, coded (d,), still has the value that it had at first."""
+    again = task.evaluate_row(row.copy())
     if not np.array_equal(again, first, equal_nan=True):
         raise BenchmarkFailedError(
-            f"the benchmark on task {task.name!r}: the value of {config} was {first} at first and "
-            f"{again} at the end; values must not depend on earlier calls",
+            f"the benchmark on task {task.name!r}: the value of {task.space.configs(row[None])[0]} "
+            f"was {first} at first and {again} at the end; values must not depend on earlier calls",
             task=task.name,
         )
 
@@ -233,16 +232,17 @@ class _Calls:
         """Context of one call."""
         who = f"{self._spec.name} on task {self._task.name!r}, {when}"
         where = {"task": self._task.name, "when": when}
-        start, depth = clock(), sys.getrecursionlimit()
+        depth = sys.getrecursionlimit()
         try:
             self._watchdog.begin()
+            start = clock()
             try:
                 yield
             finally:
+                self.seconds += clock() - start
                 left = sys.getrecursionlimit()
                 sys.setrecursionlimit(max(depth, left))
                 self._watchdog.end()
-                self.seconds += clock() - start
             _require_depth(left, depth)
         except Overdue as error:
             message = f"{who}: took longer than {self._watchdog.limit:g} s"

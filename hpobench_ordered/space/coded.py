@@ -1,9 +1,8 @@
-"""Configurations as arrays: checks, model features, and the order of deciding conditions.
+"""Configurations as arrays: checks, and the order of deciding conditions.
 
 Notation:
     n   number of configurations
     d   number of tunable hyperparameters
-    p   number of model features
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,13 +13,10 @@ import numpy as np
 from hpobench_ordered._typing import BoolArray, Config, FloatArray
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 from hpobench_ordered.space.conditions import Condition, parents
-from hpobench_ordered.space.parameters import Kind, Parameter
+from hpobench_ordered.space.parameters import Parameter
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-INACTIVE_FEATURE = 0.5
-"""Model feature of an inactive numeric hyperparameter: the middle of its range."""
 
 
 def activation_order(
@@ -91,21 +87,3 @@ def frame_values(
                 f"column {parameter.name!r} is missing: {parameter.describe()}"
             )
     return coded
-
-
-def model_features(
-    parameters: Sequence[Parameter], unit: FloatArray, *, is_conditional: bool
-) -> FloatArray:
-    """Features of canonical unit vectors as `SearchSpace.features` describes, (n, d) to (n, p)."""
-    if not any(p.kind is Kind.CATEGORICAL for p in parameters):
-        return np.where(np.isnan(unit), INACTIVE_FEATURE, unit) if is_conditional else unit
-    columns: list[FloatArray] = []
-    for j, parameter in enumerate(parameters):
-        column = unit[:, j]
-        if parameter.kind is Kind.CATEGORICAL:
-            with np.errstate(invalid="ignore"):
-                index = np.floor(column * len(parameter.choices))
-            columns += [(index == k).astype(np.float64) for k in range(len(parameter.choices))]
-        else:
-            columns.append(np.where(np.isnan(column), INACTIVE_FEATURE, column))
-    return np.stack(columns, axis=1)

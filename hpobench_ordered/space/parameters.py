@@ -37,6 +37,8 @@ class Parameter:
         log: Whether a number lives on a log scale.
         choices: Values of a categorical or ordinal, in order; empty for numbers.
         default: Default value; if omitted, the first choice or the middle of the (log) range.
+        span: What 0 and 1 in the unit cube are on the (log) scale: half a step beyond the smallest
+            and largest discrete value.
 
     Raises:
         InvalidSpaceError: Empty or infinite range, non-positive bounds on a log scale, repeated
@@ -51,7 +53,7 @@ class Parameter:
     choices: tuple[Value, ...] = ()
     default: Value | None = None
     _codes: Mapping[tuple[bool, Value], float] = field(init=False, repr=False, compare=False)
-    _span: tuple[float, float] = field(init=False, repr=False, compare=False)
+    span: tuple[float, float] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # True equals 1 and False equals 0 in Python: the key tells them apart.
@@ -65,8 +67,8 @@ class Parameter:
             raise InvalidSpaceError(f"{self.name}: a log scale needs a positive lower bound")
         if len(codes) != len(self.choices):
             raise InvalidSpaceError(f"{self.name}: repeated choices {self.choices}")
-        object.__setattr__(self, "_span", self._unit_interval())
-        if not self._span[0] < self._span[1]:
+        object.__setattr__(self, "span", self._unit_interval())
+        if not self.span[0] < self.span[1]:
             raise InvalidSpaceError(f"{self.name}: {self.describe()} is too narrow for floats")
         if self.default is None:
             object.__setattr__(self, "default", self._middle())
@@ -215,34 +217,34 @@ class Parameter:
 
     def encode(self, coded: FloatArray) -> FloatArray:
         """Map coded values to [0, 1], shape as given; NaN stays NaN."""
-        low, high = self._span
-        return ((_log(coded) if self.log else coded) - low) / (high - low)
+        low, high = self.span
+        return ((log(coded) if self.log else coded) - low) / (high - low)
 
     def decode(self, unit: FloatArray) -> FloatArray:
         """Map [0, 1] to coded values, shape as given; NaN stays NaN."""
-        low, high = self._span
+        low, high = self.span
         scaled = low + unit * (high - low)
         if self.is_discrete:
             scaled = np.rint(np.exp(scaled) if self.log else scaled)
         elif self.log:
-            scaled = _exp(scaled)
+            scaled = exp(scaled)
         return np.minimum(np.maximum(scaled, self.lower), self.upper)  # faster than clip
 
     def _middle(self) -> Value:
         return self.choices[0] if self.choices else self.value(float(self.decode(np.array(0.5))))
 
     def _unit_interval(self) -> tuple[float, float]:
-        """Ends of the unit interval on the (log) scale: half a step beyond discrete values."""
+        """What `span` is."""
         margin = 0.5 if self.is_discrete else 0.0
         low, high = self.lower - margin, self.upper + margin
         if not self.log:
             return low, high
-        log_low, log_high = _log(np.array([low, high])).tolist()
+        log_low, log_high = log(np.array([low, high])).tolist()
         return log_low, log_high
 
 
-def _exp(x: FloatArray) -> FloatArray:
-    """exp(x), shape as x, with the same bits on every processor.
+def exp(x: FloatArray) -> FloatArray:
+    """The exponential, shape as x, with the same bits on every processor.
 
     In double precision the last bit depends on the instructions a processor has; rounded from
     extended precision it does not, and is almost always that of the exact value.
@@ -250,8 +252,8 @@ def _exp(x: FloatArray) -> FloatArray:
     return np.exp(x, dtype=np.longdouble).astype(np.float64)
 
 
-def _log(x: FloatArray) -> FloatArray:
-    """log(x), shape as x, with the same bits on every processor, as `_exp`."""
+def log(x: FloatArray) -> FloatArray:
+    """The logarithm, shape as x, with the same bits on every processor, as `exp`."""
     return np.log(x, dtype=np.longdouble).astype(np.float64)
 
 

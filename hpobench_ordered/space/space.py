@@ -37,11 +37,11 @@ from hpobench_ordered.space.coded import (
     check_allowed,
     check_coded,
     frame_values,
-    model_features,
 )
-from hpobench_ordered.space.conditions import Condition, describe, parents
+from hpobench_ordered.space.conditions import Condition, describe
 from hpobench_ordered.space.configspace_json import space_from_json, space_to_json
 from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.space.unit_cube import UnitCube
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
@@ -213,11 +213,9 @@ class SearchSpace:
 
     def allows(self, values: FloatArray) -> BoolArray:
         """Tell which values are as this space codes them, inactive ones NaN, shape (n, d)."""
-        lower = np.array([p.lower for p in self.parameters])
-        upper = np.array([p.upper for p in self.parameters])
-        is_discrete = np.array([p.is_discrete for p in self.parameters])
-        allowed = (values >= lower) & (values <= upper)
-        allowed &= ~is_discrete | (values == np.floor(values))
+        cube = self._cube
+        allowed = (values >= cube.lower) & (values <= cube.upper)
+        allowed &= ~cube.is_discrete | (values == np.floor(values))
         if self._conditions:
             allowed = np.where(self.active(values), allowed, np.isnan(values))
         return allowed
@@ -235,38 +233,19 @@ class SearchSpace:
 
     def canonical(self, unit: FloatArray) -> FloatArray:
         """Snap discrete hyperparameters to the middle of their bins, set inactive ones to NaN."""
-        unit = np.array(unit, dtype=np.float64)
-        for j, parameter in enumerate(self.parameters):
-            if parameter.is_discrete:
-                unit[:, j] = parameter.encode(parameter.decode(unit[:, j]))
-        if self._conditions:
-            values = np.zeros_like(unit)
-            for j in self._all_parents:
-                values[:, j] = self.parameters[j].decode(unit[:, j])
-            unit[~self.active(values)] = np.nan
-        return unit
+        return self._cube.canonical(unit)
 
     def encode(self, values: FloatArray) -> FloatArray:
         """Map values to the unit cube, shape (n, d) to (n, d)."""
-        values = np.asarray(values, dtype=np.float64)
-        columns = [p.encode(values[:, j]) for j, p in enumerate(self.parameters)]
-        return np.stack(columns, axis=1)
+        return self._cube.encode(np.asarray(values, dtype=np.float64))
 
     def decode(self, unit: FloatArray) -> FloatArray:
         """Map unit vectors to values, shape (n, d) to (n, d); inactive hyperparameters NaN."""
-        unit = np.asarray(unit, dtype=np.float64)
-        values = np.stack([p.decode(unit[:, j]) for j, p in enumerate(self.parameters)], axis=1)
-        if self._conditions:
-            values[~self.active(values)] = np.nan
-        return values
+        return self._cube.decode(np.asarray(unit, dtype=np.float64))
 
     def active(self, values: FloatArray) -> BoolArray:
         """Tell which hyperparameters of each configuration are active, shape (n, d)."""
-        active = np.ones(values.shape, dtype=np.bool_)
-        for j, condition in self.ordered_conditions.items():
-            if condition is not None:
-                active[:, j] = condition.holds(values, active)
-        return active
+        return self._cube.active(values)
 
     def features(self, unit: FloatArray) -> FloatArray:
         """Features of canonical unit vectors for a model, shape (n, d) to (n, p).
@@ -275,7 +254,7 @@ class SearchSpace:
         the middle of its range, an inactive categorical has zeros only; the parent's own features
         tell that it is inactive.
         """
-        return model_features(self.parameters, unit, is_conditional=bool(self._conditions))
+        return self._cube.features(unit)
 
     def validate(self, config: ConfigLike) -> None:
         """Raise `InvalidConfigError` unless the configuration fits this space."""
@@ -359,9 +338,9 @@ class SearchSpace:
         return configs
 
     @cached_property
-    def _all_parents(self) -> frozenset[int]:
-        """Indices of the parameters that conditions depend on."""
-        return frozenset().union(*map(parents, self._conditions.values()))
+    def _cube(self) -> UnitCube:
+        conditions = {j: c for j, c in self.ordered_conditions.items() if c is not None}
+        return UnitCube(self.parameters, conditions)
 
     def _check_name(self, name: str) -> None:
         if name not in self._index and name not in self.constants:

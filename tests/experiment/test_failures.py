@@ -113,16 +113,16 @@ def test_the_users_interrupt_ends_the_experiment(tmp_path):
 
 @pytest.mark.parametrize("value", [ValueError("surrogate broke"), KeyError("x"), None])
 def test_a_bad_benchmark_fails_alone(tmp_path, undisturbed, monkeypatch, value):
-    evaluate, calls = hbo.Task.evaluate, itertools.count()
+    evaluate, calls = hbo.Task.evaluate_row, itertools.count()
 
-    def bad_evaluate(task: hbo.Task, config: Any) -> float:
+    def bad_evaluate(task: hbo.Task, row: Any) -> float:
         if task.space.dimension > 1:
-            return evaluate(task, config)
+            return evaluate(task, row)
         if value is not None:
             raise value
-        return evaluate(task, config) + next(calls)
+        return evaluate(task, row) + next(calls)
 
-    monkeypatch.setattr(hbo.Task, "evaluate", bad_evaluate)
+    monkeypatch.setattr(hbo.Task, "evaluate_row", bad_evaluate)
     both = {**SMALL, "benchmarks": ["newsvendor", "forrester"]}
     with pytest.warns(FailedRunsWarning, match=r"4 of 8 runs failed"):
         result = hbo.run(methods=["random-search", bad.Good], folder=tmp_path, **both)

@@ -18,11 +18,13 @@ from hpobench_ordered import (
     Method,
     MethodSpec,
     Ordered,
+    SearchSpace,
     Task,
     load,
     registry,
     run,
 )
+from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.errors import ArtifactError, ExperimentError, FailedRunsWarning, StoreError
 from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.parallel import run_cells
@@ -314,12 +316,26 @@ def test_killed_before_the_first_run(small_plan, folder):
 
 
 def test_a_failing_surrogate_is_not_blamed_on_the_method(monkeypatch, folder):
-    def fail(self: Task, config: object) -> float:
+    def fail(self: Task, row: object) -> float:
         raise ArtifactError("the surrogate is broken")
 
-    monkeypatch.setattr(Task, "evaluate", fail)
+    monkeypatch.setattr(Task, "evaluate_row", fail)
     with pytest.warns(FailedRunsWarning, match="newsvendor@1: ArtifactError: the surrogate is"):
         run(benchmarks=["newsvendor"], methods=["random-search"], seeds=[0], folder=folder)
+
+
+def test_a_configuration_is_coded_once(monkeypatch):
+    row, coded = SearchSpace.row, []
+
+    def counted(space: SearchSpace, config: Config) -> FloatArray:
+        coded.append(config)
+        return row(space, config)
+
+    task = load("newsvendor").tasks[0]
+    monkeypatch.setattr(SearchSpace, "row", counted)
+    assignment = Assignment(registry.method_spec("random-search"), task, (), 4)
+    optimise(assignment, np.random.default_rng(0))
+    assert len(coded) == 4
 
 
 def test_no_worker(folder):

@@ -81,7 +81,7 @@ def test_trajectories_have_the_same_bits_on_an_older_processor():
 def test_log_scales_are_rounded_from_extended_precision():
     (rate,) = hbo.load("xgboost-mnist").space.parameters[:1]
     unit = np.random.default_rng(0).random(10_000)
-    decoded, (low, high) = rate.decode(unit), rate._span
+    decoded, (low, high) = rate.decode(unit), rate.span
     exact = np.exp((low + unit * (high - low)).astype(np.longdouble)).astype(np.float64)
     np.testing.assert_array_equal(decoded, np.clip(exact, rate.lower, rate.upper))
     np.testing.assert_allclose(rate.encode(decoded), unit, rtol=0, atol=1e-15)
