@@ -12,6 +12,9 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp.compiled import exp_in_place
 from hpobench_ordered.runtime.compiling import compiled
 
+ROWS, CHUNK = 64, 512
+"""Rows of a matrix and numbers that are computed together."""
+
 
 @compiled
 def product(A: FloatArray, B: FloatArray) -> FloatArray:
@@ -45,21 +48,34 @@ def transposed_product(A: FloatArray, B: FloatArray) -> FloatArray:
     return result
 
 
+def gram(A: FloatArray) -> FloatArray:
+    """A^T A (m, m) of A (k, m), of which the upper triangle counts."""
+    result = np.zeros((A.shape[1], A.shape[1]))
+    add_transposed_product(result, A, A, upper=True)
+    return result
+
+
 @compiled
-def add_transposed_product(result: FloatArray, A: FloatArray, B: FloatArray) -> None:
-    """Add A^T B to a result (m, d); sums go on in their order if earlier k are multiples of 4."""
+def add_transposed_product(
+    result: FloatArray, A: FloatArray, B: FloatArray, upper: bool = False
+) -> None:
+    """Add A^T B, or its upper triangle and something below, to a result (m, d).
+
+    Sums go on in their order if earlier k are multiples of 4.
+    """
     (k, m), d = A.shape, B.shape[1]
     even, whole = m - m % 2, k - k % 4
-    for t in range(0, whole, 4):
-        P, Q, R, S = B[t], B[t + 1], B[t + 2], B[t + 3]
+    for begin in range(0, whole, ROWS):  # rows of A and B that stay in the first-level cache
         for i in range(0, even, 2):
-            target, other = result[i], result[i + 1]
-            a0, a1, a2, a3 = A[t, i], A[t + 1, i], A[t + 2, i], A[t + 3, i]
-            b0, b1, b2, b3 = A[t, i + 1], A[t + 1, i + 1], A[t + 2, i + 1], A[t + 3, i + 1]
-            for j in range(d):
-                p, q, r, s = P[j], Q[j], R[j], S[j]
-                target[j] = target[j] + a0 * p + a1 * q + a2 * r + a3 * s
-                other[j] = other[j] + b0 * p + b1 * q + b2 * r + b3 * s
+            target, other, first = result[i], result[i + 1], i if upper else 0
+            for t in range(begin, min(begin + ROWS, whole), 4):
+                P, Q, R, S = B[t], B[t + 1], B[t + 2], B[t + 3]
+                a0, a1, a2, a3 = A[t, i], A[t + 1, i], A[t + 2, i], A[t + 3, i]
+                b0, b1, b2, b3 = A[t, i + 1], A[t + 1, i + 1], A[t + 2, i + 1], A[t + 3, i + 1]
+                for j in range(first, d):
+                    p, q, r, s = P[j], Q[j], R[j], S[j]
+                    target[j] = target[j] + a0 * p + a1 * q + a2 * r + a3 * s
+                    other[j] = other[j] + b0 * p + b1 * q + b2 * r + b3 * s
     for t in range(k):
         source = B[t]
         for i in range(even if t < whole else 0, m):
@@ -86,18 +102,29 @@ def log_diagonal(R: FloatArray) -> float:
     return total
 
 
-def tanh_in_place(x: FloatArray) -> None:
-    """Replace contiguous x by tanh(x); numpy's own depends on the processor."""
-    flat = x.reshape(-1)
-    decay = -2.0 * np.abs(flat)
-    exp_in_place(decay, np.empty(len(decay)))
-    _tanh_from_decay(flat, decay)
+@compiled
+def tanh_in_place(values: FloatArray) -> None:
+    """Replace contiguous values by their tanh; numpy's own depends on the processor."""
+    x = values.reshape(-1)
+    decay, scratch = np.empty(CHUNK), np.empty(CHUNK)
+    for begin in range(0, len(x), CHUNK):
+        some = x[begin : begin + CHUNK]
+        fading = decay[: len(some)]
+        for i in range(len(some)):
+            fading[i] = -2.0 * abs(some[i])
+        exp_in_place(fading, scratch)
+        for i in range(len(some)):
+            some[i] = math.copysign((1.0 - fading[i]) / (1.0 + fading[i]), some[i])
 
 
 @compiled
-def _tanh_from_decay(x: FloatArray, decay: FloatArray) -> None:
-    for i in range(len(x)):
-        x[i] = math.copysign((1.0 - decay[i]) / (1.0 + decay[i]), x[i])
+def through_tanh(slopes: FloatArray, outputs: FloatArray) -> FloatArray:
+    """Derivatives (m, d) by what tanh was taken of, from those by its outputs (m, d)."""
+    result = np.empty(outputs.shape)
+    for i in range(len(outputs)):
+        for j in range(outputs.shape[1]):
+            result[i, j] = slopes[i, j] * (1.0 - outputs[i, j] * outputs[i, j])
+    return result
 
 
 @compiled

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered._typing import Config
+from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.core.benchmark import Benchmark, Task
 from hpobench_ordered.core.data import TaskData
 from hpobench_ordered.core.history import Evaluations

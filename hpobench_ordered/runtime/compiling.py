@@ -11,6 +11,9 @@ from numba.core import event
 
 F = TypeVar("F", bound=Callable[..., object])
 
+DIVISION = "numpy"
+"""By 0 it is inf or NaN: a loop with a check, as in Python, is not vectorised."""
+
 _cached_functions: list[Any] = []
 
 _compiling = event.TimingListener()
@@ -29,10 +32,10 @@ def compiled(function: F) -> F:
     be written, every process compiles for itself, after a warning.
     """
     try:
-        cached = njit(cache=True)(function)
+        cached = njit(cache=True, error_model=DIVISION)(function)
     except RuntimeError:  # numba finds no folder to keep the code in
         _warn_of_no_cache()
-        return cast(F, njit(function))
+        return cast(F, njit(error_model=DIVISION)(function))
     _cached_functions.append(cached)
     return cast(F, cached)
 

@@ -46,11 +46,12 @@ from hpobench_ordered.methods._gp.compiled import cholesky, inverse_from_factor
 from hpobench_ordered.methods._model_based import ModelError
 from hpobench_ordered.methods._products import (
     exponentials,
+    gram,
     log_diagonal,
     mirror,
     product,
-    transposed_product,
 )
+from hpobench_ordered.runtime.compiling import compiled
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -99,15 +100,35 @@ def likelihood(
         M = product(inverse, scaled)
         r = product(inverse, column)
         w = beta * product(r.T, scaled)
-    by_scaled = beta * (M - r * w)
+    by_features, by_alpha = _derivatives(scaled, M, r, w, beta, np.full(d, scales))
     effective = len(inverse) - float(np.trace(inverse))
     logarithms = log_diagonal(R)
     return Likelihood(
         rho=-0.5 * n * log_beta + logarithms + 0.5 * beta * float(product(row, r)[0, 0]),
-        by_features=by_scaled * scales,
-        by_alpha=-0.5 * (scaled * by_scaled).sum(axis=0),
+        by_features=by_features,
+        by_alpha=by_alpha,
         by_beta=0.5 * (beta * float(product(r.T, r)[0, 0]) + effective - n),
     )
+
+
+@compiled
+def _derivatives(
+    scaled: FloatArray,
+    M: FloatArray,
+    r: FloatArray,
+    w: FloatArray,
+    beta: float,
+    scales: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Derivatives of rho by Phi (n, d) and log alpha (d,), with r (n, 1) and w (1, d)."""
+    by_features, by_alpha, weights = np.empty(scaled.shape), np.zeros(len(scales)), w[0]
+    for i in range(len(scaled)):
+        features, of_M, slopes, residual = scaled[i], M[i], by_features[i], r[i, 0]
+        for j in range(len(scales)):
+            slope = beta * (of_M[j] - residual * weights[j])
+            by_alpha[j] += features[j] * slope
+            slopes[j] = slope * scales[j]
+    return by_features, -0.5 * by_alpha
 
 
 def factor(scaled: FloatArray, beta: float) -> FloatArray:
@@ -121,7 +142,7 @@ def factor(scaled: FloatArray, beta: float) -> FloatArray:
         ModelError: There is none.
     """
     n, d = scaled.shape
-    K = transposed_product(scaled, scaled) if n > d else product(scaled, scaled.T.copy())
+    K = gram(scaled if n > d else scaled.T.copy())
     K *= beta
     K.flat[:: len(K) + 1] += 1.0
     positive, R = cholesky(K)

@@ -21,16 +21,20 @@ distribution, and the weights are scaled instead: as the paper's sampler works e
 suits it, and functions vary as much whatever the width of the network (Neal 1996, chapter 2).
 """
 
-from collections.abc import Iterator
+import math
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._networks.runtime import jax
+from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.methods._networks.sghmc import Chain, Sampling, sample
-from hpobench_ordered.methods._products import product, tanh_in_place
+from hpobench_ordered.methods._products import (
+    add_transposed_product,
+    product,
+    tanh_in_place,
+    through_tanh,
+)
+from hpobench_ordered.runtime.compiling import compiled
 
 HIDDEN = (50, 50, 50)
 """Units of tanh layers."""
@@ -42,10 +46,10 @@ SAMPLING = Sampling(step_size=0.03, friction=0.05, batch=32, samples=20, thinnin
 """With the step size of the paper's code, 0.01, so few steps hardly leave where they start."""
 FIRST_BURN_IN, BURN_IN = 6, 1
 """Rounds of 400 steps before samples are taken, of the first fit and of later ones."""
-ROWS = 4096
-"""Evaluations that the arrays have room for, so that nothing is compiled twice in a run."""
 INPUT_MULTIPLE = 8
 """Inputs are padded with zeros to a multiple of this."""
+BLOCK = 256
+"""Configurations that are predicted together."""
 WIDTH = 12.0**0.5
 """Factor that gives numbers spread evenly over [0, 1] a variance of 1."""
 
@@ -55,102 +59,98 @@ class BayesianNetwork:
 
     def __init__(self, inputs: int, rng: np.random.Generator) -> None:
         self._rng, self._inputs = rng, inputs
-        self._p = -(-max(inputs, 1) // INPUT_MULTIPLE) * INPUT_MULTIPLE
+        p = -(-max(inputs, 1) // INPUT_MULTIPLE) * INPUT_MULTIPLE
+        self._widths = np.array([p, *HIDDEN, 1])
         self._chain: Chain | None = None
 
     def fit(self, X: FloatArray, y: FloatArray) -> None:
         """Sample the posterior.
 
         Args:
-            X: Inputs, shape (n, inputs); of more than `ROWS` the last ones are used.
+            X: Inputs, shape (n, inputs).
             y: Standardised losses, shape (n,).
         """
-        X, y = X[-ROWS:], y[-ROWS:]
         first = self._chain is None
         if self._chain is None:
-            self._chain = Chain.at(self._rng.standard_normal(_size(self._p)))
-        self._chain, samples = sample(
+            size = sum((i + 1) * o for i, o in pairwise(self._widths.tolist())) + 1
+            self._chain = Chain.at(self._rng.standard_normal(size))
+        self._chain, self._samples = sample(
             _gradient,
             self._chain,
-            (_padded(self._scaled(X), ROWS), _padded(y, ROWS)),
+            (self._widths, self._scaled(X), y),
             len(y),
             self._rng,
             sampling=SAMPLING,
             burn_in=FIRST_BURN_IN if first else BURN_IN,
-            static=(self._p,),
         )
-        self._samples = np.array(samples)
 
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean (m,) and standard deviation (m,) of the function at inputs (m, inputs)."""
         X = self._scaled(X)
-        outputs = np.stack([_output_compiled(_parts(self._p, z), X) for z in self._samples])
+        outputs = np.stack([_outputs(z, self._widths, X) for z in self._samples])
         return outputs.mean(axis=0), outputs.std(axis=0)
 
     def _scaled(self, X: FloatArray) -> FloatArray:
         """Inputs (m, p) of the first layer: of mean 0 and variance 1 over [0, 1], and padding."""
-        scaled = np.zeros((len(X), self._p))
+        scaled = np.zeros((len(X), self._widths[0]))
         scaled[:, : self._inputs] = (X - 0.5) * WIDTH * (FIRST / self._inputs**0.5)
         return scaled
 
 
-def _padded(array: FloatArray, rows: int) -> FloatArray:
-    return np.concatenate([array, np.zeros((rows - len(array), *array.shape[1:]))])
+@compiled
+def _scale(widths: IntArray, layer: int) -> float:
+    """Factor of a layer's z in its weights; that of the first layer is in the inputs."""
+    s = INNER if layer < len(widths) - 2 else LAST
+    return s / widths[layer] ** 0.5 if layer else 1.0
 
 
-def _shapes(p: int) -> list[tuple[int, int]]:
-    return list(pairwise((p, *HIDDEN, 1)))
-
-
-def _size(p: int) -> int:
-    """Number of parameters, D."""
-    return sum(i * o + o for i, o in _shapes(p)) + 1
-
-
-def _parts(p: int, z: Any) -> list[Any]:
-    """Split z (D,) into weights and biases of each layer, and the parameter of the noise."""
-    parts, begin = [], 0
-    for i, o in _shapes(p):
-        parts += [z[begin : begin + i * o].reshape(i, o), z[begin + i * o : begin + (i + 1) * o]]
+@compiled
+def _layers(z: FloatArray, widths: IntArray, X: FloatArray) -> list[FloatArray]:
+    """Inputs of each layer and, last, the output, each (m, i), at scaled inputs (m, p)."""
+    inputs, begin = [X], 0
+    for layer in range(len(widths) - 1):
+        i, o = widths[layer], widths[layer + 1]
+        outputs = product(
+            inputs[layer], _scale(widths, layer) * z[begin : begin + i * o].reshape(i, o)
+        )
         begin += (i + 1) * o
-    return [*parts, z[begin]]
+        outputs += z[begin - o : begin]
+        if layer < len(widths) - 2:
+            tanh_in_place(outputs)
+        inputs.append(outputs)
+    return inputs
 
 
-def _layers(parts: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Weights, scaled, and biases of each layer."""
-    for layer, (W, c) in enumerate(zip(parts[:-1:2], parts[1::2], strict=True)):
-        scale = INNER if layer < len(HIDDEN) else LAST
-        yield W * (scale / W.shape[0] ** 0.5) if layer else W, c
+@compiled
+def _outputs(z: FloatArray, widths: IntArray, X: FloatArray) -> FloatArray:
+    """Compute f (m,) at scaled inputs (m, p); so many at once that they stay in the cache."""
+    f = np.empty(len(X))
+    for begin in range(0, len(X), BLOCK):
+        rows = X[begin : begin + BLOCK]
+        f[begin : begin + BLOCK] = _layers(z, widths, rows)[-1][:, 0]
+    return f
 
 
-def _output(parts: list[Any], X: Any) -> Any:
-    """Compute f (m,) at scaled inputs (m, p), as JAX traces it."""
-    for layer, (W, c) in enumerate(_layers(parts)):
-        X = (jax.numpy.tanh(X) if layer else X) @ W + c
-    return X[:, 0]
-
-
-def _output_compiled(parts: list[FloatArray], X: FloatArray) -> FloatArray:
-    """Compute f (m,) at scaled inputs (m, p)."""
-    for layer, (W, c) in enumerate(_layers(parts)):
+@compiled
+def _gradient(
+    z: FloatArray, widths: IntArray, X: FloatArray, y: FloatArray, rows: IntArray
+) -> FloatArray:
+    """Gradient (D,) of the energy, from a mini-batch of the scaled inputs (n, p)."""
+    layers, n = _layers(z, widths, X[rows]), len(y)
+    errors, weight = layers[-1] - y[rows].reshape(-1, 1), n / len(rows)
+    gradient, nu = z.copy(), NOISE_MEAN + NOISE_SD * z[-1]
+    precision = math.exp(-nu)
+    gradient[-1] += NOISE_SD * 0.5 * (n - weight * np.sum(errors * errors) * precision)
+    slopes, end = weight * precision * errors, len(z) - 1
+    for layer in range(len(widths) - 2, -1, -1):
+        i, o = widths[layer], widths[layer + 1]
+        scale, begin = _scale(widths, layer), end - (i + 1) * o
+        by_weights = np.zeros((i, o))
+        add_transposed_product(by_weights, layers[layer], slopes)
+        gradient[begin : end - o] += scale * by_weights.reshape(-1)
+        gradient[end - o : end] += slopes.sum(axis=0)
         if layer:
-            tanh_in_place(X)
-        X = product(X, W) + c
-    return X[:, 0]
-
-
-def _energy(parts: list[Any], X: Any, y: Any, weight: Any, n: Any) -> Any:
-    np_ = jax.numpy
-    nu = NOISE_MEAN + NOISE_SD * parts[-1]
-    squares = np_.sum(weight * (y - _output(parts, X)) ** 2)
-    prior = sum(np_.sum(part * part) for part in parts)
-    return 0.5 * (squares * np_.exp(-nu) + n * nu + prior)
-
-
-def _gradient(p: int, z: Any, X: Any, y: Any, rows: Any, n: Any) -> Any:
-    """Gradient (D,) of the energy, from a mini-batch."""
-    np_ = jax.numpy
-    exists = (rows < n).astype(float)
-    weight = exists * (n / np_.sum(exists))
-    parts = jax.grad(_energy)(_parts(p, z), X[rows], y[rows], weight, n.astype(float))
-    return np_.concatenate([part.ravel() for part in parts])
+            weights = scale * z[begin : end - o].reshape(i, o).T.copy()
+            slopes = through_tanh(product(slopes, weights), layers[layer])
+        end = begin
+    return gradient

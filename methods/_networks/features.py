@@ -24,7 +24,12 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._networks import runtime
 from hpobench_ordered.methods._networks.runtime import jax
-from hpobench_ordered.methods._products import add_transposed_product, product, tanh_in_place
+from hpobench_ordered.methods._products import (
+    add_transposed_product,
+    product,
+    tanh_in_place,
+    through_tanh,
+)
 
 INPUT_MULTIPLE = 8
 """Inputs are padded with zeros to a multiple of this, so that spaces share compiled programs."""
@@ -153,7 +158,7 @@ class Network:
         weights, sums = self._weights(z), self._weights(by_z)
         for layer in reversed(range(len(weights))):
             if layer < len(self.hidden):
-                slopes = slopes * (1.0 - np.square(layers[layer + 1]))
+                slopes = through_tanh(slopes, layers[layer + 1])
             by_weights, by_biases = sums[layer]
             add_transposed_product(by_weights, layers[layer], slopes)
             add_transposed_product(by_biases[None], np.ones((len(slopes), 1)), slopes)

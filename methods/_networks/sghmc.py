@@ -39,24 +39,26 @@ the first, and processors and compilers differ in last bits. The momentum is the
 below its noise, so that hardly any such difference survives a step: chains are the same everywhere.
 """
 
-from collections.abc import Callable, Hashable
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._networks import runtime
-from hpobench_ordered.methods._networks.runtime import jax
+from hpobench_ordered.runtime.compiling import compiled
 
 GRID = 2.0**-20
 """What the momentum is rounded to multiples of."""
 WORD = 32
 """Random bits in an unsigned integer."""
 
-Gradient = Callable[..., Any]
-"""Gradient(z, *data, rows, n) (D,) of the energy: a mini-batch has the evaluations `rows` (b,).
-Of these rows, those from n on are padding."""
+ROUNDER = 1.5 * 2.0**52
+"""Adding it to what is far smaller leaves the nearest integer."""
+
+Gradient = Callable[..., FloatArray]
+"""Gradient(z, *data, rows) (D,) of the energy: a mini-batch has the evaluations `rows` (b,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class Chain:
         state: z, v, tau, g and S, each (D,).
     """
 
-    state: tuple[Any, ...]
+    state: tuple[FloatArray, ...]
 
     @classmethod
     def at(cls, position: FloatArray) -> "Chain":
@@ -105,90 +107,78 @@ def sample(
     *,
     sampling: Sampling,
     burn_in: int,
-    static: tuple[Hashable, ...] = (),
-) -> tuple[Chain, Any]:
+) -> tuple[Chain, FloatArray]:
     """Let a chain adapt its scales, then take samples.
 
     Args:
-        gradient: Gradient of the energy; `static` comes before its other arguments.
+        gradient: Gradient of the energy.
         chain: Where it starts.
-        data: Arrays, padded, that the energy is of.
-        n: How many evaluations there are in these.
+        data: What the energy is of.
+        n: How many evaluations there are.
         rng: Source of all randomness.
         sampling: Settings.
         burn_in: Number of rounds of adaptation, each as long as taking the samples.
-        static: What belongs to the compiled program.
 
     Returns:
         Where the chain is then, and samples of z, shape (samples, D).
     """
+    z, v, tau, g, S = state = tuple(part.copy() for part in chain.state)
+    samples = np.empty((sampling.samples, len(z)))
+    estimated = n > sampling.batch
     for adapting in (*[True] * burn_in, False):
         steps = (sampling.samples, sampling.thinning)
-        words = -(-chain.state[0].shape[0] // WORD)
-        bits = rng.integers(2**WORD, size=(*steps, words), dtype=np.uint32)
-        rows = np.broadcast_to(np.arange(sampling.batch), (*steps, sampling.batch))
-        if n > sampling.batch:
+        words = rng.integers(2**WORD, size=(*steps, -(-len(z) // WORD)), dtype=np.uint32)
+        signs = np.unpackbits(words.astype("<u4", copy=False).view(np.uint8), -1, bitorder="little")
+        rows = np.tile(np.arange(min(n, sampling.batch)), (*steps, 1))
+        if estimated:
             rows = rng.integers(n, size=rows.shape)
-        *state, samples = runtime.call(
-            _round,
-            *chain.state,
-            bits,
-            rows.astype(np.int32),
-            np.array(float(adapting)),
-            np.array(n, dtype=np.int32),
-            *data,
-            static=(gradient, static, sampling.step_size, sampling.friction),
-        )
-        chain = Chain(tuple(state))
-    return chain, samples
+        step_size, noise = np.empty(len(z)), np.empty(len(z))
+        for i in range(sampling.samples):
+            for j in range(sampling.thinning):
+                G = gradient(z, *data, rows[i, j])
+                if adapting:
+                    _adapt(tau, g, S, G)
+                if adapting or not i + j:
+                    _scale(step_size, noise, S, sampling.step_size, sampling.friction, estimated)
+                _move(z, v, G, step_size, noise, signs[i, j], sampling.friction)
+            samples[i] = z
+    return Chain(state), samples
 
 
-def _round(
-    gradient: Gradient,
-    static: tuple[Hashable, ...],
-    eps: float,
-    friction: float,
-    z: Any,
-    v: Any,
-    tau: Any,
-    g: Any,
-    S: Any,
-    bits: Any,
-    rows: Any,
-    adapting: Any,
-    n: Any,
-    *data: Any,
-) -> tuple[Any, ...]:
-    """So many times so many steps, as `bits` (samples, thinning, words) and `rows` have."""
-    np_ = jax.numpy
-
-    def step(state: tuple[Any, ...], drawn: tuple[Any, Any]) -> tuple[tuple[Any, ...], None]:
-        z, v, tau, g, S = state
-        G = gradient(*static, z, *data, drawn[1], n)
-        r = adapting / (1.0 + tau)
-        tau = tau + adapting * (1.0 - tau * g * g / S)
-        g, S = g + r * (G - g), S + r * (G * G - S)
-        M = 1.0 / np_.sqrt(S)
-        variance = np_.maximum(0.0, 2.0 * friction * eps**2 * M - estimated * eps**4)
-        v = (
-            (1.0 - friction) * v
-            - eps**2 * M * G
-            + np_.sqrt(variance) * _signs(drawn[0], z.shape[0])
-        )
-        v = np_.round(v / GRID) * GRID
-        return (z + v, v, tau, g, S), None
-
-    def steps(state: tuple[Any, ...], drawn: tuple[Any, Any]) -> tuple[tuple[Any, ...], Any]:
-        state, _ = jax.lax.scan(step, state, drawn)
-        return state, state[0]
-
-    estimated = n > rows.shape[-1]
-    state, samples = jax.lax.scan(steps, (z, v, tau, g, S), (bits, rows))
-    return (*state, samples)
+@compiled
+def _adapt(tau: FloatArray, g: FloatArray, S: FloatArray, G: FloatArray) -> None:
+    """Update the running means, in place."""
+    for k in range(len(G)):
+        r = 1.0 / (1.0 + tau[k])
+        tau[k] += 1.0 - tau[k] * g[k] * g[k] / S[k]
+        g[k] += r * (G[k] - g[k])
+        S[k] += r * (G[k] * G[k] - S[k])
 
 
-def _signs(words: Any, size: int) -> Any:
-    """Numbers 1 and -1, shape (size,), from the bits of unsigned integers."""
-    shifts = jax.numpy.arange(WORD, dtype=words.dtype)
-    bits = (words[:, None] >> shifts) & jax.numpy.ones((), words.dtype)
-    return 2.0 * bits.ravel()[:size].astype(float) - 1.0
+@compiled
+def _scale(
+    step_size: FloatArray, noise: FloatArray, S: FloatArray, eps: float, a: float, estimated: bool
+) -> None:
+    """Write eps^2 M and the standard deviation of a step's noise."""
+    of_gradient = eps**4 if estimated else 0.0
+    for k in range(len(S)):
+        M = 1.0 / math.sqrt(S[k])
+        step_size[k] = eps**2 * M
+        noise[k] = math.sqrt(max(0.0, 2.0 * a * eps**2 * M - of_gradient))
+
+
+@compiled
+def _move(
+    z: FloatArray,
+    v: FloatArray,
+    G: FloatArray,
+    step_size: FloatArray,
+    noise: FloatArray,
+    signs: np.ndarray[Any, np.dtype[np.uint8]],
+    a: float,
+) -> None:
+    """Take a step, in place; `signs` are 1 for noise above 0, else 0."""
+    for k in range(len(z)):
+        moved = (1.0 - a) * v[k] - step_size[k] * G[k] + noise[k] * (2.0 * signs[k] - 1.0)
+        v[k] = ((moved / GRID + ROUNDER) - ROUNDER) * GRID
+        z[k] += v[k]

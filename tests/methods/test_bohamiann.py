@@ -1,7 +1,4 @@
-"""Bayesian optimisation with a sampled network: what it is fitted to, and when it is compiled."""
-
-import subprocess
-import sys
+"""Bayesian optimisation with a sampled network: what it is fitted to."""
 
 import by_hand
 import numpy as np
@@ -9,11 +6,7 @@ import pytest
 from by_hand import WITH_CHOICE
 from histories import minimised
 
-import hpobench_ordered as hbo
 from hpobench_ordered import Evaluations
-from hpobench_ordered.errors import MissingExtraError
-from hpobench_ordered.methods import _networks
-from hpobench_ordered.methods._networks import runtime
 from hpobench_ordered.methods.bohamiann import MAX_OWN, MAX_SOURCES, Bohamiann, ContextBohamiann
 
 
@@ -33,30 +26,6 @@ def make(kind=Bohamiann, history=(), *, seed=0):
 
 def play(method, trials):
     return by_hand.play(method, lambda values: loss(values, 0.6), trials)
-
-
-@pytest.mark.parametrize("kind", [Bohamiann, ContextBohamiann])
-def test_without_jax_the_error_names_the_extra(kind, monkeypatch):
-    for name in ("bayesian", "sghmc", "runtime"):
-        module = f"hpobench_ordered.methods._networks.{name}"
-        monkeypatch.delitem(sys.modules, module, raising=False)
-    monkeypatch.delattr(_networks, "runtime")
-    monkeypatch.setitem(sys.modules, "jax", None)
-    with pytest.raises(MissingExtraError, match=r"\[neural\]"):
-        make(kind)
-
-
-@pytest.mark.slow
-def test_jax_is_not_imported_until_a_method_is_made():
-    code = (
-        "import sys, hpobench_ordered as h; h.list_methods(); print('jax' in sys.modules);"
-        "from hpobench_ordered.registry import method_spec; import numpy as np;"
-        "b = h.load('forrester'); method_spec('bohamiann').method(space=b.space,"
-        "rng=np.random.default_rng(0), history=(), context={}, budget=1);"
-        "print('jax' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "True"]
 
 
 @pytest.mark.slow
@@ -118,18 +87,3 @@ def test_pending_evaluations_are_taken_to_give_the_mean_loss():
     np.testing.assert_array_equal(
         X[5], method.features(WITH_CHOICE.encode(WITH_CHOICE.row(waiting)[None]))[0]
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["bohamiann", "bohamiann-ctx"])
-def test_nothing_is_compiled_twice_in_a_run(name):
-    def compiled(tasks: int, trials: int) -> int:
-        hbo.run(
-            benchmarks=["newsvendor"],
-            methods=[name],
-            seeds=[0],
-            protocol=hbo.Ordered(trials=trials, tasks=tasks),
-        )
-        return runtime.compilations()
-
-    assert compiled(3, 8) == compiled(2, 5)
