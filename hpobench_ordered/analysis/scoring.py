@@ -182,14 +182,14 @@ class BenchmarkScores:
 
 
 def fallback_counts(results: "pd.DataFrame") -> dict[str, int]:
-    """Suggestions that each method made at random because its model failed."""
+    """Number of suggestions that each method made at random because its model failed."""
     # The count goes on over the trials of a task.
     by_task = results.groupby(["method", "seed", "task"], observed=True)["fallbacks"].max()
     return {str(m): int(n) for m, n in by_task.groupby("method", observed=True).sum().items()}
 
 
 def runs_of(trials: "pd.DataFrame") -> "pd.DataFrame":
-    """The runs that some trials belong to, all of them finished, as `Overview.runs` has them."""
+    """The runs that trials belong to, all of them finished, in the columns of `Overview.runs`."""
     columns = [*GROUP, "method", "seed"]
     return trials[columns].drop_duplicates(ignore_index=True).assign(state="done")
 
@@ -234,7 +234,7 @@ def score_benchmarks(
 
 
 def by_protocol(scored: Sequence[BenchmarkScores]) -> dict[str, list[BenchmarkScores]]:
-    """Scores by protocol, that of most benchmarks first; benchmarks in their order in `scored`."""
+    """Scores by protocol, the one with most benchmarks first; benchmarks stay in their order."""
     groups: dict[str, list[BenchmarkScores]] = {}
     for item in scored:
         groups.setdefault(item.protocol, []).append(item)
