@@ -8,11 +8,10 @@ Notation:
     m   most choices of a categorical input
     t   number of tasks
 
-Values that do not depend on the batch: most of onnxruntime's kernels treat every row alike, but
-those for element-wise logarithms and exponentials take four numbers at a time and the rest, if
-any, one by one, with another rounding. Every batch is therefore filled up to a multiple of
-`GROUP` rows, a single configuration too. Matrix products sum in the same order for any number of
-rows as long as one thread computes them, so a session has one thread; large batches are cut into
+Values must not depend on the batch. onnxruntime's element-wise logarithms and exponentials take
+four numbers at a time and round the remaining ones differently, so every batch, even a single
+configuration, is padded to a multiple of `GROUP` rows. Matrix products sum in the same order for
+any number of rows only on one thread, so a session has one thread; large batches are cut into
 blocks, which several threads evaluate.
 """
 
@@ -29,12 +28,13 @@ from hpobench_ordered._typing import FloatArray, Value
 from hpobench_ordered.errors import ArtifactError, MissingExtraError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates._onnx_graph import keep_output
+from hpobench_ordered.surrogates.base import check_task
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 GROUP = 4
-"""Batches are filled up to a multiple of this many rows, a register of element-wise kernels."""
+"""Batches are padded to a multiple of this many rows, a register of element-wise kernels."""
 BLOCK = 256
 """Rows evaluated at once: enough for the matrix products, few enough for the cache."""
 INACTIVE = "#na#"
@@ -47,7 +47,7 @@ Encoding = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Columns of a network."""
+    """Names of a network's input and output columns."""
 
     categorical: tuple[str, ...]
     continuous: tuple[str, ...]
@@ -55,17 +55,12 @@ class Layout:
 
 
 class OnnxSurrogate:
-    """One target of a published network, for the tasks of one benchmark.
+    """One output column of a published network, for the tasks of one benchmark.
 
-    Args:
-        model: The network, an ONNX file's content.
-        target: Column of the network's output, of `n_targets`.
-        n_targets: Number of columns of the network's output.
-        cat_source: Column of `values` that each categorical input is taken from, -1 if fixed, (a,).
-        cat_codes: The network's code of each choice and, last, of an inactive hyperparameter;
-            for a fixed input, its code everywhere; shape (a, m + 1).
-        cont_source: Column of `values` of each continuous input, -1 if not a hyperparameter, (b,).
-        cont_fixed: Continuous inputs of each task where they are not hyperparameters, (t, b).
+    `cat_source` (a,) and `cont_source` (b,) are the columns of `values` that inputs are taken from,
+    -1 for none. `cat_codes` (a, m + 1) has the network's code of each choice and, last, of an
+    inactive hyperparameter or of a fixed input; `cont_fixed` (t, b) the other continuous inputs of
+    each task.
     """
 
     def __init__(
@@ -104,13 +99,13 @@ class OnnxSurrogate:
         varied: Mapping[str, Sequence[float]],
         target: str,
     ) -> Self:
-        """Fit a network's columns to a search space."""
+        """Match a network's columns with a search space."""
         names = {*space.names, *fixed, *varied}
         columns = {*layout.categorical, *layout.continuous}
         if names != columns or target not in layout.targets:
             raise ArtifactError(
                 f"search space and network do not belong together: {sorted(names ^ columns)} are "
-                f"in one of them only, target {target!r} of {list(layout.targets)}"
+                f"in only one of them, or target {target!r} is not in {list(layout.targets)}"
             )
         index = {name: j for j, name in enumerate(space.names)}
         n_tasks = len(next(iter(varied.values()))) if varied else 1
@@ -128,7 +123,7 @@ class OnnxSurrogate:
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations; see `Surrogate.predict`."""
-        self._check_task(task)
+        check_task(task, len(self._cont_plans))
         n = len(values)
         padded = -(-n // GROUP) * GROUP
         x_cat = np.zeros((padded, len(self._cat_source)), dtype=np.int32)
@@ -147,7 +142,7 @@ class OnnxSurrogate:
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
-        self._check_task(task)
+        check_task(task, len(self._cont_plans))
         coded = row.tolist()
         # Four equal rows, so that one configuration is computed as in any batch.
         x_cat = np.empty((GROUP, len(self._cat_plan)), dtype=np.int32)
@@ -161,10 +156,6 @@ class OnnxSurrogate:
             (coded[j] if coded[j] == coded[j] else 0.0) if j >= 0 else fixed for j, fixed in plan
         ]
         return float(self._run({"x_cat": x_cat, "x_cont": x_cont})[0])
-
-    def _check_task(self, task: int) -> None:
-        if not 0 <= task < len(self._cont_plans):
-            raise IndexError(f"there is no task {task} among {len(self._cont_plans)}")
 
     def _fill(
         self,
@@ -184,14 +175,14 @@ class OnnxSurrogate:
         x_cont[:, tunable] = np.nan_to_num(values[:, self._cont_source[tunable]], nan=0.0)
 
     def _run(self, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
-        """Evaluate a multiple of `GROUP` rows, shape (n,)."""
+        """Evaluate a multiple of `GROUP` rows, to shape (n,)."""
         session = self._session or self._ready_session()
         output = np.asarray(session.run(None, inputs)[0])
         # A network that could not be cut down to one target still has all of them.
         return output[:, 0 if output.shape[1] == 1 else self._target]
 
     def _ready_session(self) -> "InferenceSession":
-        """Start onnxruntime with the network, if that was not done yet in this process."""
+        """The session, started at the first call in this process."""
         if self._session is not None:
             return self._session
         try:
@@ -221,7 +212,7 @@ def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceS
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    options.log_severity_level = 3  # errors only: it warns of weights that became unused
+    options.log_severity_level = 3  # errors only, no warnings of unused weights
     try:
         session = onnxruntime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
         inputs = {tensor.name: tuple(tensor.shape[1:]) for tensor in session.get_inputs()}
@@ -236,7 +227,7 @@ def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceS
 def _codes(
     space: SearchSpace, names: Sequence[str], encoding: Encoding, fixed: Mapping[str, Value]
 ) -> NDArray[np.int32]:
-    """The network's codes of the categorical inputs' choices, as in `OnnxSurrogate`."""
+    """`cat_codes` of an `OnnxSurrogate`."""
     rows: list[list[int]] = []
     for name in names:
         choices = [fixed[name]] if name in fixed else [*space[name].choices, INACTIVE]
@@ -245,13 +236,13 @@ def _codes(
         except KeyError as error:
             raise ArtifactError(f"the encoding of {name!r} does not know {error}") from None
     width = max((len(row) for row in rows), default=1)
-    # Columns between the choices and the last one are never looked up.
+    # Columns between the choices and the last one are never used.
     padded = [row[:-1] + [row[-1]] * (width - len(row) + 1) for row in rows]
     return np.array(padded, dtype=np.int32).reshape(len(rows), width)
 
 
 def _available_threads() -> int:
-    """Threads this process may use: the limit set by joblib in its workers, or all cores."""
+    """Threads this process may use: joblib's limit in its workers, or all cores."""
     limit = os.environ.get(THREADS_VARIABLE, "")
     if limit.isdigit() and int(limit) > 0:
         return int(limit)
