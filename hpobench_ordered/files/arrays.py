@@ -1,4 +1,4 @@
-"""Array files (npz) of unknown origin: read without pickle, and no larger than they may be."""
+"""Array files (npz) of unknown origin: read without pickle and with limited size."""
 
 import io
 import lzma
@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_UNPACKED = 2**28
-"""Most bytes that the arrays of a file may have together: 256 MiB."""
+"""Most bytes of all arrays in a file: 256 MiB."""
 MAX_ARRAYS = 20_000
-"""Most arrays in a file: it takes long to open one with more."""
+"""Most arrays in a file; more take long to open."""
 
 _DIRECTORY_ENTRY = b"PK\x01\x02"
 _UNREADABLE = (
@@ -33,7 +33,7 @@ _UNREADABLE = (
 
 
 def read_npz(data: bytes) -> dict[str, NDArray[Any]]:
-    """Read the arrays of an npz file, by name; ValueError if it is malformed or too large."""
+    """Read the arrays of an npz file; ValueError if it is malformed or too large."""
     if data.count(_DIRECTORY_ENTRY) > MAX_ARRAYS:
         raise ValueError(f"it holds more than {MAX_ARRAYS} arrays")
     try:
@@ -49,18 +49,18 @@ def read_npz(data: bytes) -> dict[str, NDArray[Any]]:
     except _UNREADABLE as error:
         raise ValueError(str(error) or "it ends too early") from None
     if not all(isinstance(array, np.ndarray) for array in arrays.values()):
-        raise ValueError("it holds something else than arrays")
+        raise ValueError("it must hold arrays only")
     return arrays
 
 
 def npz_bytes(arrays: Mapping[str, NDArray[Any]], *, method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """A compressed npz file: the same bytes for the same arrays."""
+    """A compressed npz file, byte by byte the same for the same arrays."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method, compresslevel=9) as archive:
         for key in sorted(arrays):
             member = io.BytesIO()
             np.lib.format.write_array(member, np.asarray(arrays[key]), allow_pickle=False)
-            # A fixed date: zip files otherwise record the time of writing.
+            # A fixed date instead of the time of writing.
             info = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
             info.compress_type = method
             archive.writestr(info, member.getvalue())

@@ -51,5 +51,5 @@ def definition_from_json(content: Mapping[str, Any]) -> Definition:
 def _tasks(content: Sequence[Mapping[str, Any]]) -> tuple[TaskDefinition, ...]:
     tasks = tuple(TaskDefinition(text_of(t, "name"), numbers(t["context"])) for t in content)
     if len({task.name for task in tasks}) < len(tasks) or not tasks:
-        raise ValueError("there are no tasks, or two of one name")
+        raise ValueError("there must be tasks, with different names")
     return tasks
