@@ -1,11 +1,10 @@
 """Finds benchmarks and methods by name.
 
-Every module of `hpobench_ordered.benchmarks` and `hpobench_ordered.methods` may export `SPECS`, a
-tuple of specs; benchmark modules may also export `FAMILIES`, for names too many to list, and
-`SUITES`, pairs of a suite and the name of one of its benchmarks. The
-user's own benchmarks are artifacts in `local_folder()`, by the name of their folder. Other packages
-add theirs through the entry-point groups `hpobench_ordered.benchmarks` and
-`hpobench_ordered.methods`, each entry naming a module that exports the same.
+Modules of `hpobench_ordered.benchmarks` and `hpobench_ordered.methods` may export `SPECS`, a tuple
+of specs; those of benchmarks also `FAMILIES`, for names that follow a pattern, and `SUITES`, pairs
+of a suite and a benchmark. The user's own benchmarks are artifacts in `local_folder()`, named by
+their folder. Other packages register modules that export the same through the entry-point groups
+`hpobench_ordered.benchmarks` and `hpobench_ordered.methods`.
 """
 
 import os
@@ -62,7 +61,7 @@ def load(name: str | os.PathLike[str], *, surrogate: str | None = None) -> Bench
 
 
 def list_benchmarks(*, ready: bool = False) -> list[str]:
-    """Names of all benchmarks that are registered one by one and of the user's own, sorted.
+    """Names of all benchmarks, sorted, except of those whose names follow a pattern.
 
     Args:
         ready: Only those whose default surrogate can be loaded at once.

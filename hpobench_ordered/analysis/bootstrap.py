@@ -63,9 +63,9 @@ def mean_intervals(
 
     Args:
         samples: Independent samples along the first axis, shape (n, ...). All means are resampled
-            together; to compare two methods, pass their differences. A mean is over the samples
-            that are not NaN, and its interval does not depend on those that others lack.
-        rng: Source of randomness; the same one gives the same intervals.
+            together; to compare two methods, pass their differences. NaN samples are left out of
+            their own mean and interval only.
+        rng: Random generator of the resamples.
         resamples: Number of resamples B, at least 39.
         possible: The lowest and the highest possible value; ends are clipped to them.
 

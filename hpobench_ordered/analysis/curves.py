@@ -29,12 +29,7 @@ from hpobench_ordered.analysis.leaderboard import (
     benchmark_intervals,
     overall_intervals,
 )
-from hpobench_ordered.analysis.samples import (
-    Resampling,
-    defined_tasks,
-    mean_over_seeds,
-    samples_of,
-)
+from hpobench_ordered.analysis.samples import Resampling, defined_tasks, mean_over_seeds, samples_of
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.errors import ExperimentError

@@ -65,13 +65,12 @@ def leaderboard(scores: Sequence[BenchmarkScores], *, trial: int | None = None) 
     """The leaderboard after a trial; its columns are listed in the module's docstring.
 
     Args:
-        scores: Scores by benchmark, as `score_benchmarks` gives them.
+        scores: Scores by benchmark, as returned by `score_benchmarks`.
         trial: The trial, counted from 1; default: the last of each benchmark, and for all
-            benchmarks together the last that was made on each of them.
+            benchmarks together the last that all of them have.
 
     Raises:
-        ExperimentError: The trial is beyond the last of every protocol; protocols of fewer trials
-            are left out.
+        ExperimentError: No protocol has that many trials; those with fewer are left out.
     """
     import pandas as pd
 

@@ -116,12 +116,12 @@ def pairwise_wilcoxon(
     everywhere have p = 1. With fewer than 6 samples, no p value is below 0.05.
 
     Args:
-        samples: Losses, or anything of which lower is better, shape (n, A). Wilcoxon's test
-            compares sizes of differences: if tasks are the samples, pass what is on one scale on
-            all of them, such as normalised regrets.
+        samples: Losses, or other values of which lower is better, shape (n, A). Wilcoxon's test
+            compares sizes of differences: if tasks are the samples, pass values on a common scale,
+            such as normalised regrets.
         methods: Names of the methods, length A.
-        differences: Of the method of the row from that of the column, shape (n, A, A), NaN where
-            the two cannot be compared in a sample; default: those of the samples.
+        differences: Value of the row's method minus that of the column's, shape (n, A, A), NaN
+            where they cannot be compared in a sample; default: from the samples.
 
     Raises:
         ExperimentError: There are fewer than two methods, no samples, or values that are NaN or
@@ -168,11 +168,11 @@ def holm(p_values: FloatArray) -> FloatArray:
 
 
 def friedman(samples: FloatArray, methods: Sequence[str]) -> tuple[FloatArray, float, float]:
-    """Test whether all methods are alike, by their ranks within every sample.
+    """Test whether methods differ, by their ranks within every sample.
 
     Args:
-        samples: Losses, or anything of which lower is better, shape (n, A).
-        methods: Names of the methods, length A; of two, it is the sign test's approximation.
+        samples: Losses, or other values of which lower is better, shape (n, A).
+        methods: Names of the methods, length A; for two, it approximates the sign test.
 
     Returns:
         Mean rank over samples R, shape (A,); chi2, 0 if all methods are tied in every sample; and
@@ -227,11 +227,11 @@ def critical_difference(
     mean_ranks: FloatArray | None = None,
     tests: PairwiseTests | None = None,
 ) -> CriticalDifference:
-    """Rank methods, and say which cannot be told apart.
+    """Rank methods, and test which differ.
 
     Args:
-        samples: Losses, or anything of which lower is better, shape (n, A), as `samples_of` gives
-            them; for Wilcoxon's test on one scale, as `pairwise_wilcoxon` says.
+        samples: Losses, or other values of which lower is better, shape (n, A); for Wilcoxon's
+            test on a common scale, see `pairwise_wilcoxon`.
         methods: Names of the methods, length A.
         post_hoc: The test; default: by `usual_test`.
         mean_ranks: Mean ranks R, shape (A,); default: those of the samples.

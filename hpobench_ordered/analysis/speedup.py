@@ -63,7 +63,7 @@ def speedups(
     budgets: Sequence[int] = PAPER_BUDGETS,
     first_task: int = 0,
 ) -> Speedups:
-    """Compare the trials that methods need to get as far as a reference with given budgets.
+    """Compare the trials that methods need to reach what a reference reaches in given budgets.
 
     Args:
         losses: Loss of every trial, shape (A, S, T, M).

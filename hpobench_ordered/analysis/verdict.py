@@ -70,7 +70,7 @@ class Verdict:
             return f"{text}, on {what}: this says nothing of others."
         text += f", and first on {self.first_on} of {self._units}."
         if self.test is None:
-            return f"{text} So few {self._noun} are too few to test."
+            return f"{text} There are too few {self._noun} for a test."
         return f"{text} {self._significance}"
 
     @property
@@ -105,8 +105,8 @@ def verdicts(scores: Sequence[BenchmarkScores], *, trials: Sequence[int] = TRIAL
         trials: Trials of which a verdict is given, beside the last; those beyond it are left out.
 
     Returns:
-        Verdicts, early trials first; none of protocols without two methods compared on all
-        benchmarks.
+        Verdicts, early trials first; none for protocols with fewer than two methods compared on
+        all benchmarks.
     """
     found = []
     for items in by_protocol(scores).values():
@@ -152,10 +152,9 @@ def surrogate_agreement(
 ) -> "pd.DataFrame":
     """Mean ranks of the methods on each surrogate of benchmarks that were run on several.
 
-    A surrogate is a model of the real objective. Where the order of methods depends on which model
-    they are evaluated on, a claim about the benchmark is one about the model.
-    Ranks are among the methods of one surrogate, the figures of the leaderboard; methods that are
-    not compared on every surrogate are left out.
+    If the order of methods depends on the surrogate, a claim about the benchmark holds for that
+    surrogate only. Ranks are those of the leaderboard, within each surrogate; methods that are not
+    compared on every surrogate are left out.
 
     Args:
         scores: Scores by benchmark.

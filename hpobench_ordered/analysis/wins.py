@@ -50,14 +50,14 @@ def count_wins(
     """Compare every pair of methods after a trial, in every seed on every task.
 
     Args:
-        losses: Loss of every trial, shape (A, S, T, M). What is NaN for one of two methods is no
-            contest of theirs.
+        losses: Loss of every trial, shape (A, S, T, M). Where one of two methods has NaN, they are
+            not compared.
         methods: Names of the methods, length A.
         trial: The trial, counted from 1.
         first_task: First task that counts, from 0; 1 leaves out the task without history.
 
     Raises:
-        ExperimentError: The trial is not among those made.
+        ExperimentError: There is no such trial.
     """
     if not 1 <= trial <= losses.shape[-1]:
         raise ExperimentError(f"trial must be from 1 to {losses.shape[-1]}, but got {trial}")

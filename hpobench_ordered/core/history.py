@@ -29,8 +29,8 @@ class Evaluations:
             evaluation, NaN where a hyperparameter is inactive, (n, d).
         objective: Their objective values in their own units, as they were measured, NaN where the
             evaluation failed, (n,).
-        space: Search space that codes the values: the task's own, which after an adjustment is not
-            that of the task at hand, see `is_on`.
+        space: Search space that codes the values: the task's own, which may differ from that of
+            the task at hand, see `is_on`.
         direction: Whether the objective is minimised or maximised.
         losses: The objective values as losses: lower is better, (n,).
 
@@ -92,7 +92,7 @@ class Evaluations:
         return self.space.names
 
     def is_on(self, space: SearchSpace) -> bool:
-        """Whether a search space codes configurations as that of these evaluations does."""
+        """Whether a search space codes configurations like the one of these evaluations."""
         return self.space.codes_as(space)
 
     def frame(self, *, task: str = "task", objective: str = "objective") -> "DataFrame":

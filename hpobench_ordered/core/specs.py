@@ -133,9 +133,9 @@ class BenchmarkSpec:
         history_size: Random evaluations of a source task that serve as history where none are
             recorded.
         recorded: Loads the raw evaluations of every task; None where they are not available.
-        data: Where the training data of its tasks are; None where they are not part of it.
+        data: Where the training data of its tasks are; None if there are none.
         family: Benchmarks of one family resemble each other, and count once together in means over
-            benchmarks; "" for one that is a family by itself.
+            benchmarks; "" if it is its own family.
 
     Examples:
         >>> from hpobench_ordered.registry import benchmark_spec

@@ -8,12 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.errors import (
-    ExperimentError,
-    HPOBenchOrderedError,
-    StoreError,
-    needed,
-)
+from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError, StoreError, needed
 from hpobench_ordered.experiment.job import Job
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.runtime.child import CHILDREN, pickled

@@ -135,9 +135,7 @@ def _run(
 
 
 def _definition(
-    results: Results,
-    run: Mapping[str, Any],
-    benchmark: Benchmark | str | os.PathLike[str] | None,
+    results: Results, run: Mapping[str, Any], benchmark: Benchmark | str | os.PathLike[str] | None
 ) -> Definition:
     """Definition of a run's benchmark; `StoreError` if it is not registered or has changed."""
     made_of = [cell.source for cell in results.cells if cell.key == run["key"]]

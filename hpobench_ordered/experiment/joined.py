@@ -71,10 +71,7 @@ def _concatenated(frames: Iterable["pd.DataFrame"]) -> "pd.DataFrame":
 
 
 def joined(own: Overview, other: Overview) -> Overview:
-    """Add the other's finished runs with the same benchmark, surrogate, protocol and seed.
-
-    Methods among one's own are not added.
-    """
+    """Add finished runs of other methods on the same benchmarks, protocols and seeds."""
     import pandas as pd
 
     conditions = [*WHERE, "protocol", "seed"]

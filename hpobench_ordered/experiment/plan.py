@@ -196,7 +196,7 @@ def grid_cells(axes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def key_of(described: Mapping[str, Any]) -> str:
-    """Hash of what identifies a run, as `Cell.describe` gives it."""
+    """Hash of what identifies a run, see `Cell.describe`."""
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:20]
 
 

@@ -6,6 +6,7 @@ of other versions of a benchmark or method than the installed one are left out.
 
 import warnings
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -99,7 +100,8 @@ def reference_store(
     names, wanted = list(names), None if methods is None else set(methods)
     for unknown in sorted((wanted or set()) - {*list_methods()}):
         raise UnknownNameError("method", unknown, list_methods())
-    benchmarks = {benchmark_spec(one).name for name in names for one in _benchmarks(name)}
+    chosen = (one for name in names for one in (suite(name) if name in suites() else [name]))
+    benchmarks = {benchmark_spec(one).name for one in chosen}
     files, outdated = list[ReferenceFile](), list[str]()
     for path in _paths(folder or FOLDER):
         if not names or path.name.partition("@")[0] in benchmarks:
@@ -129,18 +131,13 @@ def _paths(folder: Traversable | Path) -> list[Traversable | Path]:
     return sorted((path for path in paths if path.name.endswith(END)), key=lambda path: path.name)
 
 
-def _benchmarks(name: str) -> Sequence[str]:
-    """Benchmarks of a suite, or the benchmark of that name."""
-    return suite(name) if name in suites() else (name,)
-
-
 def _current(file: ReferenceFile, outdated: list[str]) -> ReferenceFile | None:
     """The runs in a file with installed versions; the others are added to `outdated`."""
     identity, surrogate = file.cell["benchmark"], file.cell["surrogate"]
     try:
         spec = benchmark_spec(identity.partition(CONTENT_MARK)[0].partition("@")[0])
         is_current = spec.identity(surrogate) == identity
-    except HPOBenchOrderedError:  # it is gone
+    except HPOBenchOrderedError:  # it does not exist any more
         is_current = False
     if not is_current:
         outdated.append(f"{identity} ({surrogate})")
@@ -156,9 +153,9 @@ def _cut(file: ReferenceFile | None, protocol: Protocol | None) -> ReferenceFile
     """What of a file is under a protocol, by default all."""
     if file is None or protocol is None:
         return file
-    text, whole = protocol_text(protocol), protocol
+    text = protocol_text(protocol)
     if isinstance(protocol, Ordered) and protocol.tasks is not None:
-        whole = Ordered(trials=protocol.trials, workers_simulated=protocol.workers_simulated)
-        if file.cell["protocol"] == protocol_text(whole):  # later tasks change nothing of earlier
+        whole = replace(protocol, tasks=None)
+        if file.cell["protocol"] == protocol_text(whole):  # later tasks do not affect earlier ones
             return file.first_tasks(protocol.tasks, text)
     return file if file.cell["protocol"] == text else None

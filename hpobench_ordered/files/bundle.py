@@ -126,12 +126,11 @@ def bundled_spec(
 ) -> BenchmarkSpec:
     """Spec of a benchmark whose artifact is in the package."""
     artifact = Artifact.packaged(name)
-    define = partial(_define, artifact, version, name)
     return BenchmarkSpec(
         name=name,
         version=version,
         summary=summary,
-        define=define,
+        define=partial(_define, artifact, version, name),
         surrogates=(*_options(artifact, surrogates), *more),
         artifact=artifact,
         recorded=_recorded(artifact, is_recorded=is_recorded, has_runs=has_runs),

@@ -69,12 +69,7 @@ def locked_part(part: Path) -> Iterator[IO[bytes]]:
 
 
 def download(
-    url: str,
-    file: IO[bytes],
-    *,
-    limit: int,
-    resume: bool,
-    progress: ProgressBar | None = None,
+    url: str, file: IO[bytes], *, limit: int, resume: bool, progress: ProgressBar | None = None
 ) -> None:
     """Append the missing bytes to a file; without `resume`, download it again."""
     import requests

@@ -24,11 +24,7 @@ MAX_POINTS = 2**22
 
 
 def load_stored(
-    kind: SurrogateType,
-    arrays: Mapping[str, NDArray[Any]],
-    *,
-    space: "SearchSpace",
-    n_tasks: int,
+    kind: SurrogateType, arrays: Mapping[str, NDArray[Any]], *, space: "SearchSpace", n_tasks: int
 ) -> StoredSurrogate:
     """Build a surrogate from arrays made by `StoredSurrogate.to_arrays`, and check that it fits."""
     expected = dict(kind.surrogate_class.ARRAYS)

@@ -95,17 +95,15 @@ class Coding:
 
     def encode(self, values: FloatArray) -> FloatArray:
         """Features (n, p) of configurations (n, d)."""
-        values = np.ascontiguousarray(values, dtype=np.float64)
-        self.check(values)
-        features: FloatArray = kernels().encode(values, self.table)
+        features: FloatArray = kernels().encode(self.checked(values), self.table)
         return features
 
-    def check(self, values: FloatArray) -> None:
-        """Raise a `ValueError` unless values are two-dimensional with at least `width` columns."""
+    def checked(self, values: FloatArray) -> FloatArray:
+        """Values as a C array; a `ValueError` unless they are (n, `width`) or wider."""
+        values = np.ascontiguousarray(values, dtype=np.float64)
         if values.ndim != 2 or values.shape[1] < self.width:
-            raise ValueError(
-                f"values need shape (n, {self.width}) or wider, but got {values.shape}"
-            )
+            raise ValueError(f"values need shape (n, {self.width}) or wider, got {values.shape}")
+        return values
 
     @cached_property
     def width(self) -> int:

@@ -48,11 +48,12 @@ class EmbeddedSurrogate(DescribedSurrogate):
     def __post_init__(self) -> None:
         fixed: Config = {**self.part.constants, **self.fixed}
         _check_names(self.whole, self.part, fixed)
-        template = [_code(p, fixed[p.name]) if p.name in fixed else 0.0 for p in self._parameters]
+        whole = self.whole.parameters
+        template = [_code(p, fixed[p.name]) if p.name in fixed else 0.0 for p in whole]
         source = {name: j for j, name in enumerate(self.part.names)}
         plan = tuple(
             (column, source[p.name], _recoding(p, self.part[p.name]))
-            for column, p in enumerate(self._parameters)
+            for column, p in enumerate(whole)
             if p.name in source
         )
         object.__setattr__(self, "_template", template)
@@ -78,10 +79,6 @@ class EmbeddedSurrogate(DescribedSurrogate):
     def kind(self) -> SurrogateType:
         """What kind of model the surrogate on the whole space is."""
         return cast("DescribedSurrogate", self.inner).kind
-
-    @property
-    def _parameters(self) -> tuple[Parameter, ...]:
-        return self.whole.parameters
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""

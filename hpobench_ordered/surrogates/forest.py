@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 LEAF = 255
 """Stored feature of a leaf."""
+_ARRAYS = ("nodes", "feature", "threshold", "codes", "offset", "step")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +96,9 @@ class ForestSurrogate(StoredSurrogate):
     _mixes: tuple[tuple[int, int, float], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name, kind in _ARRAYS.items():
-            object.__setattr__(self, name, read_only(getattr(self, name), kind))
+        for name in _ARRAYS:
+            array = read_only(getattr(self, name), self.ARRAYS[name].types[0])
+            object.__setattr__(self, name, array)
         self._check()
         roots, child, leaf = _links(self.nodes, self.feature)
         inner = self.feature != LEAF
@@ -155,8 +157,7 @@ class ForestSurrogate(StoredSurrogate):
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""
         mix = self._mix(task)
-        values = np.ascontiguousarray(values, dtype=np.float64)
-        self.coding.check(values)
+        values = self.coding.checked(values)
         predictions: FloatArray = kernels().forest_predict(values, *self._batch, *mix)
         return predictions
 
@@ -189,16 +190,6 @@ class ForestSurrogate(StoredSurrogate):
         tasks = tuple(TaskMix(low, high, weight) for (low, high), weight in pairs)
         stored = {name: arrays[name] for name in _ARRAYS}
         return cls(coding=Coding.from_table(arrays["coding"]), tasks=tasks, **stored)
-
-
-_ARRAYS: dict[str, type[np.generic]] = {
-    "nodes": np.int32,
-    "feature": np.uint8,
-    "threshold": np.float32,
-    "codes": np.uint16,
-    "offset": np.float64,
-    "step": np.float64,
-}
 
 
 def _links(

@@ -90,9 +90,7 @@ class NearestSurrogate(StoredSurrogate):
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""
         check_task(task, self.targets.shape[1])
-        values = np.ascontiguousarray(values, dtype=np.float64)
-        self.coding.check(values)
-        index = self._nearest(values)
+        index = self._nearest(self.coding.checked(values))
         predictions: FloatArray = self.targets[index, task]
         return predictions
 

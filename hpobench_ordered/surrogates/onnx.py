@@ -18,7 +18,7 @@ blocks, which several threads evaluate.
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -54,38 +54,24 @@ class Layout:
     targets: tuple[str, ...]
 
 
+@dataclass(eq=False, repr=False)
 class OnnxSurrogate:
-    """One output column of a published network, for the tasks of one benchmark.
+    """One output column of a published network, for the tasks of one benchmark."""
 
-    `cat_source` (a,) and `cont_source` (b,) are the columns of `values` that inputs are taken from,
-    -1 for none. `cat_codes` (a, m + 1) has the network's code of each choice and, last, of an
-    inactive hyperparameter or of a fixed input; `cont_fixed` (t, b) the other continuous inputs of
-    each task.
-    """
+    model: bytes
+    target: int  # column of the output, of `n_targets`
+    n_targets: int
+    cat_source: NDArray[np.int64]  # column of `values` of each categorical input, or -1, (a,)
+    cat_codes: NDArray[np.int32]  # of each choice and, last, if inactive or fixed, (a, m + 1)
+    cont_source: NDArray[np.int64]  # column of `values` of each continuous input, or -1, (b,)
+    cont_fixed: NDArray[np.float32]  # other continuous inputs of each task, (t, b)
+    _session: "InferenceSession | None" = field(default=None, init=False)
 
-    def __init__(
-        self,
-        model: bytes,
-        *,
-        target: int,
-        n_targets: int,
-        cat_source: NDArray[np.int64],
-        cat_codes: NDArray[np.int32],
-        cont_source: NDArray[np.int64],
-        cont_fixed: NDArray[np.float32],
-    ) -> None:
-        self._model = model
-        self._target = target
-        self._n_targets = n_targets
-        self._cat_source = cat_source
-        self._cat_codes = cat_codes
-        self._cont_source = cont_source
-        self._cont_fixed = cont_fixed
+    def __post_init__(self) -> None:
         # Plain lists: one configuration is coded faster without arrays.
-        self._cat_plan = list(zip(cat_source.tolist(), cat_codes.tolist(), strict=True))
-        sources = cont_source.tolist()
-        self._cont_plans = [list(zip(sources, f, strict=True)) for f in cont_fixed.tolist()]
-        self._session: InferenceSession | None = None
+        self._cat_plan = list(zip(self.cat_source.tolist(), self.cat_codes.tolist(), strict=True))
+        sources = self.cont_source.tolist()
+        self._cont_plans = [list(zip(sources, f, strict=True)) for f in self.cont_fixed.tolist()]
 
     @classmethod
     def for_space(
@@ -126,8 +112,8 @@ class OnnxSurrogate:
         check_task(task, len(self._cont_plans))
         n = len(values)
         padded = -(-n // GROUP) * GROUP
-        x_cat = np.zeros((padded, len(self._cat_source)), dtype=np.int32)
-        x_cont = np.zeros((padded, len(self._cont_source)), dtype=np.float32)
+        x_cat = np.zeros((padded, len(self.cat_source)), dtype=np.int32)
+        x_cont = np.zeros((padded, len(self.cont_source)), dtype=np.float32)
         self._fill(x_cat[:n], x_cont[:n], values, task)
         blocks = [slice(start, start + BLOCK) for start in range(0, padded, BLOCK)]
         inputs = [{"x_cat": x_cat[rows], "x_cont": x_cont[rows]} for rows in blocks]
@@ -158,38 +144,34 @@ class OnnxSurrogate:
         return float(self._run({"x_cat": x_cat, "x_cont": x_cont})[0])
 
     def _fill(
-        self,
-        x_cat: NDArray[np.int32],
-        x_cont: NDArray[np.float32],
-        values: FloatArray,
-        task: int,
+        self, x_cat: NDArray[np.int32], x_cont: NDArray[np.float32], values: FloatArray, task: int
     ) -> None:
         """Code values (n, d) as the network's inputs (n, a) and (n, b)."""
-        for k, (j, codes) in enumerate(zip(self._cat_source, self._cat_codes, strict=True)):
+        for k, (j, codes) in enumerate(zip(self.cat_source, self.cat_codes, strict=True)):
             x_cat[:, k] = codes[-1]
             if j >= 0:
                 active = ~np.isnan(values[:, j])
                 x_cat[active, k] = codes[values[active, j].astype(np.int64)]
-        x_cont[:] = self._cont_fixed[task]
-        tunable = self._cont_source >= 0
-        x_cont[:, tunable] = np.nan_to_num(values[:, self._cont_source[tunable]], nan=0.0)
+        x_cont[:] = self.cont_fixed[task]
+        tunable = self.cont_source >= 0
+        x_cont[:, tunable] = np.nan_to_num(values[:, self.cont_source[tunable]], nan=0.0)
 
     def _run(self, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
         """Evaluate a multiple of `GROUP` rows, to shape (n,)."""
         session = self._session or self._ready_session()
         output = np.asarray(session.run(None, inputs)[0])
         # A network that could not be cut down to one target still has all of them.
-        return output[:, 0 if output.shape[1] == 1 else self._target]
+        return output[:, 0 if output.shape[1] == 1 else self.target]
 
     def _ready_session(self) -> "InferenceSession":
         """The session, started at the first call in this process."""
         if self._session is not None:
             return self._session
         try:
-            network = keep_output(self._model, column=self._target, width=self._n_targets)
+            network = keep_output(self.model, column=self.target, width=self.n_targets)
         except ValueError as error:
             raise ArtifactError(f"the network cannot be read: {error}") from None
-        self._session = _start(network, len(self._cat_source), len(self._cont_source))
+        self._session = _start(network, len(self.cat_source), len(self.cont_source))
         return self._session
 
     def __getstate__(self) -> dict[str, Any]:

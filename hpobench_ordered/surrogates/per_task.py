@@ -1,19 +1,14 @@
 """One surrogate per task: for tasks that were not evaluated on the same configurations."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.surrogates.base import (
-    StoredArray,
-    StoredSurrogate,
-    SurrogateType,
-    check_task,
-)
+from hpobench_ordered.surrogates.base import StoredArray, StoredSurrogate, SurrogateType, check_task
 
 if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
@@ -29,7 +24,6 @@ class PerTaskSurrogate(StoredSurrogate):
     ARRAYS = {_KIND: StoredArray(0, (np.str_,))}  # noqa: RUF012  # a ClassVar in the base class
 
     models: tuple[StoredSurrogate, ...]
-    _predict_one: tuple[Callable[[FloatArray, int], float], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.models:
@@ -42,8 +36,6 @@ class PerTaskSurrogate(StoredSurrogate):
             )
         if len(dimensions) > 1:
             raise ValueError(f"surrogates must have one dimension, but got {sorted(dimensions)}")
-        # Saves a look-up in the most frequent call.
-        object.__setattr__(self, "_predict_one", tuple(m.predict_one for m in self.models))
 
     def __reduce__(self) -> tuple[type[Self], tuple[tuple[StoredSurrogate, ...]]]:
         return type(self), (self.models,)
@@ -82,7 +74,7 @@ class PerTaskSurrogate(StoredSurrogate):
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
         check_task(task, len(self.models))
-        return self._predict_one[task](row, 0)
+        return self.models[task].predict_one(row, 0)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Their kind, and the arrays of each, named TASK/ARRAY."""

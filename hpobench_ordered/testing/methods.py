@@ -55,10 +55,7 @@ WORKERS = 4
 """Number of simulated workers in the test of parallel trials."""
 SEEDS = 10
 """Runs of a method compared with random search."""
-ADJUSTMENTS = (
-    (numeric_space_before, numeric_space),
-    (conditional_space_before, conditional_space),
-)
+ADJUSTMENTS = ((numeric_space_before, numeric_space), (conditional_space_before, conditional_space))
 """Search spaces before and after an adjustment."""
 TASKS = 4
 """Tasks of such a run that count: those with enough history for the method."""

@@ -15,13 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.core.benchmark import (
-    Benchmark,
-    Definition,
-    Provenance,
-    Task,
-    TaskDefinition,
-)
+from hpobench_ordered.core.benchmark import Benchmark, Definition, Provenance, Task, TaskDefinition
 from hpobench_ordered.core.data import DataKind, DataSource, TaskData
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction, Objective
@@ -184,10 +178,7 @@ def four_choices_space() -> SearchSpace:
 
 
 def random_history(
-    tasks: Sequence[Task],
-    *,
-    seed: int,
-    evaluations: int = EVALUATIONS,
+    tasks: Sequence[Task], *, seed: int, evaluations: int = EVALUATIONS
 ) -> tuple[Evaluations, ...]:
     """Evaluate random configurations on every task, drawn independently of runs with this seed."""
     rng = np.random.default_rng([seed, HISTORY_STREAM])

@@ -440,7 +440,7 @@ def test_limits_of_array_files(monkeypatch):
     data = npz({"a.npy": npy("|i1", "(1000,)", bytes(1000))})
     assert read_npz(data)["a"].shape == (1000,)
     monkeypatch.setattr(_arrays, "MAX_UNPACKED", 999)
-    with pytest.raises(ValueError, match="bytes when unpacked, more than the 999"):
+    with pytest.raises(ValueError, match="at most 999 bytes, but have"):
         read_npz(data)
 
 
