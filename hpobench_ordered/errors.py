@@ -1,4 +1,4 @@
-"""Errors: one root, messages that name what was given, what is allowed and the nearest match."""
+"""Errors: one root; messages name what was given, what is allowed and the nearest match."""
 
 import difflib
 import random
@@ -23,9 +23,8 @@ class HPOBenchOrderedError(Exception):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # By default an exception is unpickled by calling its class with the finished message: that
-        # fails where the class composes it, and an error that does not unpickle breaks a process
-        # pool.
+        # By default an exception is unpickled by calling its class with the final message, which
+        # fails if __init__ takes other arguments, and would break a process pool.
         return _unpickled, (type(self), self.args), self.__dict__
 
 
@@ -44,7 +43,7 @@ class InvalidConfigError(HPOBenchOrderedError, ValueError):
 
 
 class InvalidSpaceError(HPOBenchOrderedError, ValueError):
-    """A search space cannot be described, or uses what this package does not support."""
+    """A search space cannot be described, or uses something unsupported."""
 
 
 class InvalidNameError(HPOBenchOrderedError, ValueError):
@@ -74,16 +73,9 @@ class MissingExtraError(HPOBenchOrderedError, ImportError):
 
 
 def needed(module: str, *, package: str, extra: str, purpose: str) -> Any:
-    """Import a module that only some users need; that draws no global random numbers.
+    """Import an optional module without changing Python's global random state.
 
-    Args:
-        module: The module, such as "sklearn.svm".
-        package: Its package on PyPI.
-        extra: The extra of this package that installs it.
-        purpose: What needs it, for the message.
-
-    Raises:
-        MissingExtraError: The package is not installed.
+    Raises a `MissingExtraError`, which names the purpose, if the package is not installed.
     """
     state = random.getstate()
     try:
@@ -95,31 +87,19 @@ def needed(module: str, *, package: str, extra: str, purpose: str) -> Any:
 
 
 def check_count(what: str, number: object) -> None:
-    """Check that a number of something is a whole one from 1 on.
-
-    Args:
-        what: What is counted, such as "worker".
-        number: How many.
-
-    Raises:
-        ExperimentError: It is not.
-    """
+    """Raise an `ExperimentError` unless a number is a positive integer."""
     if not isinstance(number, Integral) or number < 1:
-        raise ExperimentError(f"at least 1 {what} is needed, a whole number; got {number!r}")
+        raise ExperimentError(f"at least 1 {what} is needed (whole number), but got {number!r}")
 
 
 def check_seed(seed: object) -> None:
-    """Check that a seed is a whole number from 0 on.
-
-    Raises:
-        ExperimentError: It is not.
-    """
+    """Raise an `ExperimentError` unless a seed is a non-negative integer."""
     if not isinstance(seed, Integral) or seed < 0:
-        raise ExperimentError(f"a seed is a whole number from 0 on, got {seed!r}")
+        raise ExperimentError(f"a seed must be a whole number from 0, but got {seed!r}")
 
 
 class EvaluationsError(HPOBenchOrderedError, ValueError):
-    """Evaluations are not what they must be, or not what they are given for."""
+    """Evaluations are malformed, or do not fit a task or search space."""
 
 
 class DuplicateNameError(HPOBenchOrderedError):
@@ -135,7 +115,7 @@ class ExperimentError(HPOBenchOrderedError, ValueError):
 
 
 class MethodError(HPOBenchOrderedError):
-    """A method broke its contract: it raised an exception while it was made, asked or told.
+    """A method raised an exception while it was constructed, asked or told, or broke its contract.
 
     Attributes:
         task: Name of the task it was on.
@@ -149,27 +129,27 @@ class MethodError(HPOBenchOrderedError):
 
 
 class InvalidSuggestionError(MethodError):
-    """A method suggested something that is no configuration of the search space."""
+    """A method suggested an invalid configuration."""
 
 
 class SuggestionTimeoutError(MethodError):
-    """A method took longer than it may."""
+    """A method exceeded its time limit."""
 
 
 class ProcessDiedError(MethodError):
-    """The process that a method ran in ended."""
+    """The process that a method ran in died."""
 
 
 class BenchmarkFailedError(MethodError):
-    """It was the benchmark that made a run fail: it raised, or its values changed with calls."""
+    """A run failed because the benchmark raised an error, or its values depend on earlier calls."""
 
 
 class DamagedFilesWarning(UserWarning):
-    """Files of a result store were damaged, and were moved out of the way."""
+    """Damaged files of a result store were moved out of the way."""
 
 
 class BrokenPluginWarning(UserWarning):
-    """Another package registers something that cannot be used; it is left out."""
+    """Another package registers something unusable, which is left out."""
 
 
 class HistoryWarning(UserWarning):
@@ -193,14 +173,14 @@ def _unpickled(kind: type[HPOBenchOrderedError], args: tuple[Any, ...]) -> HPOBe
 
 
 def enumerated(words: Iterable[str]) -> str:
-    """Join words by commas; of many the first, and how many more."""
+    """Join words by commas; of more than `MAX_LISTED`, the first and the number of others."""
     given = list(words)
     more = f" and {len(given) - MAX_LISTED} more" if len(given) > MAX_LISTED else ""
     return ", ".join(given[:MAX_LISTED]) + more
 
 
 def suggestion(given: str, allowed: Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" for the nearest allowed name, else the list of allowed names."""
+    """Suggest the nearest allowed name ("; did you mean 'x'?"), else list the allowed names."""
     names = sorted(allowed)
     near = difflib.get_close_matches(given.casefold(), [n.casefold() for n in names], n=1)
     if near:
@@ -208,6 +188,4 @@ def suggestion(given: str, allowed: Iterable[str]) -> str:
         return f"; did you mean {match!r}?"
     if not names:
         return "; there are none"
-    listed = ", ".join(map(repr, names[:MAX_LISTED]))
-    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-    return f"; choose from {listed}{more}"
+    return f"; choose from {enumerated(map(repr, names))}"

@@ -1,11 +1,10 @@
 """Finds benchmarks and methods by name.
 
-Every module of `hpobench_ordered.benchmarks` and `hpobench_ordered.methods` may export `SPECS`, a
-tuple of specs; benchmark modules may also export `FAMILIES`, for names too many to list, and
-`SUITES`, pairs of a suite and the name of one of its benchmarks. The
-user's own benchmarks are artifacts in `local_folder()`, by the name of their folder. Other packages
-add theirs through the entry-point groups `hpobench_ordered.benchmarks` and
-`hpobench_ordered.methods`, each entry naming a module that exports the same.
+Modules of `hpobench_ordered.benchmarks` and `hpobench_ordered.methods` may export `SPECS`, a tuple
+of specs; those of benchmarks also `FAMILIES`, for names that follow a pattern, and `SUITES`, pairs
+of a suite and a benchmark. The user's own benchmarks are artifacts in `local_folder()`, named by
+their folder. Other packages register modules that export the same through the entry-point groups
+`hpobench_ordered.benchmarks` and `hpobench_ordered.methods`.
 """
 
 import os
@@ -62,7 +61,7 @@ def load(name: str | os.PathLike[str], *, surrogate: str | None = None) -> Bench
 
 
 def list_benchmarks(*, ready: bool = False) -> list[str]:
-    """Names of all benchmarks that are registered one by one and of the user's own, sorted.
+    """Names of all benchmarks, sorted, except of those whose names follow a pattern.
 
     Args:
         ready: Only those whose default surrogate can be loaded at once.
@@ -89,7 +88,7 @@ def list_methods() -> list[str]:
 
 @cache
 def suites() -> Mapping[str, tuple[str, ...]]:
-    """Names of the benchmarks of each suite, those included that are still to be made."""
+    """Names of the benchmarks of each suite, including those not generated or fetched yet."""
     members: dict[str, list[str]] = {}
     for name, benchmark in (pair for pair, _ in _exported(BENCHMARKS, "SUITES", tuple)):
         members.setdefault(name, []).append(benchmark)
@@ -98,20 +97,15 @@ def suites() -> Mapping[str, tuple[str, ...]]:
 
 @cache
 def benchmark_families() -> tuple[BenchmarkFamily, ...]:
-    """All families of benchmarks."""
+    """All families of benchmarks whose names follow a pattern."""
     return tuple(family for family, _ in _exported(BENCHMARKS, "FAMILIES", BenchmarkFamily))
 
 
 def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
-    """Find a benchmark's spec by its name or an artifact's path.
+    """Find a benchmark's spec by its name or an artifact's path, as `load` takes them.
 
-    Args:
-        name: As `load` takes it. "@" and digits at the end of a string are a version, of paths too;
-            a `Path` is taken as it is.
-
-    Raises:
-        UnknownNameError: No such benchmark, or not in that version.
-        ArtifactError: The artifact at that path is missing or damaged.
+    A string may end in "@" and a version, for paths too; a `Path` is taken literally. Raises an
+    `UnknownNameError`, or an `ArtifactError` if the artifact is missing or damaged.
     """
     if isinstance(name, os.PathLike):
         return _folder_spec(name)
@@ -143,7 +137,7 @@ def _named_spec(name: str) -> BenchmarkSpec | None:
         spec = spec or family.spec(name)
     if to_generate and name in _local_names():
         local = _folder_spec(local_folder() / name)
-        # What is generated is evaluated on published files, too, as before.
+        # A generated benchmark keeps its surrogates that are published files.
         published = () if spec is None else tuple(one for one in spec.surrogates if one.files)
         return replace(
             local,
@@ -155,11 +149,7 @@ def _named_spec(name: str) -> BenchmarkSpec | None:
 
 
 def method_spec(name: str) -> "MethodSpec":
-    """Find a method's spec by name.
-
-    Raises:
-        UnknownNameError: No such method.
-    """
+    """Find a method's spec by name, else raise an `UnknownNameError`."""
     try:
         return _methods()[name]
     except KeyError:
@@ -167,7 +157,7 @@ def method_spec(name: str) -> "MethodSpec":
 
 
 def generators() -> "Mapping[str, Generator]":
-    """What can regenerate an artifact, by the benchmark's name."""
+    """Generators of artifacts, by the benchmark's name."""
     from hpobench_ordered.generation.base import Generator
 
     return specs_by_name(GENERATION, "GENERATORS", Generator)
@@ -181,11 +171,7 @@ def generator_families() -> "tuple[GeneratorFamily, ...]":
 
 
 def generator(name: str) -> "Generator":
-    """Find what can regenerate a benchmark's artifact.
-
-    Raises:
-        UnknownNameError: Nothing generates a benchmark of that name.
-    """
+    """Find the generator of a benchmark's artifact, else raise an `UnknownNameError`."""
     found = generators().get(name)
     for family in generator_families() if found is None else ():
         found = found or family.generator(name)
@@ -203,10 +189,10 @@ def _local_names() -> frozenset[str]:
 
 
 def _exported(package: str, attribute: str, kind: type[Any]) -> Iterator[tuple[Any, str]]:
-    """What modules export in tuples of that name, with the package that registers it.
+    """What modules export in tuples of this name, each with the registering package.
 
-    The modules of this package come first, and theirs is "". Those of other packages that cannot be
-    used are left out, with a `BrokenPluginWarning`.
+    The modules of this package come first, with "". Unusable entries of other packages are left
+    out, with a `BrokenPluginWarning`.
     """
     for info in pkgutil.iter_modules(import_module(package).__path__):
         if not info.name.startswith("_"):
@@ -224,22 +210,19 @@ def _exported(package: str, attribute: str, kind: type[Any]) -> Iterator[tuple[A
         if isinstance(specs, tuple) and all(isinstance(spec, kind) for spec in specs):
             yield from ((spec, owner) for spec in specs)
         else:
-            what = f"{entry.value} exports as {attribute} no tuple of {kind.__name__}"
+            what = f"{attribute} of {entry.value} is not a tuple of {kind.__name__}"
             _warn_of_plugin(f"{owner} registers {entry.name!r} in {package}, but {what}")
 
 
 def _warn_of_plugin(problem: str) -> None:
-    message = f"{problem}; it is left out; repair or uninstall that package"
+    message = f"{problem}; it is left out: repair or uninstall that package"
     warnings.warn(message, BrokenPluginWarning, stacklevel=2)
 
 
 def specs_by_name(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]:
-    """All specs of a kind, by name.
+    """All specs of a kind by name; `DuplicateNameError` if two modules of this package share one.
 
     A name that another package registers again is left out, with a `BrokenPluginWarning`.
-
-    Raises:
-        DuplicateNameError: Two modules of this package register the same name.
     """
     specs: dict[str, Any] = {}
     for spec, owner in _exported(package, attribute, kind):

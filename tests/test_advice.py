@@ -209,7 +209,7 @@ def test_failures_are_left_out_and_names_do_not_clash():
         (stream(settled, n=9), {}, EvaluationsError, "at least 10 different configurations"),
         (stream(settled), {"direction": "maximize"}, EvaluationsError, "does not fit the task"),
         (stream(settled), {"methods": ["bow"]}, UnknownNameError, "did you mean 'bo'"),
-        (stream(settled), {"methods": "bo"}, ExperimentError, r"methods are given as a list"),
+        (stream(settled), {"methods": "bo"}, ExperimentError, r"methods must be given as a list"),
         (stream(settled), {"trials": 0}, ExperimentError, "at least 1 trial a task"),
         (stream(settled), {"surrogate": "trees"}, EvaluationsError, "unknown surrogate 'trees'"),
         (

@@ -19,13 +19,12 @@ Notation:
                               prod over j != i of o[j, l, m]
 
 The fractions are averaged over the trees. They are exact for the forest, which is only an estimate
-of the objective: what no tree splits on has exactly 0, what is without effect has a little.
+of the objective: a hyperparameter without effect gets a small fraction unless no tree splits on it.
 
 Sources: Hutter, Hoos and Leyton-Brown (2014), An efficient approach for assessing hyperparameter
-importance, algorithms 1 and 2 (a, main effects, fractions of each tree); Jansen (1999),
-Analysis of variance designs for model output, for the total effect: the sum of the fractions of all
-subsets with i, of which there are 2^(g - 1). `fanova`, the authors' own package, calls the variance
-of a marginal "total importance": of a single hyperparameter that is its main effect.
+importance, algorithms 1 and 2 (a and main effects); Jansen (1999), Analysis of variance designs for
+model output (total effects: the sum over all 2^(g - 1) subsets that contain i). `fanova`, the
+package of Hutter et al., calls the main effect of a single hyperparameter its "total importance".
 """
 
 from collections.abc import Sequence
@@ -46,30 +45,19 @@ COLUMNS = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Leaves:
-    """The leaves of a tree: boxes, open below and closed above, that cover all without overlap.
+    """Leaves of a tree: boxes, open below and closed above, that partition the space; L of them."""
 
-    Attributes:
-        lower: Lower ends of the sides, -inf where there is none, shape (L, p).
-        upper: Upper ends, inf where there is none, shape (L, p).
-        values: What the tree predicts, shape (L,).
-    """
-
-    lower: FloatArray
-    upper: FloatArray
-    values: FloatArray
+    lower: FloatArray  # lower ends of the sides, may be -inf, (L, p)
+    upper: FloatArray  # upper ends, may be inf, (L, p)
+    values: FloatArray  # predictions, (L,)
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """Fractions of the variance that hyperparameters explain; 0 where nothing varies.
+    """Fractions of the variance that each hyperparameter explains; 0 where nothing varies."""
 
-    Attributes:
-        main: By themselves, shape (g,); they sum up to at most 1.
-        total: Together with any others, shape (g,); each at least the main effect and at most 1.
-    """
-
-    main: FloatArray
-    total: FloatArray
+    main: FloatArray  # alone, (g,); they sum to at most 1
+    total: FloatArray  # together with any others, (g,); at least the main effect, at most 1
 
 
 def importance(
@@ -80,18 +68,13 @@ def importance(
     groups: IntArray | None = None,
     trees: int = TREES,
 ) -> Effects:
-    """Effects of the hyperparameters on the losses, by a forest of bagged trees grown to the end.
+    """Effects of the hyperparameters on the losses, by a forest of bagged, fully grown trees.
 
-    Args:
-        features: Configurations, within [0, 1] and nothing missing, shape (n, p), such as
-            `SearchSpace.features` has them.
-        losses: Their losses, finite, shape (n,). Only their differences count, not their unit.
-        rng: Draws the seed of the forest.
-        groups: Which hyperparameter each column belongs to, shape (p,), from 0 to g - 1. A single
-            column is a number between 0 and 1. Several are the choices of a categorical, 1 for
-            the chosen one and else 0, and all choices are equally probable; rows of zeros, where
-            it is inactive, are in the fit alone. Default: every column by itself.
-        trees: Number of trees.
+    `features` (n, p) are within [0, 1], without NaN, as `SearchSpace.features` gives them; `losses`
+    (n,) are finite, and only their differences matter, not their unit. `groups` (p,), from 0 to g -
+    1, says which hyperparameter each column belongs to (default: every column is one). A group of
+    several columns is a categorical, one-hot coded with equally probable choices; rows of zeros,
+    where it is inactive, are only used in the fit.
     """
     groups = _checked_groups(features, losses, groups)
     ensemble = needed(
@@ -109,12 +92,7 @@ def importance(
 
 
 def forest_effects(trees: Sequence[Leaves], groups: IntArray) -> Effects:
-    """Mean effects over the trees that are not constant.
-
-    Args:
-        trees: Leaves of every tree.
-        groups: Which hyperparameter each column belongs to, as for `importance`, shape (p,).
-    """
+    """Mean effects over the trees that are not constant; groups as for `importance`, (p,)."""
     variances = [_variances(tree, groups) for tree in trees]
     fractions = [(main / all_, total / all_) for all_, main, total in variances if all_ > 0]
     if not fractions:
@@ -123,7 +101,7 @@ def forest_effects(trees: Sequence[Leaves], groups: IntArray) -> Effects:
 
 
 def leaves_of(tree: Any) -> Leaves:
-    """The leaves of one of scikit-learn's fitted trees (`estimator.tree_`) with one output."""
+    """Leaves of one of scikit-learn's fitted single-output trees (`estimator.tree_`)."""
     lower = np.full((tree.node_count, tree.n_features), -np.inf)
     upper = np.full((tree.node_count, tree.n_features), np.inf)
     inner = tree.children_left >= 0
@@ -136,7 +114,7 @@ def leaves_of(tree: Any) -> Leaves:
 
 
 def _variances(leaves: Leaves, groups: IntArray) -> tuple[float, FloatArray, FloatArray]:
-    """V, and the variances behind the main and the total effects, shape (g,)."""
+    """V, and the numerators of the main and of the total effects, (g,) each."""
     cells = [_cells(leaves, groups == group) for group in range(int(groups.max()) + 1)]
     within = np.stack([inside @ weights for inside, weights in cells])
     overlaps = np.stack([(inside * weights) @ inside.T for inside, weights in cells])
@@ -150,7 +128,7 @@ def _variances(leaves: Leaves, groups: IntArray) -> tuple[float, FloatArray, Flo
 
 
 def _cells(leaves: Leaves, columns: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Parts that sides cut a hyperparameter into: in which boxes, (L, c), how probable, (c,)."""
+    """Cells that boxes cut a hyperparameter into: in which boxes, (L, c), and probability, (c,)."""
     lower, upper = leaves.lower[:, columns], leaves.upper[:, columns]
     choices = lower.shape[1]
     if choices > 1:
@@ -163,7 +141,7 @@ def _cells(leaves: Leaves, columns: BoolArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _products_of_others(factors: FloatArray) -> FloatArray:
-    """Products along the first axis, each of all factors but its own."""
+    """Products along the first axis, each of all factors except the one at that place."""
     one = np.ones_like(factors[:1])
     before = np.cumprod(np.concatenate((one, factors[:-1])), axis=0)
     after = np.cumprod(np.concatenate((one, factors[:0:-1])), axis=0)[::-1]
@@ -173,20 +151,20 @@ def _products_of_others(factors: FloatArray) -> FloatArray:
 def _checked_groups(features: FloatArray, losses: FloatArray, groups: IntArray | None) -> IntArray:
     if features.ndim != 2 or not features.size or losses.shape != (len(features),):
         raise ExperimentError(
-            "importance needs features of shape (n, p) and losses of shape (n,), n and p above 0; "
-            f"got {features.shape} and {losses.shape}"
+            "features must have shape (n, p) and losses (n,), n and p above 0, but got "
+            f"{features.shape} and {losses.shape}"
         )
     if not ((features >= 0) & (features <= 1)).all():
-        raise ExperimentError("features must be between 0 and 1, and none may be missing")
+        raise ExperimentError("features must be between 0 and 1, without NaN")
     if not np.isfinite(losses).all():
-        raise ExperimentError("losses must be finite; ranks of them are")
+        raise ExperimentError("losses must be finite; pass their ranks instead")
     p = features.shape[1]
     groups = np.arange(p, dtype=np.int64) if groups is None else groups
     counts = np.bincount(groups) if groups.shape == (p,) and groups.min() >= 0 else np.zeros(1)
     if not counts.all():
         raise ExperimentError(
-            f"groups must say of each of {p} columns which hyperparameter it belongs to, "
-            f"from 0 on without gaps; got {groups.tolist()}"
+            f"groups must number the hyperparameter of each of {p} columns, from 0 without gaps, "
+            f"but got {groups.tolist()}"
         )
     choices = features[:, counts[groups] > 1]
     if not np.isin(choices, (0.0, 1.0)).all():

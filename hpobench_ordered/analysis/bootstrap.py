@@ -8,42 +8,22 @@ Notation:
     m, e    mean of x, and its standard error s / sqrt(n), where s has the divisor n - 1
     m*, e*  the same of n samples drawn from x with replacement
     t*      (m* - m) / e*
-    q(p)    quantile p of t*, limited to between -c and 0 or 0 and c
+    q(p)    quantile p of t*, limited to [-c, 0] or [0, c]
     t(p)    quantile p of Student's distribution with n - 1 degrees of freedom
     c       2 t(0.975)
 
     interval  [m - q(0.975) e, m - q(0.025) e]
 
 Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, section 12.5 (bootstrap-t).
-The plain percentile interval is too narrow for few samples (Hesterberg 2015, What teachers should
-know about the bootstrap: of 10 normal ones, 89 % in the place of 95 %), and Student's covers less
-than its 95 % where data are skewed, as regrets are. What this one covers, in %, by number of
-samples (`tests/performance/interval_coverage.py` measures it):
+docs/statistics.md has the measured coverage beside that of Student's and the percentile interval,
+and why fewer than 5 samples have no interval; `tests/performance/interval_coverage.py` measures it.
 
-    n                        5     10     20     50
-    normal                 94.7   95.1   94.8   94.9
-    gamma, skewness 1      94.1   95.0   94.6   94.9
-    lognormal, 1.75        93.4   93.8   94.0   94.9
-    exponential, 2         92.6   94.1   94.6   94.7
-    lognormal, 6.2         87.9   90.7   91.8   93.6
-    uniform                95.4   97.1   96.9   95.9
-    rank on one task       90.7   98.9   95.6   96.6
-    mean rank, 3 tasks     94.2   95.5   95.5   95.1
+Three changes to the source. Resamples that hardly vary (samples with ties, or with one outlier)
+have arbitrarily large t*, so q is limited to twice Student's quantile, which costs next to no
+coverage. Above 500 samples Student's interval is used, whose coverage is then right for skewed
+data, too. Ends outside of the possible values (a mean rank below 1) are clipped to them.
 
-No interval covers well where nearly all samples are alike and a few far off, such as the seeds on a
-single task that runs either solve or do not; means over several tasks are near to normal.
-
-Fewer than 5 samples have no interval. Of 4 it covers 85 % for the rank of a method of three on one
-task, as 14 % of such samples are all alike, and of 3 samples 74 %; Student's is no better. Where it
-does cover, it says little: of 3 and 4 samples it reaches 4.3 and 2.0 standard deviations of the
-samples to either side, of 5, 10 and 20 it is 1.5, 0.7 and 0.5. Ends outside of the possible values
-(a mean rank below 1) are moved to the nearest of them, which costs no coverage.
-
-What is added to the source: resamples that hardly vary (samples with ties, or with one outlier)
-have any t*, even an infinite one, and so q is limited to twice Student's quantile, which costs next
-to no coverage. Student's interval itself is used where n > 500, as it then covers what it says of
-skewed data, too. All means are resampled at once, a hundred times as fast as one by one with
-`scipy.stats.bootstrap`.
+All means are resampled at once, a hundred times faster than one by one by `scipy.stats.bootstrap`.
 """
 
 import copy
@@ -64,19 +44,12 @@ CONSTANT = 1e-12  # relative variance below which a resample counts as constant
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Means and their 95 % confidence intervals.
-
-    Attributes:
-        mean: The means, of any shape.
-        lower: Lower ends, same shape; NaN with fewer than `FEWEST` samples.
-        upper: Upper ends, same shape; NaN with fewer than `FEWEST` samples.
-        samples: Number of samples n behind each mean.
-    """
+    """Means and their 95 % confidence intervals, NaN with fewer than `FEWEST` samples."""
 
     mean: FloatArray
-    lower: FloatArray
+    lower: FloatArray  # of the same shape, as is upper
     upper: FloatArray
-    samples: int
+    samples: int  # number of samples n behind each mean
 
 
 def mean_intervals(
@@ -90,9 +63,9 @@ def mean_intervals(
 
     Args:
         samples: Independent samples along the first axis, shape (n, ...). All means are resampled
-            together; to compare two methods, pass their differences. A mean is over the samples
-            that are not NaN, and its interval does not depend on those that others lack.
-        rng: Source of randomness; the same one gives the same intervals.
+            together; to compare two methods, pass their differences. NaN samples are left out of
+            their own mean and interval only.
+        rng: Random generator of the resamples.
         resamples: Number of resamples B, at least 39.
         possible: The lowest and the highest possible value; ends are clipped to them.
 
@@ -119,7 +92,7 @@ def mean_intervals(
 
 
 def draw_weights(count: int, *, rng: np.random.Generator, resamples: int) -> FloatArray:
-    """Share of every sample in every resample, shape (B, n); B is 0 for too few or many samples."""
+    """Weight of each sample in each resample, (B, n); B is 0 if n is too small or too large."""
     if not FEWEST <= count <= MOST:
         resamples = 0
     return rng.multinomial(count, np.full(count, 1 / count), size=resamples) / count
@@ -128,7 +101,7 @@ def draw_weights(count: int, *, rng: np.random.Generator, resamples: int) -> Flo
 def _ends(
     flat: FloatArray, rng: np.random.Generator, resamples: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean, lower and upper end of the columns of samples (n, K)."""
+    """Mean, lower and upper end, (K,) each, of samples (n, K)."""
     from scipy.special import stdtrit
 
     count = len(flat)
@@ -148,13 +121,7 @@ def _ends(
 def _studentised_quantiles(
     samples: FloatArray, weights: FloatArray, limit: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Quantiles of t* on either side, shape (K,) each; NaN where samples are.
-
-    Args:
-        samples: x, shape (n, K).
-        weights: Share of every sample in every resample, shape (B, n).
-        limit: c.
-    """
+    """Both quantiles q, (K,) each, of x (n, K), from weights (B, n) and limit c; NaN where x is."""
     resamples, width = len(weights), samples.shape[1]
     # The order statistics of rank (B + 1) p, of which no interpolation is needed for usual B.
     rank = max(int((resamples + 1) * TAIL + 1e-9), 1)

@@ -1,4 +1,4 @@
-"""How good the best configuration of the previous task is on a task.
+"""How good the best configuration of the previous task is on the next one.
 
 Notation:
     n   configurations
@@ -11,14 +11,12 @@ from hpobench_ordered._typing import FloatArray
 
 
 def copying(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
-    """Regret of the configuration that was best on the task before, shape (n, T) to (T - 1,).
+    """Regret of the configuration that was best on the previous task, (n, T) to (T - 1,).
 
-    It is a share of the distance from the median to the best of the task: 0 is as good as the best,
-    1 no better than half of all configurations. NaN where the median is the best.
-
-    Args:
-        losses: Losses of the same configurations on all tasks, shape (n, T).
-        best: Best losses known of the tasks, shape (T,); default: the lowest of these.
+    It is relative to the distance from the task's median loss to its best: 0 is as good as the
+    best, 1 no better than half of all configurations; NaN where the median is the best. `losses`
+    are those of the same configurations on all tasks; `best` (T,) are the best known losses,
+    default: the lowest.
     """
     chosen = losses[:, :-1].argmin(axis=0)
     now = losses[:, 1:]

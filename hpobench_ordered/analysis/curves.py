@@ -29,12 +29,7 @@ from hpobench_ordered.analysis.leaderboard import (
     benchmark_intervals,
     overall_intervals,
 )
-from hpobench_ordered.analysis.samples import (
-    Resampling,
-    defined_tasks,
-    mean_over_seeds,
-    samples_of,
-)
+from hpobench_ordered.analysis.samples import Resampling, defined_tasks, mean_over_seeds, samples_of
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.errors import ExperimentError
@@ -117,18 +112,10 @@ def attained(
 
 
 def attained_levels(values: FloatArray, fractions: Sequence[float] = QUARTILES) -> FloatArray:
-    """Levels that fractions of the runs attain after every trial: Q.
-
-    Args:
-        values: z, or anything of which lower is better, shape (n, M).
-        fractions: Fractions of the runs, above 0 and up to 1, length H.
-
-    Returns:
-        The levels, shape (H, M), each the value of some run.
-    """
+    """Q, (H, M): levels that fractions in (0, 1] of the runs attain, from z of shape (n, M)."""
     beyond = [fraction for fraction in fractions if not 0 < fraction <= 1]
     if beyond:
-        raise ExperimentError(f"fractions of runs lie above 0 and up to 1, not {beyond}")
+        raise ExperimentError(f"fractions must be above 0 and at most 1, but got {beyond}")
     # 0.07 of 100 runs are 7, but 0.07 * 100 is slightly more.
     places = np.ceil(np.asarray(fractions) * len(values) - 1e-9).astype(np.int64) - 1
     return np.asarray(np.sort(values, axis=0)[places])
@@ -157,7 +144,7 @@ def _names(item: BenchmarkScores) -> Labels:
 
 
 def _frame(labels: Labels, ends: FloatArray) -> "pd.DataFrame":
-    """Rows of means, and of both ends if they are known, shape (3 or 1, ..., M)."""
+    """Rows of means, with both ends of their intervals if known; `ends` is (3 or 1, ..., M)."""
     levels = {name: labels.get(name, [""]) for name in LABELS}
     mean, low, high = ends if len(ends) == 3 else (ends[0], np.nan, np.nan)
     columns = {"mean": mean, "low": low, "high": high}

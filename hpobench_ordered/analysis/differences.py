@@ -31,13 +31,9 @@ from hpobench_ordered.core.objective import Direction
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Score of one method minus that of another after a trial, seed by seed.
+    """Score of one method minus that of another after a trial, for every seed and task."""
 
-    Attributes:
-        values: D, shape (S, T).
-    """
-
-    values: FloatArray
+    values: FloatArray  # D, (S, T)
 
     @property
     def by_task(self) -> FloatArray:
@@ -67,7 +63,7 @@ class Difference:
         return int((self.by_task < 0).sum())
 
     def alike(self, *, margin: float) -> int:
-        """Number of tasks on which the means differ by less than a margin or than the errors."""
+        """Number of tasks whose means differ by less than a margin or two standard errors."""
         allowed = np.fmax(two_standard_errors(self.values.T), margin)
         return int((np.abs(self.by_task) <= allowed).sum())
 
@@ -88,7 +84,7 @@ def pooled(differences: Sequence[Difference]) -> Difference:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number and the interval of two standard errors around it."""
+    """A number with an interval of two standard errors around it."""
 
     value: float
     lower: float
@@ -100,15 +96,7 @@ class Estimate:
 
 
 def reduction_in_standard_error(values: FloatArray, baseline: FloatArray) -> FloatArray:
-    """By how many per cent the standard error over seeds is smaller than the baseline's.
-
-    Args:
-        values: Objective of the method, shape (S, T).
-        baseline: Objective of what it is compared with, shape (S', T).
-
-    Returns:
-        Per cent by task, shape (T,); NaN where the baseline does not vary.
-    """
+    """Reduction in standard error, (S, T) and (S', T) to (T,); NaN for a constant baseline."""
     errors, others = (two_standard_errors(runs.T) for runs in (values, baseline))
     return 100 * (1 - errors / np.where(others > 0, others, np.nan))
 
@@ -116,27 +104,14 @@ def reduction_in_standard_error(values: FloatArray, baseline: FloatArray) -> Flo
 def improvement_in_mean(
     values: FloatArray, baseline: FloatArray, *, direction: Direction
 ) -> FloatArray:
-    """By how many per cent the mean over seeds is better than the baseline's.
-
-    Args:
-        values: Objective of the method, shape (S, T).
-        baseline: Objective of what it is compared with, shape (S', T).
-        direction: Direction of the objective.
-
-    Returns:
-        Per cent by task, shape (T,); positive is better; NaN where the baseline's mean is 0.
-    """
+    """Improvement in mean, (S, T) and (S', T) to (T,); NaN where the baseline's mean is 0."""
     other = baseline.mean(axis=0)
     ratio = values.mean(axis=0) / np.where(other != 0, other, np.nan)
     return np.asarray(-direction.sign * 100 * (ratio - 1)) + 0.0
 
 
 def over_tasks(per_task: FloatArray) -> Estimate:
-    """Mean over tasks with two standard errors, those between tasks; NaN is left out.
-
-    Args:
-        per_task: One number per task, shape (T,).
-    """
+    """Mean over tasks, (T,) without NaN, with two standard errors between tasks."""
     defined = per_task[~np.isnan(per_task)]
     mean = float(defined.mean()) if len(defined) else float("nan")
     errors = float(two_standard_errors(defined[None])[0])

@@ -1,4 +1,4 @@
-"""How people read what identifies results."""
+"""Labels of protocols, numbers and names in tables and sentences."""
 
 import re
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ def protocol_label(protocol: str) -> str:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Whole numbers in short: "0 to 4, 7"."""
+    """Abbreviate whole numbers: "0 to 4, 7"."""
     runs: list[list[int]] = []
     for number in sorted(map(int, numbers)):
         if runs and number == runs[-1][1] + 1:
@@ -43,7 +43,7 @@ def scope(benchmarks: int, families: int) -> str:
 
 
 def listed(names: Iterable[str], *, most: int = 4) -> str:
-    """Names in a sentence: "a, b and c", or "a, b and 7 more"."""
+    """Join names for a sentence: "a, b and c", or "a, b and 7 more"."""
     names = list(names)
     if len(names) > most + 1:
         names = [*names[: most - 1], f"{len(names) - most + 1} more"]

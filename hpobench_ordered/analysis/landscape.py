@@ -29,15 +29,10 @@ WORST_ALIKE = 0.05
 
 
 def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS) -> FloatArray:
-    """Share of the variance of ranked losses that each hyperparameter explains by itself.
+    """Share of the variance of ranked losses that each hyperparameter explains by itself, (d,).
 
-    Args:
-        places: u, shape (n, d); NaN where a hyperparameter is inactive, which is a bin of its own.
-        losses: Losses on one task, shape (n,); infinite ones are the worst.
-        bins: Number of bins B.
-
-    Returns:
-        The shares, shape (d,); 0 where all losses are the same.
+    `places` are u, (n, d), NaN (a bin of its own) where inactive; `losses` (n,) may be infinite.
+    The shares are 0 where all losses are the same.
     """
     from scipy.stats import rankdata
 
@@ -59,16 +54,10 @@ def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS
 def lowest_in_cells(
     x: FloatArray, y: FloatArray, losses: FloatArray, *, shape: tuple[int, int]
 ) -> FloatArray:
-    """Lowest loss in every cell of a plane; an empty cell gets that of the nearest one.
+    """Lowest loss in every cell of a grid over [0, 1]^2; empty cells take the nearest one's.
 
-    Args:
-        x: Places along the horizontal axis, from 0 to 1, shape (n,), n above 0.
-        y: Places along the vertical axis, shape (n,).
-        losses: Losses on one task, shape (n,).
-        shape: Number of rows and of columns.
-
-    Returns:
-        The losses, shape `shape`, the first row at y = 0.
+    `x`, `y` and `losses` have shape (n,), n above 0; the result has `shape`, its first row at y =
+    0.
     """
     from scipy.ndimage import distance_transform_edt
 
@@ -87,34 +76,21 @@ def lowest_in_cells(
 def colour_ends(
     losses: FloatArray, *, maximised: bool, alike: float = WORST_ALIKE
 ) -> tuple[float, float]:
-    """Objectives at the ends of a colour scale: the best, and one that few are worse than.
-
-    Args:
-        losses: Losses of any shape; NaN where there are none.
-        maximised: Whether the objective is the negative loss.
-        alike: Share of the worst that look the same.
-    """
+    """Ends of a colour scale: the best objective, and one that a share `alike` is worse than."""
     low, high = float(np.nanmin(losses)), float(np.nanquantile(losses, 1 - alike))
     return (-high, -low) if maximised else (low, high)
 
 
 def best_indices(losses: FloatArray, count: int) -> NDArray[np.intp]:
-    """Indices of the configurations with the lowest losses, best first; of equals the first.
-
-    Args:
-        losses: Losses on one task, shape (n,).
-        count: How many.
-    """
+    """Indices of the `count` configurations of lowest loss, best first; ties in the given order."""
     return np.argsort(losses, kind="stable")[:count]
 
 
 def drift(coordinate: FloatArray, losses: FloatArray, *, count: int) -> float:
-    """Rank correlation of the tasks' order with where their best configurations are.
+    """Rank correlation of task order with the mean coordinate of each task's `count` best.
 
-    Args:
-        coordinate: One hyperparameter of every configuration, on its scale, shape (n,).
-        losses: Losses on the tasks in order, shape (T, n).
-        count: How many of the best configurations count, by the mean of their coordinates.
+    `coordinate` is one hyperparameter of every configuration, (n,); `losses` are in task order, (T,
+    n).
     """
     from scipy.stats import spearmanr
 
@@ -123,13 +99,7 @@ def drift(coordinate: FloatArray, losses: FloatArray, *, count: int) -> float:
 
 
 def visible_indices(x: FloatArray, y: FloatArray, losses: FloatArray) -> NDArray[np.intp]:
-    """Indices of visible points: the lowest loss at each place (x, y), the best ones last.
-
-    Args:
-        x: One hyperparameter of every configuration, shape (n,).
-        y: Another, shape (n,).
-        losses: Losses on one task, shape (n,).
-    """
+    """Indices of the lowest loss at each place (x, y), the lowest losses last (drawn on top)."""
     order = np.argsort(losses, kind="stable")
     places = np.stack([x[order], y[order]], axis=1)
     _, first = np.unique(places, axis=0, return_index=True)

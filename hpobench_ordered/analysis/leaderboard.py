@@ -1,21 +1,22 @@
 """The leaderboard: one table of all benchmarks together and of each.
 
-`leaderboard` gives a row per protocol, benchmark, surrogate and method. Rows of all benchmarks
-together come first, with the benchmark "all" and no surrogate: the mean over families of the means
-of their benchmarks, so that each family counts once, however many benchmarks of it there are, and
-each benchmark of it alike, however many tasks it has and on however many surrogates it was run
-(`Together`). Within a benchmark a figure is the mean over the tasks that count and the seeds that
-the method has; see `BenchmarkScores.first_task`.
+A row per protocol, benchmark, surrogate and method. The rows of all benchmarks come first, with the
+benchmark "all" and no surrogate: means over families of means over their benchmarks (`Together`).
+Within a benchmark a figure is the mean over the tasks that count (`BenchmarkScores.first_task`) and
+the seeds that the method has finished.
 
-Columns: `protocol`, `benchmark`, `surrogate`, `method`, `trial`; of every measure m in `MEASURES`
-the mean `m`, the ends of its 95 % interval over seeds, `m_low` and `m_high`, and over tasks,
-`m_low_tasks` and `m_high_tasks`, which in rows of all benchmarks is the one between families, all
-NaN of fewer than `bootstrap.FEWEST`; `wins`, `ties` and `losses` against all other methods, of runs
-with the same seed on the same task; `benchmarks`, `families` and `seeds`, the numbers behind the
-row; `runs`, `failed`, the planned and the failed ones; `seconds`, inside the method for one
-suggestion.
+Columns:
+    protocol, benchmark, surrogate, method, trial
+    m                                of each measure m in `MEASURES`, the mean
+    m_low, m_high                    its 95 % interval over seeds
+    m_low_tasks, m_high_tasks        its 95 % interval over tasks; in rows of all benchmarks, over
+                                     families; NaN with fewer than `bootstrap.FEWEST` samples
+    wins, ties, losses               against all other methods, by seed and task
+    benchmarks, families, seeds      numbers behind the row
+    runs, failed                     numbers of planned and failed runs
+    seconds                          inside the method, for one suggestion
 
-Rows are sorted by mean rank. A method that is not compared on all benchmarks has no figures in the
+Rows are sorted by mean rank. A method that is not compared on all benchmarks has no measures in the
 rows of all benchmarks, only its runs and its time; a measure is averaged over the benchmarks on
 which it is defined. Missing is NaN, or <NA> in columns of whole numbers.
 
@@ -61,16 +62,15 @@ Row = dict[str, Any]
 
 
 def leaderboard(scores: Sequence[BenchmarkScores], *, trial: int | None = None) -> "pd.DataFrame":
-    """The leaderboard after a trial; see the module for its columns.
+    """The leaderboard after a trial; its columns are listed in the module's docstring.
 
     Args:
-        scores: Scores by benchmark, as `score_benchmarks` gives them.
+        scores: Scores by benchmark, as returned by `score_benchmarks`.
         trial: The trial, counted from 1; default: the last of each benchmark, and for all
-            benchmarks together the last that was made on each of them.
+            benchmarks together the last that all of them have.
 
     Raises:
-        ExperimentError: The trial is beyond the last of every protocol; protocols of fewer trials
-            are left out.
+        ExperimentError: No protocol has that many trials; those with fewer are left out.
     """
     import pandas as pd
 
@@ -95,11 +95,7 @@ def benchmark_intervals(
     trials: slice = slice(None),
     overs: Sequence[Resampling] = tuple(Resampling),
 ) -> dict[tuple[str, Resampling], Intervals]:
-    """Means over the tasks that count and the seeds, with their intervals.
-
-    Returns:
-        By measure of `MEASURES`, and by what the interval is over: intervals of shape (A, M).
-    """
+    """Means over tasks and seeds, (A, M), by measure and by what their interval is over."""
     rng = _rng()
     found = {}
     for measure in MEASURES:
@@ -110,7 +106,7 @@ def benchmark_intervals(
                 found[measure, over] = mean_intervals(
                     samples, rng=rng, resamples=RESAMPLES, possible=item.measures[measure].possible
                 )
-            elif len(samples):  # so that an interval does not depend on which others are computed
+            elif len(samples):  # draw anyway: intervals must not depend on which are asked for
                 draw_weights(len(samples), rng=rng, resamples=RESAMPLES)
     return found
 
@@ -118,11 +114,7 @@ def benchmark_intervals(
 def overall_intervals(
     together: Together, measure: str, over: Resampling, *, trials: slice = slice(None)
 ) -> Intervals:
-    """Mean of a measure over benchmarks, with its interval.
-
-    Returns:
-        Intervals of shape (A, M), with the number of samples; 0 if no benchmark has the measure.
-    """
+    """Mean of a measure over benchmarks, (A, M), with its interval; 0 samples if none has it."""
     last = together.last_trial
     sampled: list[tuple[BenchmarkScores, FloatArray]] = []
     items = [item for item in together.items if item.is_defined(measure)]
@@ -139,7 +131,7 @@ def overall_intervals(
         return mean_intervals(means, rng=_rng(), resamples=RESAMPLES, possible=possible)
     mean = means.mean(axis=0)
     if len({item.seed_numbers for item in items}) > 1:
-        # Of different seeds there is no sample of all benchmarks, and so no interval.
+        # Without common seeds there is no sample over all benchmarks, and so no interval.
         return mean_intervals(mean[None], rng=_rng(), resamples=RESAMPLES)
     paired = mean_intervals(family_means(sampled).mean(axis=0), rng=_rng(), resamples=RESAMPLES)
     shift = mean - paired.mean  # of methods that lack a seed somewhere
@@ -177,7 +169,7 @@ def _measured(intervals: dict[tuple[str, Resampling], Intervals], a: int) -> Row
 
 
 def _benchmark_rows(item: BenchmarkScores, trial: int) -> Iterator[Row]:
-    """Rows of one benchmark: of all methods that were planned, compared or not."""
+    """Rows of one benchmark: all planned methods, compared or not."""
     intervals = benchmark_intervals(item, trials=slice(trial - 1, trial))
     contests = _contests(item, trial)
     for method, runs in item.runs.items():

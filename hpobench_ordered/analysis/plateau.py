@@ -1,4 +1,4 @@
-"""Share of random configurations that are near the best.
+"""Share of random configurations that are nearly as good as the best.
 
 Notation:
     n   configurations
@@ -14,14 +14,10 @@ NEAR = 0.05
 
 
 def near_best(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
-    """Share of the configurations whose loss is near the best of a task, (n, T) to (T,).
+    """Share of configurations (n, T) with a loss near the best of each task, (T,).
 
-    Near is at most `NEAR` of the distance from the median to the best away from the best. Where
-    the median is the best, more than half of the configurations are.
-
-    Args:
-        losses: Losses of random configurations, shape (n, T).
-        best: Best losses known of the tasks, shape (T,); default: the lowest of these.
+    Near means within `NEAR` of the distance from the median to the best. `best` (T,) are the best
+    known losses, default: the lowest of these.
     """
     lowest = losses.min(axis=0) if best is None else best
     distance = np.median(losses, axis=0) - lowest

@@ -26,18 +26,13 @@ if TYPE_CHECKING:
 
 
 class Resampling(Enum):
-    """What is resampled: seeds or tasks.
-
-    SEEDS: The tasks stay, the seeds are others: would another set of seeds give the same figure? A
-        sample is one seed's mean over tasks, so that whatever a method carries from task to task
-        stays within a sample.
-    TASKS: The tasks are others: would other tasks like these give the same figure? A sample is one
-        task's mean over seeds. Tasks are taken as independent; those of one ordered benchmark
-        resemble their neighbours, and intervals over them alone are too narrow.
-    """
+    """What is resampled."""
 
     SEEDS = "seeds"
+    """Seeds, by their means over tasks: would another set of seeds give the same figure?"""
     TASKS = "tasks"
+    """Tasks, by their means over seeds: would other tasks like these give the same figure? Tasks of
+    one ordered benchmark are not independent, and intervals over them alone are too narrow."""
 
 
 def trial_arrays(
@@ -47,11 +42,7 @@ def trial_arrays(
     *,
     allow_missing_runs: bool = False,
 ) -> dict[str, FloatArray]:
-    """Arrange the results on one benchmark as arrays.
-
-    Returns:
-        By column an array, shape (A, S, T, M); seeds and tasks ascending.
-    """
+    """Arrange columns of results on one benchmark as arrays (A, S, T, M), ascending."""
     import pandas as pd
 
     # Positions instead of a MultiIndex, which is slow for millions of trials.
@@ -75,7 +66,7 @@ def trial_arrays(
 def _check_complete(
     counts: IntArray, levels: "Sequence[pd.Index[Any]]", *, allow_missing_runs: bool
 ) -> None:
-    """Check that every trial is there once, by numbers of rows, shape (A, S, T, M)."""
+    """Check that every trial occurs once; `counts` are numbers of rows, (A, S, T, M)."""
     if (counts > 1).any():
         raise ExperimentError("results of several benchmarks or protocols cannot be joined")
     lacks = counts == 0
@@ -97,12 +88,7 @@ def incumbents(losses: FloatArray) -> FloatArray:
 
 
 def of_incumbents(quantity: FloatArray, losses: FloatArray) -> FloatArray:
-    """A quantity of the best trial so far, such as its regret.
-
-    Args:
-        quantity: Of every trial, along the last axis.
-        losses: Losses of the trials, shape as the quantity; of equal ones the first is the best.
-    """
+    """A quantity, such as the regret, of the best trial so far; of equal losses, the first."""
     improves = np.ones(losses.shape, dtype=np.bool_)
     improves[..., 1:] = losses[..., 1:] < incumbents(losses)[..., :-1]
     places = np.where(improves, np.arange(losses.shape[-1]), 0)
@@ -115,11 +101,7 @@ def finished_runs(values: FloatArray) -> BoolArray:
 
 
 def defined_tasks(values: FloatArray) -> BoolArray:
-    """Whether each task has the quantity in every finished run, shape (T,).
-
-    Args:
-        values: Quantity of every run, shape (A, S, T, ...).
-    """
+    """Whether each task has a quantity (A, S, T, ...) in every finished run, (T,)."""
     lacks = np.isnan(values)
     if not lacks.any():
         return np.ones(values.shape[2], dtype=np.bool_)
@@ -139,17 +121,12 @@ def mean_over_seeds(values: FloatArray, *, axis: int = 1) -> FloatArray:
 
 
 def samples_of(values: FloatArray, resampling: Resampling, *, first_task: int = 0) -> FloatArray:
-    """Independent samples of a quantity.
+    """Independent samples, (n, A, ...), of a quantity of shape (A, S, T, ...).
 
-    Args:
-        values: Quantity of every run, shape (A, S, T, ...).
-        resampling: What counts as a sample.
-        first_task: First task that counts, from 0; 1 leaves out the task without history.
-
-    Returns:
-        The samples, shape (n, A, ...). Tasks on which the quantity is NaN in a finished run are
-        left out; if none is left, there are S of NaN or no samples at all. Seeds that a method has
-        not finished are NaN; its mean on a task is over the seeds that it has finished.
+    Tasks on which the quantity is NaN in a finished run are left out; if none is left, the samples
+    are NaN (seeds) or empty (tasks). Seeds that a method has not finished are NaN, and its mean on
+    a task is over the seeds that it has finished. `first_task` 1 leaves out the task without
+    history.
     """
     counted = values[:, :, first_task:]
     chosen = counted[:, :, defined_tasks(counted)]
@@ -161,10 +138,7 @@ def samples_of(values: FloatArray, resampling: Resampling, *, first_task: int = 
 
 
 def two_standard_errors(samples: FloatArray) -> FloatArray:
-    """Twice the standard error of the mean over axis 1 (seeds), of those that are not NaN.
-
-    NaN with a single seed.
-    """
+    """Twice the standard error of the mean over axis 1 (seeds) without NaN; NaN of one."""
     counts = (~np.isnan(samples)).sum(axis=1)
     with np.errstate(invalid="ignore"):  # infinite samples have no standard error
         squares = (samples - np.expand_dims(mean_over_seeds(samples), 1)) ** 2

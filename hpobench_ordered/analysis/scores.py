@@ -9,29 +9,25 @@ Notation:
     l[a, s, t, m]  lowest loss that method a found with seed s on task t in its first m trials
     L[a, t, m]     mean of l over seeds
     b[t], w[t]     best and worst loss known of task t
+    u[t]           median loss of all of random search's trials on task t
 
 Normalised score (Hellan et al. 2023, section 5.3), for the reproduction of that paper alone: on a
 task on which random search ends near the best it divides by almost nothing.
 
     normalised score   100 (L[a, t, m] - L_best[t, M]) / (L_RS[t, M] - L_best[t, M])
 
-    where L_best is the best mean among the compared methods and L_RS random search's, both after
-    all M trials: 0 is the best method's final performance, 100 random search's; lower is better.
+    where L_best is the best mean among the compared methods and L_RS random search's.
 
 Normalised regret: the min-max scaling of HPO-B (Pineda Arango et al. 2021) and YAHPO Gym (Pfisterer
 et al. 2022); its mean over tasks is the average distance to the minimum of Wistuba et al. (2018).
-Other papers put the loss of random search in the place of w: pass that, and 1 is random search.
+Other papers use random search's loss as w: then 1 is random search.
 
     regret  (l[a, s, t, m] - b[t]) / (w[t] - b[t])
 
-Score, the leaderboard's:
+Score of the leaderboard: 0 is the best, 100 no better than half of all random configurations. It is
+bounded, so that no task or benchmark outweighs the others.
 
     score   100 min(1, (l[a, s, t, m] - b[t]) / (u[t] - b[t]))
-
-    where u is the median loss of all of random search's trials on the task: 0 is the best, 100 no
-    better than half of all random configurations. It lies in that range by construction, so that
-    no task and no benchmark outweighs the others; u - b is small only where half of all
-    configurations are near the best.
 
 Ranks: 1 is best, ties share their mean rank.
 
@@ -41,10 +37,9 @@ Ranks: 1 is best, ties share their mean rank.
     W[b, a, t, m]  share of the seeds that both b and a have finished on which b is better, ties
                    counting half; 1/2 where there is no such seed
 
-    A method b that has not finished seed s takes part in r[a, s, t, m] with W[b, a, t, m]. A mean
-    of r over the seeds of method a is so 1 plus the sum of W[b, a] over all others: every pair is
-    compared on all seeds that both have, and a failed run of one method takes no seed from another
-    pair.
+    If method b has not finished seed s, r[a, s, t, m] counts it with W[b, a, t, m]. The mean of r
+    over the seeds of method a is then 1 plus the sum of W[b, a] over all others: every pair is
+    compared on all seeds that both have, whatever other methods have finished.
 """
 
 import math
@@ -71,18 +66,11 @@ RANDOM_SEARCH = "random-search"
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """A measure of several methods on the tasks of one benchmark.
-
-    Attributes:
-        methods: Names of the methods, length A.
-        values: Score of every seed, shape (A, S, T, M); NaN on tasks where it is undefined, and in
-            runs that were not finished.
-        possible: The lowest and the highest possible value.
-    """
+    """A measure of several methods on the tasks of one benchmark."""
 
     methods: tuple[str, ...]
-    values: FloatArray
-    possible: tuple[float, float] = (-math.inf, math.inf)
+    values: FloatArray  # (A, S, T, M); NaN where undefined or not finished
+    possible: tuple[float, float] = (-math.inf, math.inf)  # lowest and highest possible value
 
     @property
     def mean(self) -> FloatArray:
@@ -108,31 +96,18 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class TaskMean:
-    """Mean score over tasks.
+    """Mean of a measure over tasks and seeds."""
 
-    Attributes:
-        mean: Mean over tasks and seeds, shape (A,); NaN if the score is defined on no task.
-        two_standard_errors: Twice its standard error over seeds, shape (A,).
-        defined: Number of tasks on which the score is defined, and which the mean is over.
-        tasks: Number of tasks.
-    """
-
-    mean: FloatArray
-    two_standard_errors: FloatArray
-    defined: int
-    tasks: int
+    mean: FloatArray  # (A,); NaN if it is defined on no task
+    two_standard_errors: FloatArray  # over seeds, (A,)
+    defined: int  # number of tasks that the mean is over
+    tasks: int  # number of all tasks
 
 
 def normalised_scores(
     losses: FloatArray, methods: Sequence[str], *, reference: str = RANDOM_SEARCH
 ) -> Scores:
-    """Normalise the losses of several methods on the same tasks and seeds.
-
-    Args:
-        losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
-        methods: Names of the methods, length A.
-        reference: The method that scores 100 after all trials.
-    """
+    """Normalised score of losses (A, S, T, M), in which `reference` scores 100 after all trials."""
     place, best = _place(reference, methods), incumbents(losses)
     final = mean_over_seeds(best[..., -1])
     lowest = final.min(axis=0)
@@ -148,14 +123,7 @@ def normalised_scores(
 def robust_scores(
     losses: FloatArray, methods: Sequence[str], best: FloatArray, *, reference: str = RANDOM_SEARCH
 ) -> Scores:
-    """Remaining distance from the median random configuration to the best, in per cent.
-
-    Args:
-        losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
-        methods: Names of the methods, length A.
-        best: Best losses b, shape (T,), none above a loss.
-        reference: The method whose trials are the random configurations.
-    """
+    """Score of losses (A, S, T, M) for best losses b, (T,); `reference` is random search."""
     median = np.nanmedian(losses[_place(reference, methods)], axis=(0, 2))
     median = np.where(np.isfinite(median), median, np.nan)
     with np.errstate(over="ignore"):
@@ -172,48 +140,27 @@ def _place(reference: str, methods: Sequence[str]) -> int:
 
 
 def best_known(losses: FloatArray, regrets: FloatArray) -> FloatArray:
-    """Best known losses b that regrets were taken from, shape (T,); NaN if unknown.
-
-    Args:
-        losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
-        regrets: Regret of every trial, same shape.
-    """
+    """Best known losses b, (T,), from losses and regrets (A, S, T, M); NaN if unknown."""
     run = tuple(np.argwhere(finished_runs(losses))[0])  # the same in every run
     final = incumbents(losses[run])[:, -1]
     return np.asarray(final - of_incumbents(regrets[run], losses[run])[:, -1])
 
 
 def best_met(losses: FloatArray) -> FloatArray:
-    """Lowest loss that any method met, shape (T,); arguments as of `worst_met`."""
+    """Lowest finite loss that any method found, (A, S, T, M) to (T,)."""
     return -worst_met(-losses)
 
 
 def worst_met(losses: FloatArray) -> FloatArray:
-    """Highest loss that any method met, shape (T,), where no worst one is known of the tasks.
-
-    The regret from it is relative to the methods compared: adding one may change that of others.
-
-    Args:
-        losses: Loss of every trial, shape (A, S, T, M); infinite and NaN ones do not count.
-    """
+    """Highest finite loss that any method found, (A, S, T, M) to (T,); regrets use it as w."""
     worst = np.where(np.isfinite(losses), losses, -np.inf).max(axis=(0, 1, 3))
     return np.where(np.isfinite(worst), worst, np.nan)
 
 
 def normalised_regrets(losses: FloatArray, best: FloatArray, worst: FloatArray) -> FloatArray:
-    """Normalised regret of the incumbent after every trial.
+    """Normalised regret of the incumbent after every trial, (A, S, T, M), not clipped.
 
-    Nothing is clipped: an incumbent better than the best known has a negative regret, and one worse
-    than the worst a regret above 1, as is common where that is the loss of random search.
-
-    Args:
-        losses: Loss of every trial, shape (A, S, T, M).
-        best: Best known losses b, shape (T,); NaN where none is known.
-        worst: Worst known losses w, shape (T,); NaN where none is known.
-
-    Returns:
-        The regrets, shape (A, S, T, M), without unit; NaN on tasks of which no best or worst loss
-        is known, or whose best is not below their worst.
+    `best` and `worst` are b and w, (T,). NaN on tasks where either is NaN, or b is not below w.
     """
     span = np.where(worst > best, worst - best, np.nan)
     return np.asarray((incumbents(losses) - best[:, None]) / span[:, None])
@@ -221,17 +168,11 @@ def normalised_regrets(losses: FloatArray, best: FloatArray, worst: FloatArray) 
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """Mean ranks over tasks.
-
-    Attributes:
-        methods: Names of the methods, length A.
-        mean: Mean rank over tasks after each trial, shape (A, M); 1 is best.
-        two_standard_errors: Twice its standard error over tasks, shape (A, M); NaN with one task.
-    """
+    """Mean ranks over tasks after each trial; 1 is best."""
 
     methods: tuple[str, ...]
-    mean: FloatArray
-    two_standard_errors: FloatArray
+    mean: FloatArray  # (A, M)
+    two_standard_errors: FloatArray  # over tasks, (A, M); NaN with one task
 
     def of(self, method: str) -> FloatArray:
         """Mean rank of a method after each trial, shape (M,)."""
@@ -239,27 +180,14 @@ class Ranks:
 
 
 def mean_ranks(losses: FloatArray, methods: Sequence[str], *, first_task: int = 0) -> Ranks:
-    """Rank methods on every task after every trial, and average over tasks.
-
-    Ranking mean losses and ranking mean normalised scores is the same.
-
-    Args:
-        losses: Loss of every trial, shape (A, S, T, M).
-        methods: Names of the methods, length A.
-        first_task: First task that counts, from 0; 1 leaves out the task without history.
-    """
+    """Mean over tasks of R (from mean losses or, equally, scores), of losses (A, S, T, M)."""
     means = incumbents(losses)[:, :, first_task:].mean(axis=1)
     ranks = rank_over_methods(means)
     return Ranks(tuple(methods), ranks.mean(axis=1), two_standard_errors(ranks))
 
 
 def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:
-    """Rank methods on every task after every trial, each seed by itself.
-
-    Args:
-        losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
-        methods: Names of the methods, length A.
-    """
+    """Ranks r of losses (A, S, T, M), each seed by itself; NaN in unfinished runs."""
     best = incumbents(losses)
     ranks = rank_over_methods(best)
     finished = finished_runs(losses)
@@ -273,7 +201,7 @@ def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:
 
 
 def _share_better(best: FloatArray, finished: BoolArray, b: int, a: int) -> FloatArray | float:
-    """W[b, a], shape (T, M)."""
+    """W[b, a], (T, M)."""
     common = finished[a] & finished[b]
     if not common.any():
         return 0.5

@@ -1,9 +1,9 @@
 """Measures on each benchmark: scores, values, regrets and ranks of every run.
 
-Which runs count: a method that has finished fewer than half of the planned seeds of a benchmark is
-not compared there. Of the others every finished run counts: a mean is over all seeds that a method
-has, a comparison of two methods over the seeds that both have, and so a run that fails changes no
-mean of another method. Ranks: see `ranks_by_seed`.
+A method that has finished fewer than half of the planned seeds of a benchmark is not compared
+there. Otherwise all its finished runs count: means are over all seeds that it has finished,
+comparisons over the seeds that both methods have, so a failed run does not change another method's
+means.
 
 Notation:
     A   number of compared methods
@@ -85,7 +85,7 @@ class BenchmarkScores:
         surrogate: What it was evaluated on.
         protocol: The protocol, with its settings.
         methods: Names of the compared methods, length A: random search first, others by name.
-        tasks: Places of the tasks in the benchmark, from 0, ascending, length T.
+        tasks: Indices of the tasks in the benchmark, from 0, ascending, length T.
         task_names: Their names.
         seed_numbers: The seeds that any compared method has finished, length S.
         losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
@@ -130,7 +130,7 @@ class BenchmarkScores:
 
     @property
     def first_task(self) -> int:
-        """First place in `tasks` that counts.
+        """Index in `tasks` of the first task that counts.
 
         In the ordered protocol the benchmark's first task has no history and does not count, unless
         it is the only one; in others all tasks count.
@@ -139,7 +139,7 @@ class BenchmarkScores:
         return 1 if is_ordered and len(self.tasks) > 1 and self.tasks[0] == 0 else 0
 
     def place(self, method: str) -> int:
-        """Place of a method in the arrays."""
+        """Index of a method in the arrays."""
         return self.methods.index(method)
 
     def over_tasks(self, measure: str, trial: int) -> TaskMean:
@@ -151,7 +151,7 @@ class BenchmarkScores:
         return self.over_tasks(measure, self.last_trial).defined > 0
 
     def notes(self) -> list[str]:
-        """What a reader of the scores must know, one sentence each."""
+        """Notes for readers of the scores, one sentence each."""
         notes = []
         if self.left_out:
             notes.append(f"Means over several benchmarks leave it out. {self.left_out}")
@@ -182,14 +182,14 @@ class BenchmarkScores:
 
 
 def fallback_counts(results: "pd.DataFrame") -> dict[str, int]:
-    """Suggestions that each method made at random because its model failed."""
-    # The count goes on over the trials of a task.
+    """Number of suggestions that each method made at random because its model failed."""
+    # Counts accumulate over the trials of a task.
     by_task = results.groupby(["method", "seed", "task"], observed=True)["fallbacks"].max()
     return {str(m): int(n) for m, n in by_task.groupby("method", observed=True).sum().items()}
 
 
 def runs_of(trials: "pd.DataFrame") -> "pd.DataFrame":
-    """The runs that some trials belong to, all of them finished, as `Overview.runs` has them."""
+    """The runs that trials belong to, all of them finished, in the columns of `Overview.runs`."""
     columns = [*GROUP, "method", "seed"]
     return trials[columns].drop_duplicates(ignore_index=True).assign(state="done")
 
@@ -204,11 +204,11 @@ def score_benchmarks(
     """Score every benchmark in some results.
 
     Args:
-        results: One row per trial, as `Store.read` gives.
+        results: One row per trial, as returned by `Store.read`.
         runs: One row per planned run, as `Overview.runs`; default: those in the results.
-        timings: One row per run, as `Results.timings` gives; default: times are not known.
+        timings: One row per run, as returned by `Results.timings`; default: unknown.
         left_out: Why means over benchmarks leave a benchmark out, by its name and surrogate.
-        families: Families of benchmarks, by name; others are families by themselves.
+        families: Families of benchmarks, by name; each of the others is its own family.
 
     Returns:
         Scores by benchmark, surrogate and protocol; and why others could not be scored.
@@ -234,7 +234,7 @@ def score_benchmarks(
 
 
 def by_protocol(scored: Sequence[BenchmarkScores]) -> dict[str, list[BenchmarkScores]]:
-    """Scores by protocol, that of most benchmarks first; benchmarks in their order in `scored`."""
+    """Scores by protocol, the one with most benchmarks first; benchmarks stay in their order."""
     groups: dict[str, list[BenchmarkScores]] = {}
     for item in scored:
         groups.setdefault(item.protocol, []).append(item)
@@ -311,7 +311,7 @@ def _measures(
 ) -> tuple[Mapping[str, Scores], Mapping[str, str]]:
     """Every measure, and why some of them are NaN everywhere."""
     losses, regrets = arrays["loss"], arrays["regret"]
-    # A method may find better than what is known.
+    # A method may beat the best known loss.
     known, met = best_known(losses, regrets), best_met(losses)
     regret = normalised_regrets(losses, np.minimum(known, met), worst_met(losses))
     running = np.cumsum(regret, axis=-1) / np.arange(1, losses.shape[-1] + 1)

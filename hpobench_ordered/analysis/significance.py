@@ -22,10 +22,9 @@ Notation:
                f = (A - 1)(n - 1) degrees of freedom, and t Student's quantile 1 - alpha of f
 
 Two methods differ by Nemenyi's test where |R[a] - R[b]| >= CD, and by Wilcoxon's where the p value
-that Holm's procedure adjusts is at most alpha. The leaderboard's mean rank is itself a mean within
-every sample, over its seeds and tasks. Such ranks vary less from sample to sample than those of a
-single ranking, for which CD is made, and so Nemenyi's test of them errs on the side of finding no
-difference.
+adjusted by Holm's procedure is at most alpha. CD is made for a single ranking per sample. The mean
+rank of the leaderboard is a mean over seeds and tasks within each sample and varies less, so
+Nemenyi's test is conservative for it.
 
 Sources: Demsar (2006), Statistical comparisons of classifiers over multiple data sets, JMLR 7,
 sections 3.1.3 and 3.2.2; Holm (1979), A simple sequentially rejective multiple test procedure;
@@ -52,45 +51,34 @@ MOST_EXACT = 50
 
 
 class PostHoc(Enum):
-    """Test that decides which methods differ.
-
-    NEMENYI: By the mean ranks alone, which depend on the other methods compared.
-    WILCOXON_HOLM: By Wilcoxon's signed-rank test of each pair, with Holm's correction.
-    """
+    """Test that decides which methods differ."""
 
     NEMENYI = "nemenyi"
+    """By the mean ranks, which depend on the other methods compared."""
     WILCOXON_HOLM = "wilcoxon-holm"
+    """By Wilcoxon's signed-rank test of each pair, with Holm's correction."""
 
 
 @dataclass(frozen=True, slots=True)
 class CriticalDifference:
-    """Mean ranks, and which methods cannot be told apart at the level of `ALPHA`.
+    """Mean ranks, and which methods do not differ significantly at level `ALPHA`.
 
-    Attributes:
-        methods: Names of the methods by mean rank, best first, length A.
-        mean_ranks: Their mean ranks, ascending, shape (A,).
-        alike: Whether two of them cannot be told apart, shape (A, A).
-        post_hoc: The test that decided it.
-        critical_difference: CD, in ranks; NaN unless the test is Nemenyi's.
-        friedman_p_value: p value of Friedman's test. Where it is above `ALPHA`, the methods cannot
-            be told apart at all, whatever `alike` is.
-        samples: Number of samples n.
+    If Friedman's p value is above `ALPHA`, no methods differ significantly, whatever `alike` says.
     """
 
-    methods: tuple[str, ...]
-    mean_ranks: FloatArray
-    alike: BoolArray
-    post_hoc: PostHoc
-    critical_difference: float
+    methods: tuple[str, ...]  # by mean rank, best first
+    mean_ranks: FloatArray  # ascending, (A,)
+    alike: BoolArray  # whether two do not differ significantly, (A, A)
+    post_hoc: PostHoc  # the test behind `alike`
+    critical_difference: float  # CD, in ranks; NaN unless Nemenyi's
     friedman_p_value: float
-    samples: int
+    samples: int  # n
 
     @property
     def groups(self) -> tuple[tuple[int, int], ...]:
-        """First and last place in `methods` of every maximal group, from the best on.
+        """First and last place in `methods` of every maximal group in which no two differ.
 
-        A group holds neighbours by rank of which no two differ; every method is in at least one,
-        possibly alone.
+        Each method is in at least one group, possibly alone.
         """
         count = len(self.methods)
         groups: list[tuple[int, int]] = []
@@ -111,20 +99,12 @@ class CriticalDifference:
 
 @dataclass(frozen=True, slots=True)
 class PairwiseTests:
-    """Wilcoxon's signed-rank test of every pair of methods.
-
-    Attributes:
-        methods: Names of the methods, length A.
-        p_values: Two-sided p values, each test by itself, shape (A, A), symmetric; 1 on the
-            diagonal.
-        adjusted: The same by Holm's correction for all pairs.
-        samples: Number of samples n.
-    """
+    """Wilcoxon's signed-rank test of every pair of methods."""
 
     methods: tuple[str, ...]
-    p_values: FloatArray
-    adjusted: FloatArray
-    samples: int
+    p_values: FloatArray  # two-sided, (A, A), symmetric, 1 on the diagonal
+    adjusted: FloatArray  # for all pairs, by Holm's procedure, (A, A)
+    samples: int  # n
 
 
 def pairwise_wilcoxon(
@@ -136,12 +116,12 @@ def pairwise_wilcoxon(
     everywhere have p = 1. With fewer than 6 samples, no p value is below 0.05.
 
     Args:
-        samples: Losses, or anything of which lower is better, shape (n, A). Wilcoxon's test
-            compares sizes of differences: if tasks are the samples, pass what is on one scale on
-            all of them, such as normalised regrets.
+        samples: Losses, or other values of which lower is better, shape (n, A). Wilcoxon's test
+            compares sizes of differences: if tasks are the samples, pass values on a common scale,
+            such as normalised regrets.
         methods: Names of the methods, length A.
-        differences: Of the method of the row from that of the column, shape (n, A, A), NaN where
-            the two cannot be compared in a sample; default: those of the samples.
+        differences: Value of the row's method minus that of the column's, shape (n, A, A), NaN
+            where they cannot be compared in a sample; default: from the samples.
 
     Raises:
         ExperimentError: There are fewer than two methods, no samples, or values that are NaN or
@@ -159,7 +139,7 @@ def pairwise_wilcoxon(
 
 
 def _signed_rank_p_values(differences: FloatArray) -> FloatArray:
-    """Two-sided p values of differences (n, P) having no preferred sign, shape (P,)."""
+    """Two-sided p values, (P,), of the hypotheses that differences (n, P) are symmetric about 0."""
     from scipy.stats import wilcoxon
 
     count = len(differences)
@@ -179,15 +159,7 @@ def _signed_rank_p_values(differences: FloatArray) -> FloatArray:
 
 
 def holm(p_values: FloatArray) -> FloatArray:
-    """Adjust p values of hypotheses tested together by Holm's step-down procedure.
-
-    Args:
-        p_values: One per hypothesis, shape (P,), in any order.
-
-    Returns:
-        Adjusted p values in the same order, shape (P,): to reject those up to alpha wrongly rejects
-        any with a probability of at most alpha.
-    """
+    """Adjust p values of hypotheses tested together, (P,), by Holm's step-down procedure."""
     order = np.argsort(p_values, kind="stable")
     factors = np.arange(len(p_values), 0, -1)
     adjusted = np.empty(len(p_values))
@@ -196,11 +168,11 @@ def holm(p_values: FloatArray) -> FloatArray:
 
 
 def friedman(samples: FloatArray, methods: Sequence[str]) -> tuple[FloatArray, float, float]:
-    """Test whether all methods are alike, by their ranks within every sample.
+    """Test whether methods differ, by their ranks within every sample.
 
     Args:
-        samples: Losses, or anything of which lower is better, shape (n, A).
-        methods: Names of the methods, length A; of two, it is the sign test's approximation.
+        samples: Losses, or other values of which lower is better, shape (n, A).
+        methods: Names of the methods, length A; for two, it approximates the sign test.
 
     Returns:
         Mean rank over samples R, shape (A,); chi2, 0 if all methods are tied in every sample; and
@@ -223,13 +195,13 @@ def friedman(samples: FloatArray, methods: Sequence[str]) -> tuple[FloatArray, f
 
 
 def check_samples(samples: FloatArray, methods: Sequence[str]) -> None:
-    """Check that samples (n, A) of several methods can be tested."""
+    """Check that samples of several methods can be tested: finite, (n, A), n > 0, A > 1."""
     if len(methods) < 2:
-        raise ExperimentError(f"a test compares two methods or more, not {list(methods)}")
+        raise ExperimentError(f"a test needs two methods or more, but got {list(methods)}")
     if samples.ndim != 2 or samples.shape[1] != len(methods):
         raise ExperimentError(
-            f"samples of {len(methods)} methods have the shape (n, {len(methods)}), "
-            f"not {samples.shape}"
+            f"samples of {len(methods)} methods must have shape (n, {len(methods)}), "
+            f"but got {samples.shape}"
         )
     if not len(samples):
         raise ExperimentError("there are no samples to test: no task on which the value is defined")
@@ -238,14 +210,10 @@ def check_samples(samples: FloatArray, methods: Sequence[str]) -> None:
 
 
 def usual_test(methods: int, samples: int) -> PostHoc:
-    """The test to use: Wilcoxon's, where it can find a difference at all.
+    """The default test: Wilcoxon's where it can find a difference, else Nemenyi's.
 
-    Of few samples and many methods it cannot: the lowest p value of n samples is 2^(1 - n), and
-    Holm's procedure multiplies the lowest by the number of pairs. Nemenyi's test then decides.
-
-    Args:
-        methods: Number of methods A.
-        samples: Number of samples n.
+    The lowest p value of n samples is 2^(1 - n), which Holm's procedure multiplies by the number of
+    pairs: with few samples and many methods none can be significant.
     """
     lowest = 2.0 ** (1 - samples) * methods * (methods - 1) / 2
     return PostHoc.WILCOXON_HOLM if lowest <= ALPHA else PostHoc.NEMENYI
@@ -259,11 +227,11 @@ def critical_difference(
     mean_ranks: FloatArray | None = None,
     tests: PairwiseTests | None = None,
 ) -> CriticalDifference:
-    """Rank methods, and say which cannot be told apart.
+    """Rank methods, and test which differ.
 
     Args:
-        samples: Losses, or anything of which lower is better, shape (n, A), as `samples_of` gives
-            them; for Wilcoxon's test on one scale, as `pairwise_wilcoxon` says.
+        samples: Losses, or other values of which lower is better, shape (n, A); for Wilcoxon's
+            test on a common scale, see `pairwise_wilcoxon`.
         methods: Names of the methods, length A.
         post_hoc: The test; default: by `usual_test`.
         mean_ranks: Mean ranks R, shape (A,); default: those of the samples.
@@ -289,13 +257,7 @@ def critical_difference(
 
 @lru_cache(maxsize=256)
 def nemenyi_difference(methods: int, samples: int, *, alpha: float = ALPHA) -> float:
-    """Critical difference CD of mean ranks, in ranks.
-
-    Args:
-        methods: Number of methods A, two or more.
-        samples: Number of samples n.
-        alpha: Level of the test.
-    """
+    """Critical difference CD of mean ranks, for A methods and n samples."""
     from scipy.stats import studentized_range
 
     quantile = studentized_range.isf(alpha, methods, np.inf) / np.sqrt(2)
@@ -303,14 +265,11 @@ def nemenyi_difference(methods: int, samples: int, *, alpha: float = ALPHA) -> f
 
 
 def least_significant_difference(samples: FloatArray) -> float:
-    """How far a mean may be above the lowest by chance: LSD, one-sided; NaN without error.
+    """LSD of samples (n, A), one-sided: how far a mean may be above the lowest by chance.
 
-    The error is that of all methods together, so that what is told apart depends on the means
-    alone: a method is never told apart from the best while a worse one is not. It is not corrected
-    for the number of methods.
-
-    Args:
-        samples: Anything of which lower is better, shape (n, A).
+    The error is that of all methods together, so that all have the same margin: a method is never
+    outside of it while a worse one is inside. It is not corrected for the number of methods. NaN
+    without degrees of freedom.
     """
     from scipy.special import stdtrit
 

@@ -1,4 +1,4 @@
-"""How many times fewer evaluations a method needs (Stoll et al. 2020, section 5).
+"""How many times fewer trials a method needs than another (Stoll et al. 2020, section 5).
 
 Notation:
     A       number of methods
@@ -16,15 +16,10 @@ Notation:
     speedup         E[reference, t, k] / E[a, t, k], and its geometric mean over tasks
     failure rate    share of the seeds whose runs fail, and its mean over tasks
 
-From the paper: the target (the average performance of the method without transfer after 10, 20 and
-40 evaluations), the end of all runs (400 evaluations, ten times the largest budget), the ratio of
-means, the geometric means over tasks and then over benchmarks, and the failure rate. That a failed
-run counts as one that took all M trials, and that a loss equal to the target reaches it, is how the
-authors computed it.
-
-As few runs reach the mean of the best losses exactly at g[k], the reference's own mean E differs
-from g[k], and so the speedup compares with what it needs. If M is not several times g[k], many runs
-fail, and the speedup is drawn towards 1: look at the failure rates first.
+Few runs reach y[t, k] exactly at trial g[k], so the speedup is relative to the reference's own E.
+If M is not several times g[k] (10 times in the paper), many runs fail and the speedup is drawn
+towards 1. That a failed run counts as M trials, and that a loss equal to the target reaches it, is
+not in the paper but in the authors' code.
 """
 
 from collections.abc import Sequence
@@ -41,21 +36,13 @@ PAPER_BUDGETS = (10, 20, 40)
 
 @dataclass(frozen=True, slots=True)
 class Speedups:
-    """Speed-ups of methods over a reference, the reference itself among them.
-
-    Attributes:
-        methods: Names of the methods, length A.
-        reference: Name of the one that they are compared with.
-        budgets: Budgets of the reference g, in trials, length G.
-        values: Speed-ups, shape (A, T, G): above 1, the method needs fewer trials.
-        failure_rates: Shares of runs that never reach the target, shape (A, T, G), from 0 to 1.
-    """
+    """Speedups over a reference, which is itself among the methods."""
 
     methods: tuple[str, ...]
     reference: str
-    budgets: tuple[int, ...]
-    values: FloatArray
-    failure_rates: FloatArray
+    budgets: tuple[int, ...]  # g
+    values: FloatArray  # speedups, (A, T, G)
+    failure_rates: FloatArray  # from 0 to 1, (A, T, G)
 
     @property
     def mean(self) -> FloatArray:
@@ -76,7 +63,7 @@ def speedups(
     budgets: Sequence[int] = PAPER_BUDGETS,
     first_task: int = 0,
 ) -> Speedups:
-    """Compare the trials that methods need to get as far as a reference with given budgets.
+    """Compare the trials that methods need to reach what a reference reaches in given budgets.
 
     Args:
         losses: Loss of every trial, shape (A, S, T, M).
@@ -105,15 +92,7 @@ def speedups(
 
 
 def reference_targets(losses: FloatArray, budgets: Sequence[int] = PAPER_BUDGETS) -> FloatArray:
-    """Mean over seeds of the best losses of a reference after several budgets, shape (T, G).
-
-    Args:
-        losses: Loss of every trial of the reference, shape (S, T, M).
-        budgets: The budgets, in trials, length G.
-
-    Raises:
-        ExperimentError: A budget is not among the trials made.
-    """
+    """Targets y, (T, G), from the losses of the reference, (S, T, M)."""
     trials = losses.shape[-1]
     beyond = [budget for budget in budgets if not 1 <= budget <= trials]
     if beyond:
@@ -124,15 +103,7 @@ def reference_targets(losses: FloatArray, budgets: Sequence[int] = PAPER_BUDGETS
 
 
 def trials_to_reach(losses: FloatArray, targets: FloatArray) -> IntArray:
-    """Number of trials until a loss is at most a target, from 1; 0 where none ever is.
-
-    Args:
-        losses: Loss of every trial, shape (A, S, T, M).
-        targets: The targets, shape (T, G).
-
-    Returns:
-        Numbers of trials, shape (A, S, T, G).
-    """
+    """First trial with at most the target's loss, else 0: (A, S, T, M), (T, G) to (A, S, T, G)."""
     reached = np.empty((*losses.shape[:-1], targets.shape[1]), dtype=np.int64)
     for g, target in enumerate(targets.T):
         hits = losses <= target[:, None]

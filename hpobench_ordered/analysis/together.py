@@ -1,15 +1,12 @@
-"""Several benchmarks under one protocol: means over them, tests over them, who beats whom.
+"""Means and tests over several benchmarks under one protocol.
 
-Every benchmark counts once, however many tasks it has and on however many surrogates it was run,
-and every family of benchmarks counts once, however many of it there are: what was measured is
-averaged over the surrogates of a benchmark, then over the benchmarks of a family, then over
-families.
+Measures are averaged over the surrogates of a benchmark, then over the benchmarks of a family, and
+then over families, so that each benchmark counts once within its family and each family once.
 
 Notation:
     A   number of methods that are compared on all of the benchmarks
     F   number of families of benchmarks
     n   number of samples: families, or tasks of all benchmarks
-    G   number of budgets
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,17 +40,12 @@ MEASURE = "regret"
 
 
 class Unit(Enum):
-    """What is one sample of a test.
-
-    BENCHMARKS: A benchmark, by its mean over tasks and seeds; several of one family by their mean.
-        The headline: tasks of one benchmark resemble each other, and so do benchmarks of one
-        family.
-    TASKS: A task, by its mean over seeds. A second view, whose p values are too small rather than
-        too large.
-    """
+    """What is one sample of a test."""
 
     BENCHMARKS = "benchmarks"
+    """A family of benchmarks, by its mean: the main test, as tasks of one benchmark are alike."""
     TASKS = "tasks"
+    """A task, by its mean over seeds: p values are too small rather than too large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +58,12 @@ class Together:
 
     @classmethod
     def of(cls, items: Sequence[BenchmarkScores]) -> "Together":
-        """Benchmarks of one protocol, at least one; without those that means leave out.
-
-        If means leave out all of them, all are there.
-        """
+        """Benchmarks of one protocol, at least one, without those left out of means."""
         return cls.of_all([item for item in items if not item.left_out] or items)
 
     @classmethod
     def of_all(cls, items: Sequence[BenchmarkScores]) -> "Together":
-        """Benchmarks of one protocol, at least one, also those that means leave out."""
+        """Benchmarks of one protocol, at least one, including those left out of means."""
         common = set(items[0].methods).intersection(*(item.methods for item in items))
         methods = tuple(method for method in items[0].methods if method in common)
         return cls(items[0].protocol, tuple(items), methods)
@@ -100,7 +89,7 @@ class Together:
         return min(item.last_trial for item in self.items)
 
     def rows(self, item: BenchmarkScores) -> list[int]:
-        """Places of the methods among those of a benchmark."""
+        """Indices of the methods among those of a benchmark."""
         return [item.place(method) for method in self.methods]
 
     def values(self, item: BenchmarkScores, measure: str, trial: int) -> FloatArray:
@@ -108,13 +97,13 @@ class Together:
         return item.measures[measure].values[self.rows(item), :, item.first_task :, trial - 1]
 
     def by_family(self, measure: str, trial: int) -> FloatArray:
-        """Means over tasks, seeds and benchmarks, shape (F, A), of families with the measure."""
+        """Means over tasks, seeds and benchmarks, (F, A), of the families that have the measure."""
         means = [(item, item.over_tasks(measure, trial)) for item in self.items]
         parts = [(item, mean.mean[self.rows(item)]) for item, mean in means if mean.defined]
         return family_means(parts) if parts else np.empty((0, len(self.methods)))
 
     def samples(self, unit: Unit, trial: int) -> FloatArray:
-        """Samples of the normalised regret, shape (n, A), of benchmarks or tasks that have one."""
+        """Samples of the normalised regret, (n, A), of the benchmarks or tasks that have it."""
         if unit is Unit.BENCHMARKS:
             return self.by_family(MEASURE, trial)
         values = [self.values(item, MEASURE, trial) for item in self.items]
@@ -122,7 +111,7 @@ class Together:
 
 
 def family_means(parts: Iterable[tuple[BenchmarkScores, FloatArray]]) -> FloatArray:
-    """Means of arrays (...) over surrogates, then benchmarks: one of every family, (F, ...)."""
+    """Mean of each family, (F, ...), over its benchmarks' means over surrogates of arrays (...)."""
     means: dict[str, dict[str, list[FloatArray]]] = {}
     for item, part in parts:
         family = means.setdefault(item.family or item.benchmark, {})
@@ -138,9 +127,9 @@ def family_means(parts: Iterable[tuple[BenchmarkScores, FloatArray]]) -> FloatAr
 def significance_of(
     together: Together, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
 ) -> PairwiseTests | None:
-    """Wilcoxon's test of every pair of methods, on the seeds that both have.
+    """Wilcoxon's test of every pair of methods, on common seeds, by default after the last trial.
 
-    None where there are no two methods or no samples; after the last trial if none is named.
+    None with fewer than two methods or no samples.
     """
     trial = trial or together.last_trial
     samples = together.samples(unit, trial)
@@ -153,10 +142,7 @@ def significance_of(
 def differences_of(
     together: Together, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
 ) -> CriticalDifference | None:
-    """The mean ranks of the leaderboard, and which methods cannot be told apart.
-
-    As `significance_of`; the test is that of `usual_test`.
-    """
+    """Mean ranks of the leaderboard, and which methods differ; see `significance_of`."""
     trial = trial or together.last_trial
     tests = significance_of(together, unit=unit, trial=trial)
     if tests is None:
@@ -170,10 +156,7 @@ def differences_of(
 
 
 def wins_of(together: Together, *, trial: int | None = None) -> Wins:
-    """Wins in all runs of the tasks that count, of all benchmarks.
-
-    After the last trial of each benchmark if none is named.
-    """
+    """Wins over the runs of all benchmarks, by default after the last trial of each benchmark."""
     counted = [
         count_wins(
             item.losses[together.rows(item)],
@@ -190,9 +173,9 @@ def wins_of(together: Together, *, trial: int | None = None) -> Wins:
 
 
 def speedups_of(together: Together) -> list[Speedups]:
-    """Speed-ups by item over the method that ran before the adjustment.
+    """Speedups on each benchmark over the method that ran before the adjustment.
 
-    Empty for other protocols, where that method is not compared, and where runs were not finished.
+    Empty for other protocols, without that method, and if runs are unfinished.
     """
     name, _, settings = together.protocol.partition("(")
     if name != Adjustment().name:
@@ -217,11 +200,7 @@ def speedups_of(together: Together) -> list[Speedups]:
 
 
 def _differences(together: Together, samples: FloatArray, unit: Unit, trial: int) -> FloatArray:
-    """Differences of all pairs of methods in every sample, shape (n, A, A).
-
-    Of two methods that have not finished the same seeds, on those that both have; NaN where there
-    are none.
-    """
+    """Differences of all pairs of methods, (n, A, A), on the seeds that both have finished."""
     differences = samples[:, :, None] - samples[:, None, :]
     values = [together.values(item, MEASURE, trial) for item in together.items]
     finished = [finished_runs(value) for value in values]

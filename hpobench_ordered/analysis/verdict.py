@@ -1,8 +1,8 @@
-"""Who leads, how surely, and whether on every surrogate.
+"""Which method leads, whether significantly, and whether on every surrogate.
 
-The leader is the method of the lowest mean rank over all benchmarks. Whether another differs from
-it is tested over benchmarks (`Unit.BENCHMARKS`), by the test that `usual_test` chooses; of fewer
-than `FEWEST` families of benchmarks nothing is claimed.
+The leader is the method of the lowest mean rank over all benchmarks. Its differences from others
+are tested over families of benchmarks (`Unit.BENCHMARKS`) by `usual_test`, if there are `FEWEST`
+families.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FEWEST = 5
-"""Families of benchmarks that a claim about all benchmarks needs."""
+"""Families of benchmarks needed to test differences."""
 
 TRIALS = (1, 10)
-"""Trials of which a verdict is given, beside the last."""
+"""Trials after which a verdict is given, in addition to the last."""
 
 EQUAL = 1e-9
-"""Difference of mean ranks that is rounding alone."""
+"""Largest difference of mean ranks that is due to rounding."""
 
 AGREEMENT = ("protocol", "benchmark", "surrogate", "method", "trial", "rank", "place", "is_same")
 """Columns of `surrogate_agreement`."""
@@ -39,34 +39,19 @@ TESTS = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Who leads after a trial under one protocol.
-
-    Attributes:
-        protocol: The protocol, with its settings.
-        trial: The trial, counted from 1.
-        leaders: The method of the lowest mean rank; several that share it.
-        mean_rank: Their mean rank.
-        methods: Number of methods compared on all benchmarks.
-        first_on: Number of families on which a leader has the lowest mean rank, shared or not.
-        benchmarks: Number of benchmarks.
-        families: Number of their families.
-        better_than: Methods that differ from the leader over benchmarks, at a level of 5 %; none
-            where several lead.
-        not_told_apart: The other methods.
-        test: The test that decided; None where nothing could be tested.
-    """
+    """Who leads after a trial under one protocol."""
 
     protocol: str
-    trial: int
-    leaders: tuple[str, ...]
+    trial: int  # from 1
+    leaders: tuple[str, ...]  # several if they share the lowest mean rank
     mean_rank: float
-    methods: int
-    first_on: int
+    methods: int  # number of methods compared on all benchmarks
+    first_on: int  # number of families on which a leader has the lowest mean rank, shared or not
     benchmarks: int
     families: int
-    better_than: tuple[str, ...]
-    not_told_apart: tuple[str, ...]
-    test: PostHoc | None
+    better_than: tuple[str, ...]  # methods significantly worse; none if several lead
+    not_told_apart: tuple[str, ...]  # the other methods
+    test: PostHoc | None  # None if there was no test
 
     @property
     def sentence(self) -> str:
@@ -85,7 +70,7 @@ class Verdict:
             return f"{text}, on {what}: this says nothing of others."
         text += f", and first on {self.first_on} of {self._units}."
         if self.test is None:
-            return f"{text} So few {self._noun} are too few to test."
+            return f"{text} There are too few {self._noun} for a test."
         return f"{text} {self._significance}"
 
     @property
@@ -120,8 +105,8 @@ def verdicts(scores: Sequence[BenchmarkScores], *, trials: Sequence[int] = TRIAL
         trials: Trials of which a verdict is given, beside the last; those beyond it are left out.
 
     Returns:
-        Verdicts, early trials first; none of protocols without two methods compared on all
-        benchmarks.
+        Verdicts, early trials first; none for protocols with fewer than two methods compared on
+        all benchmarks.
     """
     found = []
     for items in by_protocol(scores).values():
@@ -167,10 +152,9 @@ def surrogate_agreement(
 ) -> "pd.DataFrame":
     """Mean ranks of the methods on each surrogate of benchmarks that were run on several.
 
-    A surrogate is a model of the real objective. Where the order of methods depends on which model
-    they are evaluated on, a claim about the benchmark is one about the model.
-    Ranks are among the methods of one surrogate, the figures of the leaderboard; methods that are
-    not compared on every surrogate are left out.
+    If the order of methods depends on the surrogate, a claim about the benchmark holds for that
+    surrogate only. Ranks are those of the leaderboard, within each surrogate; methods that are not
+    compared on every surrogate are left out.
 
     Args:
         scores: Scores by benchmark.

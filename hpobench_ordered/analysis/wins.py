@@ -7,7 +7,7 @@ Notation:
     M   number of trials per task
 
     l[a, s, t]  lowest loss that method a found with seed s on task t in its first m trials
-    method a wins against b where l[a] < l[b], and ties where they are equal
+    Method a wins against b where l[a] < l[b], and ties where they are equal.
 """
 
 from collections.abc import Sequence
@@ -21,21 +21,15 @@ from hpobench_ordered.errors import ExperimentError
 
 @dataclass(frozen=True, slots=True)
 class Wins:
-    """Counts of every pair of methods.
-
-    Attributes:
-        methods: Names of the methods, length A.
-        wins: How often the method of the row was better than that of the column, shape (A, A).
-        ties: How often neither was, shape (A, A); 0 on the diagonal.
-    """
+    """Counts of wins and ties of every pair of methods, (A, A)."""
 
     methods: tuple[str, ...]
-    wins: IntArray
-    ties: IntArray
+    wins: IntArray  # how often the row's method was better than the column's
+    ties: IntArray  # 0 on the diagonal
 
     @property
     def losses(self) -> IntArray:
-        """How often the method of the row was worse than that of the column, shape (A, A)."""
+        """How often the row's method was worse than the column's, (A, A)."""
         return self.wins.T
 
     @property
@@ -45,7 +39,7 @@ class Wins:
 
     @property
     def shares(self) -> FloatArray:
-        """Share of contests won, a tie counting half, shape (A, A); NaN without any contest."""
+        """Share of comparisons won, a tie counting half, (A, A); NaN without any."""
         contests = np.where(self.contests > 0, self.contests, np.nan)
         return np.asarray((self.wins + self.ties / 2) / contests)
 
@@ -56,14 +50,14 @@ def count_wins(
     """Compare every pair of methods after a trial, in every seed on every task.
 
     Args:
-        losses: Loss of every trial, shape (A, S, T, M). What is NaN for one of two methods is no
-            contest of theirs.
+        losses: Loss of every trial, shape (A, S, T, M). Where one of two methods has NaN, they are
+            not compared.
         methods: Names of the methods, length A.
         trial: The trial, counted from 1.
         first_task: First task that counts, from 0; 1 leaves out the task without history.
 
     Raises:
-        ExperimentError: The trial is not among those made.
+        ExperimentError: There is no such trial.
     """
     if not 1 <= trial <= losses.shape[-1]:
         raise ExperimentError(f"trial must be from 1 to {losses.shape[-1]}, but got {trial}")

@@ -136,7 +136,7 @@ class Task:
 
     @property
     def data(self) -> TaskData | None:
-        """The data that the task's model is trained on; None where they are not part of it.
+        """Training data of the task's model; None if the benchmark has none.
 
         Raises:
             NotFetchedError: They must be fetched first.
@@ -167,8 +167,7 @@ class Benchmark:
         objective: What is measured.
         tasks: The tasks, in order.
         provenance: Where the benchmark comes from.
-        previous: The same tasks on the search space as it was before an adjustment; None where
-            the search space was never changed.
+        previous: The same tasks on the search space before an adjustment; None if there was none.
         history_size: Evaluations of a source task that `evaluations` gives by default where none
             are recorded.
         recorded: Loads the raw evaluations that the surrogate was made of, one `Evaluations` a
@@ -200,7 +199,7 @@ class Benchmark:
     recorded: "Callable[[], Sequence[Evaluations]] | None" = field(
         default=None, repr=False, compare=False
     )
-    # A changed copy (`dataclasses.replace`) is not what they load.
+    # Not copied by `dataclasses.replace`, since they would load the unchanged benchmark.
     source: str = field(default="", init=False, repr=False, compare=False)
     identity: str = field(default="", init=False, repr=False, compare=False)
 
@@ -214,7 +213,7 @@ class Benchmark:
         best_values: Sequence[float | None],
         data: Callable[[int], TaskData | None] | None = None,
     ) -> "Benchmark":
-        """Join what defines a benchmark with one of its surrogates.
+        """Make a benchmark from its definition and one of its surrogates.
 
         Args:
             definition: Space, objective and tasks.
@@ -321,7 +320,7 @@ class TaskDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """All of a benchmark but its surrogate: what an artifact's `benchmark.json` says.
+    """A benchmark without its surrogate: the content of an artifact's `benchmark.json`.
 
     Raises:
         InvalidNameError: The name of it, or of its objective, cannot be printed or be part of a

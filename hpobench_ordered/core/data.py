@@ -1,4 +1,4 @@
-"""Training data of tasks, for methods that look at what a model is trained on."""
+"""Training data of tasks, for methods that use them as context."""
 
 import hashlib
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class TaskData:
     Raises:
         UnknownNameError: No such kind.
         EvaluationsError: No points, arrays of another shape or not finite, labels that are missing
-            or too many, or classes that are not whole numbers from 0 on.
+            or not allowed, or classes that are not whole numbers from 0.
 
     Examples:
         >>> import numpy as np
@@ -58,31 +58,20 @@ class TaskData:
                 raise UnknownNameError("kind of data", self.kind, kinds)
             object.__setattr__(self, "kind", DataKind(self.kind))
         features = _numbers("features", self.features)
-        if features.ndim != 2 or not features.size or not np.isfinite(features).all():
-            what = "some that are not" if features.ndim == 2 and features.size else "an array"
-            raise EvaluationsError(
-                f"features are finite numbers (n, p), got {what}, shape {features.shape}"
-            )
-        features.flags.writeable = False
         object.__setattr__(self, "features", features)
         if (self.labels is None) != (self.kind is DataKind.UNSUPERVISED):
             raise EvaluationsError(
-                f"data for {self.kind.value} have "
-                f"{'labels, got None' if self.labels is None else 'no labels, got some'}"
+                f"data for {self.kind.value} must have "
+                f"{'labels, but got None' if self.labels is None else 'no labels, but got some'}"
             )
         if self.labels is None:
             return
-        labels = _numbers("labels", self.labels)
-        if labels.shape != (len(features),) or not np.isfinite(labels).all():
-            is_long = labels.shape == (len(features),)
-            what = "some that are not finite" if is_long else f"an array {labels.shape}"
-            raise EvaluationsError(f"labels are {len(features)} finite numbers, got {what}")
+        labels = _numbers("labels", self.labels, (len(features),))
         is_class = (labels >= 0) & (labels == np.floor(labels))
         if self.kind is DataKind.CLASSIFICATION and not is_class.all():
             raise EvaluationsError(
-                f"classes must be whole numbers from 0 on, but got {labels[~is_class][0]:g}"
+                f"classes must be whole numbers from 0, but got {labels[~is_class][0]:g}"
             )
-        labels.flags.writeable = False
         object.__setattr__(self, "labels", labels)
 
     def __len__(self) -> int:
@@ -100,19 +89,22 @@ class TaskData:
         return f"TaskData({n} points, {p} features, {self.kind.value})"
 
 
-def _numbers(what: str, given: object) -> FloatArray:
-    """An array of numbers, a copy.
-
-    Raises:
-        EvaluationsError: It is not an array of numbers.
-    """
+def _numbers(what: str, given: object, shape: tuple[int, ...] | None = None) -> FloatArray:
+    """A read-only copy of an array of finite numbers of this shape; default: any (n, p)."""
     try:
-        return np.array(given, dtype=np.float64)
+        array = np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         hint = "; np.unique(labels, return_inverse=True)[1] numbers classes"
         raise EvaluationsError(
-            f"{what} are an array of numbers: {error}{hint if what == 'labels' else ''}"
+            f"{what} must be an array of numbers: {error}{hint if what == 'labels' else ''}"
         ) from None
+    fits = array.shape == shape if shape else array.ndim == 2 and array.size > 0
+    if not fits or not np.isfinite(array).all():
+        got = "some that are not finite" if fits else f"an array of shape {array.shape}"
+        expected = shape or "(n, p)"
+        raise EvaluationsError(f"{what} must be finite numbers, shape {expected}, but got {got}")
+    array.flags.writeable = False
+    return array
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +114,7 @@ class DataSource:
     Attributes:
         load: Loads those of a task, by its index, None where it has none; called only for methods
             that ask for them.
-        files: What must be fetched first; nothing for data that are generated.
+        files: What must be fetched first; empty for generated data.
 
     Examples:
         >>> from hpobench_ordered.registry import benchmark_spec

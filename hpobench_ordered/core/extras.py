@@ -8,7 +8,7 @@ from hpobench_ordered.errors import MissingExtraError
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """A package that a surrogate or method needs and that the core install leaves out.
+    """An optional package that a surrogate or method needs.
 
     Attributes:
         name: Name of the extra in this package's metadata, such as "tables".

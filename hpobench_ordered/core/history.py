@@ -29,8 +29,8 @@ class Evaluations:
             evaluation, NaN where a hyperparameter is inactive, (n, d).
         objective: Their objective values in their own units, as they were measured, NaN where the
             evaluation failed, (n,).
-        space: Search space that codes the values: the task's own, which after an adjustment is not
-            that of the task at hand, see `is_on`.
+        space: Search space that codes the values: the task's own, which may differ from that of
+            the task at hand, see `is_on`.
         direction: Whether the objective is minimised or maximised.
         losses: The objective values as losses: lower is better, (n,).
 
@@ -62,10 +62,10 @@ class Evaluations:
 
     def __post_init__(self) -> None:
         if not isinstance(self.task, str):
-            raise EvaluationsError(f"the name of a task is a text, got {self.task!r}")
+            raise EvaluationsError(f"the name of a task must be text, but got {self.task!r}")
         if not isinstance(self.space, SearchSpace):
             raise EvaluationsError(
-                f"the evaluations of task {self.task!r} need the SearchSpace that codes them, got "
+                f"the space of task {self.task!r} must be a SearchSpace, but got "
                 f"{type(self.space).__name__}"
             )
         direction = Direction.of(self.direction)
@@ -79,7 +79,7 @@ class Evaluations:
         if np.isinf(objective).any():
             raise EvaluationsError(
                 f"evaluations of task {self.task!r}: the objective of row "
-                f"{np.flatnonzero(np.isinf(objective))[0]} is infinite; NaN marks what failed"
+                f"{np.flatnonzero(np.isinf(objective))[0]} is infinite; use NaN for failures"
             )
         self._set(self.space, direction, values, objective)
 
@@ -92,7 +92,7 @@ class Evaluations:
         return self.space.names
 
     def is_on(self, space: SearchSpace) -> bool:
-        """Whether a search space codes configurations as that of these evaluations does."""
+        """Whether a search space codes configurations like the one of these evaluations."""
         return self.space.codes_as(space)
 
     def frame(self, *, task: str = "task", objective: str = "objective") -> "DataFrame":
@@ -112,7 +112,7 @@ class Evaluations:
         import pandas as pd
 
         for name in {task, objective} & set(self.names):
-            raise EvaluationsError(f"{name!r} is a hyperparameter; choose another name of a column")
+            raise EvaluationsError(f"{name!r} is a hyperparameter; choose another column name")
         columns = {
             p.name: [None if np.isnan(x) else p.value(x) for x in column]
             for p, column in zip(self.space.parameters, self.values.T.tolist(), strict=True)
@@ -121,20 +121,20 @@ class Evaluations:
         return pd.DataFrame(whole)
 
     def in_shared(self, change: SpaceChange) -> "Evaluations":
-        """Project them to what two search spaces share, without those that do not lie in it.
+        """Project the evaluations to the part that two search spaces share.
 
         Stoll et al. (2020), algorithm 1, lines 2 and 3. An evaluation is left out if a
-        hyperparameter that is active in the shared space was inactive, or has a value that is not
-        in the intersection.
+        hyperparameter that is active in the shared space was inactive, or has a value outside of
+        the shared range.
 
         Args:
             change: Two search spaces, one of which is that of these evaluations.
 
         Returns:
-            Those that are left, in their order, on `SpaceChange.shared_space`.
+            The remaining evaluations, in their order, on `SpaceChange.shared_space`.
 
         Raises:
-            InvalidSpaceError: Nothing is shared, or these are on another search space.
+            InvalidSpaceError: Nothing is shared, or the evaluations are on neither of the spaces.
         """
         if not (self.is_on(change.old) or self.is_on(change.new)):
             raise InvalidSpaceError(
@@ -150,11 +150,7 @@ class Evaluations:
         return replace(self, values=values[inside], objective=objective, space=shared)
 
     def copied(self, space: SearchSpace) -> "Evaluations":
-        """Copy everything, without checking it again.
-
-        Args:
-            space: A copy of the space.
-        """
+        """Copy on a copy of the space, without checking again."""
         copy = object.__new__(Evaluations)
         object.__setattr__(copy, "task", self.task)
         object.__setattr__(copy, "context", dict(self.context))
@@ -162,7 +158,7 @@ class Evaluations:
         return copy
 
     def _numbers(self, name: str, shape: tuple[int, ...]) -> FloatArray:
-        """A copy of an array of numbers, checked for its shape."""
+        """A copy of an array of numbers of this shape."""
         try:
             given = np.asarray(getattr(self, name))
         except ValueError as error:
@@ -170,7 +166,7 @@ class Evaluations:
         if given.shape != shape or given.dtype.kind not in "fiu":
             columns = f", one column for each of {list(self.names)}" if name == "values" else ""
             raise EvaluationsError(
-                f"the {name} of task {self.task!r} are numbers of shape {shape}{columns}; got "
+                f"the {name} of task {self.task!r} must be numbers of shape {shape}{columns}, got "
                 f"{given.dtype} of shape {given.shape}"
             )
         return np.array(given, dtype=np.float64)
@@ -194,7 +190,7 @@ def check_history(
     *,
     changed_spaces: bool = False,
 ) -> None:
-    """Check that a history fits the task that it is given for.
+    """Check that a history fits a task.
 
     Every function that takes a history from a user calls this; runs under a protocol need not.
 
@@ -238,7 +234,7 @@ def check_history(
 def _problems(
     evaluations: Evaluations, space: SearchSpace, direction: Direction, *, changed_spaces: bool
 ) -> Iterator[str]:
-    """Say why the evaluations of one task cannot be in the history of a task."""
+    """Why the evaluations of one task do not fit the task at hand."""
     if evaluations.direction is not direction:
         theirs, ours = evaluations.direction.value, direction.value
         yield f"its objective is to {theirs}, that of the task at hand to {ours}"
@@ -255,7 +251,7 @@ def _problems(
 
 
 def listed(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
-    """The evaluations of a history."""
+    """Check that a history is an iterable of `Evaluations`, and return them."""
     what = type(history).__name__
     if isinstance(history, Iterable):
         evaluations = tuple(history)
@@ -263,14 +259,13 @@ def listed(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
         if not others:
             return evaluations
         what = f"{what} of {others[0]}"
-    raise EvaluationsError(f"a history is a list of Evaluations, one per task; got {what}")
+    raise EvaluationsError(f"a history must be a list of Evaluations, one per task, but got {what}")
 
 
 def aligned(history: Sequence[Evaluations], space: SearchSpace) -> tuple[Evaluations, ...]:
-    """Recode evaluations on the same space in another order by the space of the task at hand.
+    """Recode evaluations whose space has another order of hyperparameters or of choices.
 
-    The order is that of the hyperparameters and of the choices of categoricals. Evaluations on a
-    space that differs in more than that are left as they are.
+    Evaluations on a space that differs in more than that stay as they are.
     """
     return tuple(
         replace(e, values=_recoded(e, space), space=space)
@@ -285,7 +280,7 @@ def _has_same_configurations(old: SearchSpace, new: SearchSpace) -> bool:
 
 
 def _recoded(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
-    """The values of a space's hyperparameters, coded by it, NaN where it does not allow them."""
+    """Values recoded by another space, NaN where it does not allow them, (n, d)."""
     old, values = evaluations.space, evaluations.values
     columns = [
         recoded(values[:, old.names.index(p.name)], old[p.name], p) for p in space.parameters
@@ -294,10 +289,10 @@ def _recoded(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
 
 
 def differences(old: SearchSpace, new: SearchSpace) -> list[str]:
-    """Say what differs between the space of a history and that of the task at hand.
+    """Describe how the space of a history differs from that of the task at hand.
 
-    Renamed hyperparameters are guessed: by a similar name, or as the only one that was removed and
-    has the same range.
+    Renamed hyperparameters are guessed: by a similar name, or by the same range if only one was
+    removed.
     """
     change = SpaceChange(old, new)
     if _has_same_configurations(old, new):

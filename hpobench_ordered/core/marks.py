@@ -1,9 +1,8 @@
 """Marks of benchmarks on which methods hardly differ: plateaus, and those that copying solves.
 
 Both are computed from random configurations on the default surrogate, by the command
-`hpobench-ordered generate marks`, which stores them in `marks.json`: those of this package's
-benchmarks among the artifacts, others in the folder of the user's own benchmarks. They are stored
-with the hash of the content that they were computed from, and shown only for that content.
+`hpobench-ordered generate marks`, and stored in `marks.json`: among the artifacts, or in the folder
+of the user's own benchmarks. A mark is only used for the content (hash) that it was computed from.
 
 Notation:
     n   configurations
@@ -30,14 +29,14 @@ if TYPE_CHECKING:
 
 FILE = "marks.json"
 DRAWS = 4000
-"""Random configurations, the same for all tasks; n."""
+"""n, the same for all tasks."""
 SEED = 0
 MOST = Fraction(2, 3)
 """Share of the tasks on which a mark must hold."""
 PLATEAU = 0.1
-"""A larger share of random configurations near the best is a plateau."""
+"""A larger `near_best` is a plateau."""
 COPYING = 0.05
-"""Copying suffices where a smaller share of the regret is left."""
+"""Copying suffices with a smaller `copying`."""
 DIGITS = 4
 ROUNDING = 10 * 10.0**-DIGITS
 
@@ -46,20 +45,18 @@ ROUNDING = 10 * 10.0**-DIGITS
 class Marks:
     """Figures of random configurations on a benchmark.
 
-    Attributes:
-        near_best: Share of random configurations that are within 5 % of the distance from the
-            median to the best known value; two thirds of the tasks have at least this share.
-        copying: Share of that distance that is left when the best of the random configurations on
-            the task before is copied; two thirds of the tasks have at most this share. None for
-            a single task.
+    Both are relative to the distance from the median to the best known value: `near_best` is the
+    share of configurations within 5 % of the best, which two thirds of the tasks reach; `copying`
+    the regret of copying the best configuration from the task before, which two thirds of the tasks
+    do not exceed.
     """
 
     near_best: float
-    copying: float | None
+    copying: float | None  # None for a single task
 
     @classmethod
     def of(cls, benchmark: "Benchmark") -> "Marks":
-        """Draw random configurations and evaluate them on every task."""
+        """Evaluate random configurations on every task."""
         from hpobench_ordered.analysis.copying import copying
         from hpobench_ordered.analysis.plateau import near_best
 
@@ -88,16 +85,16 @@ class Marks:
         return tuple(name for name, held in holds.items() if held)
 
     def check(self, computed: "Marks") -> None:
-        """Check that these are the recomputed ones, up to rounding."""
+        """Raise an `ArtifactError` unless these are the recomputed marks, up to rounding."""
         mine, its = (
             [np.nan if figure is None else figure for figure in (one.near_best, one.copying)]
             for one in (self, computed)
         )
         if not np.allclose(mine, its, rtol=0, atol=ROUNDING, equal_nan=True):
-            raise ArtifactError(f"marks are {self}, computed again {computed}")
+            raise ArtifactError(f"marks must be {computed} (recomputed), but got {self}")
 
     def describe(self) -> str:
-        """The marks and the figures that they come from, in plain text."""
+        """The marks and their figures in plain text."""
         figures = f"{self.near_best:.1%} of random configurations are near the best"
         if self.copying is not None:
             figures += f", copying from the task before leaves {self.copying:.1%}"
@@ -113,7 +110,7 @@ class Marked(NamedTuple):
 
 
 def stored_marks(marked: Marked) -> Marks | None:
-    """The marks that are stored of a benchmark with this very content; None if there are none."""
+    """Stored marks of a benchmark with exactly this content; None if there are none."""
     for path in (resources.files("hpobench_ordered") / "artifacts" / FILE, local_folder() / FILE):
         entry = _entries(path.read_bytes(), str(path)).get(marked.id) if path.is_file() else None
         if entry and (entry["surrogate"], entry["content"]) == marked[1:]:
@@ -122,7 +119,7 @@ def stored_marks(marked: Marked) -> Marks | None:
 
 
 def write_marks(path: Path, marks: Sequence[tuple[Marked, Marks]], *, command: str) -> None:
-    """Write marks, and the command that computed them, to a file that may hold those of others."""
+    """Write marks and the command that computed them; others in the file are kept."""
     from hpobench_ordered.files.writing import write_atomically
     from hpobench_ordered.surrogates.card import versions_of
 
@@ -145,7 +142,7 @@ def write_marks(path: Path, marks: Sequence[tuple[Marked, Marks]], *, command: s
 
 
 def _entries(content: bytes, path: str) -> Mapping[str, Any]:
-    """Entries of a file of marks by name and version of the benchmark."""
+    """Entries of a file of marks by benchmark ID."""
     try:
         entries: Mapping[str, Any] = json.loads(content)["benchmarks"]
         for entry in entries.values():
@@ -157,5 +154,5 @@ def _entries(content: bytes, path: str) -> Mapping[str, Any]:
 
 
 def _at_most(figures: FloatArray) -> float:
-    """The number that the figures of `MOST` of the tasks do not exceed."""
+    """The lowest number that the figures of a share `MOST` of the tasks do not exceed."""
     return round(float(np.sort(figures)[math.ceil(MOST * len(figures)) - 1]), DIGITS)

@@ -1,9 +1,9 @@
-"""Names of benchmarks, tasks and methods: one line of text that fits a file's name."""
+"""Names of benchmarks, tasks and methods: one line of text that fits into a file name."""
 
 from hpobench_ordered.errors import InvalidNameError
 
 MAX_BYTES = 200
-"""Most bytes of a name in UTF-8; file systems take 255, and files have endings."""
+"""Most bytes of a name in UTF-8; file systems allow 255, suffixes included."""
 
 
 def check_name(what: str, name: object, *, file: bool = True) -> None:
@@ -17,13 +17,13 @@ def check_name(what: str, name: object, *, file: bool = True) -> None:
         hpobench_ordered.errors.InvalidNameError: the name of a benchmark ...
     """
     if not isinstance(name, str):
-        raise InvalidNameError(f"the name of a {what} must be text, not {type(name).__name__}")
+        raise InvalidNameError(f"the name of a {what} must be text, but got {type(name).__name__}")
     if not name.strip() or not name.isprintable():
         raise InvalidNameError(
-            f"the name of a {what} must be one line of printable characters, not {name[:80]!r}"
+            f"the name of a {what} must be one line of printable characters, got {name[:80]!r}"
         )
     if file and len(name.encode()) > MAX_BYTES:
         raise InvalidNameError(
-            f"the name of a {what} must have at most {MAX_BYTES} bytes, {name[:40]!r}... has "
+            f"the name of a {what} must have at most {MAX_BYTES} bytes, but {name[:40]!r}... has "
             f"{len(name.encode())}"
         )

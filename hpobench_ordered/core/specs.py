@@ -12,11 +12,7 @@ from hpobench_ordered.core.data import DataSource
 from hpobench_ordered.core.extras import Extra
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.marks import Marked, Marks, stored_marks
-from hpobench_ordered.errors import (
-    ArtifactError,
-    NotFetchedError,
-    UnknownNameError,
-)
+from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
 from hpobench_ordered.files.artifact import Artifact, is_artifact
 from hpobench_ordered.files.remote import RemoteFile, cache_folder
 from hpobench_ordered.surrogates.base import Surrogate
@@ -33,13 +29,13 @@ class SurrogateOption:
         name: Its name, such as "forest".
         summary: One line.
         load: Loads the surrogate and the best known value of each task.
-        files: What must be fetched first; nothing for a surrogate that comes with the package.
+        files: What must be fetched first; empty for a surrogate that comes with the package.
         extra: What must be installed first; None for a surrogate that needs nothing more.
         generated: Folder of the artifact that must be generated first; None for one that comes
             with the package.
         interpolated: Names of the tasks whose values are interpolated between those of others.
-        stand_in: Whether it models something other than what defines the benchmark, such as another
-            release of a network, because that is not available.
+        stand_in: Whether it models a substitute, such as another release of a network, because
+            what defines the benchmark is not available.
         left_out: Why means over benchmarks leave it out, one or more sentences; "" if they do not.
         trains: Whether a model is trained for every value, which takes milliseconds or longer.
 
@@ -63,9 +59,9 @@ class SurrogateOption:
 
     @property
     def content(self) -> str:
-        """Hash of the fetched files whose publisher states none; empty if there are no such files.
+        """Hash of the fetched files whose publisher states no hash; empty if there are none.
 
-        With the benchmark's version it says which values the surrogate gives.
+        With the benchmark's version it determines the surrogate's values.
         """
         hashes = [(file.name, file.first_hash) for file in self.files if file.first_hash]
         return hashlib.sha256(json.dumps(hashes).encode()).hexdigest() if hashes else ""
@@ -108,14 +104,14 @@ class SurrogateOption:
             self.extra.check(label)
         if self._is_to_be_generated:
             raise NotFetchedError(
-                f"{label} is not here yet: there is no artifact in {self.generated}; make it "
-                f"with: hpobench-ordered generate {benchmark}"
+                f"{label} must be generated first: there is no artifact in {self.generated}; "
+                f"generate it with: hpobench-ordered generate {benchmark}"
             )
         if missing := self.missing:
             names = ", ".join(file.name for file in missing)
             raise NotFetchedError(
-                f"{label} is not here yet: {len(missing)} of {len(self.files)} files are not in "
-                f"the cache {cache_folder()} ({names}); "
+                f"{label} must be fetched first: {len(missing)} of {len(self.files)} files are not "
+                f"in the cache {cache_folder()} ({names}); "
                 f"get it with: hpobench-ordered fetch {benchmark} --surrogate {self.name}"
             )
 
@@ -137,9 +133,9 @@ class BenchmarkSpec:
         history_size: Random evaluations of a source task that serve as history where none are
             recorded.
         recorded: Loads the raw evaluations of every task; None where they are not available.
-        data: Where the training data of its tasks are; None where they are not part of it.
+        data: Where the training data of its tasks are; None if there are none.
         family: Benchmarks of one family resemble each other, and count once together in means over
-            benchmarks; "" for one that is a family by itself.
+            benchmarks; "" if it is its own family.
 
     Examples:
         >>> from hpobench_ordered.registry import benchmark_spec
@@ -174,7 +170,7 @@ class BenchmarkSpec:
 
     @property
     def marked(self) -> Marked:
-        """What its marks are computed of: its values on the default surrogate."""
+        """The values on the default surrogate, from which its marks are computed."""
         option = self.option()
         return Marked(self.id, option.name, self.content or option.content)
 
@@ -195,12 +191,9 @@ class BenchmarkSpec:
 
     @property
     def files(self) -> "tuple[RemoteFile, ...]":
-        """Every published file that it can use, for surrogates and as training data."""
-        users: list[SurrogateOption | DataSource] = [
-            *self.surrogates,
-            *([] if self.data is None else [self.data]),
-        ]
-        return tuple(dict.fromkeys(file for user in users for file in user.files))
+        """All published files that its surrogates and training data need."""
+        data = () if self.data is None else self.data.files
+        return tuple(dict.fromkeys([*(f for one in self.surrogates for f in one.files), *data]))
 
     def identity(self, surrogate: str | None = None) -> str:
         """Text that identifies the benchmark's values, wherever it was loaded from.
@@ -220,9 +213,8 @@ class BenchmarkSpec:
         known = [one for one in hashes if one]
         if not known:
             return name
-        digest = (
-            known[0] if len(known) == 1 else hashlib.sha256("".join(known).encode()).hexdigest()
-        )
+        joined = hashlib.sha256("".join(known).encode()).hexdigest()
+        digest = known[0] if len(known) == 1 else joined
         return f"{name}{CONTENT_MARK}{digest[:12]}"
 
     def load(self, surrogate: str | None = None) -> Benchmark:
@@ -233,8 +225,8 @@ class BenchmarkSpec:
         tasks, dimension = len(definition.tasks), definition.space.dimension
         if len(best_values) != tasks:
             raise ArtifactError(
-                f"surrogate {option.name!r} of {self.name} has {len(best_values)} best values, "
-                f"for {tasks} tasks"
+                f"surrogate {option.name!r} of {self.name} must have {tasks} best values, one per "
+                f"task, but got {len(best_values)}"
             )
         # Not every surrogate knows its dimension.
         if getattr(model, "dimension", dimension) != dimension:
@@ -285,7 +277,7 @@ class BenchmarkFamily(Protocol):
     """Benchmarks whose names follow a pattern, too many to list."""
 
     pattern: str
-    """The names, for people: such as "yahpo-SCENARIO-INSTANCE"."""
+    """The pattern as messages show it, such as "yahpo-SCENARIO-INSTANCE"."""
 
     def spec(self, name: str) -> BenchmarkSpec | None:
         """The benchmark of that name; None if the name does not follow the pattern."""

@@ -1,4 +1,4 @@
-"""Suites: named lists of benchmarks, which the benchmarks' own modules make them part of."""
+"""Suites: named lists of benchmarks, to which the benchmarks' modules add their own."""
 
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.registry import benchmark_spec, suites

@@ -1,4 +1,4 @@
-"""Runs cells on the workers of a Dask cluster, each in a process of its own there."""
+"""Runs cells on the workers of a Dask cluster, each in a child process of the worker."""
 
 import logging
 import pickle
@@ -8,12 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.errors import (
-    ExperimentError,
-    HPOBenchOrderedError,
-    StoreError,
-    needed,
-)
+from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError, StoreError, needed
 from hpobench_ordered.experiment.job import Job
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.runtime.child import CHILDREN, pickled
@@ -23,20 +18,19 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 CONNECT_SECONDS = 10
-"""Time to reach a cluster."""
+"""Time limit to connect to a cluster."""
 AHEAD = 2
-"""Cells that are sent for each thread of the workers, of which one is at work."""
+"""Cells sent for each thread of the workers, one of them running."""
 NOISY = ("distributed", "tornado", "asyncio")
-"""Loggers that print a traceback for every task that a lost connection ends."""
+"""Loggers that print a traceback for every task when the connection is lost."""
 
 
 def on_workers(
     client: "Client", job: Job, cells: Sequence[Cell]
 ) -> Iterator[tuple[Cell, str | None]]:
-    """Make runs; yields each that is over, and if its process died, what it said.
+    """Run cells; yield each when it is over, with the crash report if its process died.
 
-    Raises:
-        ExperimentError: The scheduler is gone, or a worker cannot run this.
+    Raises an `ExperimentError` if the scheduler is gone, or a worker cannot run this.
     """
     from distributed import KilledWorker, as_completed
 
@@ -55,7 +49,7 @@ def on_workers(
         for future in finished:
             try:
                 said = future.result()
-            except KilledWorker:  # of several workers, with their machines
+            except KilledWorker:  # several workers died of it
                 said = ""
             yield sent.pop(future), said
             finished.update([*send(1)])
@@ -77,11 +71,9 @@ def on_workers(
 
 @contextmanager
 def connected(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Mapping[str, str]]]]:
-    """Connect to a cluster: a client, which stays open if it is the user's, and versions there.
+    """Connect to a cluster: a client (closed at the end unless it is the user's) and its versions.
 
-    Raises:
-        MissingExtraError: Dask is not installed.
-        ExperimentError: There is no cluster, it has no workers, or they lack this package.
+    Raises a `MissingExtraError` without Dask, an `ExperimentError` without a usable cluster.
     """
     distributed = needed("distributed", package="distributed", extra="dask", purpose="Dask")
     with ExitStack() as stack:
@@ -95,8 +87,8 @@ def connected(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Map
                 dask = distributed.Client(dask, timeout=CONNECT_SECONDS, set_as_default=False)
             except (OSError, ValueError) as error:
                 raise ExperimentError(
-                    f"no Dask scheduler at {dask!r}: {error or type(error).__name__}; expected an "
-                    "address such as tcp://host:8786"
+                    f"no Dask scheduler at {dask!r}: {error or type(error).__name__}; the address "
+                    "must be like tcp://host:8786"
                 ) from None
             stack.callback(_close, dask)
         try:
@@ -115,25 +107,24 @@ def _close(client: "Client") -> None:
 
 
 def make(payload: bytes, versions: Mapping[str, str]) -> str | None:
-    """Make a run on a worker, of the versions that the experiment has; see `Job.made`.
+    """Run a cell on a worker, see `Job.made`.
 
-    Raises:
-        ExperimentError: This worker has other versions.
-        StoreError: It does not see the store.
+    Raises an `ExperimentError` if its package versions differ, a `StoreError` if it cannot see the
+    store.
     """
     here = package_versions()
     different = [name for name in here if versions.get(name, here[name]) != here[name]]
     if different:
         said = ", ".join(f"{name} {here[name]} instead of {versions[name]}" for name in different)
         raise ExperimentError(
-            f"a Dask worker has {said}: results of several versions are not mixed; stop that "
-            "worker and run the same again to continue"
+            f"a Dask worker has {said}: versions must be the same; stop that worker and run the "
+            "same again to continue"
         )
     job, (cell,), _ = pickle.loads(payload)
     if not job.store.is_prepared:
         raise StoreError(
             f"a Dask worker does not see {job.store.folder}: the folder of the results must be on "
-            "a file system that all of them share"
+            "a file system that all workers share"
         )
-    last_words: str | None = job.made(cell, CHILDREN)
-    return last_words
+    report: str | None = job.made(cell, CHILDREN)
+    return report

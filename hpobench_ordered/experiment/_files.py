@@ -1,4 +1,4 @@
-"""Files of a store: listed, read and written, with errors that name the file and the remedy."""
+"""Files of a store: reading and writing them, with errors that name the file and the remedy."""
 
 import hashlib
 import json
@@ -15,26 +15,26 @@ T = TypeVar("T")
 
 
 class DamagedFileError(StoreError):
-    """A file of a store is not what it should be."""
+    """A file of a store is malformed."""
 
     def __init__(self, path: Path, why: object) -> None:
         super().__init__(
-            f"{path} is damaged ({why}); delete it and run the experiment again, which makes what "
-            "was in it once more"
+            f"{path} is damaged ({why}); delete it and run the experiment again, which repeats its "
+            "runs"
         )
 
 
 def listed(folder: Path) -> list[Path]:
-    """The files of a folder, sorted by name; hidden ones, half written, are left out."""
+    """Complete files of a folder (not hidden), sorted by name; none without a folder."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 - ten times faster for many files
-    except (FileNotFoundError, NotADirectoryError):  # writing there says what is wrong
+    except (FileNotFoundError, NotADirectoryError):  # an error is raised when writing there
         return []
     return [folder / name for name in sorted(names) if name[0] != "."]
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file; raises a `FileNotFoundError` as it is, as others may remove files."""
+    """Read a file; a `FileNotFoundError` stays, as other processes may remove files."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -44,12 +44,12 @@ def read_bytes(path: Path) -> bytes:
 
 
 def content_hash(data: bytes, length: int) -> str:
-    """Beginning of the SHA-256 of what a file holds, for its name."""
+    """Beginning of the SHA-256 of a file's content, for its name."""
     return hashlib.sha256(data).hexdigest()[:length]
 
 
 def read_checked(path: Path) -> bytes:
-    """Read a file, and check that its content is what its name, HASH or KEY-HASH, says."""
+    """Read a file and check its content against the hash in its name, HASH or KEY-HASH."""
     data, expected = read_bytes(path), path.stem.rpartition("-")[2]
     if content_hash(data, len(expected)) != expected:
         raise DamagedFileError(path, "its content does not have the hash in its name")
@@ -57,7 +57,7 @@ def read_checked(path: Path) -> bytes:
 
 
 def parsed(path: Path, data: bytes, make: Callable[[Any], T]) -> T:
-    """What is made of the JSON in a file; names the file where it is not what it should be."""
+    """Parse JSON and convert it by `make`, naming the file if either fails."""
     try:
         return make(json.loads(data))
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
@@ -65,23 +65,23 @@ def parsed(path: Path, data: bytes, make: Callable[[Any], T]) -> T:
 
 
 def text_of(record: Mapping[str, Any]) -> str:
-    """A record as one line of JSON, the same for the same."""
+    """A record as one line of JSON with sorted keys."""
     return json.dumps(record, sort_keys=True)
 
 
 def append_line(path: Path, record: Mapping[str, Any]) -> None:
-    """Append a line of JSON in one piece: several processes may do so at the same time.
+    """Append a line of JSON in a single write, as several processes may append at the same time.
 
-    It begins with a line break: a line that a crash broke off ends there.
+    It starts with a line break, which ends a line that a crash left incomplete.
     """
     line = f"\n{json.dumps(record)}\n".encode()
     with writing(path.parent), path.open("ab", buffering=0) as file:
         if file.write(line) != len(line):
-            raise OSError(f"{path.name} could be written in part only: is the disk full?")
+            raise OSError(f"{path.name} could only be written in part: is the disk full?")
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The objects in a file of JSON lines; those that a crash broke off are left out."""
+    """The objects in a file of JSON lines, without incomplete lines."""
     records = []
     with suppress(FileNotFoundError):
         for line in read_bytes(path).splitlines():
@@ -92,7 +92,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Explain why a store cannot be written."""
+    """Turn an `OSError` into a `StoreError` that names the folder."""
     try:
         yield
     except OSError as error:
@@ -100,6 +100,6 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that is there as a whole or not at all."""
+    """Write a file atomically."""
     with writing(path.parent):
         write_atomically(path, data)

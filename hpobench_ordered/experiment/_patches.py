@@ -1,4 +1,4 @@
-"""What all methods in a process share, and none may change."""
+"""Protects modules that all methods in a process share from being patched."""
 
 import math
 import os
@@ -12,17 +12,13 @@ from typing import Any
 from hpobench_ordered.errors import MethodError
 
 PACKAGES = ("hpobench_ordered", "numpy")
-"""Those of which every module that is loaded is looked at, and every class in it."""
+"""Packages whose loaded modules, with their classes, are protected."""
 STANDARD = (math, os, random, time)
 
 
 @contextmanager
 def unpatched(method: str) -> Iterator[None]:
-    """Context of a run, after which what the method put in the place of something is put back.
-
-    Raises:
-        MethodError: It changed a function or class of a module that all share.
-    """
+    """Restore shared functions and classes after a run; raise a `MethodError` if any changed."""
     before = [(owner, dict(vars(owner))) for owner in _owners()]
     found = []
     try:

@@ -1,23 +1,21 @@
 """Reference results on one benchmark, in a file: the trials that ranks, scores and regrets need.
 
-Of a run on a task those that are better than all before are kept; of random search every trial,
-of which scores need the median; of every other method the worst on the task, where a regret of 1
-may be. The rest is left out, and with it all configurations.
+Kept are the improvements of each run on each task; all trials of random search, for the median that
+scores need; and each other method's worst trial on a task, which may define a regret of 1. No
+configurations are kept.
 
-A value is stored as a whole number, times the unit of its task, and what its bits differ by from
-that: the same bits come back whatever the unit. Forests give multiples of a unit, for which the
-difference is 0; of others the number is 0 and the difference is all.
+A value is stored as an integer multiple of its task's unit plus the difference of the bits, so that
+it is restored exactly. Values of forests are such multiples, with a difference of 0; for other
+surrogates the integer is 0.
 
 Notation:
     R   runs
     T   tasks
     M   trials
-    n   trials that are kept
 """
 
 import json
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -40,30 +38,20 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TIMES = ("suggestions", "seconds", "method_seconds", "version")
-"""What is known of the time of a run beside what identifies it."""
+"""Columns of `TIMING` that do not identify a run."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReferenceFile:
-    """What is kept of runs on one benchmark, on one surrogate, under one protocol.
+    """Runs on one benchmark, on one surrogate, under one protocol."""
 
-    Attributes:
-        cell: What all runs have in common: benchmark, surrogate and protocol, as cells describe it.
-        sign: Factor between objective values and losses: 1 or -1.
-        task_names: Names of the tasks, in order.
-        best: Lowest losses known, NaN where none is, (T,).
-        runs: One row a run: method, method_version, seed and `TIMES`.
-        losses: Losses of the trials that are kept, NaN for others, (R, T, M).
-        fallbacks: Suggestions made at random because a model failed, (R, T).
-    """
-
-    cell: dict[str, str]
-    sign: float
+    cell: dict[str, str]  # benchmark, surrogate and protocol
+    sign: float  # factor between objective values and losses
     task_names: tuple[str, ...]
-    best: FloatArray
-    runs: "pd.DataFrame"
-    losses: FloatArray
-    fallbacks: IntArray
+    best: FloatArray  # lowest losses known, or NaN, (T,)
+    runs: "pd.DataFrame"  # one row per run: method, method_version, seed and `TIMES`
+    losses: FloatArray  # NaN for trials that are not kept, (R, T, M)
+    fallbacks: IntArray  # random suggestions because a model failed, (R, T)
 
     @classmethod
     def of(
@@ -73,12 +61,10 @@ class ReferenceFile:
         timings: "pd.DataFrame",
         spec: BenchmarkSpec,
     ) -> Self:
-        """Choose what is kept of finished runs on one benchmark.
+        """Select what is kept of finished runs (as `Overview.runs`), trials and timings.
 
-        `runs` are as in `Overview.runs`, trials and timings as a store reads them.
-
-        Raises:
-            ArtifactError: A loss is not finite, or the tasks are not the benchmark's first ones.
+        Raises an `ArtifactError` if a loss is not finite, or the tasks are not the benchmark's
+        first ones.
         """
         runs = runs.sort_values(["method", "seed"]).merge(
             timings[[KEY, *TIMES]], on=KEY, how="left", validate="one_to_one"
@@ -90,9 +76,9 @@ class ReferenceFile:
         shape = len(runs), len(tasks), int(trials["trial"].max())
         losses = trials["loss"].to_numpy().reshape(shape)
         if not np.isfinite(losses).all():
-            raise ArtifactError(f"{label}: losses that are not finite cannot be kept")
+            raise ArtifactError(f"{label}: losses must be finite")
         if list(tasks["task"]) != list(range(shape[1])):
-            raise ArtifactError(f"{label}: not the first tasks, in order")
+            raise ArtifactError(f"{label}: tasks must be the first ones, in order")
         cell = {name: str(trials[name].iloc[0]) for name in ("benchmark", "surrogate", "protocol")}
         _, known = spec.option(cell["surrogate"]).load()
         sign = spec.define().objective.direction.sign
@@ -108,7 +94,7 @@ class ReferenceFile:
         )
 
     def to_bytes(self, spec: BenchmarkSpec) -> bytes:
-        """The content of the file; the benchmark's surrogate says in what units its values are."""
+        """Content of the file; the units are those of the benchmark's surrogate."""
         kept = ~np.isnan(self.losses)
         values = self.sign * self.losses.transpose(1, 0, 2)[kept.transpose(1, 0, 2)]
         model, _ = spec.option(self.cell["surrogate"]).load()
@@ -136,11 +122,7 @@ class ReferenceFile:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, name: str) -> Self:
-        """Read the content of a file.
-
-        Raises:
-            ArtifactError: It is damaged, or of another format.
-        """
+        """Inverse of `to_bytes`; an `ArtifactError` if the content is damaged."""
         import pandas as pd
 
         try:
@@ -168,7 +150,7 @@ class ReferenceFile:
             raise ArtifactError(f"{name} holds no reference results: {error!r}") from None
 
     def chosen(self, is_chosen: BoolArray) -> Self:
-        """The file of some of its runs, (R,)."""
+        """Select runs by a mask, (R,)."""
         return replace(
             self,
             runs=self.runs[is_chosen].reset_index(drop=True),
@@ -177,7 +159,7 @@ class ReferenceFile:
         )
 
     def first_tasks(self, number: int, protocol: str) -> Self:
-        """The file of the same runs, had the protocol ended after so many tasks."""
+        """The same runs as if the protocol had ended after a number of tasks."""
         return replace(
             self,
             cell=self.cell | {"protocol": protocol},
@@ -194,15 +176,15 @@ class ReferenceFile:
         return {key_of(cell): cell for cell in ({**self.cell, **run} for run in runs)}
 
     def timings(self) -> "pd.DataFrame":
-        """One row a run, see `Records.timings`."""
+        """One row per run, see `Records.timings`."""
+        import pandas as pd
+
         times = self.runs[list(TIMES)].to_dict("records")
-        return _frame(
-            {KEY: key, **cell, **time}
-            for (key, cell), time in zip(self.cells.items(), times, strict=True)
-        )
+        cells = zip(self.cells.items(), times, strict=True)
+        return pd.DataFrame([{KEY: key, **cell, **time} for (key, cell), time in cells])
 
     def trials(self) -> "pd.DataFrame":
-        """One row a trial, see `Store.read`; those that were not kept are like the best before."""
+        """One row per trial, see `Store.read`; trials that were not kept repeat the best before."""
         import pandas as pd
 
         runs, tasks, trials = self.losses.shape
@@ -235,12 +217,6 @@ class ReferenceFile:
         )
 
 
-def _frame(rows: Iterator[dict[str, Any]]) -> "pd.DataFrame":
-    import pandas as pd
-
-    return pd.DataFrame(list(rows))
-
-
 def _kept(losses: FloatArray, methods: "np.ndarray[Any, Any]") -> BoolArray:
     """Which trials are kept, (R, T, M)."""
     kept = np.ones(losses.shape, dtype=np.bool_)
@@ -259,7 +235,7 @@ def _kept(losses: FloatArray, methods: "np.ndarray[Any, Any]") -> BoolArray:
 
 
 def _unit(model: Surrogate, task: int) -> tuple[float, float]:
-    """Offset and unit of the values of a task; 0 where none are known."""
+    """Offset and unit of the values of a task; 0 if unknown."""
     if isinstance(model, PerTaskSurrogate):
         return _unit(model.models[task], 0)
     if isinstance(model, ForestSurrogate) and not model.tasks[task].weight:

@@ -1,8 +1,8 @@
-"""Finished runs: tables of one row a trial, in Parquet files of one run or many on a benchmark.
+"""Finished runs: tables of one row per trial, in Parquet files of one or many runs on a benchmark.
 
-The HASH in a file's name is the beginning of the SHA-256 of its content. It is checked before
-anything is parsed: what was changed by a failing disk or an interrupted copy is noticed, whichever
-bit it is. What identifies a run stands in columns: each trial repeats it, in dictionaries.
+A file name contains the HASH of the content, which is checked before parsing, so that damage by a
+failing disk or an interrupted copy is detected. What identifies a run is repeated in columns, as
+dictionaries.
 """
 
 import json
@@ -30,13 +30,13 @@ METADATA = b"hpobench_ordered"
 KEY_LENGTH, HASH_LENGTH, DIGEST_LENGTH = 20, 16, 32
 KEY = "key"
 DIGEST = "digest"
-"""Hash of all values of a run: the same wherever it was made, and in whatever file it is."""
+"""Hash of all values of a run, independent of its file."""
 TRIAL_COLUMNS = ("task", "task_name", "trial", "value", "loss", "regret", "fallbacks", "optimiser")
 CONFIG_PREFIX = "config."
 
 
 def other_format(path: Path, written: object) -> StoreError:
-    """The error for what is in another format than this version reads."""
+    """The error for a store or file in another format."""
     version = package_versions()["hpobench-ordered"]
     return StoreError(
         f"{path} is in store format {written!r}, this is version {version} of hpobench-ordered "
@@ -45,7 +45,7 @@ def other_format(path: Path, written: object) -> StoreError:
 
 
 def run_table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]) -> "pa.Table":
-    """Arrange what identifies a run and its recorded outcomes as a table."""
+    """Table of a run: what identifies it and its recorded outcomes."""
     import pyarrow as pa
 
     lengths = [len(o.losses) for o in outcomes]
@@ -72,7 +72,7 @@ def run_table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]) -> 
 
 
 def with_digest(table: "pa.Table") -> "pa.Table":
-    """Add its digest to the table of one run."""
+    """Add the digest to the table of one run."""
     return table.append_column(DIGEST, _repeated([_digest(table)], [table.num_rows]))
 
 
@@ -81,7 +81,7 @@ def _digest(table: "pa.Table") -> str:
 
 
 def encode(table: "pa.Table") -> tuple[str, bytes]:
-    """HASH.parquet, and the content of the file; the same runs give the same bytes."""
+    """File name HASH.parquet and content, byte by byte the same for the same runs."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -93,7 +93,7 @@ def encode(table: "pa.Table") -> tuple[str, bytes]:
 
 
 def read_runs(path: Path, columns: Sequence[str] | None) -> "pa.Table":
-    """Read columns, `KEY` among them, of a file of runs; one run's key is that in its name."""
+    """Read columns, including `KEY`, of a file of runs; a single run has the key in its name."""
     table = open_runs(path).read(columns, use_threads=False)
     key = path.name.partition("-")[0]
     if len(key) == KEY_LENGTH and table[KEY].unique().to_pylist() != [key]:
@@ -115,28 +115,24 @@ def open_runs(path: Path) -> "pq.ParquetFile":
 
 
 def digests(table: "pa.Table") -> dict[str, str]:
-    """Digest of each run in a table, by key; both are in the order of the runs, none twice."""
+    """Digest of each run in a table, by key; unique, in the order of the runs."""
     keys, hashes = (table[name].unique().to_pylist() for name in (KEY, DIGEST))
     return dict(zip(keys, hashes, strict=True))
 
 
 def check_digests(path: Path) -> None:
-    """Check that the runs in a file have the values that their digests say.
-
-    Raises:
-        DamagedFileError: One has not.
-    """
+    """Raise a `DamagedFileError` unless all runs in a file have their digests."""
     table = open_runs(path).read(use_threads=False)
     values, held, start = table.drop_columns([DIGEST]), digests(table), 0
     lengths = {count["values"]: count["counts"] for count in table[KEY].value_counts().to_pylist()}
     for key, digest in held.items():  # runs are one after the other
         if _digest(values.slice(start, lengths[key])) != digest:
-            raise DamagedFileError(path, f"the values of run {key} are not those of its digest")
+            raise DamagedFileError(path, f"the values of run {key} do not have its digest")
         start += lengths[key]
 
 
 def _repeated(values: Sequence[str | int], lengths: Sequence[int]) -> "pa.Array":
-    """Each value as often as this; texts as a dictionary."""
+    """Repeat each value `lengths` times; text as a dictionary."""
     import pyarrow as pa
 
     array = pa.array(values).take(pa.array(np.repeat(np.arange(len(values)), lengths)))
@@ -144,7 +140,7 @@ def _repeated(values: Sequence[str | int], lengths: Sequence[int]) -> "pa.Array"
 
 
 def _native(parameter: Parameter, coded: FloatArray) -> "pa.Array":
-    """Native values of a hyperparameter, choices as text; null where it is inactive, shape (n,)."""
+    """Native values of a hyperparameter, (n,), choices as text; null where inactive."""
     import pyarrow as pa
 
     active = pa.array(coded, mask=np.isnan(coded))

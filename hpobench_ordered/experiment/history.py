@@ -32,16 +32,16 @@ def history_from_results(
     protocol: str | None = None,
     contexts: Mapping[str, Mapping[str, float]] | None = None,
 ) -> tuple[Evaluations, ...]:
-    """Read the trials of one run of an experiment as history: those on each task as one.
+    """Read the trials of one run of an experiment as history.
 
     Args:
         results: What `hpobench_ordered.run` returned, or the folder of its results.
         method: Name of the method whose trials are taken.
         seed: Its seed.
-        benchmark: The benchmark, where there are several, or it is not a registered one: itself, or
-            what `hpobench_ordered.load` takes.
-        protocol: The protocol, such as "ordered", or as the results name it, where there are
-            several.
+        benchmark: The benchmark, or what `hpobench_ordered.load` takes; needed if there are several
+            or it is not registered.
+        protocol: The protocol, such as "ordered" or with settings as in the results; needed if
+            there are several.
         contexts: What is known of each task beforehand, by its name; default: as in the benchmark.
 
     Returns:
@@ -76,8 +76,8 @@ def history_from_results(
     losses = trials["loss"].to_numpy(dtype=np.float64)
     if not np.array_equal(losses, defined.objective.losses(objective), equal_nan=True):
         raise StoreError(
-            f"the losses in {results.store.folder} are not those of an objective to "
-            f"{defined.objective.direction.value}, as that of {defined.name} is"
+            f"the losses in {results.store.folder} must be of an objective to "
+            f"{defined.objective.direction.value}, as that of {defined.name}"
         )
     of_trial = trials["task"].to_numpy()
     tasks = {index: defined.tasks[index] for index in dict.fromkeys(of_trial.tolist())}
@@ -104,11 +104,7 @@ def _run(
     benchmark: Benchmark | str | os.PathLike[str] | None,
     protocol: str | None,
 ) -> Mapping[str, Any]:
-    """The one finished run that is asked for: its key, benchmark, surrogate and so on.
-
-    Raises:
-        StoreError: There is none, or there are several.
-    """
+    """The one finished run with these values: its key, benchmark and so on, else a `StoreError`."""
     runs, folder = results.overview().runs, results.store.folder
     runs = runs[runs["state"] == State.DONE.value]
     chosen: dict[str, object] = {"method": method, "seed": seed}
@@ -139,15 +135,9 @@ def _run(
 
 
 def _definition(
-    results: Results,
-    run: Mapping[str, Any],
-    benchmark: Benchmark | str | os.PathLike[str] | None,
+    results: Results, run: Mapping[str, Any], benchmark: Benchmark | str | os.PathLike[str] | None
 ) -> Definition:
-    """What defines the benchmark of a run.
-
-    Raises:
-        StoreError: The benchmark is not registered, or another one by now.
-    """
+    """Definition of a run's benchmark; `StoreError` if it is not registered or has changed."""
     made_of = [cell.source for cell in results.cells if cell.key == run["key"]]
     name = str(run["benchmark"]).partition(CONTENT_MARK)[0]
     source = benchmark if benchmark is not None else made_of[0] if made_of else name
@@ -164,7 +154,7 @@ def _definition(
 
 
 def _coded(trials: "DataFrame", space: SearchSpace) -> FloatArray:
-    """Configurations of a store, whose choices are texts, as coded values, (n, d)."""
+    """Coded values (n, d) of a store's configurations, in which choices are text."""
     values = np.full((len(trials), space.dimension), np.nan)
     for j, parameter in enumerate(space.parameters):
         if parameter.name not in trials:

@@ -1,4 +1,4 @@
-"""One run: made here or in another process, and written."""
+"""Makes one run, here or in another process, and writes the result."""
 
 import traceback
 from contextlib import nullcontext
@@ -16,13 +16,13 @@ from hpobench_ordered.runtime.threads import one_thread
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Makes one run, and writes what comes of it."""
+    """Makes one run, and writes its result or failure."""
 
     store: Store
     time_limit: float | None
 
     def __call__(self, cell: Cell) -> None:
-        """Make a run, unless somebody else has."""
+        """Make a run, unless it is finished or failed."""
         if self.store.has(cell.key):
             return
         with self.store.records.running(cell.key):
@@ -36,15 +36,15 @@ class Job:
                 self.store.records.write_timing(timing)
 
     def made(self, cell: Cell, children: Children | None = None) -> str | None:
-        """Make a run, here or in another process; if that died or broke, what it said."""
+        """Make a run, here or in another process; the crash report or traceback if that broke."""
         if children is None:
             self(cell)
             return None
         try:
             children.call_apart(cell.apart, self, cell)
-        except HPOBenchOrderedError:  # of the store, say
+        except HPOBenchOrderedError:  # such as a StoreError
             raise
-        except BaseException as error:  # Ctrl-C reaches neither that process nor this thread
+        except BaseException as error:  # no Ctrl-C: neither that process nor this thread gets it
             self.store.records.forget_progress(cell.key)
             if isinstance(error, ChildDiedError):
                 return str(error)

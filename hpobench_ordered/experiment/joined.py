@@ -1,4 +1,4 @@
-"""Runs compared with those of another store: a folder of results, or the reference results."""
+"""Comparison with the runs of another store: a folder of results, or the reference results."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 REFERENCE = "reference"
-"""Stands for the reference results where a folder of results can be given."""
+"""Given instead of a folder, means the reference results."""
 
 WHERE = ["benchmark", "surrogate"]
 
 
 class JoinedStore(Store):
-    """A store, and another one that its runs are compared with; only read."""
+    """A read-only store of the runs of two stores."""
 
     def __init__(self, own: Store, other: Store) -> None:
         self.folder, self._both = own.folder, (own, other)
@@ -33,11 +33,11 @@ class JoinedStore(Store):
         self.has_all_trials = own.has_all_trials and other.has_all_trials
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
-        """Read runs of both, see `Store.read`; what both hold is read from the first."""
+        """Read runs, see `Store.read`; runs that both stores hold are read from the first."""
         return _concatenated(store.read(part) for store, part in self._parts(keys))
 
     def configurations(self, keys: Iterable[str]) -> "pd.DataFrame":
-        """Read the configurations of runs of both on one benchmark, see `Store.configurations`."""
+        """Read configurations of runs on one benchmark, see `Store.configurations`."""
         return _concatenated(store.configurations(part) for store, part in self._parts(keys))
 
     def _parts(self, keys: Iterable[str] | None) -> list[tuple[Store, list[str]]]:
@@ -49,7 +49,7 @@ class JoinedStore(Store):
 
 
 class _Times(Records):
-    """How long the runs of two stores took."""
+    """Timings of the runs of two stores."""
 
     def __init__(self, own: Store, other: Store) -> None:
         super().__init__(own.folder)
@@ -63,7 +63,7 @@ class _Times(Records):
 
 
 def _concatenated(frames: Iterable["pd.DataFrame"]) -> "pd.DataFrame":
-    """One after the other; without empty ones, whose columns have no types."""
+    """Concatenate frames without empty ones, whose columns have no types."""
     import pandas as pd
 
     every = list(frames)
@@ -71,7 +71,7 @@ def _concatenated(frames: Iterable["pd.DataFrame"]) -> "pd.DataFrame":
 
 
 def joined(own: Overview, other: Overview) -> Overview:
-    """Add the finished runs of others under the same conditions, but of no method among its own."""
+    """Add finished runs of other methods on the same benchmarks, protocols and seeds."""
     import pandas as pd
 
     conditions = [*WHERE, "protocol", "seed"]
@@ -84,26 +84,20 @@ def joined(own: Overview, other: Overview) -> Overview:
 def store_to_compare(
     against: str | Path, cells: Sequence[Cell], protocol: Protocol | None = None
 ) -> Store:
-    """The reference results on the benchmarks of a plan, or the store in a folder.
+    """The store in a folder, or the reference results on the benchmarks of a plan.
 
-    Raises:
-        ExperimentError: There are no reference results of this.
-        StoreError: It is not the folder of a store.
+    Raises an `ExperimentError` without such reference results, a `StoreError` if it is no store.
     """
     if against == REFERENCE:
         return _reference_on([cell.benchmark for cell in cells], protocol)
     store = Store(Path(against))
     if not store.is_prepared:
-        raise StoreError(f"{against} is not a result store; {REFERENCE!r} is what is bundled")
+        raise StoreError(f"{against} is not a result store; {REFERENCE!r} means the bundled one")
     return store
 
 
 def with_reference_results(store: Store) -> Store:
-    """The reference results on the benchmarks of a store, under its protocol.
-
-    Raises:
-        ExperimentError: There are none.
-    """
+    """Reference results on a store's benchmarks under its protocol, else `ExperimentError`."""
     runs = overview(store).runs
     texts = runs["protocol"].unique()
     return _reference_on(runs["benchmark"], protocol_of(texts[0]) if len(texts) == 1 else None)
@@ -117,10 +111,9 @@ def _reference_on(benchmarks: Iterable[str], protocol: Protocol | None) -> Store
 def terms(
     store: Store, cells: Sequence[Cell], protocol: Protocol | None
 ) -> tuple[Protocol, list[int]]:
-    """Under which protocol, and with which seeds, runs can be compared on all benchmarks of a plan.
+    """Protocol and seeds with which the plan's runs can be compared on all benchmarks.
 
-    Raises:
-        ExperimentError: There is a benchmark that the store has no runs on.
+    Raises an `ExperimentError` if the store has no runs on one of them.
     """
     import pandas as pd
 
@@ -134,12 +127,11 @@ def terms(
     if lacking := [name for name in asked["benchmark"] if name not in seeds]:
         under = f" under {protocol_label(text)}" if text else ""
         raise ExperimentError(
-            f"nothing to compare with on {listed(lacking)}{under}: there are no such runs in "
-            f"{store.folder}"
+            f"nothing to compare with on {listed(lacking)}{under}: no such runs in {store.folder}"
         )
     return protocol or protocol_of(text), sorted(map(int, set.intersection(*seeds.values())))
 
 
 def _most(protocols: "pd.Series[str]") -> str:
-    """The most frequent one; "" if there is none."""
+    """The most frequent protocol; "" if there are none."""
     return str(protocols.value_counts().index[0]) if len(protocols) else ""

@@ -10,26 +10,14 @@ from hpobench_ordered._typing import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one method did on one task.
+    """What one method did on one task: n configurations in the order of asking."""
 
-    Attributes:
-        optimiser: Name of the method that ran: the cell's, or what the protocol put in its place.
-        task: Index of the task.
-        task_name: Its name.
-        values: Configurations in the order of asking, coded as values, shape (n, d).
-        objective: Objective values in their own units, shape (n,).
-        losses: Their losses, shape (n,).
-        fallbacks: Suggestions made at random so far because a model failed, shape (n,).
-        seconds: Time spent inside the method: when it was made, asked and told.
-        is_recorded: Whether the trials are results; not those that only make a history.
-    """
-
-    optimiser: str
-    task: int
+    optimiser: str  # the cell's method, or the protocol's replacement
+    task: int  # index
     task_name: str
-    values: FloatArray
-    objective: FloatArray
-    losses: FloatArray
-    fallbacks: np.ndarray[Any, np.dtype[np.int64]]
-    seconds: float
-    is_recorded: bool
+    values: FloatArray  # as in `SearchSpace.values`, (n, d)
+    objective: FloatArray  # in its own units, (n,)
+    losses: FloatArray  # (n,)
+    fallbacks: np.ndarray[Any, np.dtype[np.int64]]  # random suggestions so far, (n,)
+    seconds: float  # inside the method: constructed, asked and told
+    is_recorded: bool  # False for trials that only make a history

@@ -1,4 +1,4 @@
-"""What a store holds of what was asked for: finished, running, failed and missing runs."""
+"""Overview of a store's runs: finished, running, failed and missing."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GROUP = ("benchmark", "surrogate", "protocol", "method")
-"""What a method is known by; runs of its other versions are superseded."""
+"""Columns by which versions of a method supersede each other."""
 group_of = itemgetter(*GROUP)
 
 
 class State(Enum):
-    """What has become of a run."""
+    """State of a run."""
 
     DONE = "done"
     RUNNING = "running"
@@ -31,40 +31,29 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What has become of every run that was asked for or is there.
+    """State of every run that was planned or is in a store."""
 
-    Attributes:
-        runs: One row a run: key, benchmark, surrogate, method, method_version, seed, protocol, and
-            its state (the value of a `State`).
-        superseded: Number of runs of an older version of a method, which count nowhere.
-        failures: The failed runs.
-        sessions: Each start of the runner: when, where, with what versions.
-    """
-
-    runs: "pd.DataFrame"
-    superseded: int
+    runs: "pd.DataFrame"  # columns key, `IDENTITY` and state; one row per run
+    superseded: int  # number of runs of older versions of methods, counted nowhere
     failures: tuple[Failure, ...]
-    sessions: tuple[Mapping[str, Any], ...]
+    sessions: tuple[Mapping[str, Any], ...]  # starts of the runner: when, where, versions
 
     def keys(self, state: State) -> list[str]:
         """Keys of the runs in a state."""
         return list(self.runs.loc[self.runs["state"] == state.value, "key"])
 
     def counts(self) -> "pd.DataFrame":
-        """Number of runs in each state, one row a benchmark, surrogate, protocol and method."""
+        """Number of runs in each state, one row per benchmark, surrogate, protocol and method."""
         counts = self.runs.groupby([*GROUP, "state"]).size().unstack(fill_value=0)
         states = [state.value for state in State]
         return counts.reindex(columns=states, fill_value=0).rename_axis(columns=None).reset_index()
 
 
 def overview(store: Store, cells: Iterable[Cell] | None = None) -> Overview:
-    """Look at what a store has of these cells.
+    """State of these cells in a store; `StoreError` if one of its files is damaged.
 
-    By default of all that it holds or that were asked for, but for those of a version of a method
-    of which another version was asked for later.
-
-    Raises:
-        StoreError: A file of the store is damaged.
+    Default: of all runs that it holds or that were planned, except those of a version of a method
+    that was superseded by a later plan.
     """
     import pandas as pd
 
@@ -93,7 +82,7 @@ def overview(store: Store, cells: Iterable[Cell] | None = None) -> Overview:
 def _latest_versions(
     cells: Cells, experiments: Mapping[str, Cells], sessions: Iterable[Mapping[str, Any]]
 ) -> Cells:
-    """Runs of the versions of methods that were asked for last; by place, clocks go wrong."""
+    """Runs of the methods' last planned versions, by file order, since clocks drift."""
     place = {str(session.get("experiment")): i for i, session in enumerate(sessions)}
     latest: dict[tuple[Any, ...], Any] = {}
     for name in sorted(experiments, key=lambda name: (place.get(name, -1), name)):

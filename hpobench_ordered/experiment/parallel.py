@@ -1,4 +1,4 @@
-"""Runs many cells: in this process, in several, or on a Dask cluster; a failed run fails alone."""
+"""Runs many cells in one or several processes, or on a Dask cluster."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TIME_LIMIT = 300.0
 """Seconds that one call into a method may take."""
 DEATHS_ALONE = 3
-"""How often a process must die, with one run alone, for that to be the run's failure."""
+"""Repetitions of a run whose process died, before it counts as failed."""
 
 
 def run_cells(
@@ -42,62 +42,57 @@ def run_cells(
     session: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Run what the store has neither finished nor recorded as failed.
+    """Run all cells that the store has neither finished nor recorded as failed.
 
-    Each run is written when it is finished; stopping at any moment loses those in flight alone,
-    and calling this again continues. A run whose method raises, takes too long or suggests
-    nonsense, or whose process dies, is recorded as failed; the others go on.
+    Each run is written when it is finished: interrupted at any moment, only unfinished runs are
+    lost, and calling this again continues. A run fails alone if its method raises, takes too long
+    or suggests an invalid configuration, or if its process dies.
 
-    `workers`, `time_limit` and `dask` are those of `hpobench_ordered.run`: they change no results.
-    `session` is recorded, with the versions of Dask's workers; `progress` is called with the
-    number of runs that are over and of all runs.
-
-    Raises:
-        StoreError: The store cannot be written.
-        ExperimentError: There is no worker or no time, or the Dask cluster is not there or lost.
+    `workers`, `time_limit` and `dask` are as in `hpobench_ordered.run` and do not change results.
+    `session` is recorded, with the versions of Dask's workers; `progress` is called with the number
+    of finished runs and of all runs. Raises a `StoreError` if the store cannot be written, and an
+    `ExperimentError` without workers or time, or if the Dask cluster is unreachable.
     """
     check_count("worker", workers)
     if time_limit is not None and not time_limit > 0:
-        raise ExperimentError(f"a time limit is longer than 0 s, got {time_limit}")
-    # A relative path means something else in a worker of another machine or folder.
-    store = Store(Path(store.folder).absolute())
+        raise ExperimentError(f"a time limit must be above 0 s, but got {time_limit}")
+    store = Store(Path(store.folder).absolute())  # workers may have another current folder
     store.prepare()
     if moved := store.set_aside_damaged():
         warnings.warn(
             f"{len(moved)} damaged files were moved to {moved[0].parent}, such as {moved[0].name}; "
-            "what was in them is run again",
+            "their runs are repeated",
             DamagedFilesWarning,
             stacklevel=3,
         )
     over = store.keys() | store.records.failures().keys()
     left = [cell for cell in cells if cell.key not in over]
     if workers > 1 or dask is not None:
-        left.sort(key=lambda cell: cell.apart)  # fewer processes are started
+        left.sort(key=lambda cell: cell.apart)  # starts fewer processes
     report = progress or (lambda done, total: None)
     report(len(cells) - len(left), len(cells))
-    died = {}
-    job = Job(store, time_limit)
+    died, job = {}, Job(store, time_limit)
     with _pool(job, workers, dask) as (pool, machines):
         if session is not None:
             store.records.write_session({**session, **machines})
-        for done, (cell, last_words) in enumerate(pool(left), start=len(cells) - len(left) + 1):
-            if last_words is not None:
-                died[cell] = last_words
+        for done, (cell, crash) in enumerate(pool(left), start=len(cells) - len(left) + 1):
+            if crash is not None:
+                died[cell] = crash
             report(done, len(cells))
-        for cell, last_words in died.items():
-            _settle(cell, last_words, pool, job)
+        for cell, crash in died.items():
+            _settle(cell, crash, pool, job)
     store.compact(at_least=MANY)
 
 
 Pool = Callable[[Sequence[Cell]], Iterator[tuple[Cell, str | None]]]
-"""Makes runs; yields each that is over, and if its process died, what it said."""
+"""Runs cells; yields each when it is over, with the crash report if its process died."""
 
 
 @contextmanager
 def _pool(
     job: Job, workers: int, dask: "Client | str | None"
 ) -> Iterator[tuple[Pool, Mapping[str, Any]]]:
-    """Where runs are made, and what a session records of the machines there."""
+    """The function that makes runs, and what a session records of the machines."""
     if dask is not None:
         with connected(dask) as (client, machines):
             yield lambda cells: on_workers(client, job, cells), {"machines": machines}
@@ -117,16 +112,16 @@ def _pool(
             children.close()
 
 
-def _settle(cell: Cell, last_words: str, pool: Pool, job: Job) -> None:
-    """Find out whether a run ends its process, whenever it is made, or that was killed."""
+def _settle(cell: Cell, crash: str, pool: Pool, job: Job) -> None:
+    """Repeat a run whose process died; record a failure if it dies each time."""
     name = cell.method.name
     error: MethodError = ProcessDiedError(f"{name}: its process crashed or was killed")
     for _ in range(DEATHS_ALONE):
-        if last_words.startswith(ENDED):
+        if crash.startswith(ENDED):
             error = SuggestionTimeoutError(f"{name}: took longer than {job.time_limit:g} s")
             break
-        ((_, said),) = pool([cell])
-        if said is None:
+        ((_, again),) = pool([cell])
+        if again is None:
             return
-        last_words = said
-    job.store.records.write_failure(Failure.of(cell, error, said=last_words))
+        crash = again
+    job.store.records.write_failure(Failure.of(cell, error, said=crash))

@@ -1,4 +1,4 @@
-"""Plans: deterministic lists of cells, each one run of one method on one benchmark."""
+"""Plans: deterministic lists of cells; a cell is one run of one method on one benchmark."""
 
 import ast
 import hashlib
@@ -33,18 +33,18 @@ IDENTITY = ("benchmark", "surrogate", "method", "method_version", "seed", "proto
 """What identifies a run, see `Cell.describe`."""
 
 AXES = (("benchmark", "surrogate"), ("method", "method_version"), ("seed",), ("protocol",))
-"""What varies together in an experiment."""
+"""Columns of `IDENTITY` that vary together."""
 
 PROTOCOL_STREAM = 1
-"""Tells what a protocol draws from what the method draws."""
+"""Stream of the protocol's generators, apart from the method's."""
 
 
 @dataclass(frozen=True)
 class Cell:
     """One run: one method on one benchmark with one seed under one protocol.
 
-    `source` loads the benchmark, or is one in memory; `benchmark` (`BenchmarkSpec.identity`) and
-    `method_version` (`adapters.identity`) say what exactly is run.
+    `source` is a benchmark, or loads it; `benchmark` (`BenchmarkSpec.identity`) and
+    `method_version` (`adapters.identity`) identify exactly what is run.
     """
 
     source: str | Benchmark = field(hash=False, compare=False, repr=False)
@@ -68,33 +68,33 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Hash of what identifies the run; the name of its file in a store."""
+        """Hash of what identifies the run, used in file names."""
         return key_of(self.describe())
 
     @property
     def apart(self) -> str:
-        """The method whose runs alone share processes; "" for all of this package."""
+        """Name of a method that gets processes of its own; "" for methods of this package."""
         return "" if is_ours(self.method) else self.method.name
 
     def rng(self, position: int, *stream: int) -> np.random.Generator:
-        """Generator for the method at a position; common random numbers: the same for all."""
+        """Generator of the method at a position: common random numbers for all methods."""
         name = self.benchmark.partition(CONTENT_MARK)[0]
         entropy = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
         return np.random.default_rng([self.seed, entropy, position, *stream])
 
     def protocol_rng(self, position: int) -> np.random.Generator:
-        """Generator for what the protocol draws at a position, such as a history."""
+        """Generator of the protocol at a position, for example to draw a history."""
         return self.rng(position, PROTOCOL_STREAM)
 
 
 def protocol_text(protocol: Protocol) -> str:
-    """What identifies a protocol: its name and settings."""
+    """Name and settings of a protocol, which identify it."""
     settings = ", ".join(f"{name}={x}" for name, x in protocol.settings().items())
     return f"{protocol.name}({settings})"
 
 
 def protocol_of(text: str) -> Protocol:
-    """The protocol that `protocol_text` identifies."""
+    """Inverse of `protocol_text`."""
     name, _, settings = text.removesuffix(")").partition("(")
     values: dict[str, Any] = dict(re.findall(r"(\w+)=(.*?)(?:, (?=\w+=)|$)", settings))
     for setting, value in values.items():
@@ -112,14 +112,14 @@ def plan(
     protocol: Protocol,
     surrogates: Mapping[str, str] | None = None,
 ) -> list[Cell]:
-    """List the runs of an experiment, in a fixed order: each benchmark, seed and method.
+    """List the runs of an experiment: by benchmark, seed and method, in this order.
 
-    The arguments are those of `hpobench_ordered.run`, and so are the errors.
+    Arguments and errors are those of `hpobench_ordered.run`.
     """
     by_id = {benchmark_spec(name).id: chosen for name, chosen in (surrogates or {}).items()}
     sources = [source_of(benchmark, by_id) for benchmark in several_of(benchmarks, "benchmark")]
     for unused in by_id.keys() - {source[0].id for source in sources}:
-        raise ExperimentError(f"a surrogate is chosen for {unused}, not in the experiment")
+        raise ExperimentError(f"a surrogate is given for {unused}, not in the experiment")
     specs = [as_method_spec(method) for method in several_of(methods, "method")]
     for spec in specs:
         spec.check_installed()
@@ -128,8 +128,8 @@ def plan(
         raise ExperimentError(f"methods of the same name: {', '.join(duplicates)}")
     if isinstance(protocol, type) or not hasattr(protocol, "check"):
         raise ExperimentError(
-            "a protocol is an object such as hpobench_ordered.Ordered(trials=25), LeaveOneOut() or "
-            f"Adjustment(); got {protocol!r}"
+            "the protocol must be an object such as hpobench_ordered.Ordered(trials=25), "
+            f"LeaveOneOut() or Adjustment(), but got {protocol!r}"
         )
     for source, spec in itertools.product(sources, specs):
         protocol.check(source[0], spec)
@@ -144,48 +144,42 @@ def plan(
 
 
 def _check_data(benchmark: BenchmarkSpec, method: MethodSpec) -> None:
-    """Check that there are the training data that a method asks for.
-
-    Raises:
-        ExperimentError: The benchmark has none.
-        NotFetchedError: They must be fetched first.
-    """
+    """Check that training data are there if a method needs them."""
     if not method.uses_data:
         return
     if benchmark.data is None:
         raise ExperimentError(
-            f"{method.name} looks at the training data of the tasks, and those of {benchmark.name} "
-            "have none; `hpobench-ordered info NAME` says which benchmarks have them"
+            f"{method.name} needs the training data of the tasks, but {benchmark.name} has none; "
+            "`hpobench-ordered info NAME` says which benchmarks have them"
         )
     if missing := benchmark.data.missing:
         raise NotFetchedError(
-            f"{method.name} looks at the training data of the tasks, and those of {benchmark.name} "
-            f"are not in the cache ({', '.join(file.name for file in missing)}); get them with: "
+            f"{method.name} needs the training data of the tasks, but for {benchmark.name} "
+            f"{', '.join(file.name for file in missing)} are not in the cache; get them with: "
             f"hpobench-ordered fetch {benchmark.name}"
         )
 
 
 def part_of(cells: Sequence[Cell], shard: tuple[int, int]) -> list[Cell]:
-    """Part i, from 0, of n of a plan: parts are of one size, and mix benchmarks and methods.
+    """Part i, from 0, of n equally large parts of a plan, each with a mix of cells.
 
-    Raises:
-        ExperimentError: There is no such part, or a method would be another one in each.
+    Raises an `ExperimentError` without such a part, or if a method's identity would differ by part.
     """
     index, count = shard
     if not 0 <= index < count:
-        raise ExperimentError(f"shard {index}/{count}: parts count from 0 to {count - 1}")
+        raise ExperimentError(f"shard {index}/{count}: the part must be from 0 to {count - 1}")
     for cell in cells:
         if cell.method_version.startswith(ONCE):
             raise ExperimentError(
-                f"{cell.method.name} is another method in each part, as it has no file that says "
-                "what it is: define it in a file, outside of functions"
+                f"{cell.method.name} has no file that identifies it and would be another method in "
+                "each part: define it in a file, outside of functions"
             )
     chosen = set(sorted(cell.key for cell in cells)[index::count])
     return [cell for cell in cells if cell.key in chosen]
 
 
 def grid(cells: Sequence[Cell]) -> dict[str, Any]:
-    """The distinct values of each of `AXES`, as JSON: every combination is one run."""
+    """The distinct values of each of `AXES`, as JSON; every combination is one run."""
     described = [cell.describe() for cell in cells]
     return {
         " ".join(axis): [*dict.fromkeys(tuple(map(cell.get, axis)) for cell in described)]
@@ -194,7 +188,7 @@ def grid(cells: Sequence[Cell]) -> dict[str, Any]:
 
 
 def grid_cells(axes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What identifies each run of a `grid`, by key."""
+    """Inverse of `grid`: what identifies each run, by key."""
     names, chain = [*itertools.chain(*AXES)], itertools.chain.from_iterable
     values = itertools.product(*(axes[" ".join(axis)] for axis in AXES))
     cells = (dict(zip(names, chain(combined), strict=True)) for combined in values)
@@ -202,44 +196,38 @@ def grid_cells(axes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def key_of(described: Mapping[str, Any]) -> str:
-    """Hash of what identifies a run, as `Cell.describe` gives it."""
+    """Hash of what identifies a run, see `Cell.describe`."""
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def several_of(values: "Iterable[T]", what: str) -> "list[T]":
-    """The values of an argument, at least one."""
+    """The values of an argument as a list, not empty."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         example = f"range({values})" if isinstance(values, int) else f"[{values!r}]"
-        raise ExperimentError(f"{what}s are given as a list, such as {example}")
+        raise ExperimentError(f"{what}s must be given as a list, such as {example}")
     if not (several := list(values)):
-        raise ExperimentError(f"an experiment needs a {what}, none is given")
+        raise ExperimentError(f"an experiment needs at least one {what}, but got none")
     return several
 
 
 def source_of(
     benchmark: object, surrogates: Mapping[str, str]
 ) -> tuple[BenchmarkSpec, str | Benchmark, str, str]:
-    """What is known of a benchmark, what loads it, what it is, and its surrogate.
-
-    Raises:
-        ExperimentError: It is neither a benchmark nor what one is loaded by.
-        UnknownNameError: There is none of that name.
-        NotFetchedError: Its surrogate's files must be fetched first.
-    """
+    """Spec, source, identity and surrogate of a benchmark given by name, path or itself."""
     surrogate = None
     if isinstance(benchmark, Benchmark):
         if not benchmark.source:
             spec = spec_in_memory(benchmark)
             try:
                 identity = f"{spec.id}{CONTENT_MARK}{content_hash(benchmark)}"
-            except Exception as error:  # whatever somebody else's surrogate raises
+            except Exception as error:  # whatever the user's surrogate raises
                 said = f"{type(error).__name__}: {error}"
                 raise ExperimentError(f"{spec.id} cannot be evaluated: {said}") from error
             return spec, benchmark, identity, benchmark.surrogate
         surrogate, benchmark = benchmark.surrogate, benchmark.source
     if not isinstance(benchmark, str | os.PathLike):
         raise ExperimentError(
-            "a benchmark is a name, a path or what hpobench_ordered.load returns; got "
+            "a benchmark must be a name, a path or what hpobench_ordered.load returns, but got "
             f"{type(benchmark).__name__}"
         )
     spec = benchmark_spec(benchmark)
@@ -252,9 +240,9 @@ def _seeds(seeds: Iterable[int]) -> list[int]:
     try:
         numbers = list(dict.fromkeys(map(operator.index, several)))
     except TypeError:
-        raise ExperimentError(f"seeds are whole numbers, got {several!r}") from None
+        raise ExperimentError(f"seeds must be whole numbers, but got {several!r}") from None
     if not all(0 <= seed < SEED_LIMIT for seed in numbers):
         raise ExperimentError(
-            f"seeds are 0 or larger and smaller than 2**63, got {min(numbers)} to {max(numbers)}"
+            f"seeds must be from 0 to 2**63 - 1, but got {min(numbers)} to {max(numbers)}"
         )
     return numbers

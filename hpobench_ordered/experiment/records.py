@@ -1,4 +1,4 @@
-"""What a store knows of its runs beside their results: see `Store` for the files."""
+"""Records of a store beside the results; `Store` lists the files."""
 
 import heapq
 import json
@@ -41,12 +41,12 @@ RUNNING, EXPERIMENTS, FAILURES = "running", "experiments", "failures"
 SESSIONS, TIMINGS = JOURNALS = ("sessions.jsonl", "timings.jsonl")
 
 TIMING = ("key", *IDENTITY, "suggestions", "seconds", "method_seconds", "version")
-"""What is recorded of the time of a run, see `Records.timings`."""
+"""Keys of the timing of a run, see `Records.timings`."""
 
 Record = Mapping[str, Any]
 
 MAX_MESSAGE, MAX_TRACEBACK = 10_000, 200_000
-"""Most characters that are stored: the beginning of a message, the end of a traceback."""
+"""Most characters stored of a message (its beginning) and a traceback (its end)."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -72,16 +72,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A run that failed, which it alone did.
-
-    Attributes:
-        key: The cell's key; the next six are as in the results.
-        reason: Why it failed.
-        message: One line.
-        task: Name of the task it failed on; empty where that is not known.
-        when: When on that task, such as "trial 3".
-        traceback: What Python printed of it; empty where there is none.
-    """
+    """A failed run; the fields up to `protocol` are as in the results."""
 
     key: str
     benchmark: str
@@ -91,14 +82,14 @@ class Failure:
     seed: int
     protocol: str
     reason: Reason
-    message: str
-    task: str = ""
-    when: str = ""
-    traceback: str = ""
+    message: str  # one line
+    task: str = ""  # "" if unknown
+    when: str = ""  # such as "trial 3"
+    traceback: str = ""  # "" if there is none
 
     @classmethod
     def of(cls, cell: Cell, error: MethodError, *, said: str = "") -> Self:
-        """Describe what a method did in a run, and what its process said if it ended."""
+        """Describe a failed run, with its traceback or what its process printed."""
         if error.__cause__ is not None:
             said = "".join(traceback.format_exception(error.__cause__))
         return cls(
@@ -115,7 +106,7 @@ class Failure:
 class Records:
     """Failures, runs in progress, planned experiments, sessions and timings of a store.
 
-    Methods raise a `StoreError` where the folder cannot be written or a record is damaged.
+    Methods raise a `StoreError` if the folder cannot be written or a record is damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -126,7 +117,7 @@ class Records:
         write_whole(self._path(FAILURES, failure.key), text_of(asdict(failure)).encode())
 
     def failures(self) -> dict[str, Failure]:
-        """The runs that are recorded as failed, by key."""
+        """Failed runs, by key."""
         failures = {}
         for path in listed(self.folder / FAILURES):
             with suppress(FileNotFoundError):  # the run has just been finished
@@ -134,14 +125,14 @@ class Records:
         return failures
 
     def forget_failures(self, keys: Iterable[str]) -> None:
-        """Remove the records of failed runs, so that they are run again."""
+        """Remove records of failed runs, so that they are run again."""
         with writing(self.folder):
             for key in keys:
                 self._path(FAILURES, key).unlink(missing_ok=True)
 
     @contextmanager
     def running(self, key: str) -> Iterator[None]:
-        """Say, while inside, that this process is at a run."""
+        """Mark a run as in progress in this process, while inside."""
         with writing(self.folder):
             text = json.dumps({"host": socket.gethostname(), "pid": os.getpid()})
             self._path(RUNNING, key).write_text(text)
@@ -151,46 +142,44 @@ class Records:
             self.forget_progress(key)
 
     def in_progress(self) -> frozenset[str]:
-        """Keys of the runs that a process is at."""
+        """Keys of the runs in progress."""
         return frozenset(p.stem for p in listed(self.folder / RUNNING) if _is_alive(p))
 
     def forget_progress(self, key: str) -> None:
-        """Remove what says that a process is at a run."""
+        """Remove the mark of a run in progress."""
         with suppress(OSError):
             self._path(RUNNING, key).unlink(missing_ok=True)
 
     def write_experiment(self, grid: Mapping[str, Any]) -> str:
-        """Record what is asked for; returns its name, the same for the same."""
+        """Record what was planned (a `grid`); return the record's name, a hash of it."""
         content = text_of(grid).encode()
         path = self._path(EXPERIMENTS, content_hash(content, 20))
         write_whole(path, content)
         return path.stem
 
     def experiments(self) -> dict[str, Mapping[str, Record]]:
-        """What identifies each run that was asked for, by key, by the name of the experiment."""
+        """What identifies each planned run, by experiment and key."""
         paths = listed(self.folder / EXPERIMENTS)
         return {p.stem: parsed(p, read_checked(p), grid_cells) for p in paths}
 
     def write_session(self, session: Record) -> None:
-        """Add a start of the runner, any JSON object."""
+        """Add a session: one start of the runner."""
         append_line(self.folder / SESSIONS, session)
 
     def sessions(self) -> tuple[Record, ...]:
-        """The starts of the runner in the order they were added: a clock may have been set back."""
+        """Sessions in the order they were added, as clocks may be set back."""
         return tuple(read_lines(self.folder / SESSIONS))
 
     def write_timing(self, timing: Record) -> None:
-        """Add how long a run took: `TIMING`."""
+        """Add the timing of a run: `TIMING`."""
         append_line(self.folder / TIMINGS, timing)
 
     def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
-        """Read how long runs took, by default all.
+        """Timings of runs, by default all, one row per run: the columns `TIMING`.
 
-        Returns:
-            One row a run: key, what identifies it, suggestions (those included that only make a
-            history), seconds, method_seconds (spent inside the methods, numba's compiling not
-            counted), and the version of this package that made it. Of a run that was made more
-            than once the shortest time; nothing of one whose process was killed just after it.
+        `suggestions` include those that only make a history, `method_seconds` exclude numba's
+        compiling. Of repeated runs the shortest time counts; a run whose process died right after
+        it may be missing.
         """
         import pandas as pd
 
@@ -201,9 +190,9 @@ class Records:
         return frame.sort_values(["key", "seconds"]).drop_duplicates("key", ignore_index=True)
 
     def merge(self, other: "Records") -> None:
-        """Take over the records of another store, but for runs in progress.
+        """Add the records of another store, except runs in progress.
 
-        The sessions of each store stay in their order; between the two, their times decide.
+        The order within each store is kept; between stores, times decide.
         """
         known = self.failures()
         for key, failure in other.failures().items():
@@ -230,18 +219,18 @@ def read_failure(path: Path) -> Failure:
 
 
 def _is_alive(path: Path) -> bool:
-    """Whether the process that wrote the file lives; those of other machines cannot be asked."""
+    """Whether the process that wrote the file is alive; assumed on other machines."""
     try:
         process = json.loads(path.read_bytes())
         if process["host"] == socket.gethostname():
             os.kill(process["pid"], 0)
-    except PermissionError:  # it is somebody else's
+    except PermissionError:  # another user's process
         return True
-    except (OSError, LookupError, TypeError, ValueError):  # it has ended, maybe while writing this
+    except (OSError, LookupError, TypeError, ValueError):  # it ended, perhaps while writing this
         return False
     return True
 
 
 def _printable(text: str) -> str:
-    """A text without what a terminal would take for commands."""
+    """Replace control characters, which terminals would interpret."""
     return _CONTROL.sub("\ufffd", text)

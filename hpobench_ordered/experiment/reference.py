@@ -1,11 +1,12 @@
-"""Reference results: what the package's methods reached, bundled to compare others with.
+"""Reference results: what the package's methods reached, bundled for comparison.
 
-`hpobench-ordered generate reference` makes them; see `_reference_file` for what they hold. Each
-file says the versions of its benchmark and methods. What these are no longer is left out.
+`hpobench-ordered generate reference` makes them; `_reference_file` describes their files. Results
+of other versions of a benchmark or method than the installed one are left out.
 """
 
 import warnings
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -34,13 +35,13 @@ FOLDER = resources.files("hpobench_ordered") / "artifacts" / "reference"
 END = ".npz"
 
 BEST_ONLY = (
-    "reference results are the best losses so far, without configurations and other trials: "
-    "leaderboard(), plot and report are made from them; frames, exports and landscapes are not"
+    "reference results are the best losses so far, without configurations or other trials: they "
+    "allow leaderboard(), plot and report, but no frames, exports or landscapes"
 )
 
 
 class ReferenceStore(Store):
-    """Reference results as a store that is only read."""
+    """Reference results as a read-only store."""
 
     has_all_trials = False
 
@@ -58,23 +59,19 @@ class ReferenceStore(Store):
         return {key: cell for file in self._files for key, cell in file.cells.items()}
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
-        """One row a trial, see `Store.read`; one that was not kept is like the best before it."""
+        """One row per trial, see `Store.read`; trials that were not kept repeat the best before."""
         import pandas as pd
 
         trials = pd.concat([file.trials() for file in self._files], ignore_index=True)
         return trials if keys is None else trials[trials["key"].isin(list(keys))]
 
     def configurations(self, keys: Iterable[str]) -> Never:
-        """There are none.
-
-        Raises:
-            ExperimentError: Always.
-        """
+        """Raise an `ExperimentError`: configurations are not kept."""
         raise ExperimentError(BEST_ONLY)
 
 
 class _Times(Records):
-    """How long the runs of reference results took; nothing else is recorded of them."""
+    """Timings of the runs of reference results, without other records."""
 
     def __init__(self, files: Sequence[ReferenceFile]) -> None:
         super().__init__(Path("reference"))
@@ -94,26 +91,17 @@ def reference_store(
     protocol: Protocol | None = None,
     folder: Traversable | Path | None = None,
 ) -> ReferenceStore:
-    """Read reference results.
+    """Read reference results, by default all, from `folder`, by default the package's.
 
-    Args:
-        names: Suites and benchmarks; default: all that there are.
-        methods: Methods; default: all.
-        protocol: The protocol; default: all. An ordered one of fewer tasks gets their first ones.
-        folder: Where they are; default: those that come with the package.
-
-    Raises:
-        UnknownNameError: There is no such suite, benchmark or method.
-        ExperimentError: There are no reference results of this.
-        ArtifactError: A file is damaged.
-
-    Warns:
-        OutdatedReferenceWarning: Some are of other versions than these, and are left out.
+    `names` are suites and benchmarks. An ordered protocol of fewer tasks gets their first tasks.
+    Raises an `UnknownNameError` for unknown names, an `ExperimentError` if nothing is left, and an
+    `ArtifactError` for a damaged file; warns (`OutdatedReferenceWarning`) of outdated results.
     """
     names, wanted = list(names), None if methods is None else set(methods)
     for unknown in sorted((wanted or set()) - {*list_methods()}):
         raise UnknownNameError("method", unknown, list_methods())
-    benchmarks = {benchmark_spec(one).name for name in names for one in _benchmarks(name)}
+    chosen = (one for name in names for one in (suite(name) if name in suites() else [name]))
+    benchmarks = {benchmark_spec(one).name for one in chosen}
     files, outdated = list[ReferenceFile](), list[str]()
     for path in _paths(folder or FOLDER):
         if not names or path.name.partition("@")[0] in benchmarks:
@@ -138,23 +126,18 @@ def reference_store(
 
 
 def _paths(folder: Traversable | Path) -> list[Traversable | Path]:
-    """The files of a folder; none if there is no folder."""
+    """Files in a folder, sorted by name; none without a folder."""
     paths = folder.iterdir() if folder.is_dir() else ()
     return sorted((path for path in paths if path.name.endswith(END)), key=lambda path: path.name)
 
 
-def _benchmarks(name: str) -> Sequence[str]:
-    """The benchmarks of a suite; or the one of that name."""
-    return suite(name) if name in suites() else (name,)
-
-
 def _current(file: ReferenceFile, outdated: list[str]) -> ReferenceFile | None:
-    """What of a file is of the versions that are installed; names what is not."""
+    """The runs in a file with installed versions; the others are added to `outdated`."""
     identity, surrogate = file.cell["benchmark"], file.cell["surrogate"]
     try:
         spec = benchmark_spec(identity.partition(CONTENT_MARK)[0].partition("@")[0])
         is_current = spec.identity(surrogate) == identity
-    except HPOBenchOrderedError:  # it is gone
+    except HPOBenchOrderedError:  # it does not exist any more
         is_current = False
     if not is_current:
         outdated.append(f"{identity} ({surrogate})")
@@ -167,12 +150,12 @@ def _current(file: ReferenceFile, outdated: list[str]) -> ReferenceFile | None:
 
 
 def _cut(file: ReferenceFile | None, protocol: Protocol | None) -> ReferenceFile | None:
-    """What of a file is under a protocol; all of it if there is none."""
+    """What of a file is under a protocol, by default all."""
     if file is None or protocol is None:
         return file
-    text, whole = protocol_text(protocol), protocol
+    text = protocol_text(protocol)
     if isinstance(protocol, Ordered) and protocol.tasks is not None:
-        whole = Ordered(trials=protocol.trials, workers_simulated=protocol.workers_simulated)
-        if file.cell["protocol"] == protocol_text(whole):  # later tasks change nothing of earlier
+        whole = replace(protocol, tasks=None)
+        if file.cell["protocol"] == protocol_text(whole):  # later tasks do not affect earlier ones
             return file.first_tasks(protocol.tasks, text)
     return file if file.cell["protocol"] == text else None

@@ -1,6 +1,6 @@
-"""The runner: lets a method do what its protocol gives it to do; asks, evaluates, tells.
+"""The runner: runs one cell by asking, evaluating and telling.
 
-What a method gets is its own copy, so that nothing it does to that reaches another run.
+A method gets its own copies, so that changing them does not affect other runs.
 """
 
 import pickle
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import lru_cache
-from time import perf_counter  # this one, whatever a method puts in its place
+from time import perf_counter  # imported now, as a method may replace it
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,10 +43,10 @@ MAX_FALLBACKS = 2**31 - 1  # counts are stored as 32-bit integers
 
 
 def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table, Record]":
-    """Run one cell; a call into the method may take `time_limit` seconds.
+    """Run one cell; return its table, which is the same in every process, and its `TIMING`.
 
-    Gives the table of the run, the same in any process, and how long it took: `TIMING`. Raises what
-    `optimise` does, and a `BenchmarkFailedError` for whatever else is raised on the way.
+    A call into the method may take `time_limit` seconds. Raises the errors of `optimise`, and a
+    `BenchmarkFailedError` for all others.
     """
     start = perf_counter()
     source = cell.source
@@ -54,12 +54,11 @@ def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table,
         source = _loaded(source, cell.benchmark, cell.surrogate)
     generators = {"rng": cell.rng, "protocol_rng": cell.protocol_rng}
     try:
-        outcomes = [
-            *follow(cell.protocol, source, cell.method, **generators, time_limit=time_limit)
-        ]
+        runs = follow(cell.protocol, source, cell.method, **generators, time_limit=time_limit)
+        outcomes = list(runs)
     except (MethodError, KeyboardInterrupt):
         raise
-    except BaseException as error:  # the method is not at work
+    except BaseException as error:  # not from the method, whose errors are MethodErrors
         raise BenchmarkFailedError(f"{cell.benchmark}: {_said(error)}") from error
     table = run_table(cell, source, [outcome for outcome in outcomes if outcome.is_recorded])
     return table, {
@@ -81,10 +80,9 @@ def follow(
     protocol_rng: Callable[[int], np.random.Generator],
     time_limit: float | None = None,
 ) -> Iterator[Outcome]:
-    """Let a method do, one after the other, what a protocol gives it to do on a benchmark.
+    """Let a method optimise the tasks that a protocol assigns to it, one after the other.
 
-    `rng` and `protocol_rng` make the generators of method and protocol at a position. A call into
-    the method may take `time_limit` seconds.
+    `rng` and `protocol_rng` make the generators of method and protocol at a position.
     """
     done: list[Evaluations] = []
     for position in range(protocol.length(benchmark)):
@@ -98,7 +96,7 @@ def follow(
 
 
 def training_data(benchmark: Benchmark, assignment: Assignment) -> tuple[TaskData | None, ...]:
-    """Training data of the history's tasks and of the task; empty if the method does not ask."""
+    """Training data of the history's tasks and the task; empty if the method does not use them."""
     if not assignment.method.uses_data:
         return ()
     tasks = (*(benchmark.task(e.task) for e in assignment.history), assignment.task)
@@ -114,20 +112,15 @@ def optimise(
 ) -> Outcome:
     """Let a method optimise one task: ask, evaluate, tell.
 
-    A method that asks for training data is made with `data`.
-
     With k simulated workers the method is told the first result when k configurations have been
-    asked for, and the next one after every further one; results come in the order of asking.
-
-    Raises:
-        MethodError: The method raised, took too long, or suggested no configuration.
-        BenchmarkFailedError: The first configuration has another value at the end.
+    asked for, and one more after each further one, in the order of asking. Raises a `MethodError`
+    if the method raises, takes too long or suggests an invalid configuration, and a
+    `BenchmarkFailedError` if the first configuration has another value at the end.
     """
     spec, task, budget = assignment.method, assignment.task, assignment.budget
     ahead = assignment.workers_simulated - 1
     configs = list[Config]()
-    values = np.empty((budget, task.space.dimension))
-    measured = np.empty(budget)
+    values, measured = np.empty((budget, task.space.dimension)), np.empty(budget)
     fallbacks = np.empty(budget, dtype=np.int64)
     with closing(_Calls(spec, task, time_limit)) as calls:
         setting = setting_of(assignment, data)
@@ -159,7 +152,7 @@ def optimise(
 
 
 def _require_same(task: Task, row: FloatArray, first: float) -> None:
-    """Require that a configuration, coded (d,), still has the value that it had at first."""
+    """Raise a `BenchmarkFailedError` unless a coded configuration (d,) still has its value."""
     again = task.evaluate_row(row.copy())
     if not np.array_equal(again, first, equal_nan=True):
         raise BenchmarkFailedError(
@@ -170,7 +163,7 @@ def _require_same(task: Task, row: FloatArray, first: float) -> None:
 
 
 def setting_of(assignment: Assignment, data: Sequence[TaskData | None] = ()) -> dict[str, Any]:
-    """What a method is made with: copies of its own, down to the last array and dictionary."""
+    """Arguments of a method's constructor, all of them its own copies."""
     task, history = assignment.task, assignment.history
     spaces = [task.space, *(e.space for e in history)]
     space, *others = pickle.loads(pickle.dumps(spaces))  # faster than deepcopy
@@ -184,24 +177,24 @@ def setting_of(assignment: Assignment, data: Sequence[TaskData | None] = ()) -> 
 
 
 def _fallbacks(method: Method) -> int:
-    """The suggestions that a method says it made at random so far."""
+    """The number of random fallbacks that a method has counted so far."""
     if not hasattr(method, "fallbacks"):
         raise MethodError(
             "it has no attribute `fallbacks`: its __init__ must call super().__init__(...)"
         )
     count = method.fallbacks
     if not isinstance(count, int | np.integer) or not 0 <= count <= MAX_FALLBACKS:
-        raise MethodError(f"`fallbacks` is a count, got {count!r}")
+        raise MethodError(f"`fallbacks` must be a count, but got {count!r}")
     return count
 
 
 def _said(error: BaseException) -> str:
-    """What an exception says; its own way of saying it may raise, too."""
+    """Type and message of an exception; its str() may raise."""
     if isinstance(error, MethodError):
         return str(error)
     try:
         return f"{type(error).__name__}: {error}"
-    except BaseException:  # of somebody else's making
+    except BaseException:
         return type(error).__name__
 
 
@@ -211,15 +204,15 @@ def _require_depth(left: int, before: int) -> None:
 
 
 def _shown(thing: object) -> str:
-    """What was suggested; its own way of showing itself may raise, too."""
+    """What was suggested; its repr() may raise."""
     try:
         return reprlib.repr(thing)
-    except BaseException:  # of somebody else's making
+    except BaseException:
         return type(thing).__name__
 
 
 class _Calls:
-    """Calls into a method: takes their time, and lets what they raise name it."""
+    """Calls into a method: timed, limited in time, and named in errors."""
 
     def __init__(self, spec: MethodSpec, task: Task, time_limit: float | None) -> None:
         self.seconds = 0.0
@@ -258,5 +251,5 @@ class _Calls:
 
 @lru_cache(maxsize=1)
 def _loaded(source: str, identity: str, surrogate: str) -> Benchmark:
-    """The benchmark of the last run, mostly the next one's too; `identity` says what it is."""
+    """The benchmark of the last run, often also of the next; `identity` is a cache key."""
     return load(source, surrogate=surrogate)

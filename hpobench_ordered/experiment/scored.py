@@ -1,4 +1,4 @@
-"""Scores of what is in a store: reads the finished runs and hands them to `analysis`."""
+"""Scores of the finished runs in a store."""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def scored(
     store: Store, found: Overview, *, measured_only: bool = False
 ) -> tuple[list[BenchmarkScores], list[str]]:
-    """Scores of finished runs by benchmark, surrogate and protocol; why others have none.
+    """Scores by benchmark, surrogate and protocol, and why others could not be scored.
 
     `measured_only` leaves out interpolated tasks and stand-in surrogates, see `SurrogateOption`.
     """
@@ -32,7 +32,7 @@ def scored(
 
 
 def measured(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """The rows of trials or runs that are neither interpolated nor of a stand-in."""
+    """Trials or runs that are neither on interpolated tasks nor on stand-in surrogates."""
     columns = [name for name in ("benchmark", "surrogate", "task_name") if name in frame]
     kinds = frame[columns].drop_duplicates()
     is_measured = [_is_measured(*kind) for kind in kinds.itertuples(index=False)]
@@ -40,39 +40,39 @@ def measured(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def _is_measured(benchmark: str, surrogate: str, task_name: str = "") -> bool:
-    """Whether a task is; so is all of a benchmark that the registry does not know."""
+    """Whether a task is measured; True for benchmarks that are not registered."""
     option = _option(benchmark, surrogate)
     return option is None or not (option.stand_in or task_name in option.interpolated)
 
 
 def left_out(runs: "pd.DataFrame") -> dict[tuple[str, str], str]:
-    """Why means over benchmarks leave some of the runs' out, by benchmark and surrogate."""
+    """Why means over benchmarks leave some out, by benchmark and surrogate."""
     kinds = runs[["benchmark", "surrogate"]].drop_duplicates().itertuples(index=False, name=None)
     options = {(str(name), str(surrogate)): _option(name, surrogate) for name, surrogate in kinds}
     return {kind: option.left_out for kind, option in options.items() if option and option.left_out}
 
 
 def families(runs: "pd.DataFrame") -> dict[str, str]:
-    """Families of the runs' benchmarks, by name; without those that the registry does not know."""
+    """Families of registered benchmarks, by name."""
     found = {}
     for name in map(str, runs["benchmark"].unique()):
-        with suppress(HPOBenchOrderedError):  # whatever content was generated under a name
+        with suppress(HPOBenchOrderedError):
             found[name] = benchmark_spec(name.partition(CONTENT_MARK)[0]).family
     return found
 
 
 def _option(benchmark: str, surrogate: str) -> SurrogateOption | None:
-    """The surrogate of a benchmark; None if the registry does not know it."""
+    """The surrogate of a benchmark; None if it is not registered."""
     with suppress(HPOBenchOrderedError):
         return benchmark_spec(benchmark).option(surrogate)
     return None
 
 
 def known_limits(runs: "pd.DataFrame") -> dict[str, tuple[str, ...]]:
-    """Known limits of the surrogates of runs, as their cards give them, by benchmark."""
+    """Known limits of the benchmarks' surrogates, from their cards."""
     limits = {}
     for benchmark in dict.fromkeys(map(str, runs["benchmark"])):
-        with suppress(HPOBenchOrderedError):  # a benchmark that is not there any more
+        with suppress(HPOBenchOrderedError):
             card = find_card(benchmark_spec(benchmark).artifact)
             if card is not None and card.limits:
                 limits[benchmark] = card.limits

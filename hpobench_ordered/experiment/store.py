@@ -1,20 +1,19 @@
-"""Result stores: a folder of runs, each written once and as a whole.
+"""Result stores: a folder of runs, each written once and atomically.
 
     store.json                the format
-    runs/KEY-HASH.parquet     a finished run: one row a trial
+    runs/KEY-HASH.parquet     a finished run: one row per trial
     packed/HASH.parquet       many finished runs in one file, see `Store.compact`
-    failures/KEY.json         a run that failed, with what was raised
-    running/KEY.json          which process is at a run just now
-    experiments/HASH.json     what was asked for
-    sessions.jsonl            when, where and with what versions the runner was started
-    timings.jsonl             how long each run took, and what version made it
-    damaged/                  files that were set aside because they could not be read
+    failures/KEY.json         a failed run, with its error
+    running/KEY.json          the process that is at a run
+    experiments/HASH.json     what was planned
+    sessions.jsonl            starts of the runner: when, where, with what versions
+    timings.jsonl             how long each run took, and with what version
+    damaged/                  damaged files that were moved out of the way
 
-KEY is the hash of what identifies a run, HASH that of the file's content. A file is written under
-another name and then renamed: it is there as a whole or not at all. A run is the same bytes
-wherever it is made, so any number of processes may make the same one. Two files that hold the same
-run count once; two results that differ for one key are refused, and both are named. Nothing but
-`compact` removes a run, and only after the file that holds it too was written and read back.
+KEY is the hash of what identifies a run, HASH that of the file's content. Files are written under
+another name and then renamed. A run is the same bytes wherever it is made, so several processes may
+make the same one: files with the same run count once, and different results for one key are an
+error. Only `compact` removes runs, after the file that replaces theirs was written and read back.
 """
 
 import hashlib
@@ -71,25 +70,26 @@ if TYPE_CHECKING:
 
 MARKER, RUNS, PACKED = "store.json", "runs", "packed"
 NAME = re.compile(r"([0-9a-f]{20}-)?[0-9a-f]{16}\.parquet|[0-9a-f]{20}\.json")
-"""Files as only a store has them."""
+"""File names that only a store has."""
 CELL_COLUMNS = ("benchmark", "surrogate", "method", "seed", "protocol")
 NAMED = (KEY, DIGEST, "benchmark", "method", "seed")
-"""Columns that tell results apart, and name them."""
+"""Columns that identify results in errors."""
 MANY = 1000
-"""Files of single runs that are packed without being asked for."""
+"""Files of single runs from which on they are packed automatically."""
 PACK = 5000
 """Most runs in one file."""
 
 Columns = Sequence[str] | None
-"""Names of columns; None: all that there are."""
+"""Names of columns; None: all."""
 Cells = Mapping[str, Mapping[str, Any]]
 """What identifies runs, by key."""
 
 
 class Store:
-    """A folder of runs, made when something is first written; `records` are all but results.
+    """A folder of runs, created when something is first written.
 
-    `has_all_trials` says whether every trial is there, with its configuration.
+    `records` are everything except results; `has_all_trials` says whether every trial is there,
+    with its configuration.
     """
 
     has_all_trials = True
@@ -113,52 +113,48 @@ class Store:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether it is a store: by its marker or, if that was lost, by its files."""
+        """Whether it is a store, by its marker or, if that was lost, by its files."""
         folders = (self.folder / name for name in (RUNS, PACKED, EXPERIMENTS))
         names = (path.name for folder in folders for path in listed(folder))
         return self._marker.exists() or any(map(NAME.fullmatch, names))
 
     def prepare(self) -> None:
-        """Make the folders, and mark them as a store."""
+        """Create the folders and the marker."""
         with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
-            if not self._marker.exists():  # first of all: a folder of other things is no store
+            if not self._marker.exists():  # first, since other folders without it are no stores
                 write_whole(self._marker, json.dumps({"format": FORMAT}).encode())
             for name in (RUNS, PACKED, EXPERIMENTS, FAILURES, RUNNING):
                 (self.folder / name).mkdir(exist_ok=True)
 
     def keys(self) -> frozenset[str]:
-        """Keys of the finished runs; files of one run are not opened."""
+        """Keys of the finished runs; files of single runs are not opened."""
         return frozenset(chain.from_iterable(map(_held, self._paths())))
 
     def has(self, key: str) -> bool:
-        """Whether a run has been finished, and not been packed yet, or has failed."""
+        """Whether a run has failed, or is finished and not packed yet."""
         is_finished = any((self.folder / RUNS).glob(f"{key}-*"))
         return is_finished or (self.folder / FAILURES / f"{key}.json").exists()
 
     def write(self, table: "pa.Table") -> None:
-        """Write a finished run, atomically: a table as `run_table` makes it."""
+        """Write a finished run, a table made by `run_table`."""
         key, (name, data) = str(table[KEY][0]), encode(with_digest(table))
         write_whole(self.folder / RUNS / f"{key}-{name}", data)
         self.records.forget_failures([key])
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
-        """Read runs, by default all, one row a trial, in the order of their keys.
+        """Read runs, by default all, one row per trial, sorted by key.
 
-        Returns:
-            Columns key, benchmark, surrogate, method, seed, protocol (with its settings), task,
-            task_name, trial, value, loss, regret (NaN where no best value is known), fallbacks and
-            optimiser. Texts are categories, which take no time and little memory; configurations
-            are read by `configurations`.
+        The columns are key, `CELL_COLUMNS` and `TRIAL_COLUMNS`; text is categorical, regret is NaN
+        where no best value is known.
         """
         return self._table([KEY, *CELL_COLUMNS, *TRIAL_COLUMNS], keys).to_pandas()
 
     def configurations(self, keys: Iterable[str]) -> "pd.DataFrame":
-        """Read the configurations of runs on one benchmark, one row a trial.
+        """Read the configurations of runs on one benchmark, one row per trial.
 
-        Returns:
-            Columns key, task, trial, value, loss, and one a hyperparameter: empty where it is
-            inactive.
+        The columns are key, task, trial, value, loss and one per hyperparameter, empty where
+        inactive.
         """
         frame = self._table(None, keys).to_pandas()
         names = [name for name in frame if name.startswith(CONFIG_PREFIX)]
@@ -168,7 +164,7 @@ class Store:
     def cells(self, known: Cells | None = None) -> Cells:
         """What identifies each finished run, by key.
 
-        Of `known` ones, by default those that were asked for, it is not looked for in the files.
+        Files are not opened for `known` runs, by default those that were planned.
         """
         if known is None:
             known = {k: c for run in self.records.experiments().values() for k, c in run.items()}
@@ -180,12 +176,12 @@ class Store:
         return cells
 
     def digest(self) -> str:
-        """Hash of all values of all finished runs: the same wherever and however they were made."""
+        """Hash of all values of all finished runs, however they were made and stored."""
         results = chain.from_iterable(digests(table).items() for table in self._runs([]))
         return hashlib.sha256(json.dumps(sorted(results)).encode()).hexdigest()
 
     def set_aside_damaged(self) -> list[Path]:
-        """Move what is damaged to the folder "damaged", so that it is made again; says where to."""
+        """Move damaged files to the folder "damaged", so that they are made again; return them."""
         moved, folders = [], (RUNS, PACKED, EXPERIMENTS, FAILURES)
         for path in chain.from_iterable(listed(self.folder / name) for name in folders):
             try:
@@ -203,14 +199,11 @@ class Store:
         return moved
 
     def compact(self, *, at_least: int = 0) -> int:
-        """Join files of one run, and those of many that are not full, into files of many.
+        """Join files of single runs and of few runs; return the number of removed files.
 
-        They are removed after all of the joined files were written and read back. Any number of
-        processes may write, read and compact at the same time. Nothing is done while there are
-        fewer files of one run than `at_least`.
-
-        Returns:
-            The number of files that were removed.
+        They are removed after all joined files were written and read back. Any number of processes
+        may write, read and compact at the same time. Does nothing with fewer than `at_least` single
+        runs.
         """
         if len(listed(self.folder / RUNS)) < at_least:
             return 0
@@ -232,7 +225,7 @@ class Store:
         return len(sources - written)
 
     def merge(self, *others: "Store") -> None:
-        """Take over what other stores hold, unless results of them differ or are not their own."""
+        """Add everything from other stores, if their files are intact and no results differ."""
         for path in chain.from_iterable(store._paths() for store in others):
             with suppress(FileNotFoundError):  # just packed
                 check_digests(path)
@@ -248,26 +241,26 @@ class Store:
         self.records.forget_failures(self.keys() & self.records.failures().keys())
 
     def _paths(self) -> Iterator[Path]:
-        """The files of runs; and those that these are joined into while they are read."""
+        """Files of runs, including those they are joined into in the meantime."""
         folders, seen = (self.folder / RUNS, self.folder / PACKED), set[Path]()
         while new := [p for folder in folders for p in listed(folder) if p not in seen]:
             yield from new
             seen.update(new)
 
     def _tables(self, columns: Columns, keys: Set[str] | None = None) -> Iterator["pa.Table"]:
-        """The files that hold any of these runs, by default all."""
+        """Tables of the files that hold any of these runs, by default all."""
         for path in self._paths():
-            with suppress(FileNotFoundError):  # what was joined into another comes there
+            with suppress(FileNotFoundError):  # joined into another file, which comes later
                 if keys is None or not keys.isdisjoint(_held(path)):
                     yield read_runs(path, columns)
 
     def _runs(self, columns: Columns, keys: Set[str] | None = None) -> list["pa.Table"]:
-        """Runs, by default all, each once; `NAMED` are read beside the columns."""
+        """Runs, by default all, each once, with `NAMED` and these columns."""
         wanted = None if columns is None else [*dict.fromkeys((*NAMED, *columns))]
         return _distinct(self._tables(wanted, keys), keys)
 
     def _table(self, columns: Columns, keys: Iterable[str] | None) -> "pa.Table":
-        """Runs, by default all, in the order of their keys, one row a trial."""
+        """Runs, by default all, sorted by key, one row per trial."""
         import pyarrow as pa
 
         tables = self._runs(columns, None if keys is None else set(keys))
@@ -289,14 +282,14 @@ class Store:
         name, data = encode(runs)
         path = self.folder / PACKED / name
         write_whole(path, data)
-        with suppress(FileNotFoundError):  # somebody has joined it into another already
+        with suppress(FileNotFoundError):  # another process has joined it into another file
             if digests(open_runs(path).read([KEY, DIGEST])) != digests(runs):
                 raise StoreError(f"{path} does not hold what was written to it")
         return path
 
 
 def _held(path: Path) -> frozenset[str]:
-    """Keys of the runs in a file; of one that is gone, as it was joined into another, none."""
+    """Keys of the runs in a file; none if it was joined into another."""
     if path.parent.name == RUNS:
         return frozenset([path.name[:KEY_LENGTH]])
     with suppress(FileNotFoundError):
@@ -305,7 +298,7 @@ def _held(path: Path) -> frozenset[str]:
 
 
 def _distinct(tables: Iterable["pa.Table"], keys: Set[str] | None = None) -> list["pa.Table"]:
-    """Runs, by default all, each once, after checking that those of the same key are the same."""
+    """Runs, by default all, each once; a `StoreError` if one key has two results."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -325,14 +318,14 @@ def _distinct(tables: Iterable["pa.Table"], keys: Set[str] | None = None) -> lis
     if different:
         named = "; ".join(list(different.values())[:20])
         raise StoreError(
-            f"{len(different)} runs have two different results, such as {named}. Remove those that "
-            "are wrong, their files have these keys in their names"
+            f"{len(different)} runs have two different results, such as {named}. Remove the wrong "
+            "files, which have these keys in their names"
         )
     return chosen
 
 
 def _with_sorted_names(column: "pa.Array") -> "pa.Array":
-    """A column whose dictionary, if it has one, is what occurs, sorted: the same for the same."""
+    """Sort a column's dictionary, without unused entries, so that it is deterministic."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

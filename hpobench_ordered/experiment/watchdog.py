@@ -1,42 +1,41 @@
-"""Ends calls into methods that take too long, and knows whether it was the user who ended one.
+"""Ends calls into methods that take too long, and detects whether the user interrupted one.
 
-First a signal raises an exception inside the call, again and again, which any Python code notices,
-sleeping or not. If that does not help, because the method is inside compiled code or catches the
-exception, the process is ended: a process made for runs alone, never the user's.
+First a repeated signal raises an exception inside the call, even while it sleeps. If that does not
+help, because the method is inside compiled code or catches the exception, the process is ended:
+only ever a process made for runs, never the user's.
 """
 
 import faulthandler
 import signal
 import threading
-from time import perf_counter  # this one, whatever a method puts in its place
+from time import perf_counter  # imported now, as a method may replace it
 from types import FrameType
 
 from hpobench_ordered.runtime.child import crash_report
 
 FEWEST_SIGNALS = 4
-"""Signals within a limit's time."""
+"""Fewest signals per time limit."""
 LONGEST_WAIT = 1.0
-"""Seconds between two signals, and by how much the end of the process may be late."""
+"""Most seconds between two signals, and by which the end of the process may be late."""
 GRACE = 2.0
 """Seconds between the first signal and the end of the process."""
 ENDED = "Timeout ("
-"""How the last words of a process begin that was ended so."""
+"""Beginning of the crash report of a process that was ended."""
 
 
 class Overdue(BaseException):
-    """Raised inside a call that takes too long; no `except Exception` catches it."""
+    """Raised inside a call that takes too long; not caught by `except Exception`."""
 
 
 def can_interrupt() -> bool:
-    """Whether signals reach the calls of this thread: the main one, not on Windows."""
+    """Whether signals reach calls of this thread: only the main one, and not on Windows."""
     return hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
 
 
 class Watchdog:
-    """Watches the calls of one method on one task, each of which may take `limit` seconds.
+    """Watches calls of one method on one task, each of which may take `limit` seconds.
 
-    Attributes:
-        interrupted: Whether the user has pressed Ctrl-C.
+    `interrupted` says whether the user has pressed Ctrl-C.
     """
 
     def __init__(self, limit: float | None) -> None:
@@ -54,12 +53,12 @@ class Watchdog:
             signal.signal(signal.SIGINT, self._interrupt)
 
     def begin(self) -> None:
-        """A call begins."""
+        """Start the clock of a call."""
         if self.limit is None:
             return
         now = perf_counter()
         if crash_report and now - (self._armed or 0.0) > LONGEST_WAIT:
-            self._armed = now  # rarely: it starts a thread
+            self._armed = now  # seldom, since it starts a thread
             late = self.limit + GRACE + LONGEST_WAIT
             faulthandler.dump_traceback_later(late, exit=True, file=crash_report[0])
         if self._signals:
@@ -68,13 +67,13 @@ class Watchdog:
             signal.setitimer(signal.ITIMER_REAL, self.limit, again)
 
     def end(self) -> None:
-        """The call is over."""
+        """Stop the clock of a call."""
         self._is_inside = False
         if self._signals:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def close(self) -> None:
-        """There are no more calls."""
+        """Restore the handlers of signals."""
         self.end()
         if self._armed is not None:
             faulthandler.cancel_dump_traceback_later()

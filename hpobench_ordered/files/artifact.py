@@ -1,6 +1,6 @@
 """Artifacts: folders of data files, each checked against its recorded hash when read.
 
-Hashes reveal damage, not intent: whoever made an artifact also wrote its hashes. Files are
+Hashes detect damage, not intent, as the author of an artifact also writes its hashes. Files are
 therefore limited in size, and must be in the folder itself.
 """
 
@@ -40,7 +40,7 @@ class Artifact:
 
     @classmethod
     def packaged(cls, name: str) -> "Artifact":
-        """The artifact of that name that comes with the package."""
+        """The artifact of that name in the package."""
         return cls(resources.files("hpobench_ordered") / "artifacts" / name)
 
     def sums(self) -> dict[str, str]:
@@ -58,15 +58,15 @@ class Artifact:
             match = _LINE.fullmatch(line)
             if match is None or match[2] in sums:
                 raise ArtifactError(
-                    f"no readable {what}: {line[:200]!r} is not the SHA-256 of one more file, its "
-                    "name without a folder"
+                    f"no readable {what}: each line must be a SHA-256 and another file name, "
+                    f"without folder, but got {line[:200]!r}"
                 )
             sums[match[2]] = match[1]
         return sums
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the names and hashes of all files: it changes with any content."""
+        """SHA-256 of the names and hashes of all files."""
         pairs = sorted(self.sums().items())
         return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
 
@@ -88,12 +88,12 @@ class Artifact:
         return data
 
     def _bytes(self, name: str, limit: int) -> bytes:
-        """Content of a regular file in the folder itself; ValueError if it is too large."""
+        """Content of a regular file in the folder; ValueError if it is larger than `limit`."""
         path = self.folder / name
         if isinstance(path, Path):  # other resources have no links
             if path.resolve().parent != Path(str(self.folder)).resolve():
                 raise ValueError(f"{path} is outside of the artifact's folder")
-            if path.exists() and not path.is_file():  # a pipe or a device may never end
+            if path.exists() and not path.is_file():  # reading a pipe or device may never end
                 raise ValueError(f"{path} is not a regular file")
         with path.open("rb") as file:
             data: bytes = file.read(limit + 1)
@@ -124,12 +124,12 @@ class Artifact:
 
 
 def is_artifact(folder: Path) -> bool:
-    """Whether a folder claims to be an artifact: it has a list of hashes."""
+    """Whether a folder has a list of hashes."""
     return (folder / SUMS).is_file()
 
 
 class ArtifactWriter:
-    """Writes an artifact as a whole: the folder appears, complete, when the block ends."""
+    """Writes an artifact atomically: the complete folder appears when the block ends."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()  # if it is a link, its target is replaced
@@ -144,18 +144,18 @@ class ArtifactWriter:
             (self._scratch / name).write_bytes(data)
 
     def write_json(self, name: str, content: Any) -> None:
-        """Write a JSON file, in the order given."""
+        """Write a JSON file, keys in the given order."""
         text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
         self.write_bytes(name, f"{text}\n".encode())
 
     def write_arrays(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> int:
-        """Write a compressed npz file with the same bytes for the same arrays; return its size."""
+        """Write an npz file (see `npz_bytes`); return its size."""
         data = npz_bytes(arrays)
         self.write_bytes(name, data)
         return len(data)
 
     def written(self) -> Artifact:
-        """What was written so far, to be checked before it replaces anything."""
+        """The files written so far, as an artifact to check before it is published."""
         files = sorted(path.name for path in self._scratch.iterdir() if path.name != SUMS)
         sums = [f"{file_sha256(self._scratch / name)}  {name}\n" for name in files]
         self.write_bytes(SUMS, "".join(sums).encode())
@@ -170,7 +170,7 @@ class ArtifactWriter:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _publish(self) -> None:
-        """Replace the old artifact by the new one; at any moment one of them is complete."""
+        """Replace the old artifact; at any moment one of them is complete."""
         self.written()
         self._scratch.chmod(0o755)
         _check_replaceable(self.folder)
@@ -189,26 +189,26 @@ class ArtifactWriter:
 
 
 def check_writable(folder: Path) -> None:
-    """Check that an artifact can be written to a folder, before hours of work depend on it."""
+    """Check that an artifact can be written to a folder, before it takes hours to make."""
     _scratch_folder(folder.resolve()).rmdir()
 
 
 def _check_replaceable(folder: Path) -> None:
-    """Check that a folder holds nothing but an artifact, since it will be replaced."""
+    """Check that a folder holds nothing except an artifact, since it will be replaced."""
     if folder.exists() and not folder.is_dir():
-        raise ArtifactError(f"{folder} is a file, not the folder of an artifact")
+        raise ArtifactError(f"{folder} must be the folder of an artifact, but is a file")
     present = {path.name for path in folder.iterdir()} if folder.exists() else set()
     if SUMS in present:
         present -= {SUMS, *Artifact(folder).sums()}
     if present:
         raise ArtifactError(
-            f"{folder} holds {min(present)!r}, which belongs to no artifact and would be lost; "
+            f"{folder} holds {min(present)!r}, which is not part of an artifact and would be lost; "
             "choose another folder"
         )
 
 
 def _scratch_folder(folder: Path) -> Path:
-    """Make a folder beside the one that it is to replace."""
+    """Make a temporary folder beside the one that it is to replace."""
     with _writing(folder):
         _check_replaceable(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -1,12 +1,8 @@
 """A benchmark's artifact: `benchmark.json`, one npz file per surrogate, `card.json`, SHA256SUMS.
 
-It may also hold the raw evaluations behind the surrogates, in `evaluations.npz`, and in
-`runs.npz` those that serve as history in their place. Where models are trained live there is no
-surrogate to store, and no card: only such runs and best known values.
-
-Notation:
-    n, d    evaluations of a task, hyperparameters
-    T       tasks
+It may also hold the raw evaluations behind the surrogates, in `evaluations.npz`, and evaluations
+that serve as history in their place, in `runs.npz`. If models are trained on demand there are no
+surrogates and no card, only such runs and best known values.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,11 +24,7 @@ from hpobench_ordered.files.definitions import definition_from_json, definition_
 from hpobench_ordered.files.raw_evaluations import RAW_ARRAYS, STORED_ARRAYS, RawEvaluations
 from hpobench_ordered.space.reading import MALFORMED, numbers, text_of, whole_number_of
 from hpobench_ordered.surrogates._stored import check_arrays, load_stored
-from hpobench_ordered.surrogates.base import (
-    StoredSurrogate,
-    Surrogate,
-    SurrogateType,
-)
+from hpobench_ordered.surrogates.base import StoredSurrogate, Surrogate, SurrogateType
 from hpobench_ordered.surrogates.card import Card
 
 BENCHMARK = "benchmark.json"
@@ -45,7 +37,7 @@ BEST_VALUES = "best_values"
 
 @dataclass(frozen=True, slots=True)
 class BundledSurrogate:
-    """A surrogate that is to be written into an artifact."""
+    """A surrogate to be written into an artifact."""
 
     name: str
     summary: str
@@ -62,7 +54,7 @@ def write_bundle(
     evaluations: Sequence[RawEvaluations] | None = None,
     runs: Sequence[RawEvaluations] | None = None,
 ) -> None:
-    """Write a benchmark's artifact; the folder appears complete or not at all."""
+    """Write a benchmark's artifact atomically, and check that it can be loaded."""
     with ArtifactWriter(folder) as writer:
         size = 0
         if runs is not None:
@@ -90,16 +82,15 @@ def write_runs(
     runs: Sequence[RawEvaluations],
     best_values: Sequence[float],
 ) -> None:
-    """Write the artifact of a benchmark whose models are trained live."""
+    """Write the artifact of a benchmark whose models are trained on demand."""
     with ArtifactWriter(folder) as writer:
         writer.write_arrays(RUNS, _raw_to_arrays(runs, definition))
-        content = {**definition_to_json(definition), BEST_VALUES: list(best_values)}
-        content["surrogates"] = {}
-        writer.write_json(BENCHMARK, content)
+        content = {BEST_VALUES: list(best_values), "surrogates": {}}
+        writer.write_json(BENCHMARK, {**definition_to_json(definition), **content})
 
 
 def read_best_values(artifact: Artifact) -> list[float]:
-    """Best known value of each task of a benchmark whose models are trained live."""
+    """Best known value of each task of a benchmark whose models are trained on demand."""
     content = artifact.read_json(BENCHMARK)
     with _reading(f"{BENCHMARK} of {artifact}"):
         return list(numbers(dict(enumerate(content[BEST_VALUES]))).values())
@@ -108,7 +99,7 @@ def read_best_values(artifact: Artifact) -> list[float]:
 def _check_loadable(
     folder: Path, written: Artifact, surrogates: Iterable[str], *, is_recorded: bool
 ) -> None:
-    """Check that what was written can be loaded again."""
+    """Check that the written artifact can be loaded."""
     try:
         for name in surrogates:
             _load_surrogate(written, name)
@@ -118,7 +109,7 @@ def _check_loadable(
     except ArtifactError as error:
         reason = str(error).replace(str(written.folder), folder.name)
         raise ArtifactError(
-            f"{folder} is not written, since it could not be loaded again: {reason}"
+            f"{folder} is not written, since it could not be loaded: {reason}"
         ) from None
 
 
@@ -133,14 +124,13 @@ def bundled_spec(
     has_runs: bool = False,
     family: str = "",
 ) -> BenchmarkSpec:
-    """Describe a benchmark whose artifact comes with the package."""
+    """Spec of a benchmark whose artifact is in the package."""
     artifact = Artifact.packaged(name)
-    define = partial(_define, artifact, version, name)
     return BenchmarkSpec(
         name=name,
         version=version,
         summary=summary,
-        define=define,
+        define=partial(_define, artifact, version, name),
         surrogates=(*_options(artifact, surrogates), *more),
         artifact=artifact,
         recorded=_recorded(artifact, is_recorded=is_recorded, has_runs=has_runs),
@@ -157,7 +147,7 @@ def generated_spec(
     planned: Callable[[], Definition],
     surrogates: Mapping[str, str],
 ) -> BenchmarkSpec:
-    """Describe a benchmark whose artifact every user generates."""
+    """Spec of a benchmark whose artifact users generate themselves."""
     artifact = Artifact(folder)
     return BenchmarkSpec(
         name=name,
@@ -172,10 +162,10 @@ def generated_spec(
 
 
 def folder_spec(folder: Path) -> BenchmarkSpec:
-    """Describe the benchmark of an artifact anywhere on disk; its name is the absolute path."""
+    """Spec of the benchmark of an artifact anywhere on disk, named by its absolute path."""
     try:
         folder = folder.resolve()
-    except (OSError, RuntimeError, ValueError) as error:  # such as links in a circle
+    except (OSError, RuntimeError, ValueError) as error:  # such as circular links
         raise ArtifactError(f"{str(folder)!r} is not a path: {error}") from None
     artifact = Artifact(folder)
     content = artifact.read_json(BENCHMARK)
@@ -213,13 +203,13 @@ def _options(
 
 
 def read_definition(artifact: Artifact) -> Definition:
-    """Read space, objective and tasks from an artifact."""
+    """Read search space, objective and tasks from an artifact."""
     with _reading(f"{BENCHMARK} of {artifact}"):
         return definition_from_json(artifact.read_json(BENCHMARK))
 
 
 def _define(artifact: Artifact, version: int, name: str | None) -> Definition:
-    """Read a definition and check its version, and its name if one is expected."""
+    """Read a definition; check its version and, if given, its name."""
     found = read_definition(artifact)
     if found.version != version or name not in (None, found.name):
         raise ArtifactError(
@@ -236,23 +226,23 @@ def _define_generated(
 
 
 def read_card(artifact: Artifact) -> Card:
-    """Read the quality report of an artifact."""
+    """Read the quality card of an artifact."""
     return Card.from_json(artifact.read_json(CARD))
 
 
 def find_card(artifact: Artifact | None) -> Card | None:
-    """The quality report of an artifact; None without a stored surrogate, or without artifact."""
+    """The quality card of an artifact; None if there is none."""
     return None if artifact is None or CARD not in artifact.sums() else read_card(artifact)
 
 
 class Recorded:
-    """The raw evaluations of an artifact as history, read when they are first asked for."""
+    """The raw evaluations of an artifact as history, read on demand."""
 
     def __init__(self, artifact: Artifact, file: str = EVALUATIONS) -> None:
         self._artifact, self._file = artifact, file
 
     def __call__(self) -> tuple[Evaluations, ...]:
-        """Evaluations of every task with their losses."""
+        """Evaluations of every task."""
         return self._evaluations
 
     @cached_property
@@ -273,20 +263,16 @@ class Recorded:
 
 
 def read_evaluations(artifact: Artifact, file: str = EVALUATIONS) -> tuple[RawEvaluations, ...]:
-    """Read the raw evaluations in a file of an artifact, one set per task, T of them."""
+    """Read raw evaluations from a file of an artifact, one set per task."""
     defined = read_definition(artifact)
     arrays = artifact.read_arrays(file)
     with _reading(f"{file} of {artifact}"):
         check_arrays(arrays, STORED_ARRAYS)
-        found = tuple(
-            RawEvaluations(
-                **{
-                    name: arrays[name if name in arrays else f"{task}/{name}"]
-                    for name in RAW_ARRAYS
-                }
-            )
+        stored = [
+            {name: arrays[name if name in arrays else f"{task}/{name}"] for name in RAW_ARRAYS}
             for task in range(len(defined.tasks))
-        )
+        ]
+        found = tuple(RawEvaluations(**one) for one in stored)
         for raw in found:
             defined.space.values(raw.values)
     return found
@@ -295,9 +281,11 @@ def read_evaluations(artifact: Artifact, file: str = EVALUATIONS) -> tuple[RawEv
 def _raw_to_arrays(
     evaluations: Sequence[RawEvaluations], definition: Definition
 ) -> dict[str, NDArray[Any]]:
-    """Arrays by TASK/NAME, or by NAME alone where they are the same for all tasks."""
+    """Arrays named TASK/NAME, or NAME if all tasks have the same."""
     if len(evaluations) != len(definition.tasks):
-        raise ValueError(f"{len(evaluations)} evaluations, for {len(definition.tasks)} tasks")
+        raise ValueError(
+            f"evaluations must be of {len(definition.tasks)} tasks, but got {len(evaluations)}"
+        )
     arrays: dict[str, NDArray[Any]] = {}
     for name in RAW_ARRAYS:
         each = [getattr(raw, name) for raw in evaluations]
@@ -322,7 +310,7 @@ def _load_surrogate(artifact: Artifact, name: str) -> tuple[Surrogate, Sequence[
 
 @contextmanager
 def _reading(what: str) -> Iterator[None]:
-    """Turn what malformed content raises into an `ArtifactError`."""
+    """Raise an `ArtifactError` for malformed content."""
     try:
         yield
     except MALFORMED as error:

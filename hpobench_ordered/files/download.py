@@ -1,7 +1,7 @@
-"""Downloads: over HTTPS, limited in size, retried, and continued where an earlier one stopped.
+"""Downloads over HTTPS: limited in size, retried, and resumed.
 
-What has arrived is kept in a `.part` file beside the target. Only one process at a time writes to
-it: others wait, and find the finished file.
+Received bytes are kept in a `.part` file beside the target. A lock allows one process at a time to
+write to it; others wait, and then find the complete file.
 """
 
 import os
@@ -50,18 +50,18 @@ class ProgressBar(Protocol):
 
 
 def check_online(what: str, *, instead: str = FROM_COPY) -> None:
-    """Check that the user allows downloads."""
+    """Raise a `DownloadError` if the user has disabled downloads."""
     if os.environ.get(OFFLINE_VARIABLE, "") not in ("", "0"):
         raise DownloadError(f"{what} is not downloaded: {OFFLINE_VARIABLE} is set. {instead}")
 
 
 @contextmanager
 def locked_part(part: Path) -> Iterator[IO[bytes]]:
-    """Open a `.part` file for this process alone, at its beginning; wait while another has it."""
+    """Open a `.part` file exclusively, at its beginning; wait while another process has it."""
     while True:
         with part.open("a+b") as file:
             _lock(file)
-            # Whoever had it before may have moved it to its final place.
+            # Another process may have moved it to its final place in the meantime.
             if part.exists() and os.path.samestat(os.fstat(file.fileno()), part.stat()):
                 file.seek(0)
                 yield file
@@ -69,14 +69,9 @@ def locked_part(part: Path) -> Iterator[IO[bytes]]:
 
 
 def download(
-    url: str,
-    file: IO[bytes],
-    *,
-    limit: int,
-    resume: bool,
-    progress: ProgressBar | None = None,
+    url: str, file: IO[bytes], *, limit: int, resume: bool, progress: ProgressBar | None = None
 ) -> None:
-    """Append the missing bytes to a file; without `resume`, download all of it."""
+    """Append the missing bytes to a file; without `resume`, download it again."""
     import requests
 
     for attempt in range(1, ATTEMPTS + 1):
@@ -98,7 +93,7 @@ def download(
 
 
 def _session() -> "requests.Session":
-    """A session that uses HTTPS only, also after redirects; HTTP to this machine is allowed."""
+    """A session that only uses HTTPS, even after redirects, or HTTP to this machine."""
     import requests
 
     class Session(requests.Session):  # type: ignore[misc]
@@ -110,7 +105,7 @@ def _session() -> "requests.Session":
 
     session = Session()
     session.max_redirects = _MOST_REDIRECTS
-    # Without compression, since bytes are counted and resumed as they are stored.
+    # Without compression, since stored bytes are counted and resumed.
     session.headers["Accept-Encoding"] = "identity"
     return session
 
@@ -121,14 +116,14 @@ def _attempt(
     have = file.seek(0, os.SEEK_END)
     headers = {"Range": f"bytes={have}-"} if have else {}
     with session.get(url, headers=headers, stream=True, timeout=TIMEOUT) as response:
-        if response.status_code == _BEYOND:  # the part is longer than the file: it was another one
+        if response.status_code == _BEYOND:  # the part is longer, so it is of another file
             file.truncate(0)
         response.raise_for_status()
         if response.status_code != _PARTIAL:
             file.truncate(0)
             have = 0
         elif not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-            raise DownloadError(f"{response.url} sends another part than the one asked for")
+            raise DownloadError(f"{response.url} sends another part than the requested one")
         _receive(response, file, have, limit, progress)
 
 
@@ -139,7 +134,7 @@ def _receive(
     limit: int,
     progress: ProgressBar | None,
 ) -> None:
-    """Append the bytes received, never more than announced or allowed."""
+    """Append the received bytes, at most as many as announced and allowed."""
     announced = response.headers.get("Content-Length", "")
     total = have + int(announced) if announced.isdecimal() else None
     most = limit if total is None else total
@@ -191,7 +186,7 @@ def _reason(error: "requests.RequestException") -> str:
 
 
 def _lock(file: IO[Any]) -> None:
-    """Lock an open file until it is closed, or its process ends."""
+    """Lock a file until it is closed or its process ends."""
     if sys.platform == "win32":
         import msvcrt
 

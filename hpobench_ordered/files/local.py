@@ -7,7 +7,7 @@ LOCAL_VARIABLE = "HPOBENCH_ORDERED_BENCHMARKS"
 
 
 def local_folder() -> Path:
-    """Folder of the user's own benchmarks: HPOBENCH_ORDERED_BENCHMARKS, or in the user's data."""
+    """HPOBENCH_ORDERED_BENCHMARKS, or a folder of the user's data directory."""
     if folder := os.environ.get(LOCAL_VARIABLE):
         return Path(folder)
     import platformdirs

@@ -1,4 +1,4 @@
-"""Evaluations as they were made, before any surrogate.
+"""Raw evaluations, from which surrogates are made.
 
 Notation:
     n, d    evaluations of a task, hyperparameters
@@ -10,40 +10,31 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.surrogates.base import StoredArray
+from hpobench_ordered.surrogates.base import StoredArray, read_only
 
 
 @dataclass(frozen=True, eq=False)
 class RawEvaluations:
-    """Evaluations of one task as they were made, before any surrogate; its arrays are read-only.
+    """Raw evaluations of one task, at least one; the arrays are read-only.
 
-    Attributes:
-        values: Configurations as coded by `SearchSpace.values`, (n, d).
-        objective: Objective values in the objective's own units, (n,).
-        spread: Standard deviation over what each objective value is the mean of, such as folds;
-            NaN where unknown, (n,).
-        training: Number of the training that each evaluation was read from: several may share one,
-            read after different numbers of rounds, (n,).
-
-    Raises:
-        ValueError: The shapes do not fit, there is no evaluation, or an objective value is not
-            finite.
+    Several evaluations may come from one training, at different numbers of rounds.
     """
 
-    values: FloatArray = field(repr=False)
-    objective: FloatArray = field(repr=False)
-    spread: FloatArray = field(repr=False)
-    training: IntArray = field(repr=False)
+    values: FloatArray = field(repr=False)  # as in `SearchSpace.values`, (n, d)
+    objective: FloatArray = field(repr=False)  # finite, in its own units, (n,)
+    spread: FloatArray = field(repr=False)  # standard deviation over, e.g., folds, or NaN, (n,)
+    training: IntArray = field(repr=False)  # number of the training, (n,)
 
     def __post_init__(self) -> None:
         for name, kind in RAW_ARRAYS.items():
-            array = np.array(getattr(self, name), dtype=kind, order="C")
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+            object.__setattr__(self, name, read_only(getattr(self, name), kind))
         n = len(self.values)
         shapes = {self.objective.shape, self.spread.shape, self.training.shape}
         if self.values.ndim != 2 or n == 0 or shapes != {(n,)}:
-            raise ValueError(f"shapes of evaluations do not fit: {self.values.shape}, {shapes}")
+            raise ValueError(
+                f"shapes must be (n, d) for values and (n,) else, n above 0, but got "
+                f"{self.values.shape} and {shapes}"
+            )
         if not np.isfinite(self.objective).all():
             raise ValueError("objective values must be finite")
 
@@ -52,12 +43,12 @@ class RawEvaluations:
 
 
 def count_distinct(values: FloatArray) -> int:
-    """Number of different configurations, (n, d) to a number; inactive values are equal."""
+    """Number of distinct configurations (n, d), inactive values being equal."""
     return len(np.unique(comparable(values), axis=0))
 
 
 def comparable(values: FloatArray) -> FloatArray:
-    """Configurations (n, d) whose equal rows compare equal: NaN becomes infinite, -0 becomes 0."""
+    """Configurations (n, d) that compare equal by row: NaN becomes infinite, -0 becomes 0."""
     return np.where(np.isnan(values), np.inf, values) + 0.0
 
 

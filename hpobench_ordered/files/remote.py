@@ -1,7 +1,6 @@
 """Published files, downloaded once into a cache folder and checked against their hash.
 
-A download that is interrupted leaves a `.part` file, which the next one continues. With the
-environment variable HPOBENCH_ORDERED_OFFLINE=1 nothing is downloaded.
+HPOBENCH_ORDERED_OFFLINE=1 disables downloads.
 """
 
 import gzip
@@ -22,7 +21,7 @@ CACHE_VARIABLE = "HPOBENCH_ORDERED_CACHE"
 
 
 def cache_folder() -> Path:
-    """Folder of downloaded files: HPOBENCH_ORDERED_CACHE, or the platform's cache folder."""
+    """HPOBENCH_ORDERED_CACHE, or the platform's cache folder."""
     given = os.environ.get(CACHE_VARIABLE)
     if given:
         return Path(given)
@@ -37,20 +36,15 @@ MAX_SIZE = 2**28
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A published file.
+    """A published file, by its path in the cache folder.
 
-    Attributes:
-        name: Path in the cache folder.
-        url: Where it is published, at a fixed revision.
-        sha256: SHA-256 of its bytes; None where the publisher states none, in which case the hash
-            of the first content is recorded beside the file, and no other is accepted after it.
-        check: Raises `ArtifactError` or `ValueError` if bytes are not such a file; called before
-            they are stored.
-        max_size: Most bytes it may have.
+    If its publisher states no SHA-256, that of the first download is recorded beside the file, and
+    later downloads must have it. `check` raises an `ArtifactError` or `ValueError` for bytes that
+    are not such a file, before they are stored.
     """
 
     name: str
-    url: str
+    url: str  # at a fixed revision
     sha256: str | None
     check: Callable[[bytes], None] | None = field(default=None, compare=False)
     max_size: int = field(default=MAX_SIZE, compare=False)
@@ -66,7 +60,7 @@ class RemoteFile:
         return self.path.is_file()
 
     def open_path(self, benchmark: str | None = None) -> Path:
-        """Path of the fetched file, its hash checked."""
+        """Path of the fetched file, after checking its hash."""
         if not self.is_fetched:
             way_out = f"; get it with: hpobench-ordered fetch {benchmark}" if benchmark else ""
             raise NotFetchedError(f"{self.name} is not in the cache {cache_folder()}{way_out}")
@@ -79,7 +73,7 @@ class RemoteFile:
 
     @property
     def first_hash(self) -> str:
-        """SHA-256 recorded when it was first fetched; empty if that is stated, or not fetched."""
+        """Hash recorded at the first download; empty if the publisher states one."""
         return "" if self.sha256 else self._recorded_hash() or ""
 
     def store(self, source: Path) -> None:
@@ -117,7 +111,7 @@ class RemoteFile:
         return self.path.with_name(self.path.name + ".sha256")
 
     def _recorded_hash(self) -> str | None:
-        """SHA-256 of the first content; None where none was stored yet."""
+        """SHA-256 of the first download; None before it."""
         try:
             return self._hash_path.read_text().strip()
         except (FileNotFoundError, NotADirectoryError):
@@ -127,25 +121,25 @@ class RemoteFile:
 
     @property
     def part_path(self) -> Path:
-        """Where an unfinished download is kept."""
+        """Where an incomplete download is kept."""
         return self.path.with_name(self.path.name + ".part")
 
     def download(self, *, progress: "ProgressBar | None" = None) -> None:
-        """Download the file into the cache, checked and atomically; continue an earlier attempt."""
+        """Download the file into the cache, or resume an earlier download."""
         check_online(self.name)
         part = self.part_path
         with _writing():
             part.parent.mkdir(parents=True, exist_ok=True)
             try:
                 with locked_part(part) as file:
-                    if not self.is_fetched:  # else another process was faster
+                    if not self.is_fetched:  # by another process in the meantime
                         self._complete(file, progress)
             finally:
                 if part.exists() and (self.is_fetched or not part.stat().st_size):
                     part.unlink(missing_ok=True)
 
     def _complete(self, file: IO[bytes], progress: "ProgressBar | None") -> None:
-        # Without a known hash, a mixture of two contents would go unnoticed: start anew.
+        # Without a known hash, a mixture of two contents would not be noticed: do not resume.
         resume = (self.sha256 or self._recorded_hash()) is not None
         download(self.url, file, limit=self.max_size, resume=resume, progress=progress)
         file.seek(0)
@@ -168,7 +162,7 @@ def _writing() -> Iterator[None]:
 
 
 def _read(source: Path, limit: int) -> bytes:
-    """Content of a file, unpacked if its name ends in gz, of at most `limit` bytes."""
+    """Content of a file of at most `limit` bytes, unzipped if its name ends in gz."""
     try:
         with source.open("rb") as file:
             unpacked = gzip.GzipFile(fileobj=file) if source.suffix == ".gz" else file

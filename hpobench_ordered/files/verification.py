@@ -1,13 +1,8 @@
-"""Checks of what a benchmark's artifact and its quality card claim, against files and code.
+"""Checks of a benchmark's artifact and its quality card against files and code.
 
-Everything here is recomputed: what surrogates give, how large files are, how many evaluations are
-recorded. Cross-validation of forests would take too long: their figures have to be possible, and no
-better than on the evaluations that a surrogate was fitted to. Figures of nearest neighbours on
-tasks with recorded evaluations are recomputed.
-
-Notation:
-    T   number of tasks
-    n   number of configurations
+Predictions, file sizes and numbers of evaluations are recomputed, and cross-validated figures of
+nearest neighbours on recorded evaluations. Those of forests would take too long: they must only be
+possible, and no better than on the evaluations that the forest was fitted to.
 """
 
 import math
@@ -35,18 +30,15 @@ _ROUNDING = 1e-9
 def check_card(spec: BenchmarkSpec, artifact: Artifact) -> None:
     """Check a benchmark's definition, best known values and card."""
     card, defined = read_card(artifact), read_definition(artifact)
-    if defined != spec.define():
-        raise ArtifactError("the definition is not that of the code")
+    _require(defined == spec.define(), "the definition is not that of the code")
     stated = (card.benchmark, card.licence)
-    if stated != (defined.name, defined.provenance.licence):
-        raise ArtifactError(f"the card is of {stated}, the definition of {defined.name}")
+    expected = (defined.name, defined.provenance.licence)
+    _require(stated == expected, f"the card must be of {expected}, but is of {stated}")
     _check_figures(card, [task.name for task in defined.tasks])
     arrays = [name for name in artifact.sums() if name.endswith(".npz")]
     size = sum(len(artifact.read(name)) for name in arrays)
-    if card.size != size:
-        raise ArtifactError(f"the card says {card.size} bytes of arrays, there are {size}")
-    if not card.versions.get("python"):
-        raise ArtifactError("the card does not say which Python made it")
+    _require(card.size == size, f"the card says {card.size} bytes of arrays, there are {size}")
+    _require(card.versions.get("python"), "the card does not say which Python made it")
     raw = read_evaluations(artifact) if EVALUATIONS in arrays else None
     if raw is not None:
         _check_counts(card, raw)
@@ -54,10 +46,7 @@ def check_card(spec: BenchmarkSpec, artifact: Artifact) -> None:
         if option.files or not option.is_ready:
             continue
         benchmark, (model, _) = spec.load(option.name), option.load()
-        is_default = option is spec.surrogates[0]
-        if is_default:
-            if not isinstance(model, DescribedSurrogate):
-                raise ArtifactError(f"surrogate {option.name!r} has a card, but no kind")
+        if option is spec.surrogates[0]:
             _check_kind(card, model)
             if raw is not None:
                 _check_fit(card, benchmark, raw)
@@ -67,18 +56,23 @@ def check_card(spec: BenchmarkSpec, artifact: Artifact) -> None:
         _check_nearest(card, defined, raw)
 
 
+def _require(condition: object, message: str) -> None:
+    if not condition:
+        raise ArtifactError(message)
+
+
 def _check_figures(card: Card, tasks: list[str]) -> None:
     names = [output.name for output in card.figures]
-    if names != (tasks if card.folds else []):
-        raise ArtifactError(
-            f"the card has figures of {names} by {card.folds}-fold cross-validation, the tasks are "
-            f"{tasks}"
-        )
-    if card.folds == 1 or not 0 < card.configurations <= card.evaluations:
-        raise ArtifactError(
-            f"{card.folds} folds, {card.configurations} configurations and {card.evaluations} "
-            "evaluations are impossible"
-        )
+    _require(
+        names == (tasks if card.folds else []),
+        f"the card has figures of {names} by {card.folds}-fold cross-validation, the tasks are "
+        f"{tasks}",
+    )
+    _require(
+        card.folds != 1 and 0 < card.configurations <= card.evaluations,
+        f"{card.folds} folds, {card.configurations} configurations and {card.evaluations} "
+        "evaluations are impossible",
+    )
     for output in card.figures:
         possible = (
             not output.r2 > 1,
@@ -86,62 +80,59 @@ def _check_figures(card: Card, tasks: list[str]) -> None:
             not abs(output.upper_half or 0.0) > 1 + _ROUNDING,
             0 <= output.top_decile <= 1,
         )
-        if not all(possible):
-            raise ArtifactError(f"the card has impossible figures: {output}")
+        _require(all(possible), f"the card has impossible figures: {output}")
 
 
 def _check_counts(card: Card, raw: tuple[RawEvaluations, ...]) -> None:
     evaluations = sum(map(len, raw))
     configurations = count_distinct(np.concatenate([r.values for r in raw]))
-    if (card.evaluations, card.configurations) != (evaluations, configurations):
-        raise ArtifactError(
-            f"the card says {card.evaluations} evaluations of {card.configurations} "
-            f"configurations, recorded are {evaluations} of {configurations}"
-        )
+    _require(
+        (card.evaluations, card.configurations) == (evaluations, configurations),
+        f"the card says {card.evaluations} evaluations of {card.configurations} configurations, "
+        f"but {evaluations} of {configurations} are recorded",
+    )
 
 
-def _check_kind(card: Card, model: DescribedSurrogate) -> None:
-    if model.kind is not card.surrogate:
-        raise ArtifactError(
-            f"the card is of a {card.surrogate.name}, the surrogate a {model.kind.name}"
-        )
+def _check_kind(card: Card, model: Surrogate) -> None:
+    kind = model.kind.name if isinstance(model, DescribedSurrogate) else "without a kind"
+    stated = card.surrogate.name
+    _require(kind == stated, f"the surrogate must be {stated}, as on its card, but is {kind}")
 
 
 def _check_fit(card: Card, benchmark: Benchmark, raw: tuple[RawEvaluations, ...]) -> None:
-    """Check that each task's surrogate predicts no worse what it was fitted to."""
+    """Check that surrogates predict the data they were fitted to no worse than cross-validated."""
     for task, evaluations, claimed in zip(benchmark.tasks, raw, card.figures, strict=False):
         if count_distinct(evaluations.values) < len(evaluations):
             continue  # fitted to averages, of which the figures are
         predicted = task.evaluate_many(evaluations.values)[:, None]
         (r2,) = r_squared(evaluations.objective[:, None], predicted).tolist()
-        if r2 < claimed.r2 - _ROUNDING:
-            raise ArtifactError(
-                f"the card says a cross-validated R2 of {claimed.r2} on task {task.name!r}, but on "
-                f"the evaluations it was fitted to the surrogate has {r2}"
-            )
+        _require(
+            not r2 < claimed.r2 - _ROUNDING,
+            f"the card says a cross-validated R2 of {claimed.r2} on task {task.name!r}, but on "
+            f"the evaluations it was fitted to the surrogate has {r2}",
+        )
 
 
 def _check_best(task: Task, surrogate: str, model: Surrogate) -> None:
-    """Check that no configuration that is known, or drawn at random, beats a best known value."""
+    """Check that no known or random configuration beats the best known value."""
     if task.best_value is None:
         return
-    best = task.objective.loss(task.best_value)
-    label = f"best value {task.best_value!r} of task {task.name!r} on surrogate {surrogate!r}"
+    best, loss = task.best_value, task.objective.loss
+    label = f"best value {best!r} of task {task.name!r} on surrogate {surrogate!r}"
     known = None
     if isinstance(model, DescribedSurrogate):
         known = model.known_values(task.index, task.space)
-    if known is not None and best != task.objective.losses(known).min():
-        right = task.objective.loss(float(task.objective.losses(known).min()))
-        raise ArtifactError(f"the {label} should be {right!r}")
+    if known is not None:
+        right = loss(float(task.objective.losses(known).min()))
+        _require(best == right, f"the {label} should be {right!r}")
     unit = task.space.sample_unit(np.random.default_rng(0), DRAWS)
-    drawn = task.objective.losses(task.evaluate_many(task.space.decode(unit))).min()
-    if drawn < best:
-        better = task.objective.loss(float(drawn))
-        raise ArtifactError(f"the {label} is beaten by a random configuration: {better!r}")
+    drawn = loss(float(task.objective.losses(task.evaluate_many(task.space.decode(unit))).min()))
+    message = f"the {label} is beaten by a random configuration: {drawn!r}"
+    _require(not loss(drawn) < loss(best), message)
 
 
 def _check_nearest(card: Card, defined: Definition, raw: tuple[RawEvaluations, ...]) -> None:
-    """Cross-validate the nearest neighbours of each task again, on the folds of the generator."""
+    """Repeat the cross-validation of nearest neighbours on the generator's folds."""
     claimed = card.comparisons[NEAREST_COMPARISON].get("tasks", {})
     if card.seed is None:
         raise ArtifactError("the card states no seed of its folds")
@@ -150,8 +141,8 @@ def _check_nearest(card: Card, defined: Definition, raw: tuple[RawEvaluations, .
     for computed in fit.figures:
         stated = claimed.get(computed.name, {})
         for name, value in (("r2", computed.r2), ("spearman", computed.spearman)):
-            if not math.isclose(value, stated.get(name, math.nan), rel_tol=1e-6):
-                raise ArtifactError(
-                    f"the card says {name} {stated.get(name)} of nearest neighbours on task "
-                    f"{computed.name!r}, computed again it is {value}"
-                )
+            _require(
+                math.isclose(value, stated.get(name, math.nan), rel_tol=1e-6),
+                f"the card says {name} {stated.get(name)} of nearest neighbours on task "
+                f"{computed.name!r}, but it is {value}",
+            )

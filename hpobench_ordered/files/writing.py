@@ -9,7 +9,7 @@ from hpobench_ordered.errors import UnknownNameError
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
+    """SHA-256 of a file, hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -29,7 +29,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def check_file(path: Path) -> None:
-    """Check that there is a file."""
+    """Raise an `UnknownNameError` unless there is a file (or a pipe)."""
     if path.is_dir() or not path.exists():  # it may be a pipe
         alike = [other.name for other in path.parent.glob(f"*{path.suffix}") if other.is_file()]
         raise UnknownNameError("file", path.name, alike, hint=f" (in {path.parent.absolute()})")

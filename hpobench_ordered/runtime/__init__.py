@@ -1,1 +1,1 @@
-"""What everything runs on: child processes, compiled code, threads, progress bars."""
+"""Child processes, compiled code, threads and progress bars."""

@@ -1,4 +1,4 @@
-"""Child processes that run the functions they are sent; when one crashes, the others go on."""
+"""Child processes that run functions; when one crashes, the others go on."""
 
 import atexit
 import faulthandler
@@ -21,24 +21,24 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 IDLE_SECONDS = 60.0
-"""A process that gets no work for so long exits."""
+"""Idle time after which a process exits."""
 _START = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
     "from hpobench_ordered.runtime import child; child.serve()"
 )
 _REPLY = pickle.PROTO
-"""First byte of a reply, which is a pickle; the report of a crash begins with another one."""
+"""First byte of a reply, which is a pickle; a crash report begins with another byte."""
 
 crash_report: list[int] = []
-"""In a child process: the file descriptor that reports of crashes go to; else empty."""
+"""In a child process: the file descriptor for crash reports; else empty."""
 
 
 class ChildDiedError(Exception):
-    """The process ended without a reply; the message is its report of the crash."""
+    """The process ended without a reply; the message is its crash report."""
 
 
 class Child:
-    """A Python process that runs functions, one at a time; only those of one group share it."""
+    """A Python process that runs functions of one group, one at a time."""
 
     def __init__(self, group: str = "") -> None:
         self.group = group
@@ -54,11 +54,11 @@ class Child:
             ) from None
 
     def is_alive(self) -> bool:
-        """Whether it still runs."""
+        """Whether the process is running."""
         return self._process.poll() is None
 
     def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function there; functions that are defined in scripts are sent with their code."""
+        """Call a function there; functions defined in scripts are sent with their code."""
         self._write(pickle.dumps(pickled(function, *args, **kwargs)))
         result, error = pickle.loads(self._read())
         if error is not None:
@@ -66,7 +66,7 @@ class Child:
         return cast("T", result)
 
     def close(self) -> None:
-        """Kill it."""
+        """Kill the process."""
         self._process.kill()
         with suppress(OSError):
             cast("Any", self._process.stdin).close()
@@ -75,7 +75,7 @@ class Child:
 
     def _write(self, content: bytes) -> None:
         stream = cast("Any", self._process.stdin)
-        with suppress(OSError):  # it has ended: reading its reply will say so
+        with suppress(OSError):  # it has ended, which is noticed when its reply is read
             stream.write(content)
             stream.flush()
 
@@ -90,7 +90,7 @@ class Child:
 
 
 class Children:
-    """A pool of processes, started on demand and reused; safe to use from several threads.
+    """A pool of processes, started on demand and reused; thread-safe.
 
     Functions of different groups never run in the same process.
     """
@@ -100,13 +100,13 @@ class Children:
         self._all: list[Child] = []
 
     def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """As `Child.call`, in a free process."""
+        """Call a function in an idle process."""
         return self.call_apart("", function, *args, **kwargs)
 
     def call_apart(
         self, group: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """As `call`, in a process that only ran functions of this group, none of which raised."""
+        """Call a function in an idle process of its group; kill that if the function raises."""
         child = self._take(group)
         try:
             result = child.call(function, *args, **kwargs)
@@ -136,7 +136,7 @@ class Children:
 
 
 CHILDREN = Children()
-"""The shared pool, such as that of a Dask worker."""
+"""The shared pool of this process, used by Dask workers."""
 atexit.register(CHILDREN.close)
 
 
@@ -149,7 +149,7 @@ def pickled(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) ->
 
 
 def cloudpickle() -> Any:
-    """The cloudpickle that joblib uses: before 1.6 a copy of its own."""
+    """The cloudpickle that joblib uses: its own copy before joblib 1.6."""
     try:
         return importlib.import_module("joblib.externals.cloudpickle")
     except ModuleNotFoundError:
@@ -159,10 +159,10 @@ def cloudpickle() -> Any:
 def serve() -> None:
     """Main loop of a child process: run the calls it reads, until its parent is gone."""
     replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a method prints must not mix with replies
+    os.dup2(2, 1)  # keep what methods print out of the replies
     crash_report.append(replies.fileno())
     faulthandler.enable(replies.fileno())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent ends it
     calls: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(calls,), daemon=True).start()
     reply = b""
@@ -175,7 +175,7 @@ def serve() -> None:
 
 
 def _listen(calls: "queue.SimpleQueue[bytes]") -> None:
-    """Read calls; end the process at once when the one that started it is gone."""
+    """Read calls; end this process as soon as its parent is gone."""
     try:
         while True:
             calls.put(pickle.load(sys.stdin.buffer))
@@ -184,7 +184,7 @@ def _listen(calls: "queue.SimpleQueue[bytes]") -> None:
 
 
 def _answer(payload: bytes) -> bytes:
-    """Run a call; its result and the exception it raised, pickled."""
+    """Run a call; return its result or exception, pickled."""
     try:
         function, args, kwargs = pickle.loads(payload)
     except Exception as error:

@@ -21,19 +21,19 @@ event.register("numba:compiler_lock", _compiling)  # held while code is compiled
 
 
 def seconds_compiling() -> float:
-    """Seconds that this process has spent compiling, or loading what was compiled before."""
+    """Seconds that this process has spent compiling, or loading compiled code."""
     return _compiling.duration if _compiling.done else 0.0
 
 
 def compiled(function: F) -> F:
     """Compile a function with numba when it is first called.
 
-    The machine code is kept beside the module, or in the user's cache folder; where neither can
-    be written, every process compiles for itself, after a warning.
+    The machine code is cached beside the module or in the user's cache folder. If neither is
+    writable, every process compiles again, after a warning.
     """
     try:
         cached = njit(cache=True, error_model=DIVISION)(function)
-    except RuntimeError:  # numba finds no folder to keep the code in
+    except RuntimeError:  # numba finds no writable folder for its cache
         _warn_of_no_cache()
         return cast(F, njit(error_model=DIVISION)(function))
     _cached_functions.append(cached)
@@ -41,7 +41,7 @@ def compiled(function: F) -> F:
 
 
 def is_compiled() -> bool:
-    """Whether there is machine code of any function imported so far, from an earlier process."""
+    """Whether an earlier process left machine code of any function imported so far."""
     for function in _cached_functions:
         folder, code = Path(function.stats.cache_path), function.py_func.__code__
         stem = Path(code.co_filename).stem
@@ -54,8 +54,8 @@ def is_compiled() -> bool:
 @cache  # once a process, however many functions are compiled
 def _warn_of_no_cache() -> None:
     warnings.warn(
-        "compiled code cannot be kept, so every process compiles for some seconds: set "
-        "NUMBA_CACHE_DIR to a folder that can be written",
+        "compiled code cannot be cached, so every process compiles for some seconds: set "
+        "NUMBA_CACHE_DIR to a writable folder",
         RuntimeWarning,
         stacklevel=3,
     )

@@ -1,4 +1,4 @@
-"""The machine a computation ran on: versions, processor, memory."""
+"""Description of this machine: versions, processor, memory."""
 
 import os
 import platform
@@ -27,16 +27,14 @@ def describe_machine() -> dict[str, Any]:
 
 
 def clock() -> float:
-    """Seconds of a clock that stops while numba compiles, which is done once for all runs."""
-    compiling = sys.modules.get(
-        "hpobench_ordered.runtime.compiling"
-    )  # importing it here would take long
+    """Seconds of a clock that stops while numba compiles, which happens once for all runs."""
+    compiling = sys.modules.get("hpobench_ordered.runtime.compiling")  # slow to import
     return perf_counter() - (compiling.seconds_compiling() if compiling else 0.0)
 
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Versions of the packages, as installed here, that results may depend on."""
+    """Installed versions of the packages that results may depend on."""
     found = {}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
@@ -45,7 +43,7 @@ def package_versions() -> dict[str, str]:
 
 
 def _processor() -> str:
-    """The processor's name, on Linux from /proc/cpuinfo."""
+    """Name of the processor, on Linux from /proc/cpuinfo."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

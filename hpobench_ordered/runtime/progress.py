@@ -1,4 +1,4 @@
-"""Progress bars: on a terminal or in a notebook; nothing elsewhere."""
+"""Progress bars, on a terminal or in a notebook only."""
 
 import html
 import sys
@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from typing import Any
 
 Watcher = Callable[[int, int], None]
-"""Called with the number of finished parts and the number of all parts."""
+"""Called with the numbers of finished and of all parts."""
 
 DELAY = 2.0
-"""Seconds before a bar is shown; shorter work shows none."""
+"""Seconds before a bar is shown."""
 
 
 @contextmanager
 def watched(progress: bool | Watcher | None, *, what: str) -> Iterator[Watcher | None]:
-    """The function to report progress to: that of a bar if `progress` is True, else as given."""
+    """The function that reports progress: a bar's if `progress` is True, else `progress` itself."""
     if not isinstance(progress, bool | None):
         yield progress
     elif progress and in_notebook():
@@ -64,7 +64,7 @@ def _terminal_bar(what: str) -> Iterator[Watcher]:
 
 
 class _NotebookBar:
-    """A line of HTML under the cell, which is replaced as runs are finished."""
+    """A line of HTML under the cell, updated as runs finish."""
 
     def __init__(self, what: str) -> None:
         self._what = html.escape(what)

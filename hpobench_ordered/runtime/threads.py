@@ -1,4 +1,4 @@
-"""Limits of threads: one for linear algebra, and a lock that can be pickled."""
+"""Thread limits for linear algebra, and a picklable lock."""
 
 import threading
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class Lock:
-    """A reentrant lock that can be pickled and copied: a copy is a new, open lock."""
+    """A reentrant lock that can be pickled and copied; a copy is a new, open lock."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -23,10 +23,10 @@ class Lock:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep linear algebra on one thread.
+    """Limit linear algebra to one thread.
 
-    The matrices are small: with two threads a suggestion takes several times longer, and the last
-    bits of its numbers may differ.
+    Matrices are small: with two threads a suggestion takes several times longer, and the last bits
+    of its numbers may differ.
     """
     import scipy.linalg  # noqa: F401  only libraries that are loaded can be limited
     from threadpoolctl import threadpool_limits

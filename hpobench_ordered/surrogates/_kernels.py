@@ -1,8 +1,8 @@
 """Compiled kernels of the nearest-neighbour and forest surrogates.
 
-All in one file: numba's cache looks only at the file of the outermost function, so a kernel
-elsewhere could change without its callers being compiled again. Rows are evaluated one after the
-other by the same code alone and in batches; results depend on nothing but the row.
+All are in one file, since numba's cache only looks at the file of the outermost function: after a
+change of a kernel in another file its callers would not be compiled again. A batch is evaluated row
+by row with the code for single rows, so that a result depends on its row alone.
 
 Notation:
     n, d    configurations, hyperparameters
@@ -28,8 +28,8 @@ LOG = int(FeatureKind.LOG)
 LOG_PRODUCT = int(FeatureKind.LOG_PRODUCT)
 LOG_RATIO = int(FeatureKind.LOG_RATIO)
 
-LANES = 4  # features that are processed together, see `box_distances`
-BLOCK = 1024  # rows that go through a tree together: their features stay in the fastest cache
+LANES = 4  # features unrolled, see `box_distances`
+BLOCK = 1024  # rows that go through a tree together, whose features fit into the first cache
 
 
 @compiled
@@ -69,8 +69,8 @@ def box_distances(x: FloatArray, lower: FloatArray, upper: FloatArray, total: Fl
     """Write the squared distances of x (p,) to boxes (p, b) into total (b,).
 
     Rounding is monotone and terms are summed in the order of `point_distances`, so the computed
-    distance to a box never exceeds that to a point in it. Both functions take `LANES` features at
-    a time: without a loop over features inside, the compiler vectorises the loop over columns.
+    distance to a box never exceeds that to a point in it. Both functions unroll `LANES` features,
+    so that the compiler vectorises the loop over columns.
     """
     for j in range(0, x.shape[0], LANES):
         x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
@@ -110,20 +110,12 @@ def nearest_point(
     bounds: FloatArray,
     distances: FloatArray,
 ) -> int:
-    """Original index of the point nearest to x (p,); among equals the lowest.
+    """Original index of the point nearest to x (p,), p a multiple of `LANES`; the lowest of ties.
 
     Distances to the blocks' bounding boxes tell which blocks must be searched, usually two or
-    three.
-
-    Args:
-        x: Features, (p,), p a multiple of `LANES`.
-        points: Stored points, those of a block together, (p, m).
-        order: Original index of each stored point, (m,).
-        starts: Where the points of each block begin, and m, (b + 1,).
-        lower: Lower corners of the blocks, (p, b).
-        upper: Upper corners of the blocks, (p, b).
-        bounds: Scratch, (b,).
-        distances: Scratch, as long as the largest block.
+    three. `points` (p, m) are stored block by block, block k from `starts[k]`, `starts` (b + 1,),
+    with original indices `order` (m,); `lower` and `upper` (p, b) are the corners of the bounding
+    boxes; `bounds` (b,) and `distances` (as long as the largest block) are scratch.
     """
     blocks = lower.shape[1]
     box_distances(x, lower, upper, bounds)
@@ -135,7 +127,7 @@ def nearest_point(
     best_index: int = points.shape[1]
     for turn in range(-1, blocks):
         k = first if turn < 0 else turn
-        # Where a bound equals the best distance, a point with a lower index may be found.
+        # Not >=: a point at the same distance may have a lower index.
         if turn >= 0 and (k == first or bounds[k] > best):
             continue
         begin = starts[k]
@@ -174,38 +166,22 @@ def nearest(
 def forest_predict(
     values: FloatArray,
     table: FloatArray,
-    feature: NDArray[np.uint8],
-    threshold: NDArray[np.float32],
-    child: NDArray[np.uint32],
-    roots: NDArray[np.uint32],
-    depths: IntArray,
-    leaf: NDArray[np.uint32],
-    codes: NDArray[np.uint16],
-    units: FloatArray,
+    feature: NDArray[np.uint8],  # that a node compares; any in leaves, (q,)
+    threshold: NDArray[np.float32],  # that it is compared with; any in leaves, (q,)
+    child: NDArray[np.uint32],  # next node if feature <= threshold, and if not; else itself, (2 q,)
+    roots: NDArray[np.uint32],  # first node of each tree, (t,)
+    depths: IntArray,  # of each tree, (t,)
+    leaf: NDArray[np.uint32],  # number of each leaf; any in other nodes, (q,)
+    codes: NDArray[np.uint16],  # of each output in each leaf, (K, l)
+    units: FloatArray,  # offset and factor from an output's sum of codes to its value, (K, 2)
     low: int,
     high: int,
-    weight: float,
+    weight: float,  # of `high`
 ) -> FloatArray:
-    """Predictions (n,) of configurations (n, d), linear between two outputs.
+    """Predictions (n,) of configurations (n, d), linear between the outputs `low` and `high`.
 
-    Every row takes as many steps as the tree is deep, without a branch: that is faster than
-    stopping at a leaf, which cannot be foreseen. Sums of codes are whole numbers, hence exact.
-
-    Args:
-        values: Native values, (n, d).
-        table: Coding, (p, 6).
-        feature: Feature that a node compares; anything in leaves, (q,).
-        threshold: What it is compared with; anything in leaves, (q,).
-        child: Next node where feature <= threshold and where it is greater, one after the other;
-            of a leaf the leaf itself, (2 q,).
-        roots: First node of each tree, (t,).
-        depths: Depth of each tree, (t,).
-        leaf: Number of each leaf; anything in other nodes, (q,).
-        codes: Coded values of each output in each leaf, (K, l).
-        units: Offset and factor that turn an output's sum of codes into its value, (K, 2).
-        low: Output at weight 0.
-        high: Output at weight 1.
-        weight: Weight of `high`.
+    Each row takes as many steps as the tree is deep: faster than a branch that stops at a leaf,
+    which the processor cannot predict. Sums of codes are integers, hence exact.
     """
     n = values.shape[0]
     predictions = np.empty(n)
@@ -221,7 +197,7 @@ def forest_predict(
             nodes[:] = roots[tree]
             for _ in range(depths[tree]):
                 for i in range(size):
-                    # Unsigned, since indices that may be negative cost a comparison each.
+                    # Unsigned: numba checks signed indices for negative ones.
                     node = np.uint64(nodes[i])
                     greater = np.uint64(x[i, np.uint64(feature[node])] > threshold[node])
                     nodes[i] = child[np.uint64(2) * node + greater]
@@ -249,10 +225,7 @@ def forest_predict_one(
     high: int,
     weight: float,
 ) -> float:
-    """Prediction of one configuration (d,): `forest_predict`, stopping at leaves.
-
-    With one row there is nothing to do while a step waits for the previous one.
-    """
+    """Prediction of one configuration (d,): as `forest_predict`, but stops at leaves."""
     x = np.empty(table.shape[0], dtype=np.float32)
     encode_row(row, table, x)
     sum_low, sum_high = 0, 0

@@ -1,10 +1,9 @@
 """Cuts an ONNX network down to one of its outputs.
 
-YAHPO's networks predict all targets of a scenario at once and join them in a last Concat node.
-Where one target is wanted, the transformations of the others cost more time than the layers of a
-small batch; onnxruntime runs every node of a graph, so the graph itself must lose them. Only the
-few messages that name nodes and outputs are read here, in protobuf's wire format: everything else
-is copied byte by byte.
+YAHPO's networks predict all targets of a scenario at once and join them in a last Concat node. For
+a single target the transformations of the others take longer than the layers of a small batch, and
+onnxruntime runs every node of a graph, so they are removed from it. Only the messages that name
+nodes and outputs are parsed, in protobuf's wire format; everything else is copied as bytes.
 
 Field numbers (onnx.proto): ModelProto.graph 7; GraphProto.node 1, output 12, value_info 13;
 NodeProto.input 1, output 2, op_type 4; ValueInfoProto.name 1, type 2; TypeProto.tensor_type 1;
@@ -41,16 +40,10 @@ class _Node:
 
 
 def keep_output(model: bytes, *, column: int, width: int) -> bytes:
-    """Drop all nodes that one column of the network's output does not need.
+    """Drop all nodes that one column of a network's output, (n, width), does not need.
 
-    Args:
-        model: The network, an ONNX ModelProto with one output, shape (n, width).
-        column: Column of the output to keep.
-        width: Number of columns.
-
-    Returns:
-        The network with that column as its output, shape (n, 1); the network as it is where its
-        output is not a Concat of `width` parts.
+    The new output has shape (n, 1). Returns the network itself if its output is not a Concat of
+    `width` parts.
     """
     try:
         fields = list(_fields(memoryview(model)))
@@ -73,7 +66,7 @@ def keep_output(model: bytes, *, column: int, width: int) -> bytes:
 
 
 def _needed(nodes: list[_Node], output: str) -> list[_Node]:
-    """The nodes that an output depends on, in the order they stand (which is topological)."""
+    """The nodes that an output depends on, in their (topological) order."""
     required = {output}
     needed = []
     for node in reversed(nodes):
@@ -132,7 +125,7 @@ def _varint(message: memoryview, position: int) -> tuple[int, int]:
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """Write a field that has a length."""
+    """Write a length-delimited field."""
     return _write_varint(number << 3 | BYTES) + _write_varint(len(content)) + content
 
 

@@ -1,11 +1,7 @@
 """Surrogates from stored arrays of unknown origin, checked before compiled kernels see them.
 
-Kernels read without looking at bounds, and building a surrogate of absurd arrays may take hours:
-types, dimensions and sizes are therefore checked before anything is built.
-
-Notation:
-    d   number of hyperparameters
-    T   number of tasks
+Kernels do not check bounds, and huge arrays may take hours to build a surrogate of: types,
+dimensions and sizes are therefore checked first.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,26 +16,22 @@ if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
 
 MAX_NODES = 2**22
-"""Most nodes of all forests of a file together; those that come with the package have 700 000."""
+"""Most nodes of all forests in a file; the largest in the package has 700 000."""
 MAX_TREE = 2**17
-"""Most nodes of a tree, which bounds its depth."""
+"""Most nodes of a tree, and hence its depth."""
 MAX_POINTS = 2**22
-"""Most configurations of all nearest-neighbour surrogates of a file together."""
+"""Most configurations of all nearest-neighbour surrogates in a file."""
 
 
 def load_stored(
-    kind: SurrogateType,
-    arrays: Mapping[str, NDArray[Any]],
-    *,
-    space: "SearchSpace",
-    n_tasks: int,
+    kind: SurrogateType, arrays: Mapping[str, NDArray[Any]], *, space: "SearchSpace", n_tasks: int
 ) -> StoredSurrogate:
-    """Build a surrogate from its arrays, as `StoredSurrogate.to_arrays` makes them."""
+    """Build a surrogate from arrays made by `StoredSurrogate.to_arrays`, and check that it fits."""
     expected = dict(kind.surrogate_class.ARRAYS)
     if kind is SurrogateType.PER_TASK:
         inner = SurrogateType[str(arrays["kind"])]
         if inner is SurrogateType.PER_TASK:
-            raise ValueError("a task's surrogate must not be PER_TASK itself")
+            raise ValueError("a task's surrogate must not be of kind PER_TASK")
         expected |= inner.surrogate_class.ARRAYS
     check_arrays(arrays, expected)
     _check_sizes(arrays)
@@ -47,8 +39,8 @@ def load_stored(
     model.check_covers(space)
     if model.n_tasks != n_tasks or model.dimension != space.dimension:
         raise ValueError(
-            f"it has {model.n_tasks} tasks and {model.dimension} hyperparameters, not {n_tasks} "
-            f"and {space.dimension}"
+            f"it must have {n_tasks} tasks and {space.dimension} hyperparameters, but got "
+            f"{model.n_tasks} and {model.dimension}"
         )
     return model
 
@@ -61,10 +53,10 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, Stor
             raise ValueError(f"array {name!r} is unknown; known are {sorted(expected)}")
         if array.dtype.type not in allowed.types or not array.dtype.isnative:
             names = " or ".join(sorted(np.dtype(kind).name for kind in allowed.types))
-            raise ValueError(f"array {name!r} must be of type {names}: {array.dtype}")
+            raise ValueError(f"array {name!r} must be of type {names}, but got {array.dtype}")
         if array.ndim != allowed.dimensions and allowed.dimensions is not None:
             raise ValueError(
-                f"array {name!r} must have {allowed.dimensions} dimensions, not {array.ndim}"
+                f"array {name!r} must have {allowed.dimensions} dimensions, but got {array.ndim}"
             )
         if array.dtype.kind == "f" and not (allowed.may_be_nan or np.isfinite(array).all()):
             raise ValueError(f"array {name!r} must be finite")

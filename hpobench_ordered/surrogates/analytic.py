@@ -6,8 +6,8 @@ Notation:
     q, w        amplitude a x - 2 and phase b x - 4 of a Forrester function: f = q^2 sin(w) + c
     u           unit roundoff, 2^-53
 
-One row and a batch go through the same formula, of sums and products alone: these are rounded in
-the same way one by one and in arrays, and the result is the same bit by bit. Sines are not.
+Single rows and batches use the same sums and products, which give the same bits for numbers and for
+arrays. Sines do not, and are computed one by one.
 """
 
 import math
@@ -18,6 +18,7 @@ from typing import ClassVar, Self, TypeVar
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.surrogates.base import check_task, read_only
 
 X = TypeVar("X", float, FloatArray)
 """A number, or an array of them."""
@@ -25,21 +26,20 @@ X = TypeVar("X", float, FloatArray)
 CELLS = 4096
 """Cells of the grid on which minima of a Forrester function are bracketed."""
 HALVINGS = 60
-"""Halvings of a bracket: more than double precision can tell apart."""
+"""Bisections of a bracket: beyond double precision."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Coefficients:
-    """A function with three coefficients a task."""
+    """A function with three coefficients a task, (T, 3)."""
 
     coefficients: FloatArray
     _rows: tuple[tuple[float, float, float], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        coefficients = np.array(self.coefficients, dtype=np.float64)
+        coefficients = read_only(self.coefficients)
         if coefficients.shape[1:] != (3,) or not np.isfinite(coefficients).all():
-            raise ValueError(f"finite coefficients (T, 3) are needed, got {coefficients.shape}")
-        coefficients.flags.writeable = False
+            raise ValueError(f"coefficients must be finite, (T, 3), but got {coefficients.shape}")
         object.__setattr__(self, "coefficients", coefficients)
         object.__setattr__(self, "_rows", tuple(map(tuple, coefficients.tolist())))
 
@@ -47,8 +47,7 @@ class _Coefficients:
         return type(self), (self.coefficients,)
 
     def _of(self, task: int) -> tuple[float, float, float]:
-        if not 0 <= task < len(self._rows):
-            raise IndexError(f"task {task} is not one of 0..{len(self._rows) - 1}")
+        check_task(task, len(self._rows))
         return self._rows[task]
 
 
@@ -61,7 +60,7 @@ class ForresterSurrogate(_Coefficients):
         """Values of many configurations, shape (n, 1) to (n,)."""
         a, b, c = self._of(task)
         x = np.asarray(values, dtype=np.float64)[:, 0]
-        # An array's sine may be rounded in another way than a number's.
+        # numpy may round the sine of an array differently from that of a number.
         sines = np.array([math.sin(phase) for phase in (b * x - 4.0).tolist()])
         return _forrester(x, sines, a, c)
 
@@ -72,12 +71,12 @@ class ForresterSurrogate(_Coefficients):
         return _forrester(x, math.sin(b * x - 4.0), a, c)
 
     def minima(self) -> list[float]:
-        """Minimum of every task: below all computed values, by 1e-12 or so.
+        """Minimum of every task: below all computed values, by about 1e-12.
 
-        Every minimum on a grid is bracketed and found by halving the bracket on the derivative's
-        sign. From the lowest of these values twice a bound of the rounding error is subtracted.
-        Where A = |a| + 2 >= |q|, that is u A^2 (2 |b| + 4) for the phase, u A^2 (2 + 4 + 2) for
-        sine, amplitude and products, and u (A^2 + |c|) for the sum.
+        Each minimum on a grid is bracketed and refined by bisection on the sign of the derivative.
+        Twice a bound of the rounding error is subtracted from the lowest value: with A = |a| + 2 >=
+        |q|, it is u A^2 (2 |b| + 4) for the phase, u A^2 (2 + 4 + 2) for sine, amplitude and
+        products, and u (A^2 + |c|) for the sum.
         """
         best = []
         for task, (a, b, c) in enumerate(self._rows):
@@ -91,8 +90,8 @@ class ForresterSurrogate(_Coefficients):
 class QuadraticSurrogate(_Coefficients):
     """f(x) = a x'x + b 1'x + c on [-10, 10]^5, computed as a sum of squares.
 
-    With h = b / (2 a), f(x) = a sum_j (x_j + h)^2 + c - d b^2 / (4 a). Rounding keeps the order of
-    numbers, so that no computed value is below the last two terms, the minimum.
+    With h = b / (2 a), f(x) = a sum_j (x_j + h)^2 + c - d b^2 / (4 a). Rounding is monotone, so no
+    computed value is below the last two terms, the minimum.
     """
 
     dimension: ClassVar[int] = 5
@@ -131,7 +130,7 @@ def _lowest(d: int, a: float, b: float, c: float) -> float:
 
 
 def _stationary(a: float, b: float) -> FloatArray:
-    """Where a Forrester function is lowest near each minimum on the grid, ends included, (m,)."""
+    """The grid's and the refined minima of a Forrester function, ends included, (m,)."""
     grid = np.linspace(0.0, 1.0, CELLS + 1)
     values = np.pad((a * grid - 2.0) ** 2 * np.sin(b * grid - 4.0), 1, constant_values=np.inf)
     lowest = np.flatnonzero((values[1:-1] <= values[:-2]) & (values[1:-1] <= values[2:]))

@@ -71,36 +71,39 @@ class SurrogateType(Enum):
         return cast("type[StoredSurrogate]", getattr(import_module(module), name))
 
     def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> "StoredSurrogate":
-        """Build a surrogate of this kind from its arrays.
-
-        Raises:
-            ArtifactError: An array is missing or does not fit the others.
-        """
+        """Build a surrogate of this kind; `ArtifactError` if arrays are missing or do not fit."""
         try:
             return self.surrogate_class.from_arrays(arrays)
         except (LookupError, TypeError, ValueError) as error:
             raise ArtifactError(
-                f"the arrays are no {self.name.lower()} surrogate: {error!r}"
+                f"the arrays are not those of a {self.name.lower()} surrogate: {error!r}"
             ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
-    """Requirements on an array of a stored surrogate.
+    """Requirements on an array of a stored surrogate."""
 
-    Attributes:
-        dimensions: Number of its dimensions; None: any.
-        types: Types that it may have.
-        may_be_nan: Whether it may hold what is not finite.
-    """
-
-    dimensions: int | None
+    dimensions: int | None  # None: any number
     types: tuple[type[np.generic], ...]
     may_be_nan: bool = False
 
 
+def check_task(task: int, count: int) -> None:
+    """Raise an `IndexError` unless a task is one of `count`."""
+    if not 0 <= task < count:
+        raise IndexError(f"task must be from 0 to {count - 1}, but got {task}")
+
+
+def read_only(array: Any, kind: type[np.generic] = np.float64) -> NDArray[Any]:
+    """A read-only copy of an array, in C order."""
+    copy = np.array(array, dtype=kind, order="C")
+    copy.flags.writeable = False
+    return copy
+
+
 class DescribedSurrogate(ABC):
-    """A surrogate with metadata that its quality card is checked against."""
+    """A surrogate with metadata for its quality card."""
 
     @property
     @abstractmethod
@@ -126,12 +129,12 @@ class DescribedSurrogate(ABC):
         """See `Surrogate.predict_one`."""
 
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
-        """All values that it can give on a task of a space; None if there are too many to list."""
+        """All values that it can take on a task; None if they cannot be listed."""
         return None
 
 
 class StoredSurrogate(DescribedSurrogate):
-    """A surrogate that is stored in an artifact, as arrays."""
+    """A surrogate that an artifact stores as arrays."""
 
     STORED_AS: ClassVar[SurrogateType]
     """The kind that rebuilds it from its arrays."""
@@ -145,17 +148,13 @@ class StoredSurrogate(DescribedSurrogate):
 
     @abstractmethod
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything the surrogate consists of, as arrays for an npz file without pickle."""
+        """All of the surrogate as arrays for an npz file without pickle."""
 
     @classmethod
     @abstractmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Build the surrogate from `to_arrays`' result; see `SurrogateType.from_arrays`."""
+        """Inverse of `to_arrays`."""
 
     @abstractmethod
     def check_covers(self, space: "SearchSpace") -> None:
-        """Check that every configuration of a space has a finite value.
-
-        Raises:
-            ValueError: One may have none.
-        """
+        """Raise a `ValueError` unless every configuration of a space has a finite value."""

@@ -1,9 +1,4 @@
-"""Best known values: a random search on the surrogate itself, refined around the best found.
-
-Notation:
-    n   number of candidates
-    d   number of hyperparameters
-"""
+"""Best known values: random search on the surrogate, refined around the best configurations."""
 
 from collections.abc import Iterator
 
@@ -16,7 +11,7 @@ from hpobench_ordered.space.parameters import Kind
 from hpobench_ordered.surrogates.base import Surrogate
 
 DRAWS = 200_000
-"""Configurations drawn at random, the same for all tasks."""
+"""Random configurations, the same for all tasks."""
 NOT_OPTIMAL = (
     f"Best known values are the best of {DRAWS} random configurations, the fitted ones and a local "
     "refinement, on the forest itself; a longer search may find better ones."
@@ -24,7 +19,7 @@ NOT_OPTIMAL = (
 INCUMBENTS = 64
 """Best configurations that a round starts from."""
 NEIGHBOURS = 32
-"""New configurations around each of them in a round."""
+"""New configurations around each of them, per round."""
 STEPS = tuple(0.2 * 0.5**k for k in range(10))
 """Standard deviation of a move in the unit cube, round by round."""
 
@@ -39,11 +34,10 @@ def best_known(
     known: FloatArray | None = None,
     draws: int = DRAWS,
 ) -> Iterator[float]:
-    """Search the best value of every task, one after another.
+    """Yield the best value found on each task, at least as good as those of the `known` ones.
 
-    The best `INCUMBENTS` of many random configurations and the known ones are moved by Gaussian
-    steps in the unit cube, shorter from round to round, and the best of old and new are kept. The
-    result is a lower bound of what is possible, and is not beaten by any of the known ones.
+    The best `INCUMBENTS` random and known configurations are moved by Gaussian steps in the unit
+    cube, shorter from round to round; each round keeps the best of old and new.
     """
     drawn = space.decode(space.sample_unit(rng, draws))
     candidates = drawn if known is None else np.concatenate([known, drawn])
@@ -60,7 +54,7 @@ def best_known(
 
 
 def _lowest(values: FloatArray, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The configurations of lowest loss, at most `INCUMBENTS`, the first of equal ones first."""
+    """The `INCUMBENTS` configurations of lowest loss; ties in the given order."""
     order = np.argsort(losses, kind="stable")[:INCUMBENTS]
     return values[order], losses[order]
 

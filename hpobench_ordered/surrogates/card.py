@@ -24,7 +24,7 @@ from hpobench_ordered.surrogates import SurrogateType
 def r_squared(truth: FloatArray, predicted: FloatArray) -> FloatArray:
     """Coefficient of determination of each output, (n, T) and (n, T) to (T,).
 
-    An output whose true values are all equal has 1 if it is predicted exactly, else minus infinity.
+    For a constant true output it is 1 if predicted exactly, else minus infinity.
     """
     residual = np.sum((truth - predicted) ** 2, axis=0)
     total = np.sum((truth - truth.mean(axis=0)) ** 2, axis=0)
@@ -35,10 +35,7 @@ def r_squared(truth: FloatArray, predicted: FloatArray) -> FloatArray:
 
 
 def rank_correlation(truth: FloatArray, predicted: FloatArray) -> FloatArray:
-    """Spearman's correlation of each output, ties at their mean rank, (n, T) and (n, T) to (T,).
-
-    NaN where either is constant.
-    """
+    """Spearman's correlation of each output, (n, T) and (n, T) to (T,); NaN if one is constant."""
     from scipy.stats import rankdata
 
     x, y = rankdata(truth, axis=0), rankdata(predicted, axis=0)
@@ -53,10 +50,7 @@ def rank_correlation(truth: FloatArray, predicted: FloatArray) -> FloatArray:
 def top_decile_overlap(
     truth: FloatArray, predicted: FloatArray, *, direction: Direction
 ) -> FloatArray:
-    """Share of the true best k configurations that are among the predicted best k.
-
-    Among equal values the configuration that comes first counts as the better one.
-    """
+    """Share of the true best k that are among the predicted best k; ties in the given order."""
     n = len(truth)
     k = max(1, n // 10)
     is_best = np.zeros((2, *truth.shape), dtype=np.bool_)
@@ -70,10 +64,7 @@ def top_decile_overlap(
 def upper_half_correlation(
     truth: FloatArray, predicted: FloatArray, *, direction: Direction
 ) -> FloatArray:
-    """Spearman's correlation among the truly better half of configurations, (n, T) to (T,).
-
-    Among equal values the configuration that comes first counts as the better one.
-    """
+    """Spearman's correlation among the truly better half, (n, T) and (n, T) to (T,)."""
     order = np.argsort(direction.sign * truth, axis=0, kind="stable")[: max(2, len(truth) // 2)]
     better = (np.take_along_axis(values, order, axis=0) for values in (truth, predicted))
     return rank_correlation(*better)
@@ -81,21 +72,13 @@ def upper_half_correlation(
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Quality of one output on configurations it was not fitted to.
-
-    Attributes:
-        name: The task, by name.
-        r2: Coefficient of determination.
-        spearman: Spearman's rank correlation.
-        top_decile: Share of the true best tenth that is in the predicted best tenth.
-        upper_half: Spearman's rank correlation among the truly better half; None in older cards.
-    """
+    """Cross-validated quality of one output (task)."""
 
     name: str
     r2: float
     spearman: float
-    top_decile: float
-    upper_half: float | None = None
+    top_decile: float  # overlap of the true and the predicted best tenth
+    upper_half: float | None = None  # Spearman in the better half; None in older cards
 
 
 def figures(
@@ -103,7 +86,7 @@ def figures(
 ) -> tuple[Figures, ...]:
     """Compute the figures of every output."""
     if truth.shape != predicted.shape:
-        raise ValueError(f"truth has shape {truth.shape}, predictions {predicted.shape}")
+        raise ValueError(f"predictions must have shape {truth.shape}, but got {predicted.shape}")
     columns = (
         r_squared(truth, predicted),
         rank_correlation(truth, predicted),
@@ -116,42 +99,25 @@ def figures(
 
 @dataclass(frozen=True)
 class Card:
-    """Everything a user should know before trusting a benchmark's surrogate.
-
-    Attributes:
-        benchmark: Name of the benchmark.
-        surrogate: Kind of the surrogate.
-        source: Where the evaluations come from, in words and with address and revision.
-        licence: Licence of the evaluations.
-        evaluations: Number of evaluations that the surrogate was fitted to.
-        configurations: Number of different configurations among them.
-        folds: Number of folds of the cross-validation; 0 if there is none, as for exact tables.
-        figures: Cross-validated quality of each output.
-        limits: Known limits, one sentence each.
-        command: What made the artifact.
-        versions: Versions of the software that made it, by package.
-        seed: Seed of folds, trees and searches; None where nothing is random.
-        size: Bytes of the stored arrays; set when the artifact is written.
-        comparisons: Further comparisons by name, as JSON.
-    """
+    """Everything a user should know before trusting a benchmark's surrogate."""
 
     benchmark: str
     surrogate: SurrogateType
-    source: str
-    licence: str
-    evaluations: int
-    configurations: int
-    folds: int
+    source: str  # in words, with address and revision
+    licence: str  # of the evaluations
+    evaluations: int  # that it was fitted to
+    configurations: int  # distinct ones among them
+    folds: int  # of the cross-validation; 0 for exact tables
     figures: tuple[Figures, ...]
-    limits: tuple[str, ...]
+    limits: tuple[str, ...]  # one sentence each
     command: str
-    versions: Mapping[str, str]
-    seed: int | None = None
-    size: int = 0
-    comparisons: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str]  # by package
+    seed: int | None = None  # of folds, trees and searches; None if nothing is random
+    size: int = 0  # bytes of the stored arrays, set when they are written
+    comparisons: Mapping[str, Any] = field(default_factory=dict)  # with other surrogates, as JSON
 
     def to_json(self) -> dict[str, Any]:
-        """Return the card as JSON; numbers that are not finite as text, such as "nan"."""
+        """The card as JSON; non-finite numbers become strings such as "nan"."""
         return {
             **{f.name: getattr(self, f.name) for f in fields(self)},
             "surrogate": self.surrogate.name,
@@ -163,7 +129,7 @@ class Card:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read a card from `to_json`'s result."""
+        """Inverse of `to_json`."""
         try:
             typed = {
                 "surrogate": SurrogateType[content["surrogate"]],
@@ -181,12 +147,12 @@ class Card:
         texts += [*self.versions.keys(), *self.versions.values()]
         texts += [output.name for output in self.figures]
         if not all(isinstance(text, str) for text in texts):
-            raise TypeError("names, limits, versions and the like must be texts")
+            raise TypeError("names, source, licence, command, limits and versions must be strings")
         counts = (self.evaluations, self.configurations, self.folds, self.size)
         if not all(type(count) is int and count >= 0 for count in counts):
-            raise TypeError(f"numbers and sizes must be whole numbers, not {counts}")
+            raise TypeError(f"counts and sizes must be integers from 0, but got {counts}")
         if self.seed is not None and type(self.seed) is not int:
-            raise TypeError(f"the seed must be a whole number, not {self.seed!r}")
+            raise TypeError(f"the seed must be an integer, but got {self.seed!r}")
         if not all(isinstance(content, Mapping) for content in self.comparisons.values()):
             raise TypeError("every comparison must be an object")
 
@@ -226,11 +192,11 @@ def _figures(content: Mapping[str, Any]) -> Figures:
 
 
 def _number(value: object) -> float:
-    """A number, or the text of one that JSON lacks, such as "nan"."""
+    """A number, or a non-finite one's string such as "nan"."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise TypeError(f"a figure must be a number, not {value!r}")
+        raise TypeError(f"a figure must be a number, but got {value!r}")
     if isinstance(value, str) and value not in _NOT_FINITE:
-        raise ValueError(f"a figure must be a number, not {value!r}")
+        raise ValueError(f"a figure must be a number, but got {value!r}")
     return float(value)
 
 
@@ -238,7 +204,7 @@ _NOT_FINITE = ("nan", "inf", "-inf")
 
 
 def _plain(content: Any) -> Any:
-    """Replace numbers that JSON lacks by texts, such as "nan"."""
+    """Replace non-finite numbers, which JSON lacks, by strings such as "nan"."""
     if isinstance(content, Mapping):
         return {key: _plain(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -249,7 +215,7 @@ def _plain(content: Any) -> Any:
 
 
 def versions_of(*packages: str) -> dict[str, str]:
-    """Versions of Python and of packages, for a card; "not installed" for missing ones."""
+    """Versions of Python and of packages; "not installed" for missing ones."""
     versions = {"python": python_version()}
     for package in packages:
         try:

@@ -7,9 +7,8 @@ Notation:
     x   feature value, (raw - mean) / scale; raw is what the feature's kind says, or `inactive`
         where a hyperparameter it needs is inactive (NaN)
 
-A coding is data: a table of numbers, stored with the surrogate and interpreted by the surrogate's
-compiled kernels row by row. Fitting uses the same kernel, so that a configuration has the same
-features, bit by bit, when a surrogate is fitted and when it is evaluated.
+A coding is a table of numbers, stored with the surrogate and interpreted by its compiled kernels.
+Fitting uses the same kernels, so that features are the same bits in fitting and in evaluation.
 """
 
 import math
@@ -34,7 +33,7 @@ _WIDEST = 1e150  # squared distances of larger features overflow
 
 @cache
 def kernels() -> ModuleType:
-    """The compiled kernels, imported when first needed: importing numba takes long."""
+    """The compiled kernels, imported on demand since importing numba takes long."""
     from hpobench_ordered.surrogates import _kernels
 
     return _kernels
@@ -45,28 +44,18 @@ _PAIRS = (FeatureKind.LOG_PRODUCT, FeatureKind.LOG_RATIO)
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One feature of a configuration.
-
-    Attributes:
-        kind: What it is.
-        column: Column of the hyperparameter in the values.
-        operand: Column of the second hyperparameter of a `LOG_PRODUCT` or `LOG_RATIO`; index of the
-            choice of a `ONE_HOT`; else unused.
-        inactive: Raw feature where the hyperparameter is inactive.
-        mean: Subtracted from the raw feature.
-        scale: What the difference is divided by.
-    """
+    """One feature of a configuration, before standardisation as its kind says."""
 
     kind: FeatureKind
-    column: int
-    operand: int = 0
-    inactive: float = 0.0
+    column: int  # of the values
+    operand: int = 0  # column of the second hyperparameter, or index of the choice
+    inactive: float = 0.0  # raw value where it is inactive
     mean: float = 0.0
     scale: float = 1.0
 
     def __post_init__(self) -> None:
         if self.column < 0 or self.operand < 0:
-            raise ValueError(f"columns and choices are counted from 0: {self}")
+            raise ValueError(f"columns and choices must be at least 0: {self}")
         if not (self.scale > 0 and math.isfinite(self.mean) and math.isfinite(self.inactive)):
             raise ValueError(f"mean and inactive must be finite, scale positive: {self}")
 
@@ -86,7 +75,7 @@ class Coding:
 
     @cached_property
     def table(self) -> FloatArray:
-        """The features as numbers for the kernels and for storage, shape (p, 6), read-only."""
+        """The features as numbers, for kernels and storage, (p, 6), read-only."""
         rows = [(f.kind, f.column, f.operand, f.inactive, f.mean, f.scale) for f in self.features]
         table = np.array(rows, dtype=np.float64)
         table.flags.writeable = False
@@ -96,7 +85,7 @@ class Coding:
     def from_table(cls, table: FloatArray) -> Self:
         """Build a coding from `table`."""
         if table.ndim != 2 or table.shape[1] != _TABLE_COLUMNS:
-            raise ValueError(f"a coding has {_TABLE_COLUMNS} columns, not shape {table.shape}")
+            raise ValueError(f"a coding must have {_TABLE_COLUMNS} columns, but got {table.shape}")
         return cls(
             tuple(
                 Feature(FeatureKind(int(kind)), int(column), int(operand), *numbers)
@@ -105,16 +94,16 @@ class Coding:
         )
 
     def encode(self, values: FloatArray) -> FloatArray:
-        """Compute the features of configurations."""
-        values = np.ascontiguousarray(values, dtype=np.float64)
-        self.check(values)
-        features: FloatArray = kernels().encode(values, self.table)
+        """Features (n, p) of configurations (n, d)."""
+        features: FloatArray = kernels().encode(self.checked(values), self.table)
         return features
 
-    def check(self, values: FloatArray) -> None:
-        """Raise `ValueError` unless values are two-dimensional and have all columns needed."""
+    def checked(self, values: FloatArray) -> FloatArray:
+        """Values as a C array; a `ValueError` unless they are (n, `width`) or wider."""
+        values = np.ascontiguousarray(values, dtype=np.float64)
         if values.ndim != 2 or values.shape[1] < self.width:
             raise ValueError(f"values need shape (n, {self.width}) or wider, got {values.shape}")
+        return values
 
     @cached_property
     def width(self) -> int:
@@ -125,19 +114,19 @@ class Coding:
     def check_finite(self, space: "SearchSpace") -> None:
         """Check that every configuration of a space has finite features."""
         if self.width != space.dimension:
-            return  # refused later, where dimensions are compared
+            return  # raised later, where dimensions are compared
         for feature in self.features:
             columns = [feature.column, *([feature.operand] if feature.kind in _PAIRS else [])]
             parameters = [space.parameters[column] for column in columns]
             logarithm = feature.kind in (*_PAIRS, FeatureKind.LOG)
             if logarithm and any(parameter.lower <= 0 for parameter in parameters):
-                raise ValueError(f"{feature} is a logarithm, but its argument may be 0")
+                raise ValueError(f"{feature} is a logarithm of what may be 0 or less")
             widest = max(max(abs(p.lower), abs(p.upper), 1e3) for p in parameters)
             if (widest + abs(feature.inactive) + abs(feature.mean)) / feature.scale > _WIDEST:
                 raise ValueError(f"{feature} overflows")
 
     def standardised(self, values: FloatArray) -> Self:
-        """Standardise every feature by its mean and population standard deviation."""
+        """Standardise every feature by its mean and population deviation over values (n, d)."""
         raw = type(self)(tuple(replace(f, mean=0.0, scale=1.0) for f in self.features))
         columns = raw.encode(values)
         means, scales = columns.mean(axis=0), columns.std(axis=0)
@@ -159,8 +148,8 @@ def space_coding(
 ) -> Coding:
     """Code a search space: a feature per number, one per choice of each categorical, and extras.
 
-    An inactive number is put in the middle of its range, an inactive categorical has zeros only;
-    the parent's own features tell that it is inactive.
+    Inactive numbers get the middle of their range, inactive categoricals zeros; the features of
+    their parents tell that they are inactive.
     """
     index = {name: column for column, name in enumerate(space.names)}
     features: list[Feature] = []

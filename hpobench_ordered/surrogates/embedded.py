@@ -1,4 +1,4 @@
-"""A surrogate on part of the search space it was made for.
+"""A surrogate on a part of the search space it was made for.
 
 Notation:
     n   number of configurations
@@ -18,32 +18,29 @@ from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conditions import Condition
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.surrogates.base import DescribedSurrogate, Surrogate, SurrogateType
+from hpobench_ordered.surrogates.base import (
+    DescribedSurrogate,
+    Surrogate,
+    SurrogateType,
+    check_task,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class EmbeddedSurrogate(DescribedSurrogate):
-    """The values of a surrogate where some hyperparameters are fixed and others have other ranges.
+    """A surrogate where some hyperparameters are fixed and others have other ranges.
 
-    A configuration of the part becomes one of the whole space: hyperparameters are matched by
-    name, choices are coded as there, fixed values are added, and what the conditions of the whole
-    space make inactive is inactive. Numbers may lie beyond the bounds of the whole space; the
-    surrogate extrapolates.
-
-    Attributes:
-        inner: The surrogate on the whole space.
-        whole: The whole search space.
-        part: Search space of the configurations to come; it has no conditions of its own.
-        fixed: Values, in the whole space's terms, of what is no part of the configurations; the
-            constants of `part` are fixed too.
-        tasks: Index in `inner` of each task.
+    A configuration of the part is mapped to the whole space: hyperparameters are matched by name,
+    fixed values (and the constants of `part`, which has no conditions) are added, and the
+    conditions of the whole space apply. Numbers may lie outside of its bounds, where `inner`
+    extrapolates.
     """
 
-    inner: Surrogate
+    inner: Surrogate  # on the whole space
     whole: SearchSpace
     part: SearchSpace
-    fixed: Mapping[str, Value]
-    tasks: tuple[int, ...]
+    fixed: Mapping[str, Value]  # in the whole space's terms
+    tasks: tuple[int, ...]  # index in `inner` of each task
     _template: list[float] = field(init=False, repr=False)  # fixed values, coded, (D,)
     _plan: tuple[tuple[int, int, list[float] | None], ...] = field(init=False, repr=False)
     _conditions: tuple[tuple[int, Condition], ...] = field(init=False, repr=False)
@@ -51,11 +48,12 @@ class EmbeddedSurrogate(DescribedSurrogate):
     def __post_init__(self) -> None:
         fixed: Config = {**self.part.constants, **self.fixed}
         _check_names(self.whole, self.part, fixed)
-        template = [_code(p, fixed[p.name]) if p.name in fixed else 0.0 for p in self._parameters]
+        whole = self.whole.parameters
+        template = [_code(p, fixed[p.name]) if p.name in fixed else 0.0 for p in whole]
         source = {name: j for j, name in enumerate(self.part.names)}
         plan = tuple(
             (column, source[p.name], _recoding(p, self.part[p.name]))
-            for column, p in enumerate(self._parameters)
+            for column, p in enumerate(whole)
             if p.name in source
         )
         object.__setattr__(self, "_template", template)
@@ -82,10 +80,6 @@ class EmbeddedSurrogate(DescribedSurrogate):
         """What kind of model the surrogate on the whole space is."""
         return cast("DescribedSurrogate", self.inner).kind
 
-    @property
-    def _parameters(self) -> tuple[Parameter, ...]:
-        return self.whole.parameters
-
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""
         return self.inner.predict(self.embed(values), self._inner_task(task))
@@ -102,7 +96,7 @@ class EmbeddedSurrogate(DescribedSurrogate):
         return self.inner.predict_one(np.array(coded), self._inner_task(task))
 
     def embed(self, values: FloatArray) -> FloatArray:
-        """Turn coded values of the part (n, d) into coded values of the whole space (n, D)."""
+        """Map coded values of the part, (n, d), to coded values of the whole space, (n, D)."""
         coded = np.tile(self._template, (len(values), 1))
         for column, source, codes in self._plan:
             native = values[:, source]
@@ -112,38 +106,39 @@ class EmbeddedSurrogate(DescribedSurrogate):
         return coded
 
     def _inner_task(self, task: int) -> int:
-        if not 0 <= task < len(self.tasks):
-            raise IndexError(f"task {task} is not one of 0..{len(self.tasks) - 1}")
+        check_task(task, len(self.tasks))
         return self.tasks[task]
 
 
 def _check_names(whole: SearchSpace, part: SearchSpace, fixed: Config) -> None:
     if part.conditions:
-        raise InvalidSpaceError(f"a part has no conditions of its own, but {list(part.conditions)}")
+        raise InvalidSpaceError(f"a part must not have conditions, but got {list(part.conditions)}")
     names = [*part.names, *fixed]
     if sorted(names) != sorted(whole.names):
         different = sorted(set(names) ^ set(whole.names)) or sorted(
             {name for name in names if names.count(name) > 1}
         )
         raise InvalidSpaceError(
-            f"each of {list(whole.names)} must be tunable or fixed, once: see {different}"
+            f"each of {list(whole.names)} must be either tunable or fixed: see {different}"
         )
 
 
 def _code(parameter: Parameter, value: Value) -> float:
-    """Code a value; that of a number may lie beyond its bounds."""
+    """Code a value; numbers may be out of bounds."""
     if parameter.choices:
         return parameter.code(value)
     if isinstance(value, (bool, str)):
-        raise InvalidConfigError(f"{parameter.name} must be {parameter.describe()}, got {value!r}")
+        raise InvalidConfigError(
+            f"{parameter.name} must be {parameter.describe()}, but got {value!r}"
+        )
     return float(value)
 
 
 def _recoding(whole: Parameter, part: Parameter) -> list[float] | None:
-    """Code in the whole space of each choice of the part; None where codes are the same."""
+    """Code of each choice of the part in the whole space; None if all are unchanged."""
     if not part.choices:
         if whole.choices:
-            raise InvalidSpaceError(f"{whole.name} must be {whole.describe()}, not a number")
+            raise InvalidSpaceError(f"{whole.name} must be {whole.describe()}, but got a number")
         return None
     codes = [_code(whole, choice) for choice in part.choices]
     return None if codes == list(range(len(codes))) else codes

@@ -6,11 +6,10 @@ Notation:
     t       trees
     q, l    nodes and leaves of all trees together
 
-scikit-learn rounds features to float32 and compares them with float64 thresholds: at most the
-threshold goes left. Thresholds are rounded down to float32 here; for any float32 number x,
-x <= threshold holds for the rounded one exactly if it does for the original. So every configuration
-reaches the leaf that scikit-learn finds; predictions differ from its own by at most half a step of
-the codes, 1/131070 of the output's range.
+scikit-learn compares float32 features with float64 thresholds (x <= threshold goes left). Rounding
+the thresholds down to float32 does not change the outcome for any float32 x, so every configuration
+reaches the same leaf as in scikit-learn. Predictions differ by at most half a step of the codes,
+1/131070 of the output's range.
 """
 
 from dataclasses import dataclass
@@ -35,7 +34,7 @@ MAX_CODE = 65535
 class ForestRecipe:
     """How a forest of extremely randomised trees (Geurts et al. 2006) is fitted.
 
-    They predict smooth objectives better than bagged trees (Breiman 2001), with half the trees.
+    They predict smooth objectives better than bagged trees (Breiman 2001), with half as many trees.
     """
 
     trees: int = 60
@@ -43,7 +42,7 @@ class ForestRecipe:
     output_weights: tuple[float, ...] | None = None
 
     def describe(self) -> str:
-        """Say what the forest consists of: a piecewise constant function with plateaus."""
+        """Describe the forest for its card."""
         leaves = "single configurations in leaves"
         if self.min_samples_leaf > 1:
             leaves = f"at least {self.min_samples_leaf} configurations a leaf"
@@ -62,9 +61,7 @@ def fit_forest(
 ) -> ForestSurrogate:
     """Fit a forest; the same seed gives the same bytes, whatever the number of workers."""
     if targets.ndim != 2 or len(targets) != len(values) or not np.isfinite(targets).all():
-        raise ValueError(
-            f"targets need shape ({len(values)}, K) and finite values, got {targets.shape}"
-        )
+        raise ValueError(f"targets must be finite, ({len(values)}, K), but got {targets.shape}")
     x = coding.encode(values).astype(np.float32)
     mean, deviation = targets.mean(axis=0), targets.std(axis=0)
     scale = np.where(deviation > 0, deviation, 1.0) / _weights(recipe, targets.shape[1])

@@ -3,15 +3,15 @@
 Notation:
     n, d    configurations, hyperparameters
     p       features of the coding
-    K       outputs: tasks with evaluations, of which every leaf holds all
+    K       outputs: tasks with evaluations; every leaf has a value for each
     T       tasks, each an output or linear between two
     t       trees
     q, l    nodes and leaves of all trees together; every tree has one leaf more than inner nodes
 
-Trees are stored depth first: a node's left child comes right after it, so that which nodes are
-leaves tells the whole shape. Leaf values are whole numbers from 0 to 65535, their codes: an output
-is offset + step * code, averaged over the trees. Codes add up exactly; predictions are off by at
-most half a step, 1/131070 of the output's range.
+Trees are stored depth first, a node's left child right after it, so that the positions of the
+leaves determine the shape. An output is offset + step * code, averaged over the trees, with integer
+codes from 0 to 65535 in the leaves. Sums of codes are exact; predictions are off by at most half a
+step, 1/131070 of the output's range.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.surrogates.base import StoredArray, StoredSurrogate, SurrogateType
+from hpobench_ordered.surrogates.base import (
+    StoredArray,
+    StoredSurrogate,
+    SurrogateType,
+    check_task,
+    read_only,
+)
 from hpobench_ordered.surrogates.coding import Coding, kernels
 
 if TYPE_CHECKING:
@@ -31,11 +37,12 @@ if TYPE_CHECKING:
 
 LEAF = 255
 """Stored feature of a leaf."""
+_ARRAYS = ("nodes", "feature", "threshold", "codes", "offset", "step")
 
 
 @dataclass(frozen=True, slots=True)
 class TaskMix:
-    """What a task's prediction is made of: (1 - weight) * low + weight * high."""
+    """A task's prediction from the outputs: (1 - weight) * low + weight * high."""
 
     low: int
     high: int
@@ -43,13 +50,13 @@ class TaskMix:
 
 
 def interpolate(fitted: Sequence[float], contexts: Sequence[float]) -> tuple[TaskMix, ...]:
-    """Place tasks linearly between outputs."""
+    """Place tasks linearly between the outputs fitted at increasing contexts."""
     if any(a >= b for a, b in pairwise(fitted)):
-        raise ValueError(f"contexts of outputs must increase, got {list(fitted)}")
+        raise ValueError(f"contexts of outputs must increase, but got {list(fitted)}")
     mixes = []
     for context in contexts:
         if not fitted[0] <= context <= fitted[-1]:
-            raise ValueError(f"{context} is not within {fitted[0]} to {fitted[-1]}")
+            raise ValueError(f"{context} must be within {fitted[0]} to {fitted[-1]}")
         high = int(np.searchsorted(fitted, context))
         if fitted[high] == context:
             mixes.append(TaskMix(high, high))
@@ -61,19 +68,7 @@ def interpolate(fitted: Sequence[float], contexts: Sequence[float]) -> tuple[Tas
 
 @dataclass(frozen=True, eq=False)
 class ForestSurrogate(StoredSurrogate):
-    """An average of regression trees.
-
-    Attributes:
-        coding: Features the trees split on.
-        nodes: Number of nodes of each tree, (t,).
-        feature: Feature each node splits on, `LEAF` in leaves; trees one after the other, each
-            depth first, (q,).
-        threshold: Where inner nodes split: at most that goes left, (l - t,).
-        codes: Coded value of each output in each leaf, (K, l).
-        offset: Value of code 0 of each output, (K,).
-        step: Value from one code to the next of each output, (K,).
-        tasks: How each task is made of the outputs, T of them.
-    """
+    """An average of regression trees, stored one after the other, each depth first."""
 
     STORED_AS = SurrogateType.FOREST
     ARRAYS = {  # noqa: RUF012  # declared a ClassVar by the base class
@@ -89,21 +84,20 @@ class ForestSurrogate(StoredSurrogate):
     }
 
     coding: Coding
-    nodes: NDArray[np.int32]
-    feature: NDArray[np.uint8]
-    threshold: NDArray[np.float32]
-    codes: NDArray[np.uint16]
-    offset: FloatArray
-    step: FloatArray
-    tasks: tuple[TaskMix, ...]
+    nodes: NDArray[np.int32]  # number of nodes of each tree, (t,)
+    feature: NDArray[np.uint8]  # split on by each node, `LEAF` in leaves, (q,)
+    threshold: NDArray[np.float32]  # of inner nodes; x <= threshold goes left, (l - t,)
+    codes: NDArray[np.uint16]  # of each output in each leaf, (K, l)
+    offset: FloatArray  # value of code 0, (K,)
+    step: FloatArray  # value from one code to the next, (K,)
+    tasks: tuple[TaskMix, ...]  # T of them
     _batch: tuple[NDArray[Any], ...] = field(init=False, repr=False)
     _one: tuple[NDArray[Any], ...] = field(init=False, repr=False)
     _mixes: tuple[tuple[int, int, float], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name, kind in _ARRAYS.items():
-            array = np.array(getattr(self, name), dtype=kind, order="C")
-            array.flags.writeable = False
+        for name in _ARRAYS:
+            array = read_only(getattr(self, name), self.ARRAYS[name].types[0])
             object.__setattr__(self, name, array)
         self._check()
         roots, child, leaf = _links(self.nodes, self.feature)
@@ -153,9 +147,9 @@ class ForestSurrogate(StoredSurrogate):
         return len(self.tasks)
 
     def check_covers(self, space: "SearchSpace") -> None:
-        """Check that no value overflows."""
+        """See `StoredSurrogate.check_covers`."""
         if not all(0 <= mix.weight <= 1 for mix in self.tasks):
-            raise ValueError("the weight of an output is not between 0 and 1")
+            raise ValueError("weights of outputs must be between 0 and 1")
         highest = self.offset + self.step * np.iinfo(np.uint16).max
         if not np.isfinite(highest).all():
             raise ValueError("a forest's values overflow")
@@ -163,8 +157,7 @@ class ForestSurrogate(StoredSurrogate):
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""
         mix = self._mix(task)
-        values = np.ascontiguousarray(values, dtype=np.float64)
-        self.coding.check(values)
+        values = self.coding.checked(values)
         predictions: FloatArray = kernels().forest_predict(values, *self._batch, *mix)
         return predictions
 
@@ -172,17 +165,16 @@ class ForestSurrogate(StoredSurrogate):
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
         mix = self._mix(task)
         if row.shape[0] < self.coding.width:
-            raise ValueError(f"a row needs {self.coding.width} values, got {row.shape}")
+            raise ValueError(f"a row needs {self.coding.width} values, but got {row.shape}")
         prediction: float = kernels().forest_predict_one(row, *self._one, *mix)
         return prediction
 
     def _mix(self, task: int) -> tuple[int, int, float]:
-        if not 0 <= task < len(self._mixes):
-            raise IndexError(f"task {task} is not one of 0..{len(self._mixes) - 1}")
+        check_task(task, len(self._mixes))
         return self._mixes[task]
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return everything the forest consists of as arrays for an npz file without pickle."""
+        """See `StoredSurrogate.to_arrays`."""
         return {
             "coding": self.coding.table,
             **{name: getattr(self, name) for name in _ARRAYS},
@@ -192,7 +184,7 @@ class ForestSurrogate(StoredSurrogate):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Build the surrogate from `to_arrays`' result."""
+        """Inverse of `to_arrays`."""
         outputs, weights = arrays["task_outputs"].tolist(), arrays["task_weights"].tolist()
         pairs = zip(outputs, weights, strict=True)
         tasks = tuple(TaskMix(low, high, weight) for (low, high), weight in pairs)
@@ -200,23 +192,13 @@ class ForestSurrogate(StoredSurrogate):
         return cls(coding=Coding.from_table(arrays["coding"]), tasks=tasks, **stored)
 
 
-_ARRAYS: dict[str, type[np.generic]] = {
-    "nodes": np.int32,
-    "feature": np.uint8,
-    "threshold": np.float32,
-    "codes": np.uint16,
-    "offset": np.float64,
-    "step": np.float64,
-}
-
-
 def _links(
     nodes: NDArray[np.int32], feature: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
-    """Roots (t,), children (2 q,) and leaf numbers (q,), as `_kernels.forest_predict` has them."""
+    """Roots (t,), children (2 q,) and leaf numbers (q,) for `_kernels.forest_predict`."""
     is_leaf = feature == LEAF
-    # Number of subtrees that are still to be read before a node: the right child comes where it is
-    # for the first time what it was before the parent, since the left subtree has then been read.
+    # Number of subtrees still to be read before a node: the right child is the first node after the
+    # parent with the parent's number, as the left subtree has then been read.
     missing = np.concatenate(([0], np.cumsum(np.where(is_leaf, -1, 1))[:-1]))
     order = np.argsort(missing, kind="stable")
     following = np.zeros(len(feature), dtype=np.int64)
@@ -231,7 +213,7 @@ def _links(
 
 
 def _depths(roots: NDArray[np.uint32], child: NDArray[np.uint32]) -> IntArray:
-    """Number of splits on the longest way down each tree, (t,)."""
+    """Depth of each tree, (t,)."""
     depths = np.zeros(len(roots), dtype=np.int64)
     pairs = child.reshape(-1, 2)
     level = roots

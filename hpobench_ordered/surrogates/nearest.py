@@ -6,8 +6,7 @@ Notation:
     p   number of features of the coding
     b   number of blocks of neighbouring configurations
 
-The neighbour is exact in Euclidean distance between float64 features; among equally near ones the
-one stored first counts.
+The neighbour is exact in Euclidean distance between float64 features; of ties the first stored.
 """
 
 from collections.abc import Mapping
@@ -19,7 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.surrogates.base import StoredArray, StoredSurrogate, SurrogateType
+from hpobench_ordered.surrogates.base import (
+    StoredArray,
+    StoredSurrogate,
+    SurrogateType,
+    check_task,
+    read_only,
+)
 from hpobench_ordered.surrogates.coding import Coding, kernels, space_coding
 
 if TYPE_CHECKING:
@@ -31,30 +36,24 @@ _LANES = 4  # of `_kernels`, which takes too long to import here
 
 @dataclass(frozen=True, eq=False)
 class NearestSurrogate(StoredSurrogate):
-    """The evaluation of the most similar stored configuration.
-
-    Attributes:
-        coding: Features in which configurations are compared.
-        points: Features of the stored configurations, shape (m, p).
-        targets: Their evaluations in the objective's own units, shape (m, T).
-    """
+    """The evaluation of the most similar stored configuration."""
 
     STORED_AS = SurrogateType.NEAREST
     ARRAYS = dict.fromkeys(("coding", "points", "targets"), StoredArray(2, (np.float64,)))
 
     coding: Coding
-    points: FloatArray
-    targets: FloatArray
+    points: FloatArray  # features of the stored configurations, (m, p)
+    targets: FloatArray  # in the objective's own units, (m, T)
     _blocks: "_Blocks" = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        points, targets = _frozen(self.points), _frozen(self.targets)
+        points, targets = read_only(self.points), read_only(self.targets)
         if points.shape[1:] != (len(self.coding),) or not len(points):
             raise ValueError(
-                f"points need shape (m, {len(self.coding)}), m > 0, not {points.shape}"
+                f"points need shape (m, {len(self.coding)}), m > 0, but got {points.shape}"
             )
         if targets.ndim != 2 or len(targets) != len(points):
-            raise ValueError(f"targets need shape ({len(points)}, T), not {targets.shape}")
+            raise ValueError(f"targets need shape ({len(points)}, T), but got {targets.shape}")
         if not (np.isfinite(points).all() and np.isfinite(targets).all()):
             raise ValueError("points and targets must be finite")
         object.__setattr__(self, "points", points)
@@ -66,13 +65,7 @@ class NearestSurrogate(StoredSurrogate):
 
     @classmethod
     def from_evaluations(cls, values: FloatArray, targets: FloatArray, *, coding: Coding) -> Self:
-        """Store evaluations.
-
-        Args:
-            values: Configurations, native values with inactive ones NaN, shape (m, d).
-            targets: Their evaluations on every task, shape (m, T).
-            coding: Features in which configurations are compared.
-        """
+        """Store configurations (m, d), NaN where inactive, with their objective values (m, T)."""
         return cls(coding, coding.encode(values), targets)
 
     @property
@@ -86,68 +79,58 @@ class NearestSurrogate(StoredSurrogate):
         return int(self.targets.shape[1])
 
     def check_covers(self, space: "SearchSpace") -> None:
-        """Check that no configuration has a feature that is not a number."""
+        """See `StoredSurrogate.check_covers`."""
         self.coding.check_finite(space)
 
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray:
-        """The stored evaluations of a task."""
+        """The stored evaluations of a task, (m,)."""
         values: FloatArray = self.targets[:, task]
         return values
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""
-        self._check_task(task)
-        values = np.ascontiguousarray(values, dtype=np.float64)
-        self.coding.check(values)
-        index = self._nearest(values)
+        check_task(task, self.targets.shape[1])
+        index = self._nearest(self.coding.checked(values))
         predictions: FloatArray = self.targets[index, task]
         return predictions
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
-        self._check_task(task)
+        check_task(task, self.targets.shape[1])
         if row.shape[0] < self.coding.width:
-            raise ValueError(f"a row needs {self.coding.width} values, got {row.shape}")
+            raise ValueError(f"a row needs {self.coding.width} values, but got {row.shape}")
         return float(self.targets[self._nearest(row[None])[0], task])
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return coding, points and targets as arrays for an npz file without pickle."""
+        """See `StoredSurrogate.to_arrays`."""
         return {"coding": self.coding.table, "points": self.points, "targets": self.targets}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Build the surrogate from `to_arrays`' result."""
+        """Inverse of `to_arrays`."""
         return cls(Coding.from_table(arrays["coding"]), arrays["points"], arrays["targets"])
 
     def _nearest(self, values: FloatArray) -> IntArray:
         index: IntArray = kernels().nearest(values, self.coding.table, *self._blocks)
         return index
 
-    def _check_task(self, task: int) -> None:
-        if not 0 <= task < self.targets.shape[1]:
-            raise IndexError(f"task {task} is not one of 0..{self.targets.shape[1] - 1}")
-
 
 def authors_coding(space: "SearchSpace", values: FloatArray) -> Coding:
-    """Code configurations as the authors do: raw values, standardised, no log scales.
+    """Coding of Hellan et al. (2023), appendix B: raw values, standardised over `values` (m, d).
 
-    Distances are then dominated by the upper ends of log-scaled ranges. It reproduces the numbers
-    of Hellan et al. (2023), appendix B; `log_coding` is the better one.
-
-    Args:
-        space: The search space.
-        values: Stored configurations, whose mean and population deviation standardise, (m, d).
+    Without log scales the upper ends of log-scaled ranges dominate distances: `log_coding` is
+    better.
     """
     return space_coding(space, log_scales=False).standardised(values)
 
 
 def log_coding(space: "SearchSpace", values: FloatArray) -> Coding:
-    """Code configurations with the log scales of the space, standardised over `values` (m, d)."""
+    """Coding with the log scales of the space, standardised over `values` (m, d)."""
     return space_coding(space).standardised(values)
 
 
 class _Blocks(NamedTuple):
-    """Points sorted into blocks of neighbours; see `_kernels.nearest_point` for its arrays."""
+    """Points sorted into blocks of neighbours; see `_kernels.nearest_point`."""
 
     points: FloatArray
     order: IntArray
@@ -162,7 +145,7 @@ class _Blocks(NamedTuple):
         while np.diff(starts).max() > POINTS_PER_BLOCK:
             for begin, end in pairwise(starts):
                 members = points[order[begin:end]]
-                # Mean absolute deviation: a range follows outliers, of which raw values are full.
+                # Mean absolute deviation, as outliers are frequent in raw values.
                 spread = np.abs(members - members.mean(axis=0)).mean(axis=0)
                 ranks = np.argsort(members[:, np.argmax(spread)], kind="stable")
                 order[begin:end] = order[begin:end][ranks]
@@ -171,12 +154,5 @@ class _Blocks(NamedTuple):
         padded = np.pad(points[order], ((0, 0), (0, padding)))
         lower = np.minimum.reduceat(padded, starts[:-1])
         upper = np.maximum.reduceat(padded, starts[:-1])
-        columns = (np.ascontiguousarray(array.T) for array in (padded, lower, upper))
-        blocked, low, high = columns
+        blocked, low, high = (np.ascontiguousarray(one.T) for one in (padded, lower, upper))
         return cls(blocked, order, starts, low, high)
-
-
-def _frozen(array: FloatArray) -> FloatArray:
-    copy = np.array(array, dtype=np.float64, order="C")
-    copy.flags.writeable = False
-    return copy

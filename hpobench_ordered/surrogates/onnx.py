@@ -8,18 +8,17 @@ Notation:
     m   most choices of a categorical input
     t   number of tasks
 
-Values that do not depend on the batch: most of onnxruntime's kernels treat every row alike, but
-those for element-wise logarithms and exponentials take four numbers at a time and the rest, if
-any, one by one, with another rounding. Every batch is therefore filled up to a multiple of
-`GROUP` rows, a single configuration too. Matrix products sum in the same order for any number of
-rows as long as one thread computes them, so a session has one thread; large batches are cut into
+Values must not depend on the batch. onnxruntime's element-wise logarithms and exponentials take
+four numbers at a time and round the remaining ones differently, so every batch, even a single
+configuration, is padded to a multiple of `GROUP` rows. Matrix products sum in the same order for
+any number of rows only on one thread, so a session has one thread; large batches are cut into
 blocks, which several threads evaluate.
 """
 
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -29,12 +28,13 @@ from hpobench_ordered._typing import FloatArray, Value
 from hpobench_ordered.errors import ArtifactError, MissingExtraError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates._onnx_graph import keep_output
+from hpobench_ordered.surrogates.base import check_task
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 GROUP = 4
-"""Batches are filled up to a multiple of this many rows, a register of element-wise kernels."""
+"""Batches are padded to a multiple of this many rows, a register of element-wise kernels."""
 BLOCK = 256
 """Rows evaluated at once: enough for the matrix products, few enough for the cache."""
 INACTIVE = "#na#"
@@ -47,50 +47,31 @@ Encoding = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Columns of a network."""
+    """Names of a network's input and output columns."""
 
     categorical: tuple[str, ...]
     continuous: tuple[str, ...]
     targets: tuple[str, ...]
 
 
+@dataclass(eq=False, repr=False)
 class OnnxSurrogate:
-    """One target of a published network, for the tasks of one benchmark.
+    """One output column of a published network, for the tasks of one benchmark."""
 
-    Args:
-        model: The network, an ONNX file's content.
-        target: Column of the network's output, of `n_targets`.
-        n_targets: Number of columns of the network's output.
-        cat_source: Column of `values` that each categorical input is taken from, -1 if fixed, (a,).
-        cat_codes: The network's code of each choice and, last, of an inactive hyperparameter;
-            for a fixed input, its code everywhere; shape (a, m + 1).
-        cont_source: Column of `values` of each continuous input, -1 if not a hyperparameter, (b,).
-        cont_fixed: Continuous inputs of each task where they are not hyperparameters, (t, b).
-    """
+    model: bytes
+    target: int  # column of the output, of `n_targets`
+    n_targets: int
+    cat_source: NDArray[np.int64]  # column of `values` of each categorical input, or -1, (a,)
+    cat_codes: NDArray[np.int32]  # of each choice and, last, if inactive or fixed, (a, m + 1)
+    cont_source: NDArray[np.int64]  # column of `values` of each continuous input, or -1, (b,)
+    cont_fixed: NDArray[np.float32]  # other continuous inputs of each task, (t, b)
+    _session: "InferenceSession | None" = field(default=None, init=False)
 
-    def __init__(
-        self,
-        model: bytes,
-        *,
-        target: int,
-        n_targets: int,
-        cat_source: NDArray[np.int64],
-        cat_codes: NDArray[np.int32],
-        cont_source: NDArray[np.int64],
-        cont_fixed: NDArray[np.float32],
-    ) -> None:
-        self._model = model
-        self._target = target
-        self._n_targets = n_targets
-        self._cat_source = cat_source
-        self._cat_codes = cat_codes
-        self._cont_source = cont_source
-        self._cont_fixed = cont_fixed
+    def __post_init__(self) -> None:
         # Plain lists: one configuration is coded faster without arrays.
-        self._cat_plan = list(zip(cat_source.tolist(), cat_codes.tolist(), strict=True))
-        sources = cont_source.tolist()
-        self._cont_plans = [list(zip(sources, f, strict=True)) for f in cont_fixed.tolist()]
-        self._session: InferenceSession | None = None
+        self._cat_plan = list(zip(self.cat_source.tolist(), self.cat_codes.tolist(), strict=True))
+        sources = self.cont_source.tolist()
+        self._cont_plans = [list(zip(sources, f, strict=True)) for f in self.cont_fixed.tolist()]
 
     @classmethod
     def for_space(
@@ -104,13 +85,13 @@ class OnnxSurrogate:
         varied: Mapping[str, Sequence[float]],
         target: str,
     ) -> Self:
-        """Fit a network's columns to a search space."""
+        """Match a network's columns with a search space."""
         names = {*space.names, *fixed, *varied}
         columns = {*layout.categorical, *layout.continuous}
         if names != columns or target not in layout.targets:
             raise ArtifactError(
                 f"search space and network do not belong together: {sorted(names ^ columns)} are "
-                f"in one of them only, target {target!r} of {list(layout.targets)}"
+                f"in only one of them, or target {target!r} is not in {list(layout.targets)}"
             )
         index = {name: j for j, name in enumerate(space.names)}
         n_tasks = len(next(iter(varied.values()))) if varied else 1
@@ -128,11 +109,11 @@ class OnnxSurrogate:
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations; see `Surrogate.predict`."""
-        self._check_task(task)
+        check_task(task, len(self._cont_plans))
         n = len(values)
         padded = -(-n // GROUP) * GROUP
-        x_cat = np.zeros((padded, len(self._cat_source)), dtype=np.int32)
-        x_cont = np.zeros((padded, len(self._cont_source)), dtype=np.float32)
+        x_cat = np.zeros((padded, len(self.cat_source)), dtype=np.int32)
+        x_cont = np.zeros((padded, len(self.cont_source)), dtype=np.float32)
         self._fill(x_cat[:n], x_cont[:n], values, task)
         blocks = [slice(start, start + BLOCK) for start in range(0, padded, BLOCK)]
         inputs = [{"x_cat": x_cat[rows], "x_cont": x_cont[rows]} for rows in blocks]
@@ -147,7 +128,7 @@ class OnnxSurrogate:
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
-        self._check_task(task)
+        check_task(task, len(self._cont_plans))
         coded = row.tolist()
         # Four equal rows, so that one configuration is computed as in any batch.
         x_cat = np.empty((GROUP, len(self._cat_plan)), dtype=np.int32)
@@ -162,43 +143,35 @@ class OnnxSurrogate:
         ]
         return float(self._run({"x_cat": x_cat, "x_cont": x_cont})[0])
 
-    def _check_task(self, task: int) -> None:
-        if not 0 <= task < len(self._cont_plans):
-            raise IndexError(f"there is no task {task} among {len(self._cont_plans)}")
-
     def _fill(
-        self,
-        x_cat: NDArray[np.int32],
-        x_cont: NDArray[np.float32],
-        values: FloatArray,
-        task: int,
+        self, x_cat: NDArray[np.int32], x_cont: NDArray[np.float32], values: FloatArray, task: int
     ) -> None:
         """Code values (n, d) as the network's inputs (n, a) and (n, b)."""
-        for k, (j, codes) in enumerate(zip(self._cat_source, self._cat_codes, strict=True)):
+        for k, (j, codes) in enumerate(zip(self.cat_source, self.cat_codes, strict=True)):
             x_cat[:, k] = codes[-1]
             if j >= 0:
                 active = ~np.isnan(values[:, j])
                 x_cat[active, k] = codes[values[active, j].astype(np.int64)]
-        x_cont[:] = self._cont_fixed[task]
-        tunable = self._cont_source >= 0
-        x_cont[:, tunable] = np.nan_to_num(values[:, self._cont_source[tunable]], nan=0.0)
+        x_cont[:] = self.cont_fixed[task]
+        tunable = self.cont_source >= 0
+        x_cont[:, tunable] = np.nan_to_num(values[:, self.cont_source[tunable]], nan=0.0)
 
     def _run(self, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
-        """Evaluate a multiple of `GROUP` rows, shape (n,)."""
+        """Evaluate a multiple of `GROUP` rows, to shape (n,)."""
         session = self._session or self._ready_session()
         output = np.asarray(session.run(None, inputs)[0])
         # A network that could not be cut down to one target still has all of them.
-        return output[:, 0 if output.shape[1] == 1 else self._target]
+        return output[:, 0 if output.shape[1] == 1 else self.target]
 
     def _ready_session(self) -> "InferenceSession":
-        """Start onnxruntime with the network, if that was not done yet in this process."""
+        """The session, started at the first call in this process."""
         if self._session is not None:
             return self._session
         try:
-            network = keep_output(self._model, column=self._target, width=self._n_targets)
+            network = keep_output(self.model, column=self.target, width=self.n_targets)
         except ValueError as error:
             raise ArtifactError(f"the network cannot be read: {error}") from None
-        self._session = _start(network, len(self._cat_source), len(self._cont_source))
+        self._session = _start(network, len(self.cat_source), len(self.cont_source))
         return self._session
 
     def __getstate__(self) -> dict[str, Any]:
@@ -221,7 +194,7 @@ def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceS
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    options.log_severity_level = 3  # errors only: it warns of weights that became unused
+    options.log_severity_level = 3  # errors only, no warnings of unused weights
     try:
         session = onnxruntime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
         inputs = {tensor.name: tuple(tensor.shape[1:]) for tensor in session.get_inputs()}
@@ -236,7 +209,7 @@ def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceS
 def _codes(
     space: SearchSpace, names: Sequence[str], encoding: Encoding, fixed: Mapping[str, Value]
 ) -> NDArray[np.int32]:
-    """The network's codes of the categorical inputs' choices, as in `OnnxSurrogate`."""
+    """`cat_codes` of an `OnnxSurrogate`."""
     rows: list[list[int]] = []
     for name in names:
         choices = [fixed[name]] if name in fixed else [*space[name].choices, INACTIVE]
@@ -245,13 +218,13 @@ def _codes(
         except KeyError as error:
             raise ArtifactError(f"the encoding of {name!r} does not know {error}") from None
     width = max((len(row) for row in rows), default=1)
-    # Columns between the choices and the last one are never looked up.
+    # Columns between the choices and the last one are never used.
     padded = [row[:-1] + [row[-1]] * (width - len(row) + 1) for row in rows]
     return np.array(padded, dtype=np.int32).reshape(len(rows), width)
 
 
 def _available_threads() -> int:
-    """Threads this process may use: the limit set by joblib in its workers, or all cores."""
+    """Threads this process may use: joblib's limit in its workers, or all cores."""
     limit = os.environ.get(THREADS_VARIABLE, "")
     if limit.isdigit() and int(limit) > 0:
         return int(limit)

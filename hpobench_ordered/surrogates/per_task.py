@@ -1,19 +1,14 @@
-"""One surrogate per task: for tasks that were not evaluated on the same configurations.
+"""One surrogate per task: for tasks that were not evaluated on the same configurations."""
 
-Notation:
-    n, d    configurations, hyperparameters
-    T       tasks
-"""
-
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.surrogates.base import StoredArray, StoredSurrogate, SurrogateType
+from hpobench_ordered.surrogates.base import StoredArray, StoredSurrogate, SurrogateType, check_task
 
 if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
@@ -23,13 +18,12 @@ _KIND = "kind"
 
 @dataclass(frozen=True, eq=False)
 class PerTaskSurrogate(StoredSurrogate):
-    """Surrogates of one kind, each of one task."""
+    """Surrogates of one kind, one per task."""
 
     STORED_AS = SurrogateType.PER_TASK
     ARRAYS = {_KIND: StoredArray(0, (np.str_,))}  # noqa: RUF012  # a ClassVar in the base class
 
     models: tuple[StoredSurrogate, ...]
-    _predict_one: tuple[Callable[[FloatArray, int], float], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.models:
@@ -38,19 +32,17 @@ class PerTaskSurrogate(StoredSurrogate):
         if len(kinds) > 1 or SurrogateType.PER_TASK in kinds:
             names = sorted(kind.name for kind in kinds)
             raise ValueError(
-                f"the tasks need surrogates of one kind, of one task each, got {names}"
+                f"tasks need surrogates of one kind, of one task each, but got {names}"
             )
         if len(dimensions) > 1:
-            raise ValueError(f"the tasks' surrogates have dimensions {sorted(dimensions)}")
-        # Saves a look-up in the most frequent call.
-        object.__setattr__(self, "_predict_one", tuple(m.predict_one for m in self.models))
+            raise ValueError(f"surrogates must have one dimension, but got {sorted(dimensions)}")
 
     def __reduce__(self) -> tuple[type[Self], tuple[tuple[StoredSurrogate, ...]]]:
         return type(self), (self.models,)
 
     @property
     def kind(self) -> SurrogateType:
-        """Kind of all of them."""
+        """Kind of the tasks' surrogates."""
         return self.models[0].STORED_AS
 
     @property
@@ -64,32 +56,28 @@ class PerTaskSurrogate(StoredSurrogate):
         return len(self.models)
 
     def check_covers(self, space: "SearchSpace") -> None:
-        """Check that every task's surrogate covers the space."""
+        """See `StoredSurrogate.check_covers`."""
         for model in self.models:
             if model.n_tasks != 1:
                 raise ValueError(f"a task's surrogate has {model.n_tasks} tasks")
             model.check_covers(space)
 
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
-        """All values that the task's surrogate can give."""
+        """All values that the task's surrogate can take."""
         return self.models[task].known_values(0, space)
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""
-        self._check_task(task)
+        check_task(task, len(self.models))
         return self.models[task].predict(values, 0)
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
-        self._check_task(task)
-        return self._predict_one[task](row, 0)
-
-    def _check_task(self, task: int) -> None:
-        if not 0 <= task < len(self.models):
-            raise IndexError(f"task {task} is not one of 0..{len(self.models) - 1}")
+        check_task(task, len(self.models))
+        return self.models[task].predict_one(row, 0)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return their kind, and the arrays of each by the names TASK/ARRAY."""
+        """Their kind, and the arrays of each, named TASK/ARRAY."""
         arrays: dict[str, NDArray[Any]] = {_KIND: np.array(self.kind.name)}
         for task, model in enumerate(self.models):
             arrays |= {f"{task}/{name}": array for name, array in model.to_arrays().items()}
@@ -97,7 +85,7 @@ class PerTaskSurrogate(StoredSurrogate):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Build the surrogate from `to_arrays`' result."""
+        """Inverse of `to_arrays`."""
         kind = SurrogateType[str(arrays[_KIND])]
         parts: dict[int, dict[str, NDArray[Any]]] = {}
         for key in arrays.keys() - {_KIND}:

@@ -1,7 +1,7 @@
-"""From evaluations to surrogates: fit them, search their best values, cross-validate them.
+"""From evaluations to surrogates: fit them, find their best values, cross-validate them.
 
-Generators, `from_evaluations` and the verification of cards all use this; `artifacts` writes what
-comes out.
+Generators, `from_evaluations` and the verification of cards use this; `artifacts` writes the
+result.
 
 Notation:
     n, d    configurations, hyperparameters
@@ -46,9 +46,9 @@ def fit_nearest(
     space: SearchSpace,
     scaled_on: FloatArray | None = None,
 ) -> NearestSurrogate:
-    """Store evaluations for nearest neighbours; nothing is random, so the seed is not used.
+    """Store evaluations for nearest neighbours, standardised over `scaled_on` (default: `values`).
 
-    Features are standardised on the configurations `scaled_on`, (m, d); default: on `values`.
+    The seed is not used.
     """
     coding = log_coding(space, values if scaled_on is None else scaled_on)
     return NearestSurrogate.from_evaluations(values, targets, coding=coding)
@@ -56,25 +56,15 @@ def fit_nearest(
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A surrogate of one or more tasks, and everything that determines it.
-
-    Attributes:
-        fitter: Fits it.
-        values: Configurations, inactive values NaN, shape (n, d).
-        targets: Their objective values, one column an output, shape (n, K).
-        seed: Seed of the fitter.
-        folds: Rows of each fold of the cross-validation.
-        rng: Source of everything random in the search for best values.
-        mixes: How tasks are made of a forest's outputs; default: every output is a task.
-    """
+    """A surrogate of one or more tasks, and everything that determines it."""
 
     fitter: Fitter
-    values: FloatArray
-    targets: FloatArray
-    seed: int
-    folds: Sequence[IntArray]
-    rng: np.random.Generator
-    mixes: tuple[TaskMix, ...] = ()
+    values: FloatArray  # NaN where inactive, (n, d)
+    targets: FloatArray  # (n, K)
+    seed: int  # of the fitter
+    folds: Sequence[IntArray]  # rows of each fold
+    rng: np.random.Generator  # for the search for best values
+    mixes: tuple[TaskMix, ...] = ()  # of a forest's outputs; default: each output is a task
 
     @classmethod
     def of_all_tasks(
@@ -90,7 +80,7 @@ class Fit:
     ) -> Self:
         """A surrogate of tasks that were evaluated on the same configurations.
 
-        The fitter, the folds, and without `rng` the search for best values are seeded by `seed`.
+        `seed` seeds the fitter, the folds and, without `rng`, the search for best values.
         """
         rows = row_folds(len(values), folds, seed)
         rng = np.random.default_rng(seed) if rng is None else rng
@@ -106,10 +96,9 @@ class Fit:
         seed: int,
         folds: int = FOLDS,
     ) -> Self:
-        """A surrogate of one task, which does not depend on the other tasks.
+        """A surrogate of one task, seeded by `seed` and the task's name alone.
 
-        All that is random follows from the seed and the task's name. All evaluations of one
-        training are in one fold.
+        Folds never split the evaluations of one training.
         """
         rng = np.random.default_rng([seed, *task.encode()])
         fitter_seed = int(rng.integers(2**32))
@@ -127,7 +116,7 @@ class Fit:
         return replace(cast("ForestSurrogate", model), tasks=self.mixes) if self.mixes else model
 
     def best_values(self, space: SearchSpace, objective: Objective) -> Iterator[float]:
-        """Best value of every task: exact for nearest neighbours, for forests by a search."""
+        """Best value of every task: exact for nearest neighbours, searched for forests."""
         if self.model.kind is SurrogateType.NEAREST:
             for task in range(self.model.n_tasks):
                 losses = objective.losses(self.model.predict(self.values, task))
@@ -139,7 +128,7 @@ class Fit:
             )
 
     def cross_validate(self, tell: Callable[[], None] = lambda: None) -> FloatArray:
-        """Predict every configuration by a surrogate that was fitted to the other folds."""
+        """Predict every configuration by a surrogate fitted to the other folds, (n, T)."""
         predicted = np.empty((len(self.values), len(self.mixes) or self.targets.shape[1]))
         for held_out in self.folds:
             rows = np.setdiff1d(np.arange(len(self.values)), held_out)
@@ -150,9 +139,9 @@ class Fit:
         return predicted
 
     def truth(self) -> FloatArray:
-        """Evaluations on every task, interpolated where it lies between outputs, (n, T)."""
+        """Evaluations on every task, interpolated between outputs as in `mixes`, (n, T)."""
         if not self.mixes:
-            # The layout in memory decides the order of sums, and so the last digits of figures.
+            # The memory layout decides the order of sums, and so the last digits of figures.
             return np.ascontiguousarray(self.targets)
         columns = [
             (1 - mix.weight) * self.targets[:, mix.low] + mix.weight * self.targets[:, mix.high]
@@ -162,19 +151,15 @@ class Fit:
 
 
 def grouped_folds(groups: IntArray, folds: int, rng: np.random.Generator) -> list[IntArray]:
-    """Split evaluations into folds with about equally many groups; a group is never split.
-
-    The groups are numbered, shape (n,). Returns the indices of the evaluations of each fold,
-    ascending.
-    """
+    """Indices of each fold, ascending: about equally many groups, (n,), none of which is split."""
     names = rng.permutation(np.unique(groups))
     return [np.flatnonzero(np.isin(groups, part)) for part in np.array_split(names, folds)]
 
 
 def row_folds(n: int, folds: int, seed: int) -> list[IntArray]:
-    """Split n configurations into folds."""
+    """Folds of n single configurations."""
     if not 2 <= folds <= n:
-        raise ValueError(f"folds must be from 2 to {n}, got {folds}")
+        raise ValueError(f"folds must be from 2 to {n}, but got {folds}")
     return grouped_folds(np.arange(n), folds, np.random.default_rng(seed))
 
 
@@ -203,7 +188,7 @@ class BenchmarkFit:
         folds: int = FOLDS,
         progress: Callable[[str, int, int], None] = _silent,
     ) -> Self:
-        """A surrogate per task, see `Fit.of_task`; `evaluations` are one set per task."""
+        """A surrogate per task (`Fit.of_task`) from one set of evaluations each."""
         fits = [
             Fit.of_task(fitter, raw, task=task.name, seed=seed, folds=folds)
             for task, raw in zip(defined.tasks, evaluations, strict=True)

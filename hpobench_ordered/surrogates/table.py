@@ -1,10 +1,10 @@
-"""Exact lookup: every configuration of an integer grid, evaluated beforehand on every task.
+"""Exact lookup in a table of all configurations of an integer grid.
 
 Notation:
     T           number of tasks
     d           dimension of the grid
     l_j, m_j    lowest value and number of values of hyperparameter j
-    D           divisor: objective = code / D, codes being whole numbers
+    D           divisor: objective = code / D, with integer codes
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import InvalidConfigError
-from hpobench_ordered.surrogates.base import StoredArray, StoredSurrogate, SurrogateType
+from hpobench_ordered.surrogates.base import StoredArray, StoredSurrogate, SurrogateType, check_task
 
 if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
@@ -27,17 +27,7 @@ _CODE_TYPES = (np.int8, np.int16, np.int32)
 
 @dataclass(frozen=True, eq=False)
 class TableSurrogate(StoredSurrogate):
-    """The objective itself, tabulated over an integer grid.
-
-    Attributes:
-        lower: Lowest value of each hyperparameter, l, d of them.
-        codes: Objective values times `divisor`, shape (T, m_1, ..., m_d): small integers where
-            the objective is a multiple of 1 / `divisor`, else float64.
-        divisor: D. Dividing is correctly rounded, so the objective comes back bit by bit.
-
-    Raises:
-        ValueError: The shapes of `lower` and `codes` do not fit, or the divisor is not positive.
-    """
+    """The objective itself, tabulated over an integer grid."""
 
     STORED_AS = SurrogateType.TABLE
     ARRAYS = {  # noqa: RUF012  # declared a ClassVar by the base class
@@ -46,9 +36,9 @@ class TableSurrogate(StoredSurrogate):
         "divisor": StoredArray(0, (np.int64,)),
     }
 
-    lower: tuple[int, ...]
-    codes: NDArray[Any]
-    divisor: int = 1
+    lower: tuple[int, ...]  # l
+    codes: NDArray[Any]  # objective * D, (T, m_1, ..., m_d); float64 if that is not integer
+    divisor: int = 1  # D; dividing is correctly rounded, hence exact
     _flat: FloatArray = field(init=False, repr=False)  # (T, m_1 ... m_d)
     _rows: tuple[memoryview, ...] = field(init=False, repr=False)  # of _flat
     _axes: tuple[tuple[int, int], ...] = field(init=False, repr=False)  # l_j, m_j
@@ -56,11 +46,11 @@ class TableSurrogate(StoredSurrogate):
     def __post_init__(self) -> None:
         if self.codes.ndim != len(self.lower) + 1:
             raise ValueError(
-                f"a table of {len(self.lower)} hyperparameters has {len(self.lower) + 1} "
-                f"dimensions, tasks first, not {self.codes.ndim}"
+                f"codes of {len(self.lower)} hyperparameters must have {len(self.lower) + 1} "
+                f"dimensions, tasks first, but got {self.codes.ndim}"
             )
         if self.divisor < 1:
-            raise ValueError(f"the divisor must be at least 1, got {self.divisor}")
+            raise ValueError(f"the divisor must be at least 1, but got {self.divisor}")
         codes = np.array(self.codes, order="C")
         flat = codes.reshape(len(codes), -1) / float(self.divisor)
         codes.flags.writeable = flat.flags.writeable = False
@@ -74,18 +64,13 @@ class TableSurrogate(StoredSurrogate):
 
     @classmethod
     def from_values(cls, values: FloatArray, *, lower: Sequence[int]) -> Self:
-        """Tabulate objective values as compactly as is possible without loss.
-
-        Args:
-            values: Objective of every task and configuration, shape (T, m_1, ..., m_d).
-            lower: Lowest value of each hyperparameter, d of them.
-        """
+        """Tabulate objective values (T, m_1, ..., m_d) as compactly as possible without loss."""
         exact = np.asarray(values, dtype=np.float64)
         if not np.isfinite(exact).all():
             raise ValueError("a table's values must be finite")
         low = tuple(int(bound) for bound in lower)
         for divisor in _DIVISORS:
-            with np.errstate(over="ignore"):  # infinity does not fit, as any other large number
+            with np.errstate(over="ignore"):  # infinity is refused below like other large numbers
                 whole = np.rint(exact * divisor)
             for code_type in _CODE_TYPES:
                 limits = np.iinfo(code_type)
@@ -106,15 +91,15 @@ class TableSurrogate(StoredSurrogate):
         return len(self.codes)
 
     def check_covers(self, space: "SearchSpace") -> None:
-        """Check that the space is no larger than the grid."""
+        """See `StoredSurrogate.check_covers`."""
         grid = [(low, low + size - 1) for low, size in zip(self.lower, self.shape, strict=True)]
         bounds = [(p.lower, p.upper) for p in space.parameters]
         covers = all(a <= b and c <= d for (a, d), (b, c) in zip(grid, bounds, strict=False))
         if not covers or space.conditions or not all(p.is_discrete for p in space.parameters):
-            raise ValueError(f"the table has a grid of {grid}, but the search space is larger")
+            raise ValueError(f"the search space must be within the table's grid {grid}")
 
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
-        """The whole table of a task; None if the space is smaller than the grid."""
+        """All values of a task; None if the space is smaller than the grid."""
         if self.shape != tuple(p.size for p in space.parameters):
             return None
         values: FloatArray = self._flat[task]
@@ -122,7 +107,7 @@ class TableSurrogate(StoredSurrogate):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of values of each hyperparameter, m."""
+        """Number of values of each hyperparameter, (m_1, ..., m_d)."""
         return self.codes.shape[1:]
 
     @property
@@ -131,17 +116,8 @@ class TableSurrogate(StoredSurrogate):
         return self._flat.reshape(self.codes.shape)
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Look up many configurations.
-
-        Args:
-            values: Whole numbers, shape (n, d).
-            task: Index of the task.
-
-        Returns:
-            Objective values in the objective's own units, shape (n,).
-        """
-        if not 0 <= task < len(self._rows):
-            self._refuse_task(task)
+        """Look up many configurations, whole numbers, shape (n, d) to (n,)."""
+        check_task(task, len(self._rows))
         offsets = values - np.array(self.lower, dtype=np.float64)
         with np.errstate(invalid="ignore"):  # infinities are refused below
             on_grid = (offsets >= 0) & (offsets < self.shape) & (offsets % 1 == 0)
@@ -153,8 +129,7 @@ class TableSurrogate(StoredSurrogate):
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Look up one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
-        if not 0 <= task < len(self._rows):
-            self._refuse_task(task)
+        check_task(task, len(self._rows))
         index = 0.0
         for value, (low, size) in zip(row.tolist(), self._axes, strict=True):
             offset = value - low
@@ -165,7 +140,7 @@ class TableSurrogate(StoredSurrogate):
         return prediction
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return bounds, codes and divisor as arrays for an npz file without pickle."""
+        """See `StoredSurrogate.to_arrays`."""
         return {
             "lower": np.array(self.lower, dtype=np.int64),
             "codes": self.codes,
@@ -174,15 +149,12 @@ class TableSurrogate(StoredSurrogate):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Build the surrogate from `to_arrays`' result."""
+        """Inverse of `to_arrays`."""
         lower = tuple(arrays["lower"].tolist())
         return cls(lower, arrays["codes"], int(arrays["divisor"]))
-
-    def _refuse_task(self, task: int) -> NoReturn:
-        raise IndexError(f"task {task} is not one of 0..{len(self._rows) - 1}")
 
     def _refuse(self, row: FloatArray) -> NoReturn:
         upper = [low + size - 1 for low, size in zip(self.lower, self.shape, strict=True)]
         raise InvalidConfigError(
-            f"{row.tolist()} is not on the grid of whole numbers from {list(self.lower)} to {upper}"
+            f"{row.tolist()} is not on the grid of integers from {list(self.lower)} to {upper}"
         )

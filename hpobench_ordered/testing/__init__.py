@@ -3,11 +3,10 @@
     check_benchmark("my-benchmark")
     check_method("my-method")                # or a subclass of Method
     check_degenerate_input("my-method")      # constant, infinite, repeated or no evaluations
-    check_beats_random_search("my-method")   # of methods that learn
+    check_beats_random_search("my-method")   # for methods that learn
 
-raise `ConformanceError` with the first thing that is wrong. In a test module, a subclass of
-`BenchmarkConformance` or `MethodConformance` has a test for each property. Third-party packages use
-them in their own tests.
+Each raises a `ConformanceError` that describes the first violation. In a test module, a subclass of
+`BenchmarkConformance` or `MethodConformance` has one test per property.
 """
 
 from hpobench_ordered.testing._require import ConformanceError

@@ -1,4 +1,4 @@
-"""The error of the conformance suites, and the checks that they share."""
+"""The base of the conformance suites, their error and shared checks."""
 
 import pickle
 import random
@@ -34,7 +34,7 @@ class Conformance:
             getattr(suite, name)()
 
     def _once(self, subject: object, key: object, compute: Callable[[], T]) -> T:
-        """What several tests need of a method or benchmark, computed by the first of them."""
+        """A value that several tests need, computed once per method or benchmark."""
         cls = type(self)
         if cls._subject is not subject:
             cls._subject, cls._known = subject, {}
@@ -51,14 +51,14 @@ def require(condition: object, message: str) -> None:
 
 
 def global_random_state() -> bytes:
-    """The states of the generators that Python and numpy share."""
+    """States of the global random generators of Python and numpy."""
     return pickle.dumps((np.random.get_state(), random.getstate()))  # noqa: NPY002
 
 
 def elsewhere(
     executor: Executor | None, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Call a function in another process; default: one started for it."""
+    """Call a function in another process, by default a child process."""
     if executor is not None:
         return executor.submit(function, *args, **kwargs).result()
     try:

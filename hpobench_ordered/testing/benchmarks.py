@@ -25,7 +25,7 @@ CONFIGURATIONS = 40
 class BenchmarkConformance(Conformance):
     """The contract of benchmarks, one test a property.
 
-    A subclass in a test module names the benchmark, and pytest tells which properties it has:
+    A subclass in a test module names the benchmark; pytest then runs one test per property:
 
         class TestMine(BenchmarkConformance):
             benchmark = "my-benchmark"
@@ -35,14 +35,14 @@ class BenchmarkConformance(Conformance):
     Attributes:
         benchmark: A benchmark, or its name.
         seed: Seed of the random configurations.
-        executor: Runs what is to run in another process; one is started if None.
+        executor: Runs the test in another process; None: a child process.
     """
 
     benchmark: str | Benchmark
     seed: int = 0
 
     def test_tasks_are_in_order(self) -> None:
-        """With different names, and contexts of the same features."""
+        """Tasks have consecutive indices, different names, and contexts with the same features."""
         tasks, name = self._benchmark.tasks, self._benchmark.id
         names = [task.name for task in tasks]
         require(len(set(names)) == len(names), f"{name} has tasks of the same name")
@@ -52,26 +52,26 @@ class BenchmarkConformance(Conformance):
         require(len(contexts) == 1, f"{name} has tasks with different kinds of context")
 
     def test_the_space_survives_json(self) -> None:
-        """It is the same after it was written and read."""
+        """The search space is the same after writing and reading it as JSON."""
         space = self._benchmark.space
         same = SearchSpace.from_json(space.to_json()) == space
         require(same, f"the space of {self._benchmark.id} changes through JSON")
 
     def test_the_global_random_state_stays(self) -> None:
-        """Evaluating draws nothing from it."""
+        """Evaluating draws no global random numbers."""
         for task in self._tasks():
             untouched = self._evaluated(task)[1]
             require(untouched, f"evaluating {self._benchmark.id} uses the global random state")
 
     def test_values_are_finite_floats(self) -> None:
-        """One by one and in a batch."""
+        """Values are finite floats, one by one and in a batch."""
         for task in self._tasks():
             require(type(task.evaluate(self._configs[0])) is float, "evaluate returns no float")
         finite = np.isfinite(self._benchmark.tasks[-1].evaluate_many(self._configs)).all()
         require(finite, f"{self._benchmark.id} gives values that are not finite")
 
     def test_batches_have_the_values_of_single_configurations(self) -> None:
-        """As a list, a DataFrame or an array, in another order, and a part of them."""
+        """Lists, DataFrames, arrays, other orders and parts of a batch have the same values."""
         import pandas as pd
 
         configs = self._configs
@@ -87,14 +87,14 @@ class BenchmarkConformance(Conformance):
             _same(many(configs[part]), values[part], "values in a smaller batch")
 
     def test_inactive_hyperparameters_have_no_influence(self) -> None:
-        """Whatever value they are given."""
+        """Inactive hyperparameters may be given any value."""
         for task in self._tasks():
             with_inactive = [_with_inactive(c, task.space) for c in self._configs]
             what = "values with inactive hyperparameters given"
             _same(task.evaluate_many(with_inactive), self._values(task), what)
 
     def test_no_configuration_beats_the_best_known_value(self) -> None:
-        """None of some that are drawn at random."""
+        """No random configuration is better than the best known value."""
         for task in self._tasks():
             if task.best_value is not None:
                 worst = float(task.regret(self._values(task)).min())
@@ -102,7 +102,7 @@ class BenchmarkConformance(Conformance):
                 require(worst >= 0, message)
 
     def test_invalid_configurations_are_refused(self) -> None:
-        """With unknown or missing hyperparameters, or values out of range or of another type."""
+        """Unknown or missing hyperparameters, and values out of range or of other types."""
         for task in self._tasks():
             for what, config in _invalid(task.space, self._configs).items():
                 try:
@@ -112,14 +112,14 @@ class BenchmarkConformance(Conformance):
                 raise ConformanceError(f"task {task.name!r} accepts {what}: {config}")
 
     def test_values_are_the_same_after_pickling(self) -> None:
-        """Bit by bit."""
+        """An unpickled task has the same values, bit by bit."""
         task = self._benchmark.tasks[-1]
         unpickled: Task = pickle.loads(pickle.dumps(task))
         here = task.evaluate_many(self._configs)
         _same(unpickled.evaluate_many(self._configs), here, "values after pickling")
 
     def test_values_are_the_same_in_another_process(self) -> None:
-        """Bit by bit."""
+        """Another process computes the same values, bit by bit."""
         task = self._benchmark.tasks[-1]
         there = elsewhere(self.executor, _evaluate, task, self._configs)
         _same(there, task.evaluate_many(self._configs), "values in another process")
@@ -132,7 +132,7 @@ class BenchmarkConformance(Conformance):
         return self._once(self.benchmark, "benchmark", loaded)
 
     def _tasks(self) -> list[Task]:
-        """Some of the tasks."""
+        """The first and the middle task."""
         tasks = self._benchmark.tasks
         return [tasks[index] for index in sorted({0, len(tasks) // 2})]
 
@@ -145,11 +145,11 @@ class BenchmarkConformance(Conformance):
         return self._once(self.benchmark, "configs", drawn)
 
     def _values(self, task: Task) -> FloatArray:
-        """Values of the configurations, one by one."""
+        """Values of the configurations, evaluated one by one."""
         return self._evaluated(task)[0]
 
     def _evaluated(self, task: Task) -> tuple[FloatArray, bool]:
-        """These values, and whether the global random state stayed as it was."""
+        """Values of the configurations, and whether the global random state is unchanged."""
 
         def evaluated() -> tuple[FloatArray, bool]:
             before = global_random_state()
@@ -164,16 +164,16 @@ def check_benchmark(
 ) -> None:
     """Check that a benchmark keeps the contract of this package.
 
-    One by one, in a batch, shuffled, from a DataFrame, after pickling and in another process a
-    configuration has the same value, bit by bit; inactive hyperparameters and the global random
-    state have no influence and the latter stays as it is; invalid configurations are refused; no
-    random configuration is better than the best known value. These are the tests of
-    `BenchmarkConformance`.
+    Runs the tests of `BenchmarkConformance`: a configuration has the same value, bit by bit, one by
+    one, in a batch, shuffled, from a DataFrame, after pickling and in another process; inactive
+    hyperparameters and the global random state have no influence, and evaluating does not change
+    that state; invalid configurations are errors; no random configuration is better than the best
+    known value.
 
     Args:
         benchmark: A benchmark, or its name.
         seed: Seed of the random configurations.
-        executor: Runs the check in another process; one is started if None.
+        executor: Runs the check in another process; None: a child process.
 
     Raises:
         ConformanceError: With the first violation.
@@ -182,7 +182,7 @@ def check_benchmark(
 
 
 def _invalid(space: SearchSpace, configs: Sequence[Config]) -> dict[str, Config]:
-    """Configurations that are none of the space, by what is wrong with them."""
+    """Invalid configurations, by what is wrong with them."""
     config = configs[0]
     name = next(n for n in config if n in space.names)
     wrong: dict[str, Config] = {
@@ -201,7 +201,7 @@ def _invalid(space: SearchSpace, configs: Sequence[Config]) -> dict[str, Config]
 
 
 def _with_inactive(config: Config, space: SearchSpace) -> Config:
-    """The configuration with a value for every inactive hyperparameter."""
+    """Add a value for every inactive hyperparameter."""
     middle = {p.name: p.value(float(p.decode(np.array([0.9]))[0])) for p in space.parameters}
     return {**middle, **config}
 
@@ -214,5 +214,5 @@ def _same(values: FloatArray, expected: FloatArray, what: str) -> None:
     different = np.flatnonzero(values != expected)
     if len(values) != len(expected) or len(different):
         raise ConformanceError(
-            f"{what} differ from those one by one: {len(different)} of {len(expected)}"
+            f"{what} differ from those evaluated one by one: {len(different)} of {len(expected)}"
         )

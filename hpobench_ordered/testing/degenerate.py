@@ -1,4 +1,4 @@
-"""Degenerate input that a method must survive."""
+"""Degenerate input that a method must handle without errors."""
 
 import math
 import warnings
@@ -33,28 +33,28 @@ WORKERS = (1, 4)
 BUDGET = 8
 """More trials than the smallest spaces have configurations, and than initial random trials."""
 ENORMOUS = 1e300
-"""Factor of losses whose squares overflow."""
+"""Factor of losses, so that their squares overflow."""
 
 
 def check_degenerate_input(method: object, *, seed: int = 0) -> None:
-    """Check that a method survives evaluations that tell it little or nothing.
+    """Check that a method handles evaluations from which little or nothing can be learned.
 
-    A constant objective; losses that are enormous, NaN or infinite, some or all of them, in the
-    history and of its own trials; a single evaluation, none, or every one several times in the
-    history; previous tasks with the same optimum; a budget of 1; spaces of two and of four
-    configurations, where the method must repeat some. Told each result at once, and with four
-    simulated workers. In each case it must suggest a valid configuration for each trial, without
-    an exception or a `RuntimeWarning`, which numerical libraries give.
+    The cases are a constant objective; enormous, NaN or infinite losses, some or all, in the
+    history and in its own trials; a history of one evaluation, of none, and of repeated ones;
+    earlier tasks with the same optimum; a budget of 1; and spaces of two and of four
+    configurations, some of which the method must repeat. Each is run with one and with four
+    simulated workers. The method must suggest a valid configuration for each trial, without an
+    exception or a `RuntimeWarning` of numerical libraries.
 
-    This is separate from `check_method`: a method that passes that check, but not this one, can be
-    used wherever all evaluations succeed. The bundled methods pass both.
+    A method that passes `check_method`, but not this check, can be used wherever all evaluations
+    succeed. The bundled methods pass both.
 
     Args:
         method: A method as `hpobench_ordered.run` takes it.
         seed: Seed of the runs.
 
     Raises:
-        ConformanceError: With the first case that it does not survive.
+        ConformanceError: The method fails; the message names the first case.
     """
     spec = as_method_spec(method)
     spaces = (numeric_space(), conditional_space(), two_values_space(), four_choices_space())
@@ -71,7 +71,7 @@ def check_degenerate_input(method: object, *, seed: int = 0) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A task with too little to learn from."""
+    """A task and history from which little can be learned."""
 
     what: str
     task: Task
@@ -81,7 +81,7 @@ class _Case:
 
 @dataclass(frozen=True, slots=True)
 class _Constant:
-    """A surrogate that always predicts the same."""
+    """A constant surrogate."""
 
     value: float
 
@@ -94,7 +94,7 @@ class _Constant:
 
 @dataclass(frozen=True, slots=True)
 class _PartlyUndefined:
-    """Shifted quadratics, of which about half the values are NaN or infinite, as if at random."""
+    """Shifted quadratics with about half of the values, pseudo-randomly, NaN or infinite."""
 
     quadratics: ShiftedQuadratics
 
@@ -130,7 +130,7 @@ def _cases(space: SearchSpace, seed: int) -> Iterator[_Case]:
 def _toy(
     space: SearchSpace, seed: int, model: Surrogate | None = None, *, evaluations: int = 20
 ) -> tuple[Task, tuple[Evaluations, ...]]:
-    """A toy task, and random evaluations of the tasks before it."""
+    """A toy task, and random evaluations of earlier tasks."""
     *before, task = toy_benchmark(space, tasks=EARLIER + 1, model=model).tasks
     return task, random_history(before, seed=seed, evaluations=evaluations)
 

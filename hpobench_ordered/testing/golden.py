@@ -1,8 +1,8 @@
-"""Golden values: the values of benchmarks at their release, which they must always give.
+"""Golden values: the values of benchmarks at their release, which must never change.
 
 They are values of a few random configurations on the first, a middle and the last task, on every
-surrogate that needs no download and no generation. `python tests/golden/write.py` writes them, when
-a benchmark gets a new version; nothing else writes them.
+surrogate that needs no download and no generation. Only `python tests/golden/write.py` writes them,
+for a new version of a benchmark.
 """
 
 import json
@@ -16,11 +16,11 @@ from hpobench_ordered.errors import ArtifactError
 
 FILE = "golden.json"
 TOLERANCE = 1e-12
-"""Relative: exact on one machine, but the last bits of logarithms differ between processors."""
+"""Relative tolerance, since the last bits of logarithms differ between processors."""
 
 
 def read_golden() -> Mapping[str, Any]:
-    """The golden values that come with the package."""
+    """The golden values in the package."""
     path = resources.files("hpobench_ordered") / "artifacts" / FILE
     try:
         content: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -35,9 +35,9 @@ def golden_options(spec: BenchmarkSpec) -> list[SurrogateOption]:
 
 
 def check_golden(spec: BenchmarkSpec, golden: Mapping[str, Any]) -> int:
-    """Compare a benchmark's values with the golden ones; return how many were compared.
+    """Compare a benchmark's values with the golden ones; return the number of compared values.
 
-    Surrogates whose extra is not installed are left out.
+    Surrogates whose extra is not installed are skipped.
     """
     recorded = golden.get(spec.id)
     if recorded is None:
@@ -55,8 +55,8 @@ def check_golden(spec: BenchmarkSpec, golden: Mapping[str, Any]) -> int:
                 value = benchmark.task(task).evaluate(config)
                 if not math.isclose(value, expected, rel_tol=TOLERANCE):
                     raise ArtifactError(
-                        f"surrogate {option.name!r}, task {task!r}: {value!r} instead of the "
-                        f"golden {expected!r} for {config}"
+                        f"surrogate {option.name!r}, task {task!r}: the value of {config} must be "
+                        f"{expected!r}, but is {value!r}"
                     )
                 compared += 1
     return compared

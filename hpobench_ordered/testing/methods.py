@@ -48,32 +48,28 @@ Trials = list[tuple[Config, float]]
 Setting = tuple[Task, tuple[Evaluations, ...]]
 
 TIME_LIMIT = 30.0
-"""Seconds that one call on a toy problem may take, compiling included."""
+"""Seconds that one call on a toy problem may take, including compilation."""
 HISTORY = 3
-"""Earlier tasks that a method gets in addition to the fewest it needs."""
+"""Earlier tasks in a long history."""
 WORKERS = 4
 """Number of simulated workers in the test of parallel trials."""
 SEEDS = 10
-"""Runs of a method that is compared with random search."""
-ADJUSTMENTS = (
-    (numeric_space_before, numeric_space),
-    (conditional_space_before, conditional_space),
-)
+"""Runs of a method compared with random search."""
+ADJUSTMENTS = ((numeric_space_before, numeric_space), (conditional_space_before, conditional_space))
 """Search spaces before and after an adjustment."""
 TASKS = 4
-"""Tasks of such a run that count: those with enough history for the method"""
+"""Tasks of such a run that count: those with enough history for the method."""
 RANDOM_SEARCH_SEEDS = 30
 WORTH = 2
-"""A method that learns must beat random search with `WORTH` times its trials. Random search with as
-many as the method
-reaches that by chance less than once in a hundred comparisons of 40 tasks."""
+"""A method that learns must beat random search with so many times its trials; random search itself
+does so in less than 1 % of comparisons of 40 tasks."""
 MAXIMISED_SEEDS = 2
 """Runs that are repeated with the objective maximised."""
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Trials of a run, and whether it left something as it was."""
+    """Trials of a run, and whether something it must not change is unchanged."""
 
     trials: Trials
     untouched: bool
@@ -82,20 +78,20 @@ class _Run:
 class MethodConformance(Conformance):
     """The contract of methods, one test a property.
 
-    A subclass in a test module names the method, and pytest tells which of the properties it has:
+    A subclass in a test module names the method; pytest then runs one test per property:
 
         class TestMine(MethodConformance):
             method = Mine
 
-    All of it is checked on small problems with and without conditions, with as little history as
-    the method needs and with more; and where its spec says `changed_spaces`, with a history on
-    another search space. `check_method` checks the same without pytest.
+    The problems are small, with and without conditions, with as little history as the method needs
+    and with more; if its spec says `changed_spaces`, also with a history on another search space.
+    `check_method` checks the same without pytest.
 
     Attributes:
         method: A method as `hpobench_ordered.run` takes it.
         seed: Seed of the runs.
         time_limit: Seconds that one call into the method may take; None: no limit.
-        executor: Runs what is to run in another process; one is started if None.
+        executor: Runs the test in another process; None: a child process.
     """
 
     method: object
@@ -103,17 +99,17 @@ class MethodConformance(Conformance):
     time_limit: float | None = TIME_LIMIT
 
     def test_suggestions_are_valid(self) -> None:
-        """As many as its budget, more than there are configurations if need be, each in time."""
+        """It suggests a valid configuration for each trial in time, even if all have been tried."""
         for setting in self._settings():
             self._first(setting)
 
     def test_the_global_random_state_stays(self) -> None:
-        """The method draws from its own generator alone."""
+        """The method draws no global random numbers."""
         for setting in self._settings():
             require(self._first(setting).untouched, f"{self._name} uses the global random state")
 
     def test_the_same_seed_gives_the_same(self) -> None:
-        """Whatever ran before, and whatever the global random state."""
+        """Suggestions depend on the seed, not on earlier runs or the global random state."""
         for setting in self._settings():
             first = self._first(setting)
             random.seed(self.seed + 1)
@@ -121,23 +117,23 @@ class MethodConformance(Conformance):
                 _blame_difference(self._spec, *setting, self.seed)
 
     def test_the_history_stays(self) -> None:
-        """The method does not change the evaluations that it gets."""
+        """The method does not change the history that it gets."""
         for setting in self._settings():
             require(self._beside(setting).untouched, f"{self._name} changes the history it gets")
 
     def test_runs_side_by_side_share_nothing(self) -> None:
-        """The same suggestions while another run takes turns with it."""
+        """Suggestions are the same while another run alternates with it."""
         for setting in self._settings():
             same = self._beside(setting).trials == self._first(setting).trials
             require(same, f"{self._name} shares state between two runs")
 
     def test_several_are_suggested_before_a_first_result(self) -> None:
-        """As several workers ask for them."""
+        """It suggests several configurations before the first result, as for several workers."""
         for setting in self._settings():
             play(self._spec, *setting, np.random.default_rng(self.seed), workers=WORKERS)
 
     def test_another_seed_gives_others(self) -> None:
-        """Unless the method draws nothing at random."""
+        """Another seed gives other suggestions, unless the method is deterministic."""
         setting = self._settings()[0]
         rng = np.random.default_rng(self.seed)
         untouched = pickle.dumps(rng)
@@ -147,7 +143,7 @@ class MethodConformance(Conformance):
             require(first != other, f"{self._name} ignores what it draws from its random generator")
 
     def test_another_process_gives_the_same(self) -> None:
-        """A run can be repeated elsewhere."""
+        """Another process gives the same suggestions for the same seed."""
         setting = self._settings()[0]
         there = elsewhere(self.executor, _played, self._spec, *setting, self.seed)
         same = self._first(setting).trials == there
@@ -162,11 +158,11 @@ class MethodConformance(Conformance):
         return self._spec.name
 
     def _settings(self) -> list[Setting]:
-        """Tasks with histories; the first is a task with as little history as is needed."""
+        """Tasks with histories, first the one with the shortest history."""
         return self._once(self.method, "settings", lambda: _toy_settings(self._spec, self.seed))
 
     def _first(self, setting: Setting) -> _Run:
-        """The first run of a setting; whether the global random state stayed as it was."""
+        """The first run of a setting, and whether the global random state is unchanged."""
 
         def run() -> _Run:
             before, rng = global_random_state(), np.random.default_rng(self.seed)
@@ -176,7 +172,7 @@ class MethodConformance(Conformance):
         return self._once(self.method, ("first", id(setting)), run)
 
     def _beside(self, setting: Setting) -> _Run:
-        """A run that takes turns with another; whether the history stayed as it was."""
+        """A run that alternates with another, and whether the history is unchanged."""
 
         def run() -> _Run:
             before = _content(setting[1])
@@ -200,19 +196,19 @@ def check_method(
 ) -> None:
     """Check that a method keeps the contract of this package.
 
-    On small problems with and without conditions, with as little history as it needs and with more,
-    it suggests valid configurations, as many as its budget, even if that is more than the space
-    has, several of them before it is told a first result, each within the time limit; the same seed
-    gives the same suggestions, whatever the global random state, in another process, and beside
-    another run; another seed gives others, unless the method draws nothing at random; its history
-    stays as it is. The same with a history on another search space, where the spec says
-    `changed_spaces`. These are the tests of `MethodConformance`.
+    Runs the tests of `MethodConformance`, on small problems with and without conditions, with as
+    little history as the method needs and with more, and if its spec says `changed_spaces`, with a
+    history on another search space. It must suggest a valid configuration for each trial within the
+    time limit, even if the space has fewer, several of them before the first result. A seed gives
+    the same suggestions, whatever the global random state, in another process, and alternating with
+    another run; another seed gives others, unless the method is deterministic. The history is not
+    changed.
 
     Args:
         method: A method as `hpobench_ordered.run` takes it.
         seed: Seed of the runs.
         time_limit: Seconds that one call into the method may take; None: no limit.
-        executor: Runs the check in another process; one is started if None.
+        executor: Runs the check in another process; None: a child process.
 
     Raises:
         ConformanceError: With the first violation.
@@ -223,11 +219,10 @@ def check_method(
 def check_beats_random_search(method: object, *, trials: int = BUDGET, seeds: int = SEEDS) -> None:
     """Check that a method learns: it must be better than random search with twice the trials.
 
-    On toy benchmarks, with and without conditions, whose optimum moves slowly from task to task,
-    the method follows the ordered protocol; of the tasks with history, over several seeds, the
-    median of the best losses must be below that of random search with twice the trials. A method
-    that maximises the loss fails. Where the objective is maximised, the suggestions must be the
-    same. Of `random-search` itself and methods like it nothing of the kind can be asked.
+    The method is run under the ordered protocol on toy benchmarks, with and without conditions,
+    whose optimum moves slowly from task to task. The median of its best losses, over seeds and
+    tasks with history, must be below that of random search with twice the trials. Its suggestions
+    must be the same if the objective is maximised. Not for `random-search` and similar methods.
 
     Args:
         method: A method as `hpobench_ordered.run` takes it.
@@ -268,7 +263,7 @@ def _toy_settings(spec: MethodSpec, seed: int) -> list[Setting]:
 
 
 def _toy_task(space: SearchSpace, earlier: int, seed: int) -> Setting:
-    """The toy task after `earlier` others, and random evaluations of these."""
+    """The last toy task, and random evaluations of the `earlier` tasks before it."""
     *before, task = toy_benchmark(space, tasks=earlier + 1).tasks
     return task, random_history(before, seed=seed)
 
@@ -284,7 +279,7 @@ def _played(spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: 
 
 
 def _content(history: Sequence[Evaluations]) -> list[tuple[object, ...]]:
-    """The content of a history, without what its search spaces have cached."""
+    """Content of a history, without what its search spaces cache."""
     return [
         (e.task, dict(e.context), e.values.tobytes(), e.objective.tobytes(), e.losses.tobytes())
         + (str(e.space.to_json()), e.direction)
@@ -295,13 +290,13 @@ def _content(history: Sequence[Evaluations]) -> list[tuple[object, ...]]:
 def _blame_difference(
     spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int
 ) -> None:
-    """Say why a method gave other suggestions for the same seed."""
+    """Explain why a method gave other suggestions for the same seed."""
     try:
         anew = [in_new_process(_played, spec, task, history, seed) for _ in range(2)]
     except ConformanceError:  # it cannot be sent there
         raise ConformanceError(
             f"{spec.name} gives other suggestions for the same seed: it keeps state from one run "
-            "to the next, or draws from something else than its random generator"
+            "to the next, or uses other random numbers than those of its generator"
         ) from None
     if anew[0] == anew[1]:
         raise ConformanceError(
@@ -309,15 +304,15 @@ def _blame_difference(
             "gives the same suggestions, in one process it does not"
         )
     raise ConformanceError(
-        f"{spec.name} gives other suggestions for the same seed, in new processes too: it draws "
-        "from something else than its random generator"
+        f"{spec.name} gives other suggestions for the same seed, in new processes too: it uses "
+        "other random numbers than those of its generator"
     )
 
 
 def _played_beside_another(
     spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int
 ) -> Trials:
-    """A run that takes turns with one of another seed."""
+    """Trials of a run that alternates with one of another seed."""
     this, other = (made(spec, task, history, np.random.default_rng(s)) for s in (seed, seed + 1))
     played: Trials = []
     for _ in range(BUDGET):
@@ -340,7 +335,7 @@ def _ordered(
     *,
     budget: int = BUDGET,
 ) -> list[Outcome]:
-    """Let a method follow the ordered protocol on a toy benchmark."""
+    """Run a method on a toy benchmark under the ordered protocol."""
     benchmark = toy_benchmark(space, tasks=tasks, direction=direction)
 
     def rng(position: int) -> np.random.Generator:

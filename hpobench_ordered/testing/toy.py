@@ -15,13 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.core.benchmark import (
-    Benchmark,
-    Definition,
-    Provenance,
-    Task,
-    TaskDefinition,
-)
+from hpobench_ordered.core.benchmark import Benchmark, Definition, Provenance, Task, TaskDefinition
 from hpobench_ordered.core.data import DataKind, DataSource, TaskData
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction, Objective
@@ -50,13 +44,13 @@ POINTS = 40
 
 @dataclass(frozen=True, slots=True)
 class ShiftedQuadratics:
-    """Squared distance from the task's optimum, times a factor."""
+    """Squared distance to the task's optimum, times a factor."""
 
     space: SearchSpace
     factor: float = 1.0
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Objective values of many configurations, coded as values, shape (n, d) to (n,)."""
+        """Objective values, (n, d) to (n,)."""
         optimum = self.space.canonical(np.full((1, self.space.dimension), START + DRIFT * task))
         distances = self.space.encode(values) - optimum
         losses: FloatArray = np.nansum(distances**2, axis=1)
@@ -68,7 +62,7 @@ class ShiftedQuadratics:
 
 
 def toy_data(task: int) -> TaskData:
-    """Training data of a toy task: two features, whose means move as the optimum does."""
+    """Training data of a toy task: two features, whose means move like the optimum."""
     rng = np.random.default_rng(task)
     features = START + DRIFT * task + 0.1 * rng.standard_normal((POINTS, 2))
     return TaskData(features, features.sum(axis=1), DataKind.REGRESSION)
@@ -99,7 +93,7 @@ def toy_benchmark(
 def toy_spec(
     space: SearchSpace, *, tasks: int, previous: SearchSpace | None = None
 ) -> BenchmarkSpec:
-    """Describe a toy benchmark called "toy", as a package may register it."""
+    """Spec of a toy benchmark called "toy", as packages may register it."""
 
     def load() -> tuple[Surrogate, list[float | None]]:
         return ShiftedQuadratics(space), [None] * tasks
@@ -148,7 +142,7 @@ def conditional_space() -> SearchSpace:
 
 
 def numeric_space_before() -> SearchSpace:
-    """Before an adjustment to `numeric_space`: x in another range, y not tuned yet, w removed."""
+    """The space before an adjustment to `numeric_space`: x with another range, w instead of y."""
     return SearchSpace([Parameter.number("w", 0, 1), Parameter.number("x", -10, 2)])
 
 
@@ -169,27 +163,24 @@ def conditional_space_before() -> SearchSpace:
 
 
 def five_values_space() -> SearchSpace:
-    """Five configurations: fewer than trials."""
+    """Five configurations, fewer than trials."""
     return SearchSpace([Parameter.number("n", 0, 4, integer=True)])
 
 
 def two_values_space() -> SearchSpace:
-    """Two configurations, of an integer."""
+    """Two configurations of one integer."""
     return SearchSpace([Parameter.number("n", 0, 1, integer=True)])
 
 
 def four_choices_space() -> SearchSpace:
-    """Four configurations, of two categoricals."""
+    """Four configurations of two categoricals."""
     return SearchSpace([Parameter.choice(name, ("off", "on")) for name in ("first", "second")])
 
 
 def random_history(
-    tasks: Sequence[Task],
-    *,
-    seed: int,
-    evaluations: int = EVALUATIONS,
+    tasks: Sequence[Task], *, seed: int, evaluations: int = EVALUATIONS
 ) -> tuple[Evaluations, ...]:
-    """Evaluate random configurations on every task; a run with this seed draws other ones."""
+    """Evaluate random configurations on every task, drawn independently of runs with this seed."""
     rng = np.random.default_rng([seed, HISTORY_STREAM])
     finished = []
     for task in tasks:
@@ -208,7 +199,7 @@ def play(
     workers: int = 1,
     time_limit: float | None = None,
 ) -> Outcome:
-    """Let a method optimise a task, as in an experiment."""
+    """Let a method optimise a task as in an experiment; errors become `ConformanceError`s."""
     assignment = Assignment(spec, task, tuple(history), budget, workers)
     try:
         with one_thread():
@@ -221,16 +212,16 @@ def play(
 def made(
     spec: MethodSpec, task: Task, history: Sequence[Evaluations], rng: np.random.Generator
 ) -> Method:
-    """The method, made as in an experiment for a toy task, but with this very history."""
+    """The method, constructed as in an experiment but with this history itself."""
     setting = setting_of(Assignment(spec, task, tuple(history), BUDGET), data_of(task, history))
     return spec.method(rng=rng, **(setting | {"history": history}))
 
 
 def data_of(task: Task, history: Sequence[Evaluations]) -> list[TaskData | None]:
-    """Training data of a history's toy tasks, and of the task."""
+    """Training data of the toy tasks of a history, and of the task."""
     return [*(toy_data(int(e.task)) for e in history), task.data]
 
 
 def trials(space: SearchSpace, outcome: Outcome) -> list[tuple[Config, float]]:
-    """Configurations that were evaluated, and their losses."""
+    """Evaluated configurations with their losses."""
     return list(zip(space.configs(outcome.values), outcome.losses.tolist(), strict=True))

@@ -533,7 +533,7 @@ def test_a_context_that_is_not_known_of_the_earlier_tasks_is_warned_of(folder):
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "0", None])
 def test_a_seed_is_a_whole_number(seed):
-    with pytest.raises(ExperimentError, match="a seed is a whole number from 0 on"):
+    with pytest.raises(ExperimentError, match="a seed must be a whole number from 0"):
         hbo.optimiser("bo", space=SPACE, direction="maximize", seed=seed)
 
 

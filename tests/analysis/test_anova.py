@@ -233,13 +233,13 @@ def test_effects_are_fractions(seed, n, different):
 @pytest.mark.parametrize(
     ("features", "losses", "groups", "message"),
     [
-        (np.zeros((0, 2)), np.zeros(0), None, r"above 0; got \(0, 2\) and \(0,\)"),
+        (np.zeros((0, 2)), np.zeros(0), None, r"above 0, but got \(0, 2\) and \(0,\)"),
         (np.zeros((3, 2)), np.zeros(2), None, r"got \(3, 2\) and \(2,\)"),
         (np.full((3, 2), 1.5), np.zeros(3), None, "between 0 and 1"),
-        (np.full((3, 2), np.nan), np.zeros(3), None, "none may be missing"),
+        (np.full((3, 2), np.nan), np.zeros(3), None, "without NaN"),
         (np.zeros((2, 2)), np.array([0.0, np.inf]), None, "losses must be finite"),
-        (np.zeros((3, 2)), np.zeros(3), np.array([0]), r"each of 2 columns .* got \[0\]"),
-        (np.zeros((3, 2)), np.zeros(3), np.array([0, 2]), r"without gaps; got \[0, 2\]"),
+        (np.zeros((3, 2)), np.zeros(3), np.array([0]), r"each of 2 columns.* got \[0\]"),
+        (np.zeros((3, 2)), np.zeros(3), np.array([0, 2]), r"without gaps, but got \[0, 2\]"),
         (np.zeros((3, 2)), np.zeros(3), np.array([0, -1]), r"got \[0, -1\]"),
         (np.full((3, 2), 0.5), np.zeros(3), np.array([0, 0]), "0 and 1 only"),
     ],

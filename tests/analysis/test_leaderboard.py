@@ -220,7 +220,7 @@ def test_verdicts(several):
     assert "significant over 8 benchmarks" in last.sentence
     few = verdicts(several[:3])[-1]
     assert few.test is None
-    assert few.sentence.endswith("So few benchmarks are too few to test.")
+    assert few.sentence.endswith("There are too few benchmarks for a test.")
     equal = pd.concat([frame(f"b{k}@1").assign(loss=1.0, value=1.0, regret=1.0) for k in range(6)])
     (*_, tied) = verdicts(scores_of(equal))
     assert tied.sentence == "After 6 trials all 3 methods share the mean rank."

@@ -100,7 +100,7 @@ def test_marks_of_the_package_are_computed_again():
     spec = benchmark_spec("newsvendor")
     assert spec.marks is not None
     spec.marks.check(Marks.of(spec.load()))
-    with pytest.raises(ArtifactError, match="computed again"):
+    with pytest.raises(ArtifactError, match="recomputed"):
         replace(spec.marks, near_best=0.5).check(spec.marks)
 
 

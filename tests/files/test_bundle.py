@@ -245,7 +245,7 @@ def test_nothing_is_recorded_where_there_are_no_raw_evaluations(folder):
 
 
 def test_raw_evaluations_of_other_tasks_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="2 evaluations, for 9 tasks"):
+    with pytest.raises(ValueError, match="of 9 tasks, but got 2"):
         write_bundle(
             tmp_path / "x",
             read_definition(PACKAGED),

@@ -124,14 +124,14 @@ def test_what_the_whole_space_makes_inactive_has_no_effect(forest):
         (part(WHOLE["cost"], kernel="linear"), {"coef0": 0.5, "degree": 3}, "see .'units'"),
         (part(WHOLE["cost"], kernel="linear", gamma=1), REST, "see .'gamma'"),
         (part(WHOLE["cost"], kernel="linear"), {**REST, "cost": 1.0}, "see .'cost'"),
-        (part(WHOLE["cost"], Parameter.number("kernel", 0, 1)), REST, "not a number"),
+        (part(WHOLE["cost"], Parameter.number("kernel", 0, 1)), REST, "got a number"),
         (
             SearchSpace(
                 [Parameter.choice("kernel", ("linear", "polynomial")), WHOLE["cost"]],
                 conditions={"cost": Compare(0, Comparison.EQUAL, (0.0,))},
             ),
             REST,
-            "no conditions of its own",
+            "must not have conditions",
         ),
     ],
 )

@@ -152,7 +152,7 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="a row needs 3"):
         forest.predict_one(values[0, :2], 0)
     for wrong in (targets[:, 0], targets[1:], np.full((50, 1), np.nan)):
-        with pytest.raises(ValueError, match="targets need shape"):
+        with pytest.raises(ValueError, match="targets must be finite"):
             fit_forest(values, wrong, coding=CODING, recipe=SMALL, seed=0)
 
 

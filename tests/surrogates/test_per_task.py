@@ -57,7 +57,7 @@ def test_surrogates_that_do_not_go_together_are_refused():
     for models, message in (
         ((), "at least one"),
         ((forest, nearest), "one kind"),
-        ((nearest, narrow), r"dimensions \[1, 2\]"),
+        ((nearest, narrow), r"one dimension, but got \[1, 2\]"),
         ((nested,), "PER_TASK"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -113,5 +113,5 @@ def test_copies_are_read_only(table):
     "change", [{"lower": np.zeros(2, dtype=np.int64)}, {"divisor": np.array(0)}]
 )
 def test_arrays_that_do_not_fit_are_refused(table, change):
-    with pytest.raises(ArtifactError, match="no table surrogate"):
+    with pytest.raises(ArtifactError, match="not those of a table surrogate"):
         SurrogateType.TABLE.from_arrays(table.to_arrays() | change)
