@@ -4,7 +4,7 @@ from hpobench_ordered.runtime import compiling as _compile
 
 
 def test_a_missing_cache_is_told_once(monkeypatch):
-    def njit(function=None, *, cache=False):
+    def njit(function=None, *, cache=False, **_):
         def refuse(function):
             raise RuntimeError("cannot cache function: no locator available")
 
