@@ -153,12 +153,21 @@ class Tried:
         if values not in self:
             return best, values
         order = np.argsort(-scores, kind="stable")
-        for row, values in zip(order.tolist(), self._space.decode(unit[order]), strict=True):
-            if values not in self:
-                return row, values
-        return None
+        ordered = self._space.decode(unit[order])
+        row = self.first_untried(ordered)
+        return None if row is None else (int(order[row]), ordered[row])
+
+    def first_untried(self, values: FloatArray) -> int | None:
+        """Row of the first of coded values (m, d) that is untried; None if there is none."""
+        untried = (i for i, row in enumerate(_same(values)) if row.tobytes() not in self._keys)
+        return next(untried, None)
 
 
 def key(values: FloatArray) -> bytes:
     """Bytes that are equal where coded values (d,) are: one zero, one NaN."""
-    return np.where(np.isnan(values), np.nan, values + 0.0).tobytes()
+    return _same(values).tobytes()
+
+
+def _same(values: FloatArray) -> FloatArray:
+    """Coded values with one zero and one NaN."""
+    return np.where(np.isnan(values), np.nan, values + 0.0)

@@ -150,10 +150,14 @@ class ModelBased(Method):
 
     def _random(self) -> FloatArray:
         """Coded values (d,) of a random configuration, untried if there still is one."""
-        for _ in range(RANDOM_DRAWS):
-            values: FloatArray = self.space.decode(self.region.sample_unit(self.rng, 1))[0]
-            if values not in self._tried:
-                return values
+        for count in (1, RANDOM_DRAWS - 1):
+            before = self.rng.bit_generator.state
+            values = self.space.decode(self.region.sample_unit(self.rng, count))
+            if (row := self._tried.first_untried(values)) is not None:
+                self.rng.bit_generator.state = before
+                self.region.draw(self.rng, row + 1)  # as many as if they came one by one
+                found: FloatArray = values[row]
+                return found
         return self._best_untried(lambda unit: self.rng.random(len(unit)))
 
     def _before_model(self) -> FloatArray:

@@ -145,29 +145,29 @@ def bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
 def log_density(unit: FloatArray, data: FloatArray, choices: IntArray, h: FloatArray) -> FloatArray:
     """Logarithm of the density (m,); see `Density.log`."""
     (m, d), n = unit.shape, len(data)
-    result = np.empty(m)
-    norm = np.empty(d)
-    for j in range(d):
-        norm[j] = 1.0 / (h[j] * math.sqrt(2.0 * math.pi)) if choices[j] == 0 else 0.0
+    columns, exponent, kernel, total = unit.T.copy(), np.empty(m), np.empty(m), np.zeros(m)
+    for i in range(n):
+        exponent[:], kernel[:] = 0.0, 1.0
+        for j in range(d):
+            x, centre, c = columns[j], data[i, j], choices[j]
+            if c == 0 and not math.isnan(centre):
+                norm = 1.0 / (h[j] * math.sqrt(2.0 * math.pi))
+                for row in range(
+                    m
+                ):  # NaN is not equal to itself; without a branch it is vectorised
+                    z = (x[row] - centre) / h[j]
+                    exponent[row] -= 0.5 * z * z if z == z else 0.0
+                    kernel[row] *= norm if z == z else 1.0
+            elif c > 0 and math.isnan(centre):
+                for row in range(m):
+                    kernel[row] /= c if x[row] == x[row] else 1
+            elif c > 0:
+                same, other = 1.0 - h[j], h[j] / (c - 1)
+                for row in range(m):
+                    factor = same if abs(x[row] - centre) * c < 0.5 else other
+                    kernel[row] *= factor if x[row] == x[row] else 1.0
+        for row in range(m):
+            total[row] += kernel[row] * math.exp(exponent[row])
     for row in range(m):
-        total = 0.0
-        for i in range(n):
-            exponent, kernel = 0.0, 1.0
-            for j in range(d):
-                x, centre = unit[row, j], data[i, j]
-                if math.isnan(x):
-                    continue
-                if choices[j] == 0:
-                    if not math.isnan(centre):
-                        z = (x - centre) / h[j]
-                        exponent -= 0.5 * z * z
-                        kernel *= norm[j]
-                elif math.isnan(centre):
-                    kernel /= choices[j]
-                elif abs(x - centre) * choices[j] < 0.5:
-                    kernel *= 1.0 - h[j]
-                else:
-                    kernel *= h[j] / (choices[j] - 1)
-            total += kernel * math.exp(exponent)
-        result[row] = math.log(max(LOWEST, total / n))
-    return result
+        total[row] = math.log(max(LOWEST, total[row] / n))
+    return total
