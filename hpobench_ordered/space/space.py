@@ -232,8 +232,19 @@ class SearchSpace:
         return "; ".join(said) + (f"; and {more} more" if more else "")
 
     def canonical(self, unit: FloatArray) -> FloatArray:
-        """Snap discrete hyperparameters to the middle of their bins, set inactive ones to NaN."""
+        """Snap discrete hyperparameters to the middle of their bins, set inactive ones to NaN.
+
+        What is NaN stays NaN: after a change of unit vectors that may make hyperparameters active,
+        call `completed`.
+        """
         return self._cube.canonical(unit)
+
+    def completed(self, unit: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Canonical unit vectors, shape (n, d), where NaN that is active is drawn uniformly."""
+        unit = np.array(unit, dtype=np.float64)
+        missing = np.isnan(unit)
+        unit[missing] = rng.random(int(missing.sum()))
+        return self.canonical(unit)
 
     def encode(self, values: FloatArray) -> FloatArray:
         """Map values to the unit cube, shape (n, d) to (n, d)."""

@@ -98,6 +98,22 @@ def same_bits(array: FloatArray, expected: FloatArray) -> None:
     np.testing.assert_array_equal(array, expected)
 
 
+@given(spaces(), st.integers(0, 2**32 - 1), st.data())
+def test_what_becomes_active_is_drawn(space, seed, data):
+    """Any hyperparameter is changed, or lacks its value: the result is a configuration."""
+    rng = np.random.default_rng(seed)
+    unit = space.sample_unit(rng, 20)
+    changed = data.draw(st.integers(0, space.dimension - 1))
+    moved = unit.copy()
+    moved[:, changed] = rng.random(20)
+    moved[rng.random(unit.shape) < 0.2] = np.nan
+    completed = space.completed(moved, rng)
+    assert space.allows(space.decode(completed)).all()
+    given_values = space.canonical(moved)
+    kept = ~np.isnan(given_values) & ~np.isnan(completed)
+    np.testing.assert_array_equal(completed[kept], given_values[kept])
+
+
 @given(spaces(), st.integers(0, 2**32 - 1), st.integers(0, 30))
 def test_arrays_are_coded_as_each_hyperparameter_says(space, seed, n):
     drawn = np.random.default_rng(seed).random((n, space.dimension))
