@@ -1,4 +1,4 @@
-"""How good the best configuration of the previous task is on the next one.
+"""What makes methods alike: configurations that stay good, and plateaus.
 
 Notation:
     n   configurations
@@ -8,6 +8,9 @@ Notation:
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+
+NEAR = 0.05
+"""Share of the distance from the median to the best that counts as near."""
 
 
 def copying(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
@@ -25,3 +28,10 @@ def copying(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray
     with np.errstate(divide="ignore", invalid="ignore"):
         share: FloatArray = (now[chosen, np.arange(now.shape[1])] - lowest) / (median - lowest)
     return np.where(median > lowest, share, np.nan)
+
+
+def near_best(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
+    """Share of configurations (n, T) within `NEAR` of the best of each task, (T,)."""
+    lowest = losses.min(axis=0) if best is None else best
+    distance = np.median(losses, axis=0) - lowest
+    return np.asarray((losses - lowest <= NEAR * distance).mean(axis=0))

@@ -1,9 +1,8 @@
 """Measures on each benchmark: scores, values, regrets and ranks of every run.
 
-A method that has finished fewer than half of the planned seeds of a benchmark is not compared
-there. Otherwise all its finished runs count: means are over all seeds that it has finished,
-comparisons over the seeds that both methods have, so a failed run does not change another method's
-means.
+A method that has finished fewer than half of a benchmark's planned seeds is not compared on it.
+Otherwise all its finished runs count: means are over all seeds that it has finished, comparisons
+over the seeds that both methods have, so a failed run does not change another method's means.
 
 Notation:
     A   number of compared methods

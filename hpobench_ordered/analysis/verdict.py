@@ -68,23 +68,13 @@ class Verdict:
             single = self.benchmarks == 1
             what = "a single benchmark" if single else f"{self.benchmarks} benchmarks of one family"
             return f"{text}, on {what}: this says nothing of others."
-        text += f", and first on {self.first_on} of {self._units}."
+        noun = "benchmarks" if self.families == self.benchmarks else "families"
+        text += f", and first on {self.first_on} of {self.families} {noun}."
         if self.test is None:
-            return f"{text} There are too few {self._noun} for a test."
-        return f"{text} {self._significance}"
+            return f"{text} There are too few {noun} for a test."
+        return f"{text} {self._significance(f'over {self.families} {noun}', TESTS[self.test])}"
 
-    @property
-    def _noun(self) -> str:
-        return "benchmarks" if self.families == self.benchmarks else "families"
-
-    @property
-    def _units(self) -> str:
-        return f"{self.families} {self._noun}"
-
-    @property
-    def _significance(self) -> str:
-        over = f"over {self._units}"
-        by = "" if self.test is None else TESTS[self.test]
+    def _significance(self, over: str, by: str) -> str:
         if len(self.leaders) > 1:
             return ""
         if not self.better_than:

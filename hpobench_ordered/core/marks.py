@@ -57,8 +57,7 @@ class Marks:
     @classmethod
     def of(cls, benchmark: "Benchmark") -> "Marks":
         """Evaluate random configurations on every task."""
-        from hpobench_ordered.analysis.copying import copying
-        from hpobench_ordered.analysis.plateau import near_best
+        from hpobench_ordered.analysis.copying import copying, near_best
 
         objective = benchmark.objective
         unit = benchmark.space.sample_unit(np.random.default_rng(SEED), DRAWS)

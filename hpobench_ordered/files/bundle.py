@@ -73,7 +73,7 @@ def write_bundle(
             }
         writer.write_json(BENCHMARK, {**definition_to_json(definition), "surrogates": listed})
         writer.write_json(CARD, replace(card, size=size).to_json())
-        _check_loadable(folder, writer.written(), listed, is_recorded=evaluations is not None)
+        _check_loadable(folder, writer.written(), listed)
 
 
 def write_runs(
@@ -96,21 +96,17 @@ def read_best_values(artifact: Artifact) -> list[float]:
         return list(numbers(dict(enumerate(content[BEST_VALUES]))).values())
 
 
-def _check_loadable(
-    folder: Path, written: Artifact, surrogates: Iterable[str], *, is_recorded: bool
-) -> None:
+def _check_loadable(folder: Path, written: Artifact, surrogates: Iterable[str]) -> None:
     """Check that the written artifact can be loaded."""
     try:
         for name in surrogates:
             _load_surrogate(written, name)
-        if is_recorded:
+        if EVALUATIONS in written.sums():
             read_evaluations(written)
         read_card(written)
     except ArtifactError as error:
         reason = str(error).replace(str(written.folder), folder.name)
-        raise ArtifactError(
-            f"{folder} is not written, since it could not be loaded: {reason}"
-        ) from None
+        raise ArtifactError(f"{folder} is not written, as it cannot be loaded: {reason}") from None
 
 
 def bundled_spec(

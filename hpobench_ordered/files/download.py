@@ -45,9 +45,6 @@ class ProgressBar(Protocol):
     def reset(self) -> None:
         """Start at 0 again."""
 
-    def close(self) -> None:
-        """End."""
-
 
 def check_online(what: str, *, instead: str = FROM_COPY) -> None:
     """Raise a `DownloadError` if the user has disabled downloads."""

@@ -158,8 +158,7 @@ class OnnxSurrogate:
 
     def _run(self, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
         """Evaluate a multiple of `GROUP` rows, to shape (n,)."""
-        session = self._session or self._ready_session()
-        output = np.asarray(session.run(None, inputs)[0])
+        output = np.asarray(self._ready_session().run(None, inputs)[0])
         # A network that could not be cut down to one target still has all of them.
         return output[:, 0 if output.shape[1] == 1 else self.target]
 

@@ -247,7 +247,8 @@ def check_beats_random_search(method: object, *, trials: int = BUDGET, seeds: in
             maximised = _ordered(
                 spec, space, first + TASKS, seed, Direction.MAXIMIZE, budget=trials
             )
-            same = all(map(_same_configurations, minimised, maximised))
+            pairs = zip(minimised, maximised, strict=True)
+            same = all(np.array_equal(a.values, b.values, equal_nan=True) for a, b in pairs)
             require(same, f"{spec.name} gives other suggestions where the objective is maximised")
 
 
@@ -356,7 +357,3 @@ def _random_search_median(space: SearchSpace, tasks: int, trials: int) -> float:
         _ordered(spec, space, tasks, seed, budget=trials) for seed in range(RANDOM_SEARCH_SEEDS)
     ]
     return float(np.median([task.losses.min() for run in runs for task in run]))
-
-
-def _same_configurations(one: Outcome, other: Outcome) -> bool:
-    return np.array_equal(one.values, other.values, equal_nan=True)

@@ -1,11 +1,11 @@
-"""How far it gets to copy what was best on the task before."""
+"""Copying the best configuration of the task before, and plateaus."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpobench_ordered.analysis.copying import copying
+from hpobench_ordered.analysis.copying import copying, near_best
 
 
 def test_by_hand():
@@ -28,3 +28,18 @@ def test_the_scale_of_a_task_does_not_matter(seed, factor, shift):
 def test_the_same_task_again_leaves_nothing(seed):
     losses = np.random.default_rng(seed).normal(size=(9, 1))
     assert copying(np.repeat(losses, 3, axis=1)).tolist() == [0.0, 0.0]
+
+
+def test_near_is_a_twentieth_of_the_way_to_the_median():
+    losses = np.array([[0.0], [0.5], [0.51], [10.0], [10.0], [10.0], [99.0]])
+    np.testing.assert_allclose(near_best(losses), [2 / 7])  # the median is 10
+
+
+def test_where_the_median_is_the_best_half_are_near():
+    losses = np.array([[7.0], [7.0], [7.0], [9.0]])
+    np.testing.assert_allclose(near_best(losses), [3 / 4])
+
+
+def test_near_a_best_value_that_is_known():
+    losses = np.array([[1.0], [2.0], [20.0], [20.0], [20.0]])
+    np.testing.assert_allclose(near_best(losses, best=np.array([0.0])), [1 / 5])  # within 1

@@ -261,5 +261,5 @@ def test_coefficients_are_finite_and_read_only(kind):
     with pytest.raises(ValueError, match="read-only"):
         pickle.loads(pickle.dumps(model)).coefficients[0, 0] = 1
     for bad in (np.zeros((2, 2)), np.full((1, 3), np.nan)):
-        with pytest.raises(ValueError, match="finite coefficients"):
+        with pytest.raises(ValueError, match="coefficients must be finite"):
             kind(bad)

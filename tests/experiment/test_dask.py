@@ -175,7 +175,7 @@ def test_a_folder_that_workers_do_not_see(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr("hpobench_ordered.experiment.store.Store.prepare", lambda self: None)
     monkeypatch.setattr("hpobench_ordered.experiment.records.Records.write_experiment", _nothing)
     monkeypatch.setattr("hpobench_ordered.experiment.records.Records.write_session", _nothing)
-    with pytest.raises(StoreError, match="must be on a file system that all of them share"):
+    with pytest.raises(StoreError, match="must be on a file system that all workers share"):
         hbo.run(**SMALL, seeds=[0], folder=tmp_path / "mine", dask=cluster.scheduler_address)
 
 

@@ -136,7 +136,7 @@ def test_cutting_keeps_a_network_of_another_width(shared):
 @pytest.mark.parametrize("content", [b"", b"not a network", b"\x3a\x7f\x00", b"\x3a\x00"])
 def test_a_damaged_network_is_refused(shared, content):
     defined, surrogate = build(shared, "rpart")
-    surrogate._model = content
+    surrogate.model = content
     with pytest.raises(ArtifactError, match="cannot be read"):
         surrogate.predict(draw(defined, 1), TASK)
 
@@ -144,7 +144,7 @@ def test_a_damaged_network_is_refused(shared, content):
 def test_the_network_of_another_scenario_is_refused(shared):
     defined, surrogate = build(shared, "rpart")
     *_, other = files(shared, "xgboost")
-    surrogate._model = other
+    surrogate.model = other
     with pytest.raises(ArtifactError, match="inputs"):
         surrogate.predict(draw(defined, 1), TASK)
 
