@@ -20,6 +20,7 @@ from hpobench_ordered.analysis.landscape import best_indices, colour_ends, expla
 from hpobench_ordered.core.benchmark import Benchmark, Task
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.plotting import Dimension, Panel
+from hpobench_ordered.plotting.evaluations import plane
 from hpobench_ordered.plotting.landscapes import CROSS, cells
 from hpobench_ordered.plotting.saving import svg_of
 from hpobench_ordered.plotting.theme import PALETTE, configured, facetted
@@ -29,8 +30,6 @@ SAMPLES = 4000
 """Random configurations from which effects and the best ones are taken, n."""
 BINS = 16
 """Equally wide parts that a number with many values is divided into, to estimate its effect."""
-CELLS = 24
-"""Cells along an axis; fewer where a hyperparameter has fewer values."""
 DRAWS = 48
 """Draws of the other hyperparameters that every cell averages over."""
 CROSSES = 10
@@ -84,17 +83,8 @@ class Landscape:
 
         NaN where one of the two is never active.
         """
-        space = self.benchmark.space
-        places = [space.names.index(name) for name in names]
-        counts = [int(min(space[name].size, CELLS)) for name in names]
-        x, y = ((np.arange(count) + 0.5) / count for count in counts)
-        others = np.random.default_rng(0).random((DRAWS, space.dimension))
-        unit = np.broadcast_to(others, (len(y), len(x), *others.shape)).copy()
-        unit[..., places[0]], unit[..., places[1]] = x[:, None], y[:, None, None]
-        canonical = space.canonical(unit.reshape(-1, space.dimension))
-        inactive = np.isnan(canonical[:, places]).any(axis=1)
-        values = np.ma.array(task.evaluate_many(space.decode(canonical)), mask=inactive)
-        return np.asarray(values.reshape(unit.shape[:3]).mean(axis=-1).filled(np.nan))
+        others = np.random.default_rng(0).random((DRAWS, self.benchmark.space.dimension))
+        return plane(task, others, names)
 
     def svg(self, names: Sequence[str]) -> str:
         """Draw it by one or two hyperparameters; the same benchmark gives the same text."""

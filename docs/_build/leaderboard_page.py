@@ -11,7 +11,7 @@ from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.registry import suites
-from hpobench_ordered.reporting.formats import duration, number
+from hpobench_ordered.reporting.formats import number
 
 MARKER = "<!-- leaderboards -->"
 TRIALS = (1, 5, 10, 25)
@@ -60,9 +60,9 @@ def _table(items: list[BenchmarkScores]) -> str:
             *(number(board.loc[method, "rank"], 2) for board in boards.values()),
             number(row["score"], 1),
             number(row["regret"], 4),
-            duration(row["seconds"]),
+            number(1000 * row["seconds"], 2),
         )
         for method, row in boards[last].iterrows()
     ]
     ranks = [f">rank at {trial}" for trial in boards]
-    return table(("method", *ranks, f">score at {last}", ">regret", ">per suggestion"), rows)
+    return table(("method", *ranks, f">score at {last}", ">regret", ">ms per suggestion"), rows)

@@ -51,28 +51,6 @@ def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS
     return shares
 
 
-def lowest_in_cells(
-    x: FloatArray, y: FloatArray, losses: FloatArray, *, shape: tuple[int, int]
-) -> FloatArray:
-    """Lowest loss in every cell of a grid over [0, 1]^2; empty cells take the nearest one's.
-
-    `x`, `y` and `losses` have shape (n,), n above 0; the result has `shape`, its first row at y =
-    0.
-    """
-    from scipy.ndimage import distance_transform_edt
-
-    rows, columns = shape
-    row = np.clip((y * rows).astype(np.int64), 0, rows - 1)
-    column = np.clip((x * columns).astype(np.int64), 0, columns - 1)
-    lowest = np.full(shape, np.nan)
-    order = np.argsort(losses, kind="stable")[::-1]
-    lowest[row[order], column[order]] = losses[order]  # the lowest is written last
-    _, nearest = distance_transform_edt(
-        np.isnan(lowest), sampling=(1 / rows, 1 / columns), return_indices=True
-    )
-    return np.asarray(lowest[tuple(nearest)])
-
-
 def colour_ends(
     losses: FloatArray, *, maximised: bool, alike: float = WORST_ALIKE
 ) -> tuple[float, float]:

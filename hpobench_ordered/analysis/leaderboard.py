@@ -49,6 +49,9 @@ ALL = "all"
 MEASURES = ("score", "regret", "rank", "regret_over_trials")
 """Measures of the leaderboard; lower is better in all of them."""
 
+DECIMALS = {"rank": 2, "score": 1, "regret": 4}
+"""Measures that tables show, in their order, with their decimals."""
+
 RESAMPLING_SEED = 0
 """Seed of the bootstrap, so that the same results give the same intervals."""
 

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import textwrap
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +25,7 @@ from rich.table import Table
 from hpobench_ordered.generation.base import Progress
 
 PIPE_WIDTH = 120
-"""Width of sentences; in pipes rows of tables are as long as they are."""
+"""Width of sentences in pipes, where rows of tables are as long as they are."""
 
 LONGEST_ROW = 10_000
 
@@ -54,7 +55,7 @@ def warnings_said() -> Iterator[None]:
 def print_table(headers: Iterable[str], rows: Iterable[Iterable[str]], *, title: str = "") -> None:
     """Print a table."""
     if title:  # apart from the table, which may be narrower
-        click.echo(title)
+        print_text(title)
     table = Table(box=None, pad_edge=False)
     for place, header in enumerate(headers):  # names are not broken: they are what one copies
         table.add_column(header, overflow="fold", no_wrap=place == 0)
@@ -64,8 +65,9 @@ def print_table(headers: Iterable[str], rows: Iterable[Iterable[str]], *, title:
 
 
 def print_text(text: str) -> None:
-    """Print sentences in lines of `PIPE_WIDTH`; names are not broken at their hyphens."""
-    lines = textwrap.wrap(text, PIPE_WIDTH, break_on_hyphens=False, break_long_words=False)
+    """Print sentences in lines as wide as the terminal; names are not broken at their hyphens."""
+    width = shutil.get_terminal_size((PIPE_WIDTH, 24)).columns
+    lines = textwrap.wrap(text, width, break_on_hyphens=False, break_long_words=False)
     click.echo("\n".join(lines))
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -184,12 +185,13 @@ def run(
             retry_failed=retry_failed,
             progress=lambda done, total: move("runs", done, total),
         )
+    shown = results if against else replace(results, cells=())  # with those of earlier commands
     if shard is not None:
         say("this part is done; parts in other folders are joined with hpobench-ordered merge")
     elif with_report:
-        _report(results, output / "report", folder=output)
+        _report(shown, output / "report", folder=output)
     else:
-        show_scores(*results.scored(), folder=output, own=_own(results))
+        show_scores(*shown.scored(), folder=output, own=_own(results))
     failures = results.failures()
     if failures:
         say(f"{len(failures)} of {len(results.cells)} runs failed, such as: {failures[0].message}")

@@ -1,14 +1,11 @@
 """How methods compare: the command `leaderboard`, and what `run` and `report` print."""
 
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from hpobench_ordered.analysis.bootstrap import FEWEST
-from hpobench_ordered.analysis.labels import counted, protocol_label, scope
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.leaderboard import leaderboard as make_leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores
@@ -16,12 +13,10 @@ from hpobench_ordered.analysis.verdict import surrogate_agreement, verdicts
 from hpobench_ordered.cli._against import chosen_results, results_arguments
 from hpobench_ordered.cli._options import json_option, measured_only_option
 from hpobench_ordered.cli._show import print_json, print_table, print_text, say
+from hpobench_ordered.reporting.tables import leaderboard_tables
 
 if TYPE_CHECKING:
     import pandas as pd
-
-DECIMALS = {"rank": 2, "score": 1, "regret": 4}
-"""Measures that are printed; the report has more."""
 
 MOST_ROWS = 12
 """Methods of a benchmark that `run` and `report` print."""
@@ -30,9 +25,9 @@ LEGEND = (
     "Of the best trial so far; lower is better. rank: among the methods, each seed on each task, 1 "
     "is best. score: 0 is the best value known or met, 100 no better than half of all random "
     "configurations. regret: 0 is the best value known or met, 1 the worst that any method met. "
-    "Means over tasks and seeds, then over the benchmarks of a family, then over families; "
-    f"[95 % interval over seeds, - of fewer than {FEWEST}]. Of ordered runs the first task does "
-    "not count, which has no history. time: inside the method, for one suggestion."
+    "Means over tasks and seeds, then over the benchmarks of a family, then over families. "
+    "Of ordered runs the first task does not count, which has no history. Time is that inside the "
+    "method."
 )
 
 
@@ -153,46 +148,8 @@ def _places(table: "pd.DataFrame", own: Collection[str]) -> Iterator[str]:
 
 def _print(table: "pd.DataFrame", *, most: int | None = None, own: Collection[str] = ()) -> None:
     """Print a leaderboard, a table for each benchmark; of at most so many methods, and these."""
-    groups = table.groupby(["protocol", "benchmark", "surrogate", "trial"], sort=False)
-    for (protocol, benchmark, surrogate, trial), group in groups:
-        seeds = counted(int(group["seeds"].max()), "seed")
-        name = f"{benchmark} ({surrogate})"
-        if benchmark == ALL:
-            name = f"all {scope(int(group['benchmarks'].max()), int(group['families'].max()))}"
-        every = list(_rows(group))
-        rows = [row for n, row in enumerate(every) if n < (most or n + 1) or row[0] in own]
-        left_out = len(every) - len(rows)
-        header = ("method", *DECIMALS, "won/tied/lost", "runs", "time")
-        title = f"{name}, {protocol_label(str(protocol))}: after trial {trial}, {seeds}"
-        print_table(header, rows, title=title)
+    for shown in leaderboard_tables(table):
+        rows = [row for n, row in enumerate(shown.rows) if n < (most or n + 1) or row[0] in own]
+        left_out = len(shown.rows) - len(rows)
+        print_table(shown.header, rows, title=shown.caption)
         click.echo(f"and {left_out} more methods\n" if left_out else "")
-
-
-def _rows(group: "pd.DataFrame") -> Iterator[tuple[str, ...]]:
-    compared = group["wins"].notna()
-    for row, is_compared in zip(group.to_dict("records"), compared, strict=True):
-        contests = "/".join(str(row[name]) for name in ("wins", "ties", "losses"))
-        failed = f", {row['failed']} failed" if row["failed"] else ""
-        yield (
-            row["method"],
-            *(_measured(row, measure, decimals) for measure, decimals in DECIMALS.items()),
-            contests if is_compared else "not compared",
-            f"{row['runs']}{failed}",
-            _duration(row["seconds"]),
-        )
-
-
-def _measured(row: Mapping[Any, Any], measure: str, decimals: int) -> str:
-    numbers = [row[measure], row[f"{measure}_low"], row[f"{measure}_high"]]
-    mean, low, high = (f"{round(number, decimals) + 0.0:.{decimals}f}" for number in numbers)
-    if mean == "nan":
-        return "-"
-    return f"{mean} [-]" if low == "nan" else f"{mean} [{low}, {high}]"
-
-
-def _duration(seconds: float) -> str:
-    """A duration in the unit that suits it, such as "0.41 ms"."""
-    for unit, factor in (("µs", 1e-6), ("ms", 1e-3)):
-        if seconds < 1000 * factor:
-            return f"{seconds / factor:.3g} {unit}"
-    return "-" if math.isnan(seconds) else f"{seconds:.3g} s"

@@ -1,22 +1,24 @@
 """Commands on results: status, merge and compact."""
 
 from dataclasses import asdict
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from hpobench_ordered.analysis.labels import protocol_label
+from hpobench_ordered.analysis.labels import counted
 from hpobench_ordered.cli._options import json_option
 from hpobench_ordered.cli._show import print_json, print_table
 from hpobench_ordered.errors import StoreError
+from hpobench_ordered.reporting.tables import STATES, states_table
 
 if TYPE_CHECKING:
     from hpobench_ordered.experiment.overview import Overview
 
+_method = attrgetter("method")
 RESULTS = click.Path(exists=True, file_okay=False, path_type=Path)
-SHOWN = 10
-"""Failures that are shown without being asked for."""
 
 
 @click.command(epilog="Example:  hpobench-ordered status results --failures")
@@ -47,10 +49,11 @@ def status(results: Path, failures: bool, digest: bool, as_json: bool) -> None:
             click.echo(f"\n{failure.benchmark}, seed {failure.seed}, {failure.reason.value}:")
             click.echo(f"{failure.message}\n{failure.traceback}".rstrip())
     else:
-        for failure in found.failures[:SHOWN]:
-            click.echo(f"failed: {failure.benchmark}, seed {failure.seed}: {failure.message}")
-        if len(found.failures) > SHOWN:
-            click.echo(f"and {len(found.failures) - SHOWN} more; --failures shows all")
+        by_method = groupby(sorted(found.failures, key=_method), _method)
+        for method, (first, *others) in by_method:
+            more = f"; and {counted(len(others), 'more run')} (--failures)" if others else ""
+            where = f"{method} on {first.benchmark}, seed {first.seed}"
+            click.echo(f"failed: {where}: {first.message}{more}")
     if digest:
         click.echo(f"digest: {store.digest()}")
 
@@ -82,12 +85,10 @@ def compact(results: Path) -> None:
 
 
 def _print_counts(found: "Overview") -> None:
-    counts = found.counts()
-    shown = counts.assign(protocol=[protocol_label(str(p)) for p in counts["protocol"]])
-    rows = [tuple(map(str, row)) for row in shown.itertuples(index=False)]
-    print_table(tuple(counts.columns), rows)
+    if shown := states_table(found.runs):
+        print_table(shown.header, shown.rows)
     totals = found.runs["state"].value_counts()
-    states = [state for state in counts.columns if state in totals]
+    states = [state for state in STATES if state in totals]
     click.echo(", ".join(f"{totals[state]} {state}" for state in states) or "no runs")
     if found.superseded:
         click.echo(f"{found.superseded} runs of older versions of methods count no more")

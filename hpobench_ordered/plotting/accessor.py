@@ -14,6 +14,7 @@ from hpobench_ordered.analysis.together import Together, differences_of
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.plotting.evaluations import (
     Configurations,
+    drawable,
     evaluated,
     evaluations,
     telling_axes,
@@ -125,7 +126,7 @@ class Plots:
         seed: int | None = None,
         size: Size = (170, 140),
     ) -> alt.TopLevelMixin:
-        """Where each method looked in one run, on the best values that all runs met.
+        """Where each method looked in one run, on the objective around the best of all runs.
 
         Args:
             benchmark: The benchmark.
@@ -147,17 +148,19 @@ class Plots:
             methods=item.methods,
             seeds=item.seed_numbers,
         )
-        tried = tried[tried["task"] == item.tasks[item.task_names.index(task)]]
+        place = item.tasks[item.task_names.index(task)]
+        tried = tried[tried["task"] == place]
         methods = tried.loc[tried["seed"] == seed, "method"].unique()
         if not len(methods):
             raise ExperimentError(f"there are no evaluations of {item.benchmark} with seed {seed}")
-        axes = telling_axes([tried], x, y)
+        bench = drawable(item)
+        if bench is None:
+            raise ExperimentError(f"{item.label} cannot be evaluated here, or only slowly")
+        axes = telling_axes(bench, [tried], x, y)
         if axes is None:
-            raise ExperimentError("a landscape needs two hyperparameters that vary")
-        panels = [
-            evaluated(method, tried, axes, method=method, seed=seed, maximised=item.is_maximised)
-            for method in methods
-        ]
+            raise ExperimentError("a landscape needs two hyperparameters that are active together")
+        at = bench.tasks[place]
+        panels = [evaluated(method, at, tried, axes, method, seed) for method in methods]
         rows = [panels[n : n + COLUMNS] for n in range(0, len(panels), COLUMNS)]
         title = f"{item.benchmark}, task {task}, seed {seed}"
         return plotting.landscape(rows, title=title, size=size)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import altair as alt
 import numpy as np
 
+from hpobench_ordered.analysis.leaderboard import DECIMALS
 from hpobench_ordered.analysis.significance import CriticalDifference
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.plotting.axes import title_of
@@ -32,8 +33,11 @@ AXIS_WIDTH, ROW, BAR_GAP = 420, 18, 8
 REACH = 26
 """How far the lines of methods go beyond the ends of the axis, in pixels."""
 
-CELL_HEIGHT, NARROWEST, WIDEST, TABLE_WIDTH = 24, 62, 140, 840
+CELL_HEIGHT, NARROWEST, WIDEST, TABLE_WIDTH = 24, 20, 140, 980
 """Of a table of coloured numbers: height and widths of a cell, and width to fill."""
+
+NUMBER_WIDTH = 40
+"""Narrower cells are colours alone."""
 
 DARK_CELL = 0.35
 """Below this share of `SEQUENCE`, white text stands out from a cell better than black."""
@@ -149,9 +153,11 @@ def heatmap(
     numbers = data[measure].astype(float)
     low, high = (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 1.0)
     is_dark = numbers < low + DARK_CELL * ((high - low) or 1.0)
-    data = data.assign(label=numbers.map("{:.3g}".format), ink=np.where(is_dark, ON_DARK, ON_LIGHT))
+    labels = numbers.map(f"{{:.{DECIMALS.get(measure, 2)}f}}".format)
+    data = data.assign(label=labels, ink=np.where(is_dark, ON_DARK, ON_LIGHT))
     width = min(max(TABLE_WIDTH // max(len(panels), 1), NARROWEST), WIDEST)
-    angle = 0 if 7 * max(map(len, panels), default=0) < width else -35
+    has_numbers = width >= NUMBER_WIDTH
+    angle = 0 if 7 * max(map(len, panels), default=0) < width else -35 if has_numbers else -60
     axis = alt.Axis(orient="top", labelAngle=angle, domain=False)
     # Methods stand in rows: there may be forty of them, and a page is longer than wide.
     base = alt.Chart(data).encode(
@@ -163,7 +169,7 @@ def heatmap(
     legend = alt.Legend(title=title_of(measure), gradientLength=120)
     cells = base.mark_rect().encode(color=alt.Color(f"{measure}:Q", scale=scale, legend=legend))
     text = base.mark_text(fontSize=11).encode(text="label:N", color=alt.Color("ink:N", scale=None))
-    whole = alt.layer(cells, text).resolve_scale(color="independent")
+    whole = alt.layer(*[cells, text][: 1 + has_numbers]).resolve_scale(color="independent")
     return configured(
         whole.properties(width=max(width * len(panels), 200), height=CELL_HEIGHT * len(methods)),
         title=title or title_of(measure),

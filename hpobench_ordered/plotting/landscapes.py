@@ -15,9 +15,6 @@ from hpobench_ordered.space.parameters import Parameter
 if TYPE_CHECKING:
     import pandas as pd
 
-WIDE = 300.0
-"""Positive numbers whose largest is more times the smallest get a logarithmic axis."""
-
 WIDE_VALUES = 10.0
 """Objectives whose largest is more times the smallest are coloured on a log scale."""
 
@@ -73,18 +70,6 @@ class Dimension:
         half = 0.5 if p.is_discrete and not p.log and not p.choices else 0.0
         return cls(p.name, p.lower - half, p.upper + half, p.log, tuple(p.choices))
 
-    @classmethod
-    def of_column(cls, name: str, column: "pd.Series") -> "Dimension":
-        """The axis that fits the evaluated values of a hyperparameter."""
-        from pandas.api.types import is_bool_dtype, is_numeric_dtype
-
-        known = column.dropna()
-        if is_bool_dtype(known) or not is_numeric_dtype(known):
-            choices = tuple(sorted(known.unique().tolist(), key=str))
-            return cls(name, 0.0, len(choices) - 1.0, False, choices)
-        low, high = float(known.min()), float(known.max())
-        return cls(name, low, high, low > 0 and high >= WIDE * low)
-
     def coded(self, column: "pd.Series") -> FloatArray:
         """Values as numbers on the axis, shape (n,); NaN where it is inactive."""
         if not self.choices:
@@ -92,22 +77,10 @@ class Dimension:
         codes = {str(choice): float(index) for index, choice in enumerate(self.choices)}
         return np.array([codes.get(str(value), np.nan) for value in column])
 
-    @property
-    def _ends(self) -> tuple[float, float]:
-        """The ends, half a step beyond choices and what is the same everywhere."""
-        half = 0.5 if self.choices or self.low == self.high else 0.0
-        return self.low - half, self.high + half
-
-    def unit(self, coded: FloatArray) -> FloatArray:
-        """Places of coded values from 0 to 1, half a step from the ends for choices."""
-        low, high = self._ends
-        if self.log:
-            low, high, coded = np.log(low), np.log(high), np.log(coded)
-        return np.asarray((coded - low) / (high - low))
-
     def from_unit(self, unit: FloatArray) -> FloatArray:
-        """Coded values of places from 0 to 1, the inverse of `unit`."""
-        low, high = self._ends
+        """Coded values of places from 0 to 1; the ends are half a step beyond choices."""
+        half = 0.5 if self.choices else 0.0
+        low, high = self.low - half, self.high + half
         if self.log:
             return np.asarray(low * (high / low) ** unit)
         return np.asarray(low + (high - low) * unit)

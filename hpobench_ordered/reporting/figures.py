@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
@@ -18,6 +19,7 @@ from hpobench_ordered.analysis.verdict import FEWEST, TESTS
 from hpobench_ordered.plotting import Panel, attainment, critical_differences, heatmap, landscape
 from hpobench_ordered.plotting.evaluations import (
     Configurations,
+    drawable,
     evaluated,
     evaluations,
     telling_axes,
@@ -31,8 +33,11 @@ if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
 
-MOST = 8
+MOST = 5
 """Figures draw curves of at most this many methods; the interactive chart has all of them."""
+
+MOST_PANELS = 12
+"""Of more benchmarks, only one of each family is drawn."""
 
 MOST_LANDSCAPES = 2
 """Landscapes are drawn of at most this many benchmarks, each of another family."""
@@ -90,6 +95,12 @@ class Material:
         """The methods of lowest mean rank, and random search."""
         return [m for place, m in enumerate(self.ranked) if place < MOST or m == RANDOM_SEARCH]
 
+    @cached_property
+    def of_families(self) -> list[BenchmarkScores]:
+        """The first benchmark of each family."""
+        items = reversed(self.group.items)
+        return [*{item.family or item.benchmark: item for item in items}.values()][::-1]
+
     def name(self, stem: str, title: str) -> tuple[str, str]:
         """Stem and title of one of the protocol's figures; the title says which of several."""
         label = protocol_label(self.group.protocol)
@@ -131,16 +142,19 @@ def _differences(material: Material) -> Iterator[Figure]:
 
 def _attainment(material: Material) -> Iterator[Figure]:
     best, methods = material.best, material.ranked
-    frame = attained(material.group.items)
+    is_part = len(material.group.items) > MOST_PANELS
+    frame = attained(material.of_families if is_part else material.group.items)
     frame = frame[frame["method"].isin(best)]
     if not frame["level"].notna().any():
         return
-    caption = (
-        "What half of the runs attain (the line), and of the first methods a quarter and three "
-        "quarters (the bands)."
-    )
-    if len(best) < len(methods):
-        caption += f" Of the {MOST} methods of lowest mean rank, and random search."
+    caption = "The line: half of the runs are at least as good after so many trials. "
+    if len(methods) <= MOST:
+        caption += "The band: from a quarter to three quarters of them."
+    else:
+        caption += "The band: from a quarter to three quarters of them, but for random search. "
+        caption += f"Of the {MOST} methods of lowest mean rank, and random search."
+    if is_part:
+        caption += " On one benchmark of each family."
     stem, title = material.name("attainment", "Half of the runs are at least this good")
     frame = frame.assign(name=panel_names(frame))
     chart = attainment(frame, facet="name", methods=methods, title=title)
@@ -153,35 +167,33 @@ def _landscapes(material: Material) -> Iterator[Figure]:
     read = material.configurations
     if read is None or not ranked:
         return
-    families: dict[str, BenchmarkScores] = {}
-    for item in group.items:
-        families.setdefault(item.benchmark.partition("-")[0], item)
-    chosen = list(families.values())[:MOST_LANDSCAPES]
-    rows = [row for item in chosen if (row := _row(item, material.runs, read, ranked))]
-    if rows:
+    drawn = (_panels(item, material.runs, read, ranked) for item in material.of_families)
+    if panels := [*chain.from_iterable(islice(filter(None, drawn), MOST_LANDSCAPES))]:
         caption = (
-            "Best value evaluated in each cell of the two hyperparameters that explain most of the "
-            f"losses; bright is good, the cross is the best. Points are what {ranked[0]} evaluated "
-            "in one run, darker with the trial."
+            "The objective by the two hyperparameters that explain most of the losses, all others "
+            "as in the best configuration that any run evaluated, the cross; bright is good. "
+            f"Points are what {ranked[0]} evaluated in one run, darker with the trial."
         )
         stem, title = material.name("landscapes", f"Where {ranked[0]} looked")
-        yield Figure(stem, title, caption, landscape(rows, title=title))
+        yield Figure(stem, title, caption, landscape([panels], title=title))
 
 
-def _row(
+def _panels(
     item: BenchmarkScores, runs: "pd.DataFrame", read: Configurations, ranked: Sequence[str]
 ) -> list[Panel]:
     """The first and the last task, with the points of the best method; none without two axes."""
+    bench = drawable(item)
+    if bench is None:
+        return []
     seeds = item.seed_numbers[:MOST_SEEDS]
     tried = evaluations(item, runs, read, methods=ranked, seeds=seeds)
-    by_task = {item.task_names[n]: tried[tried["task"] == item.tasks[n]] for n in (0, -1)}
-    axes = telling_axes(list(by_task.values()))
-    if axes is None:
-        return []
-    draw = partial(
-        evaluated, axes=axes, method=ranked[0], seed=seeds[0], maximised=item.is_maximised
-    )
-    return [draw(f"{item.benchmark}, {name}", part) for name, part in by_task.items()]
+    by_task = {n: tried[tried["task"] == n] for n in (item.tasks[0], item.tasks[-1])}
+    axes = telling_axes(bench, list(by_task.values()))
+    return [
+        evaluated(f"{bench.name}, task {task.name}", task, by_task[n], axes, ranked[0], seeds[0])
+        for n, task in enumerate(bench.tasks)
+        if axes is not None and n in by_task
+    ]
 
 
 SECTIONS: "Sequence[tuple[str, str, Callable[[Material], Iterator[Figure]]]]" = (

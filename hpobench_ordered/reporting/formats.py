@@ -64,15 +64,6 @@ def number(value: float, decimals: int) -> str:
     return NOTHING if math.isnan(value) else f"{value:.{decimals}f}".replace("-", MINUS)
 
 
-def duration(seconds: float) -> str:
-    """A duration in the unit that suits it, such as "0.41 ms" or "2.5 h"."""
-    for unit, factor in (("µs", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0)):
-        limit = 100 if unit in ("s", "min") else 1000
-        if seconds < limit * factor:
-            return f"{seconds / factor:.3g} {unit}"
-    return NOTHING if math.isnan(seconds) else f"{seconds / 3600:.3g} h"
-
-
 def slug(text: str) -> str:
     """Lower-case letters, digits and hyphens of a text, such as "heatmap-ordered-25-trials"."""
     return "-".join(re.findall("[a-z0-9]+", text.lower()))

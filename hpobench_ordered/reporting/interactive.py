@@ -12,15 +12,14 @@ import numpy as np
 
 from hpobench_ordered._typing import IntArray
 from hpobench_ordered.analysis.labels import protocol_label
-from hpobench_ordered.analysis.leaderboard import ALL
+from hpobench_ordered.analysis.leaderboard import ALL, DECIMALS
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.analysis.wins import count_wins
 from hpobench_ordered.plotting.theme import styles
 from hpobench_ordered.reporting.chart import interactive_specification
-from hpobench_ordered.reporting.formats import duration
-from hpobench_ordered.reporting.tables import DECIMALS
+from hpobench_ordered.reporting.formats import number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,9 +31,9 @@ DIGITS = 5
 """Significant digits of the numbers on the page; `means.csv` has all."""
 
 MEASURES = (
+    ("rank", "Mean rank", "Among the methods compared, by seed and task; 1 is best."),
     ("score", "Score", "0 is the best, 100 no better than half of all random configurations."),
     ("regret", "Normalised regret", "0 is the best, 1 the worst that any method met."),
-    ("rank", "Mean rank", "Among the methods compared, by seed and task; 1 is best."),
     ("value", "Value", "In the objective's own units."),
 )
 COLUMNS = (
@@ -42,7 +41,7 @@ COLUMNS = (
     *MEASURES,
     ("wins", "Won / tied / lost", "Runs of the same seed on the same task, against every other."),
     ("failed", "Failed", "Failed runs, of all that were planned."),
-    ("seconds", "Time per suggestion", "Inside the method, the mean."),
+    ("seconds", "ms per suggestion", "Inside the method, the mean."),
 )
 """Columns of the leaderboard: sort key, heading, and explanation."""
 
@@ -134,7 +133,7 @@ def _failed(row: Mapping[Any, Any]) -> tuple[int, str]:
 
 
 def _seconds(row: Mapping[Any, Any]) -> tuple[float | None, str]:
-    return _rounded(row["seconds"]), duration(row["seconds"])
+    return _rounded(row["seconds"]), number(1000 * row["seconds"], 2)
 
 
 def _views(means: "pd.DataFrame", methods: Sequence[str]) -> Views:

@@ -13,6 +13,12 @@
   system.addEventListener("change", label);
   label();
 
+  /* What is wider than its box says so. */
+  const boxes = new ResizeObserver((seen) => {
+    for (const { target } of seen) target.classList.toggle("wide", target.scrollWidth > target.clientWidth);
+  });
+  for (const box of all(".scroll")) boxes.observe(box);
+
   if (!$("data")) return;
   const unpack = (id) => {
     const bytes = Uint8Array.from(atob($(id).textContent), (letter) => letter.charCodeAt(0));
@@ -23,21 +29,25 @@
 
   const NOTHING = "\u2013";
   const table = $("lb");
-  const state = { protocol: 0, entry: 0, task: -1, measure: "regret", trial: 0, sort: "rank", descending: false, chosen: new Set(), hovered: null };
+  const state = { protocol: 0, entry: 0, task: -1, measure: "regret", trial: 0, sort: "rank", descending: false, chosen: new Set(), own: false, hovered: null };
   const protocol = () => data.protocols[state.protocol];
   const entry = () => protocol().entries[state.entry];
   const source = () => (state.task < 0 ? entry().measures : tasks[state.protocol][state.entry][state.task]);
   const column = (key) => data.columns.find((one) => one.key === key);
   const isMeasure = (key) => data.measures.includes(key);
-  const number = (value, key) => {
+  /* Decimals of a column; where they depend on the unit, as many as give the largest four digits. */
+  const decimalsOf = (key) => {
     const { decimals } = column(key);
-    return (decimals === null ? String(Number(value.toPrecision(4))) : value.toFixed(decimals)).replace("-", "\u2212");
+    if (decimals !== null) return decimals;
+    const largest = Math.max(...source()[key][0].flat().map(Math.abs), 1e-9);
+    return Math.max(0, Math.min(9, 3 - Math.floor(Math.log10(largest))));
   };
+  const number = (value, key) => value.toFixed(decimalsOf(key)).replace("-", "\u2212");
   const interval = (key, low, high) => (low === null ? "" : `${number(low, key)} to ${number(high, key)}`);
   /* Mean and the ends of its interval; null where there is none. */
   const at = (key, m, trial = state.trial) => [0, 1, 2].map((end) => source()[key]?.[end]?.[m]?.[trial - 1] ?? null);
-  const order = (key, m, trial) => {
-    const [mean] = at(key, m, trial);
+  const order = (key, m) => {
+    const [mean] = at(key, m);
     return mean !== null && key === "value" && entry().maximised ? -mean : mean;
   };
   const make = (tag, attributes = {}, ...children) => {
@@ -53,8 +63,7 @@
     if (isMeasure(key)) {
       const [mean, low, high] = at(key, m);
       if (mean === null) return [null, NOTHING];
-      const lacks = low === null && state.task < 0 && key !== "value"; // of too few seeds
-      return [order(key, m), number(mean, key), lacks ? NOTHING : interval(key, low, high)];
+      return [order(key, m), number(mean, key), interval(key, low, high)];
     }
     if (key !== "wins") return entry()[key][m] ?? [null, NOTHING];
     const counts = state.task < 0 && entry().wins[m]?.[state.trial - 1];
@@ -73,7 +82,7 @@
     });
     return rows.map(([m]) => m);
   };
-  const choose = (method) => { if (!state.chosen.delete(method)) state.chosen.add(method); render(); };
+  const choose = (method) => { state.own = true; if (!state.chosen.delete(method)) state.chosen.add(method); render(); };
   const rowOf = (columns) => (m) => {
     const method = protocol().methods[m];
     const chosen = state.chosen.has(method);
@@ -111,7 +120,7 @@
     if (method) choose(method);
     if (!key) return;
     Object.assign(state, { sort: key, descending: state.sort === key && !state.descending });
-    renderTable();
+    render();
   });
   table.addEventListener("pointerover", ({ target }) => hover(target.closest("tr").dataset.method ?? null));
   table.addEventListener("pointerleave", () => hover(null));
@@ -214,14 +223,14 @@
   });
 
   /* Controls. */
-  const render = () => { renderTable(); return renderChart(); };
+  const render = () => { if (!state.own) chooseBest(); renderTable(); return renderChart(); };
   const fill = (id, texts, values = texts.keys()) => {
     const options = [...values].map((value, n) => new Option(texts[n], value));
     $(id).replaceChildren(...options);
   };
-  const chooseBest = () => {
+  const chooseBest = () => { // the first of the table, or by rank
     const { methods } = protocol();
-    const ranked = sorted([...methods.keys()], (m) => order(state.measure, m, entry().trials)).map((m) => methods[m]);
+    const ranked = sorted([...methods.keys()], (m) => order(isMeasure(state.sort) ? state.sort : "rank", m)).map((m) => methods[m]);
     state.chosen = new Set(ranked.filter((method, place) => ranked.length <= data.few || place < data.best || method === data.reference));
   };
   const fillMeasures = () => {
@@ -244,7 +253,7 @@
     state.entry = 0;
     fill("benchmark", protocol().entries.map(({ label }) => label));
     fillTasks();
-    chooseBest();
+    state.own = false;
   };
   const on = (id, kind, action) => $(id).addEventListener(kind, async () => { await action($(id).value); render(); });
   fill("protocol", data.protocols.map(({ label }) => label));
@@ -255,12 +264,12 @@
   on("measure", "change", (value) => { state.measure = state.sort = value; state.descending = false; });
   on("trial", "input", (value) => { state.trial = Number(value); });
   for (const id of ["filter", "only", "log"]) on(id, "input", () => {});
-  on("choose-best", "click", chooseBest);
-  on("choose-all", "click", () => { state.chosen = new Set(protocol().methods); });
-  on("choose-none", "click", () => { state.chosen = new Set(); });
+  on("choose-best", "click", () => { state.own = false; });
+  on("choose-all", "click", () => { Object.assign(state, { own: true, chosen: new Set(protocol().methods) }); });
+  on("choose-none", "click", () => { Object.assign(state, { own: true, chosen: new Set() }); });
   document.querySelector("form.controls").addEventListener("submit", (event) => event.preventDefault());
   fillEntries();
-  renderTable();
+  await render();
   await embed();
   new ResizeObserver(() => { fit(); renderChart(); }).observe($("chart"));
 })();

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered.analysis.bootstrap import FEWEST
-from hpobench_ordered.analysis.labels import listed, protocol_label, ranges, scope
+from hpobench_ordered.analysis.labels import counted, listed, protocol_label, ranges, scope
+from hpobench_ordered.analysis.leaderboard import DECIMALS
 from hpobench_ordered.analysis.scoring import GROUP, BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.speedup import geometric_mean
 from hpobench_ordered.analysis.together import (
@@ -17,13 +18,10 @@ from hpobench_ordered.analysis.together import (
     wins_of,
 )
 from hpobench_ordered.analysis.verdict import TESTS, Verdict, surrogate_agreement
-from hpobench_ordered.reporting.formats import NOTHING, Table, duration, number
+from hpobench_ordered.reporting.formats import NOTHING, Table, number
 
 if TYPE_CHECKING:
     import pandas as pd
-
-DECIMALS = {"score": 1, "regret": 4, "rank": 2}
-"""Measures of the leaderboard, with their decimals."""
 
 CONTESTS = ("wins", "ties", "losses")
 STATES = ("done", "failed", "running", "missing")
@@ -52,7 +50,7 @@ def leaders_table(verdicts: Sequence[Verdict]) -> Table:
             row += [_some(one.better_than, one.methods), _some(one.not_told_apart, one.methods)]
         rows.append(row)
     header = ["after trial", "leads", "mean rank", "first on"]
-    header += ["significantly better than", "not than"] if first.test is not None else []
+    header += ["significantly better than", "not told apart from"] if first.test is not None else []
     return Table(caption, header, rows, text_columns=len(header))
 
 
@@ -68,11 +66,13 @@ def leaderboard_tables(board: "pd.DataFrame") -> Iterator[Table]:
     for labels, rows in board.groupby(["protocol", "benchmark", "surrogate"], sort=False):
         protocol, benchmark, surrogate = map(str, labels)
         counts = int(rows["benchmarks"].max()), int(rows["families"].max())
+        seeds = int(rows["seeds"].max())
+        intervals = "; in brackets 95 % intervals over seeds" if seeds >= FEWEST else ""
         what = f"{benchmark} ({surrogate})" if surrogate else f"All {scope(*counts)}"
         yield Table(
-            f"{what}, {protocol_label(protocol)}, after trial {rows['trial'].iloc[0]}; in brackets "
-            f"95 % intervals over seeds, {NOTHING} of fewer than {FEWEST}.",
-            ("method", *DECIMALS, "won/tied/lost", "failed", "per suggestion"),
+            f"{what}, {protocol_label(protocol)}, after trial {rows['trial'].iloc[0]}, "
+            f"{counted(seeds, 'seed')}{intervals}.",
+            ("method", *DECIMALS, "won/tied/lost", "failed", "ms per suggestion"),
             [leaderboard_row(row) for row in rows.to_dict("records")],
         )
 
@@ -82,12 +82,12 @@ def leaderboard_row(row: Mapping[Any, Any]) -> list[str]:
     cells = []
     for measure, decimals in DECIMALS.items():
         mean, *ends = (number(row[measure + end], decimals) for end in ("", "_low", "_high"))
-        interval = NOTHING if NOTHING in ends else " to ".join(ends)
-        cells.append(mean if mean == NOTHING else f"{mean} ({interval})")
+        cells.append(mean if NOTHING in ends else f"{mean} ({' to '.join(ends)})")
     contests = [row[name] for name in CONTESTS]
     known = all(isinstance(count, int) for count in contests)
     cells += ["/".join(map(str, contests)) if known else NOTHING]
-    return [row["method"], *cells, f"{row['failed']} of {row['runs']}", duration(row["seconds"])]
+    milliseconds = number(1000 * row["seconds"], 2)
+    return [row["method"], *cells, f"{row['failed']} of {row['runs']}", milliseconds]
 
 
 def pairs(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
@@ -176,15 +176,19 @@ def session_table(sessions: Sequence[Mapping[str, Any]]) -> Table:
     )
 
 
-def unfinished_table(runs: "pd.DataFrame") -> Table | None:
-    """States of the runs of methods and benchmarks that are not all finished."""
+def states_table(runs: "pd.DataFrame", *, unfinished: bool = False) -> Table | None:
+    """States of runs, one row for all benchmarks on which those of a method are alike."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for labels, states in runs.groupby(["method", "protocol", *GROUP[:2]], observed=True)["state"]:
+        method, protocol, benchmark, surrogate = map(str, labels)
+        counts = states.astype(str).value_counts().reindex(STATES, fill_value=0)
+        if not unfinished or counts["done"] < len(states):
+            key = method, protocol_label(protocol), *map(str, counts)
+            alike.setdefault(key, []).append(f"{benchmark} ({surrogate})")
     rows = []
-    for labels, states in runs.groupby(["method", *GROUP], observed=True)["state"]:
-        method, benchmark, surrogate, protocol = map(str, labels)
-        counts = states.astype(str).value_counts()
-        if counts.get("done", 0) < len(states):
-            cells = [str(counts.get(state, 0)) for state in STATES]
-            rows.append((method, f"{benchmark} ({surrogate})", protocol_label(protocol), *cells))
-    caption = "Runs of methods and benchmarks of which not all are finished."
+    for (method, label, *counts), names in alike.items():
+        where = names[0] if len(names) == 1 else f"each of {len(names)} benchmarks"
+        rows.append((method, where, label, *counts))
+    caption = "Runs of methods and benchmarks" + " of which not all are finished" * unfinished + "."
     header = ("method", "benchmark", "protocol", *STATES)
     return Table(caption, header, rows, text_columns=3) if rows else None

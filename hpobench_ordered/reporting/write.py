@@ -34,7 +34,7 @@ from hpobench_ordered.reporting.tables import (
     pairs,
     session_table,
     speedup_tables,
-    unfinished_table,
+    states_table,
 )
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ def _head(content: ReportInput, runs: "pd.DataFrame") -> dict[str, Any]:
         "limits": content.limits,
         "coverage": coverage,
         "alert": alert,
-        "unfinished": unfinished_table(runs),
+        "unfinished": states_table(runs, unfinished=True),
         "experiment": experiment_table(runs),
         "sessions": session_table(sessions) if sessions else None,
         "packages": sorted(versions),

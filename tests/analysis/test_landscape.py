@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from hpobench_ordered.analysis.landscape import colour_ends, explained_shares, lowest_in_cells
+from hpobench_ordered.analysis.landscape import colour_ends, explained_shares
 
 
 def test_a_hyperparameter_that_says_all_explains_all():
@@ -40,24 +40,6 @@ def test_inactive_is_a_place_of_its_own():
 
 def test_equal_losses_are_explained_by_nothing():
     assert explained_shares(np.random.default_rng(0).random((5, 2)), np.ones(5)).tolist() == [0, 0]
-
-
-def test_cells_have_the_lowest_loss_and_empty_ones_that_of_the_nearest():
-    x, y = np.array([0.1, 0.2, 0.9, 1.0]), np.array([0.1, 0.1, 0.9, 1.0])
-    lowest = lowest_in_cells(x, y, np.array([3.0, 2.0, np.inf, 5.0]), shape=(4, 3))
-    assert lowest.shape == (4, 3)
-    assert lowest[0, 0] == 2.0  # both are in it
-    assert lowest[3, 2] == 5.0
-    assert lowest[1, 0] == lowest[0, 1] == 2.0
-    assert set(lowest.ravel()) == {2.0, 5.0}
-
-
-@given(st.integers(0, 1000), st.integers(1, 30))
-def test_lowest_of_all_is_somewhere(seed, count):
-    x, y, losses = np.random.default_rng(seed).random((3, count))
-    lowest = lowest_in_cells(x, y, losses, shape=(5, 5))
-    assert lowest.min() == losses.min()
-    assert set(lowest.ravel()) <= set(losses)
 
 
 @pytest.mark.parametrize("maximised", [False, True])

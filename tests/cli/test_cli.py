@@ -318,8 +318,8 @@ def test_leaderboard_of_several_benchmarks(cli):
         cli("leaderboard", "results"),
         cli("leaderboard", "results", "--by", "benchmark"),
     )
-    assert "all 2 benchmarks" in together.stdout and "newsvendor@1" not in together.stdout
-    assert "all 2 benchmarks" in each.stdout and "newsvendor@1 (table)" in each.stdout
+    assert "All 2 benchmarks" in together.stdout and "newsvendor@1" not in together.stdout
+    assert "All 2 benchmarks" in each.stdout and "newsvendor@1 (table)" in each.stdout
 
 
 @pytest.mark.slow
@@ -374,6 +374,29 @@ def test_benchmarks_beside_a_suite_and_their_state_as_json(cli):
     run_on = {row["benchmark"].partition("@")[0] for row in state["counts"]}
     assert run_on == {*suite("synthetic"), "newsvendor"}
     assert [row["done"] for row in state["counts"]] == [1] * 5 and state["failures"] == []
+
+
+def test_a_method_that_fails_has_a_line_and_earlier_methods_are_shown(cli, tmp_path):
+    lines = ["class Bad:"]
+    lines += [f"    def {name}(self, *given): 1 / 0" for name in ("__init__", "ask", "tell")]
+    (tmp_path / "bad.py").write_text("\n".join(lines))
+    words = ["--suite", "synthetic", "--trials", "2", "--tasks", "2", "--workers", "1"]
+    words += ["--no-check", "--no-report"]
+    assert cli("run", *words, "--seeds", "2", "--method", "bad.py:Bad").returncode == 1
+    state = cli("status", "results").stdout
+    assert [line.split()[:5] for line in state.splitlines() if "bad.Bad" in line] == [
+        ["bad.Bad", "each", "of", "4", "benchmarks"],
+        ["failed:", "bad.Bad", "on", "forrester-ordered@1,", "seed"],
+    ]
+    shown = cli("run", *words, "--seeds", "2", "--method", "simple-previous-no-bo").stdout
+    assert all(f"{method} " in shown for method in ("bad.Bad", "simple-previous-no-bo"))
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_sentences_are_as_wide_as_the_terminal(cli, width):
+    shown = cli("leaderboard", "--reference", "--suite", "adjustments", COLUMNS=str(width)).stdout
+    assert max(map(len, shown.splitlines())) <= width
+    assert "best-first" in shown
 
 
 def test_results_elsewhere(cli, tmp_path):

@@ -78,7 +78,9 @@ def test_effects_of_a_sum_are_its_shares(quadratic):
 
 
 def test_means_are_over_the_others(quadratic):
-    from landscape import CELLS, DRAWS, Landscape
+    from landscape import DRAWS, Landscape
+
+    from hpobench_ordered.plotting.evaluations import CELLS
 
     task = quadratic.tasks[0]
     means = Landscape.of(quadratic).means(task, ("x_0", "x_1"))

@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import hpobench_ordered as hbo
 from hpobench_ordered import plotting
 from hpobench_ordered.analysis.significance import critical_difference
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.plotting import Dimension, Panel, theme
+from hpobench_ordered.plotting.evaluations import CELLS, evaluated
 from hpobench_ordered.plotting.landscapes import cells
 from hpobench_ordered.plotting.saving import POLICY, javascript, save, specification, svg_of
 
@@ -262,11 +264,39 @@ def test_regrets_over_decades_are_on_an_axis_that_shows_them(least):
     assert "NaN" not in image and "Infinity" not in image
 
 
-def test_axes_of_hyperparameters():
-    log = Dimension.of_column("rate", pd.Series([1e-4, 1.0, np.nan]))
-    assert log.log and log.unit(np.array([1e-4, 1e-2, 1.0])) == pytest.approx([0, 0.5, 1])
-    kinds = Dimension.of_column("kind", pd.Series(["b", "a", None]))
-    assert kinds.choices == ("a", "b")
-    coded = kinds.coded(pd.Series(["b", None, "a"]))
-    assert np.array_equal(coded, [1.0, np.nan, 0.0], equal_nan=True)
-    assert kinds.from_unit(kinds.unit(np.array([0.0, 1.0]))) == pytest.approx([0, 1])
+def test_ends_of_axes_are_half_a_step_beyond_choices():
+    kinds = Dimension("kind", 0.0, 1.0, choices=("a", "b"))
+    assert kinds.from_unit(np.array([0.0, 0.25, 1.0])) == pytest.approx([-0.5, 0.0, 1.5])
+    rate = Dimension("rate", 1e-4, 1.0, log=True)
+    assert rate.from_unit(np.array([0.0, 0.5, 1.0])) == pytest.approx([1e-4, 1e-2, 1.0])
+
+
+def test_a_landscape_is_the_objective_around_the_best_evaluation():
+    bench, rng = hbo.load("quadratic"), np.random.default_rng(0)
+    task, configs = bench.tasks[0], [bench.space.sample(rng) for _ in range(20)]
+    values = task.evaluate_many(configs)
+    tried = pd.DataFrame(configs).assign(
+        method="bo", seed=0, trial=range(1, 21), value=values, loss=values
+    )
+    panel = evaluated("title", task, tried, ("x_1", "x_0"), "bo", 0)
+    best = configs[int(values.argmin())]
+    assert panel.values is not None and panel.crosses is not None and panel.points is not None
+    assert list(panel.crosses["value"]) == [values.min()] and len(panel.points) == 20
+    for place in (0, 7, CELLS + 3):
+        middle = (np.array([place % CELLS, place // CELLS]) + 0.5) / CELLS
+        x, y = (
+            float(axis.from_unit(u)) for axis, u in zip((panel.x, panel.y), middle, strict=True)
+        )
+        assert panel.values["value"][place] == pytest.approx(
+            task.evaluate(best | {"x_1": x, "x_0": y})
+        )
+
+
+@pytest.mark.parametrize(("benchmarks", "has_numbers"), [(10, True), (47, False)])
+def test_a_heat_map_has_one_format_and_numbers_where_they_fit(benchmarks, has_numbers):
+    names = [f"benchmark-{n}@1" for n in range(benchmarks)]
+    frame = pd.DataFrame({"benchmark": names, "surrogate": "forest", "method": "bo", "rank": 9.5})
+    frame.loc[0, "rank"] = 10
+    image = svg_of(plotting.heatmap(frame))
+    assert (">10.00<" in image, ">9.50<" in image) == (has_numbers, has_numbers)
+    assert float(re.search(r'width="([0-9.]+)"', image)[1]) < 1240

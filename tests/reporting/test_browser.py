@@ -144,11 +144,11 @@ def test_nothing_is_requested_and_nothing_goes_wrong(driver, browser):
 
 
 def test_headings_sort_also_by_keyboard(browser):
-    heading = "#lb thead th:nth-child(4)"  # mean rank
+    heading = "#lb thead th:nth-child(2)"  # mean rank
     for order in ("descending", "ascending"):
         browser.run("document.querySelector(arguments[0] + ' button').focus()", heading)
         ActionChains(browser.driver).send_keys(Keys.ENTER).perform()
-        ranks = [float(text) for text in browser.column(3) if text != "\u2013"]
+        ranks = [float(text) for text in browser.column(1) if text != "\u2013"]
         assert ranks == sorted(ranks, reverse=order == "descending")
         found = "return document.querySelector(arguments[0]).getAttribute('aria-sort')"
         assert browser.run(found, heading) == order
@@ -164,7 +164,7 @@ def test_benchmark_task_and_trial_choose_values_and_curves(browser, page_report)
         browser.choose("#trial", str(trial))
         board = leaderboard(page_report.benchmarks, trial=trial)
         board = board[board["benchmark"] == "xgboost-mnist@1"].set_index("method")
-        ranks = dict(zip(browser.column(0), browser.column(3), strict=True))
+        ranks = dict(zip(browser.column(0), browser.column(1), strict=True))
         for method, rank in ranks.items():
             assert float(rank) == pytest.approx(board.loc[method, "rank"], abs=0.0051)
     time.sleep(0.2)
@@ -254,6 +254,37 @@ def test_the_reference_is_in_sight_and_curves_are_named(driver, large):
         )
         names = browser.run(named)
         assert len(names) == 6 and "random-search" in names
+
+
+def test_colours_follow_the_table_until_methods_are_chosen(driver, large):
+    browser = Browser(driver, large.page.as_uri())
+    browser.open()
+    pressed = (
+        "return [...document.querySelectorAll('#lb button[aria-pressed=true]')]"
+        ".map((node) => node.dataset.method)"
+    )
+    for key in ("rank", "score", "regret"):
+        if key != "rank":  # which it is sorted by at first
+            browser.press(f"#lb button[data-key='{key}']")
+        first = browser.column(0)[:5]
+        assert browser.run(pressed) == [*first, "random-search"]
+    browser.press("#lb tbody tr:nth-child(2) button")
+    chosen = set(browser.run(pressed))
+    browser.press("#lb button[data-key='rank']")
+    assert set(browser.run(pressed)) == chosen == {first[0], *first[2:], "random-search"}
+
+
+def test_what_scrolls_says_so(driver, large):
+    browser = Browser(driver, large.page.as_uri())
+    says = (
+        "return [...document.querySelectorAll('.scroll')].every((box) =>"
+        " getComputedStyle(box, '::before').content.includes('Scroll')"
+        " === box.scrollWidth > box.clientWidth)"
+    )
+    for width in (1400, 390):
+        browser.open(width=width)
+        browser.wait(says)
+    assert browser.run("return document.querySelector('.board').classList.contains('wide')")
 
 
 def test_forty_methods_fit(driver, large):
