@@ -1,7 +1,7 @@
 """Hooks of MkDocs: pages made from the registry, and formulas as MathML."""
 
-from pathlib import PurePosixPath
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
 
 import benchmark_pages
 import command_page
@@ -18,6 +18,21 @@ from hpobench_ordered.registry import method_spec
 
 TABLE = "<!-- table -->"
 """Where the overview goes in the first page of benchmarks and of methods."""
+
+
+commands: list[str] = []
+"""The command of MkDocs, "build" or "serve"."""
+
+
+def on_startup(*, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
+    """Remember the command."""
+    commands.append(command)
+
+
+def on_post_build(*, config: MkDocsConfig) -> None:
+    """Write the reports that the leaderboard links to; not at every change of pages served."""
+    if commands != ["serve"]:
+        leaderboard_page.write_reports(Path(config.site_dir))
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:

@@ -1,6 +1,9 @@
-"""Tables of the leaderboard's page, made from the reference results."""
+"""Tables of the leaderboard's page and the pages that it links to, from the reference results."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 
 from markdown_text import plain, table
 
@@ -10,26 +13,58 @@ from hpobench_ordered.analysis.leaderboard import ALL, leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.registry import suites
+from hpobench_ordered.registry import method_spec, suites
 from hpobench_ordered.reporting.formats import number
 
 MARKER = "<!-- leaderboards -->"
+MISSING = "<!-- missing -->"
 TRIALS = (1, 5, 10, 25)
+FOLDER = "leaderboard"
+"""Folder of the site with a report of each suite."""
 
 
 def filled(text: str) -> str:
-    """Put the tables of all suites in their place."""
-    return text.replace(MARKER, "\n\n".join(_sections())) if MARKER in text else text
+    """Put the tables of all suites in their place, and the methods without results."""
+    return text.replace(MARKER, "\n\n".join(_sections())).replace(MISSING, _missing())
+
+
+def write_reports(site: Path) -> None:
+    """Write the reports of all suites, as the command `report --reference --suite` does."""
+    for name, results in _results().items():
+        hbo.report(results, site / FOLDER / name)
+
+
+@cache
+def _results() -> Mapping[str, hbo.Results]:
+    """The reference results by suite, that of the fewest benchmarks first."""
+    found = {}
+    for name in sorted(suites(), key=lambda one: len(suites()[one])):
+        with suppress(ExperimentError):  # there are none of this suite
+            found[name] = hbo.reference(name)
+    return found
+
+
+def _missing() -> str:
+    """Methods without reference results, by what keeps them from it."""
+    there = {name for one in _results().values() for name in one.overview().runs["method"]}
+    specs = [method_spec(name) for name in hbo.list_methods() if name not in there]
+    data = [spec.name for spec in specs if spec.uses_data]
+    others = [spec.name for spec in specs if not spec.uses_data]
+    return (
+        f"{len(data)} methods look at the training data of the tasks ({', '.join(data)}); "
+        f"{len(others)} need up to seconds for a suggestion, or are newer than the runs "
+        f"({', '.join(others)})."
+    )
 
 
 def _sections() -> Iterator[str]:
-    for name in sorted(suites(), key=lambda one: len(suites()[one])):
-        try:
-            scores, _ = hbo.reference(name).scored()
-        except ExperimentError:  # there are none of this suite
-            continue
+    for name, results in _results().items():
+        scores, _ = results.scored()
         for protocol, items in by_protocol(scores).items():
-            yield f"### {name}\n\n{_said(name, protocol, items)}\n\n{_table(items)}"
+            page = f'<a href="{FOLDER}/{name}/report.html">Sort, filter, choose a trial, a '
+            page += "benchmark and a task; curves and figures</a>"
+            said = f"{_said(name, protocol, items)} {page}."
+            yield f"### {name}\n\n{said}\n\n{_table(items)}"
 
 
 def _said(name: str, protocol: str, items: list[BenchmarkScores]) -> str:

@@ -386,7 +386,7 @@ def test_a_method_that_fails_has_a_line_and_earlier_methods_are_shown(cli, tmp_p
     state = cli("status", "results").stdout
     assert [line.split()[:5] for line in state.splitlines() if "bad.Bad" in line] == [
         ["bad.Bad", "each", "of", "4", "benchmarks"],
-        ["failed:", "bad.Bad", "on", "forrester-ordered@1,", "seed"],
+        ["failed:", "bad.Bad", "on", "forrester@1,", "seed"],
     ]
     shown = cli("run", *words, "--seeds", "2", "--method", "simple-previous-no-bo").stdout
     assert all(f"{method} " in shown for method in ("bad.Bad", "simple-previous-no-bo"))

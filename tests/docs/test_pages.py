@@ -2,6 +2,7 @@
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -144,10 +145,10 @@ def test_public_names_that_are_not_described_are_added():
 
 
 @pytest.mark.slow
-def test_leaderboards_are_those_of_the_reference_results():
+def test_leaderboards_are_those_of_the_reference_results(tmp_path, monkeypatch):
     import leaderboard_page
 
-    text = leaderboard_page.filled("before\n\n<!-- leaderboards -->\n\nafter")
+    text = leaderboard_page.filled("<!-- missing -->\n\n<!-- leaderboards -->\n\nafter")
     section = text.split("### othpo")[1].split("###")[0]
     board = hbo.reference("othpo").leaderboard(5)
     ranks = board[board["benchmark"] == "all"].set_index("method")["rank"]
@@ -156,6 +157,14 @@ def test_leaderboards_are_those_of_the_reference_results():
         method: f"{rank:.2f}" for method, rank in ranks.items()
     }
     assert "Left out is yahpo-ranger-4154@1 (forest)" in section
+    named = set(re.findall("[a-z-]+", text.partition("###")[0]))
+    there = set(re.findall(r"methods/([a-z-]+)\.md", text))
+    assert set(hbo.list_methods()) - named == there and not there & named
+    written: list[Path] = []
+    monkeypatch.setattr(hbo, "report", lambda _, folder: written.append(folder / "report.html"))
+    leaderboard_page.write_reports(tmp_path)
+    linked = re.findall('href="([^"]+)"', text)
+    assert [tmp_path / path for path in linked] == written
 
 
 def test_formulas_become_mathml():
