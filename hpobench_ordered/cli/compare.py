@@ -13,7 +13,6 @@ SMALL = (
     "yahpo-svm-1220",
     "yahpo-aknn-4538",
     "yahpo-ranger-40978",
-    "yahpo-glmnet-375",
     "retrain-electricity-xgboost",
     "retrain-weather-xgboost",
     "retrain-bike-sharing-xgboost",

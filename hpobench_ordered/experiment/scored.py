@@ -46,10 +46,22 @@ def _is_measured(benchmark: str, surrogate: str, task_name: str = "") -> bool:
 
 
 def left_out(runs: "pd.DataFrame") -> dict[tuple[str, str], str]:
-    """Why means over benchmarks leave some out, by benchmark and surrogate."""
+    """Why means leave some benchmarks out, by benchmark and surrogate: implausible, plateaus."""
     kinds = runs[["benchmark", "surrogate"]].drop_duplicates().itertuples(index=False, name=None)
-    options = {(str(name), str(surrogate)): _option(name, surrogate) for name, surrogate in kinds}
-    return {kind: option.left_out for kind, option in options.items() if option and option.left_out}
+    reasons = {(str(name), str(surrogate)): _reason(name, surrogate) for name, surrogate in kinds}
+    return {kind: reason for kind, reason in reasons.items() if reason}
+
+
+def _reason(benchmark: str, surrogate: str) -> str:
+    """Why means leave a benchmark on a surrogate out; "" if they do not."""
+    with suppress(HPOBenchOrderedError):  # the registry does not know it
+        spec = benchmark_spec(benchmark)
+        if reason := spec.option(surrogate).left_out:
+            return reason
+        marks = spec.marks if spec.marked.surrogate == surrogate else None
+        if marks and "plateau" in marks.names:
+            return f"A plateau: {marks.near_best:.0%} of random configurations are near the best."
+    return ""
 
 
 def families(runs: "pd.DataFrame") -> dict[str, str]:

@@ -5,10 +5,12 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered import reporting
+from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.overview import overview
-from hpobench_ordered.experiment.scored import families, scored
+from hpobench_ordered.experiment.scored import families, left_out, scored
+from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.reporting import ReportInput
 
 SVM, RANGER = "yahpo-svm-1220@1", "yahpo-ranger-4154@1"
@@ -73,13 +75,13 @@ def test_an_implausible_stand_in_is_left_out_of_means(store):
 
 @pytest.mark.slow
 def test_a_family_counts_once(tmp_path):
-    for name in ("yahpo-svm-1220", "yahpo-svm-458", "newsvendor"):
+    for name in ("yahpo-svm-1220", "yahpo-svm-4134", "newsvendor"):
         result = results(tmp_path, name)
     table = hbo.Results(result.store, ()).leaderboard(full=True)
     overall = table[table["benchmark"] == "all"].set_index("method")
     assert set(overall["benchmarks"]) == {3} and set(overall["families"]) == {2}
     ranks = table.pivot_table(index="method", columns="benchmark", values="rank")
-    svm = (ranks["yahpo-svm-1220@1"] + ranks["yahpo-svm-458@1"]) / 2
+    svm = (ranks["yahpo-svm-1220@1"] + ranks["yahpo-svm-4134@1"]) / 2
     expected = (svm + ranks["newsvendor@1"]) / 2
     assert overall["rank"].to_dict() == pytest.approx(expected.to_dict())
     report = hbo.report(result.store.folder, tmp_path / "report")
@@ -119,6 +121,21 @@ def test_what_a_report_is_made_of(store, monkeypatch):
     assert list(whole.left_out) == [(RANGER, "forest")]
     assert not measured.left_out
     assert (whole.measured_only, measured.measured_only) == (False, True)
+
+
+def test_plateaus_are_left_out_of_means_on_the_surrogate_that_was_looked_at():
+    kinds = [("yahpo-svm-458@1", "forest"), ("yahpo-svm-458@1", "onnx"), ("newsvendor@1", "table")]
+    found = left_out(pd.DataFrame(kinds, columns=["benchmark", "surrogate"]))
+    assert found == {kinds[0]: "A plateau: 12% of random configurations are near the best."}
+
+
+def test_plateaus_are_what_the_leaderboard_of_wide_leaves_out():
+    scores, _ = hbo.reference("wide", methods=["random-search", "bo"]).scored()
+    without = {item.benchmark for item in scores if item.left_out}
+    marks = {item.benchmark: benchmark_spec(item.benchmark).marks for item in scores}
+    plateaus = {name for name, one in marks.items() if one and "plateau" in one.names}
+    assert without == {RANGER, *plateaus} and len(plateaus) == 7
+    assert Together.of(scores).families == Together.of_all(scores).families
 
 
 @pytest.mark.slow
