@@ -130,10 +130,12 @@ def _names(frame: "pd.DataFrame", y: alt.Y, methods: Sequence[str], height: floa
     wanted = (1 - to_unit(last["mean"].to_numpy(dtype=float))) * height
     shown = 1 - spread(wanted, gap=13.0, end=height) / height
     table = last.reset_index()[["method", "trial"]].assign(mean=from_unit(shown))
-    text = alt.Chart(table).mark_text(align="left", baseline="middle", dx=8, fontSize=11)
-    return text.encode(
-        x="trial:Q", y=y, text="method:N", color=by_method(table["method"], methods)["color"]
-    )
+    looks = by_method(table["method"], methods)
+    base = alt.Chart(table).encode(x="trial:Q", y=y)
+    text = base.mark_text(align="left", baseline="middle", dx=16, fontSize=11)
+    marks = base.mark_point(filled=True, size=34, opacity=1, xOffset=9)
+    colour, shape = (looks[name].legend(None) for name in ("color", "shape"))
+    return text.encode(text="method:N") + marks.encode(color=colour, shape=shape)
 
 
 def _of_measure(frame: "pd.DataFrame", measure: str, facet: str) -> "pd.DataFrame":

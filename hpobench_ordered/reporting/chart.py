@@ -38,7 +38,7 @@ def interactive_specification() -> dict[str, Any]:
 def _layers() -> Any:
     hovered, title = (alt.param(name=name, value=None) for name in ("hovered", "title"))
     scale = alt.Scale(nice=False, zero=False)
-    x = alt.X("trial:Q", title="trial", scale=scale, axis=alt.Axis(tickMinStep=1, format="~g"))
+    x = alt.X("trial:Q", title="trial", scale=scale, axis=alt.Axis(tickMinStep=1, format="d"))
     y = alt.Y("mean:Q", title=None, scale=alt.Scale(zero=False))
     base = alt.Chart(alt.NamedData("curves")).encode(x=x, detail="method:N")
 
@@ -55,13 +55,14 @@ def _layers() -> Any:
     rule = alt.Chart(alt.NamedData("at")).mark_rule(stroke=FAINT, strokeDash=[3, 3]).encode(x=x)
     others = line.mark_line(clip=True, stroke=FAINT).encode(opacity=when_hovered(1, 0.3))
     chosen = line.mark_line(clip=True).encode(color=colour, strokeDash=dash)
-    name = alt.Chart(alt.NamedData("names")).mark_text(
-        align="left", baseline="middle", dx=6, fontSize=11.5, aria=False
-    )
+    end = alt.Chart(alt.NamedData("names")).encode(x=x, y=y)
+    dot = end.mark_point(filled=True, opacity=1, size=45, xOffset=10, aria=False)
+    name = end.mark_text(align="left", baseline="middle", dx=18, fontSize=11.5, aria=False)
     return alt.layer(
         rule,
         others.transform_filter("!datum.chosen"),
         band.transform_filter("datum.chosen && datum.low !== null"),
         chosen.transform_filter("datum.chosen"),
-        name.encode(x=x, y=y, text="name:N", color=colour),
+        dot.encode(color=colour),
+        name.encode(text="name:N"),
     ).add_params(hovered, title)

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 DRIVER = shutil.which("chromedriver")
+AXE = find_spec("axe_playwright_python")
+"""A package with a copy of axe-core, which nothing else is used of."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -223,6 +226,23 @@ def test_the_theme_is_that_of_the_system_until_one_is_chosen(driver, browser, sc
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
+@pytest.mark.skipif(AXE is None, reason="axe-playwright-python, with axe-core, is not installed")
+@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(driver, browser, scheme, width):
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    browser.open(width=width)
+    browser.run("for (const node of document.querySelectorAll('details')) node.open = true")
+    assert AXE is not None and AXE.origin is not None
+    program = Path(AXE.origin).with_name("axe.min.js").read_text(encoding="utf-8")
+    driver.execute_cdp_cmd("Runtime.evaluate", {"expression": program})
+    found = driver.execute_async_script("axe.run().then(arguments[0], arguments[0])")
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert len(found["passes"]) > 30
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == []
+
+
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
     """Forty methods on ten benchmarks."""
@@ -248,12 +268,22 @@ def test_the_reference_is_in_sight_and_curves_are_named(driver, large):
         assert browser.run(in_sight)
         named = (
             "const svg = document.querySelector('#chart svg').getBoundingClientRect();"
-            "return [...document.querySelectorAll('#chart .layer_4_marks text')]"
+            "return [...document.querySelectorAll('#chart .layer_5_marks text')]"
             ".filter((node) => node.getBoundingClientRect().right <= svg.right)"
             ".map((node) => node.textContent)"
         )
         names = browser.run(named)
         assert len(names) == 6 and "random-search" in names
+        assert (
+            browser.run("return document.querySelectorAll('#chart .layer_4_marks path').length")
+            == 6
+        )
+        assert set(
+            browser.run(
+                "return [...document.querySelectorAll('#chart .layer_5_marks text')]"
+                ".map((node) => getComputedStyle(node).fill)"
+            )
+        ) == {"rgb(26, 26, 27)"}  # text in the colours of the curves would be too pale
 
 
 def test_colours_follow_the_table_until_methods_are_chosen(driver, large):
