@@ -106,20 +106,10 @@ def _source_run(
     return RawEvaluations(values, measured, np.full(len(training), np.nan), training)
 
 
-def _best_values(
-    defined: Definition, model: Surrogate, runs: list[RawEvaluations], request: Request
-) -> list[float]:
-    """Best value of every task: of its source run, a Sobol sequence, and moves from the best."""
-    best = []
-    for task, run in enumerate(runs):
-        best.append(_best_value(defined, model, run, task, request.seed))
-        request.progress("best values", task + 1, len(runs))
-    return best
-
-
 def _best_value(
     defined: Definition, model: Surrogate, run: RawEvaluations, task: int, seed: int
 ) -> float:
+    """Best value of a task: of its source run, a Sobol sequence, and moves from the best."""
     space, sign = defined.space, defined.objective.direction.sign
     rng = np.random.default_rng([seed, task, _SEARCH_STREAM])
     values = np.concatenate([run.values, space.decode(_design(space, DRAWS, rng))])
@@ -146,15 +136,30 @@ def _design(space: SearchSpace, n: int, rng: np.random.Generator) -> FloatArray:
 
 def generate_runs(generated: Generated, seed: int, request: Request) -> Path:
     """Make source runs and best known values of a benchmark whose data are drawn by a seed."""
+    from joblib import Parallel, delayed
+
     defined = generated.define(seed)
-    model, known = generated.load(seed, None)
-    runs = source_runs(defined, model, generated.kind.source, request)
-    if generated.highest is None:
-        known = _best_values(defined, model, runs, request)
-    write_runs(
-        request.folder, defined, runs, [float(value) for value in known if value is not None]
-    )
+    tasks = range(len(defined.tasks))
+    parallel = Parallel(n_jobs=request.workers, return_as="generator")
+    made = list[tuple[RawEvaluations, float]]()
+    calls = (delayed(_run_and_best)(generated, seed, task, request.seed) for task in tasks)
+    for one in parallel(calls):
+        made.append(one)
+        request.progress("source runs and best values", len(made), len(tasks))
+    runs, known = zip(*made, strict=True)
+    write_runs(request.folder, defined, runs, known)
     return request.folder
+
+
+def _run_and_best(
+    generated: Generated, seed: int, task: int, drawn: int
+) -> tuple[RawEvaluations, float]:
+    """Source run and best known value of a task."""
+    defined, (model, _) = generated.define(seed), generated.load(seed, None)
+    run = _source_run(defined, model, generated.kind.source, task, drawn)
+    if generated.highest is not None:
+        return run, generated.highest
+    return run, _best_value(defined, model, run, task, drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +238,7 @@ def _log_scaled(space: SearchSpace) -> SearchSpace:
 def _runs_generator(generated: Generated, seed: int) -> Generator:
     source = base.Source(
         "Trains the models of every task's source run, and searches best values.",
-        frozenset({Option.SEED}),
+        frozenset({Option.SEED, Option.WORKERS}),
         partial(generate_runs, generated, seed),
     )
     home = runs_home if seed else base.here

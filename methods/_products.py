@@ -85,6 +85,25 @@ def add_transposed_product(
 
 
 @compiled
+def inner(a: FloatArray, b: FloatArray) -> float:
+    """a^T b of vectors (k,), in the order of `np.sum(a * b)`: the sum of the sums of its halves."""
+    k = len(a)
+    if k > 128:
+        half = k // 2 - k // 2 % 8
+        total: float = inner(a[:half], b[:half]) + inner(a[half:], b[half:])
+        return total
+    whole, sums = k - k % 8, np.zeros(8)
+    for i in range(0, whole, 8):
+        for j in range(8):
+            sums[j] += a[i + j] * b[i + j]
+    pairs = sums[::2] + sums[1::2]
+    total = (pairs[0] + pairs[1]) + (pairs[2] + pairs[3])
+    for i in range(whole, k):
+        total += a[i] * b[i]
+    return total
+
+
+@compiled
 def exponentials(x: FloatArray) -> FloatArray:
     """exp(x) (k,); numpy's own depends on the processor."""
     result = np.empty(len(x))

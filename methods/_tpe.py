@@ -156,16 +156,16 @@ def log_density(unit: FloatArray, data: FloatArray, choices: IntArray, h: FloatA
                     m
                 ):  # NaN is not equal to itself; without a branch it is vectorised
                     z = (x[row] - centre) / h[j]
-                    exponent[row] -= 0.5 * z * z if z == z else 0.0
-                    kernel[row] *= norm if z == z else 1.0
+                    exponent[row] -= 0.0 if math.isnan(z) else 0.5 * z * z
+                    kernel[row] *= 1.0 if math.isnan(z) else norm
             elif c > 0 and math.isnan(centre):
                 for row in range(m):
-                    kernel[row] /= c if x[row] == x[row] else 1
+                    kernel[row] /= 1 if math.isnan(x[row]) else c
             elif c > 0:
                 same, other = 1.0 - h[j], h[j] / (c - 1)
                 for row in range(m):
                     factor = same if abs(x[row] - centre) * c < 0.5 else other
-                    kernel[row] *= factor if x[row] == x[row] else 1.0
+                    kernel[row] *= 1.0 if math.isnan(x[row]) else factor
         for row in range(m):
             total[row] += kernel[row] * math.exp(exponent[row])
     for row in range(m):

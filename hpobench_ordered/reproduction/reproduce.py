@@ -78,7 +78,7 @@ def reproduce(
     }
     setup = Setup(paper=paper, exhibits=exhibits, settings=settings, folder=folder)
     report = progress or (lambda step, done, total: None)
-    _generate_missing(setup, report)
+    _generate_missing(setup, workers, report)
     planned = _plan(setup)
     cells = [cell for several in planned.values() for cell in several]
     if cells:
@@ -89,7 +89,7 @@ def reproduce(
     return result
 
 
-def _generate_missing(setup: Setup, report: Progress) -> None:
+def _generate_missing(setup: Setup, workers: int, report: Progress) -> None:
     """Generate the missing source runs of benchmarks that are drawn by a seed."""
     run = [name for name, methods in experiments(setup.exhibits).items() if methods]
     drawn = [one for name in run for one in setup.runs_on(name) if one != name]
@@ -97,7 +97,7 @@ def _generate_missing(setup: Setup, report: Progress) -> None:
     for done, name in enumerate(missing, start=1):
         report("source runs", done - 1, len(missing))
         made = generator(name)
-        made.generate(made.home() / name)
+        made.generate(made.home() / name, workers=workers)
         report("source runs", done, len(missing))
 
 

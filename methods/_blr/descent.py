@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray
+from hpobench_ordered.methods._products import inner
 
 MEMORY = 20
 """Steps that the curvature is learned from."""
@@ -56,7 +57,7 @@ def minimise(
             trial = np.clip(x + length * direction, *bounds)
             new_value, new_gradient = objective(trial)
             left -= 1
-            promised = -_inner(gradient, trial - x)
+            promised = -inner(gradient, trial - x)
             gain = value - new_value
             if gain >= ARMIJO * promised and promised > 0.0:
                 break
@@ -64,8 +65,8 @@ def minimise(
         if not gain > 0.0:
             break
         step, change = trial - x, new_gradient - gradient
-        curvature = _inner(step, change)
-        if curvature > 1e-10 * math.sqrt(_inner(step, step) * _inner(change, change)):
+        curvature = inner(step, change)
+        if curvature > 1e-10 * math.sqrt(inner(step, step) * inner(change, change)):
             steps.append((step, change, curvature))
         x, value, gradient = trial, new_value, new_gradient
         if gain < tolerance:
@@ -84,15 +85,15 @@ def _direction(gradient: FloatArray, free: BoolArray, steps: Sequence[Step]) -> 
     """Minus the inverse Hessian, as learned from the last steps, times the gradient (k,)."""
     q = np.where(free, gradient, 0.0)
     if not steps:
-        return -q / max(1.0, math.sqrt(_inner(q, q)))
+        return -q / max(1.0, math.sqrt(inner(q, q)))
     weights = []
     for step, change, curvature in reversed(steps):
-        weights.append(_inner(step, q) / curvature)
+        weights.append(inner(step, q) / curvature)
         q = q - weights[-1] * change
     _, change, curvature = steps[-1]
-    q = q * (curvature / _inner(change, change))
+    q = q * (curvature / inner(change, change))
     for (step, change, curvature), weight in zip(steps, reversed(weights), strict=True):
-        q = q + (weight - _inner(change, q) / curvature) * step
+        q = q + (weight - inner(change, q) / curvature) * step
     direction: FloatArray = -np.where(free, q, 0.0)
     return direction
 
@@ -102,8 +103,3 @@ def _shortening(gain: float, promised: float) -> float:
     if not math.isfinite(gain) or gain >= promised:
         return 0.1
     return min(max(0.5 * promised / (promised - gain), 0.1), 0.5)
-
-
-def _inner(a: FloatArray, b: FloatArray) -> float:
-    """a^T b; `np.dot` leaves the order to BLAS."""
-    return float(np.sum(a * b))

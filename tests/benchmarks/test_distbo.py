@@ -452,6 +452,9 @@ def test_source_runs_of_a_seed_are_found_once_they_are_generated(tmp_path, monke
     assert (before.recorded, before.identity()) == (None, f"{name}@1")
     made = generator(name)
     made.generate(made.home() / name)
+    made.generate(tmp_path / "parallel", workers=2)
+    for file in (made.home() / name).iterdir():
+        assert (tmp_path / "parallel" / file.name).read_bytes() == file.read_bytes()
     after = benchmark_spec(name)
     assert after.identity().startswith(f"{name}@1+")
     assert name not in hbo.list_benchmarks()

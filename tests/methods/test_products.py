@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._products import product, tanh_in_place, transposed_product
+from hpobench_ordered.methods._products import inner, product, tanh_in_place, transposed_product
 
 
 def in_order(A: FloatArray, B: FloatArray) -> FloatArray:
@@ -24,6 +24,12 @@ def test_products_are_summed_in_order(m, k, d):
     A, B = rng.standard_normal((m, k)), rng.standard_normal((k, d))
     assert_array_equal(product(A, B), in_order(A, B))
     assert_array_equal(transposed_product(A.T.copy(), B), in_order(A, B))
+
+
+@pytest.mark.parametrize("k", [0, 1, 7, 8, 21, 128, 129, 1000, 5667])
+def test_inner_products_are_summed_as_numpy_does(k):
+    a, b = np.random.default_rng(k).standard_normal((2, k))
+    assert inner(a, b) == np.sum(a * b)
 
 
 def test_hyperbolic_tangent():
