@@ -274,16 +274,11 @@ def test_the_reference_is_in_sight_and_curves_are_named(driver, large):
         )
         names = browser.run(named)
         assert len(names) == 6 and "random-search" in names
-        assert (
-            browser.run("return document.querySelectorAll('#chart .layer_4_marks path').length")
-            == 6
-        )
-        assert set(
-            browser.run(
-                "return [...document.querySelectorAll('#chart .layer_5_marks text')]"
-                ".map((node) => getComputedStyle(node).fill)"
-            )
-        ) == {"rgb(26, 26, 27)"}  # text in the colours of the curves would be too pale
+        marks = "return document.querySelectorAll('#chart .layer_4_marks path').length"
+        assert browser.run(marks) == 6
+        # Text in the colours of the curves would be too pale.
+        fill = "return getComputedStyle(document.querySelector('#chart .layer_5_marks text')).fill"
+        assert browser.run(fill) == "rgb(26, 26, 27)"
 
 
 def test_colours_follow_the_table_until_methods_are_chosen(driver, large):
