@@ -93,4 +93,4 @@ def test_linked_packages_refuse_to_be_a_second_copy(name):
 
 def test_artifacts_are_small():
     size = sum(path.stat().st_size for path in (ROOT / "artifacts").rglob("*") if path.is_file())
-    assert size <= 39e6  # the wheel stays within 40 MB
+    assert size <= 39.5e6  # the wheel stays within 40 MB
