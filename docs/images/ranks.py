@@ -29,5 +29,5 @@ if __name__ == "__main__":
         folder=Path(sys.argv[1]),
     )
     chart = result.plot.curves("rank", benchmark="all", size=(520, 300))
-    title = "Mean rank of eight methods on ten benchmarks"
+    title = "Mean rank of eight methods on the suite othpo"
     plotting.save(chart.properties(title=title), Path(__file__).with_name("ranks.png"))
