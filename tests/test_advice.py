@@ -95,7 +95,7 @@ def test_copying_is_not_enough_where_the_best_jumps(of_jumping):
 def test_only_a_poor_surrogate_is_warned_of(of_jumping):
     assert of_jumping.warning == ""
     assert len(of_jumping.sentences) == 2
-    with pytest.warns(PoorSurrogateWarning, match="this advice worth little"):
+    with pytest.warns(PoorSurrogateWarning, match="this advice is unreliable"):
         poor = advised(stream(noise), methods=["random-search"], seeds=[0])
     assert poor.sentences[0] == poor.warning
     assert len(poor.poor_tasks) == 5

@@ -313,7 +313,7 @@ def test_a_journal_of_another_optimiser_is_refused(tmp_path):
     changed = hbo.Evaluations(
         "1", history[1].context, history[1].values, history[1].objective + 1, **_of(history[1])
     )
-    refused("the evaluations of '1' in the history are others", history=(history[0], changed))
+    refused("the evaluations of '1' in the history differ", history=(history[0], changed))
     refused("direction was 'minimize'", direction="maximize", history=flipped)
     wider = hbo.SearchSpace([hbo.Parameter.number("x", -9, 5), space["y"]])
     with pytest.warns(HistoryWarning, match="earlier tasks are on another search space"):

@@ -238,18 +238,18 @@ def test_studies_of_two_directions_are_refused(read):
 
 def test_a_study_that_comes_twice_is_refused(read):
     study = tuned(simple)
-    with pytest.raises(EvaluationsError, match="studies of the same name: 'May'"):
+    with pytest.raises(EvaluationsError, match="have the same name: 'May'"):
         hbo.history_from_studies([study, study])
     copy = optuna.create_study(study_name="copy")
     copy.add_trials(study.trials)
-    with pytest.raises(EvaluationsError, match="the very same evaluations"):
+    with pytest.raises(EvaluationsError, match="identical evaluations"):
         read(study, copy)
 
 
 def test_several_objectives_are_refused(read):
     study = optuna.create_study(study_name="two", directions=["minimize", "maximize"])
     study.optimize(lambda trial: (simple(trial), 0.0), n_trials=2)
-    with pytest.raises(EvaluationsError, match="study 'two' has 2 objectives, not one"):
+    with pytest.raises(EvaluationsError, match="study 'two' must have one objective, not 2"):
         read(study)
 
 
@@ -327,8 +327,8 @@ def test_other_things_than_studies_are_refused():
     study = tuned(simple)
     for given_, said in [
         (study, "got Study"),
-        ([], "at least one; got list"),
-        ([study, "May"], "got list of other things"),
+        ([], "at least one study, but got list"),
+        ([study, "May"], "got a list of other objects"),
         ("sqlite:///tuning.db", "got str of other things"),
     ]:
         with pytest.raises(EvaluationsError, match=said):

@@ -208,7 +208,7 @@ def test_bad_windows_are_refused(prices, mine):
     words += ["--every", "month", "--name", "prices", "--window", "3-1"]
     ran = CliRunner().invoke(app, words)
     assert ran.exit_code == 2
-    assert "'3-1' is no number or range" in ran.output
+    assert "number or range such as 3 or 1-6, but got '3-1'" in ran.output
     asked = Retrain(
         name="p", model=RIDGE, data=str(prices), time="date", every="month", window=(1, 9)
     )
