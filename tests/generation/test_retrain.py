@@ -163,7 +163,7 @@ def test_the_place_of_a_job_is_the_seed_of_the_model(prices):
 
 def test_failures_stop_everything_or_count_as_worst(prices):
     stream = _stream(prices)
-    with pytest.raises(TrainingError, match="failed on the rows before 2024-04 rows"):
+    with pytest.raises(TrainingError, match="failed on the rows before 2024-04:"):
         _trainer(stream)({"alpha": -1.0}, "0")
     outcome = _trainer(stream, failures=Failures.WORST)({"alpha": -1.0}, "0")
     assert outcome["values"] == [None, None, None]
