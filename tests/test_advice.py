@@ -197,14 +197,14 @@ def test_failures_are_left_out_and_names_do_not_clash():
     options = {"surrogate": "nearest", "seeds": [0], "methods": ["random-search"]}
     found = advised(history, **options)
     assert [len(e) for e in found.benchmark.recorded()] == [17, 20, 20]
-    with pytest.raises(EvaluationsError, match="at least 3 tasks, got 2: 'm1', 'm2'"):
+    with pytest.raises(EvaluationsError, match="at least 3 tasks, but got 2: 'm1', 'm2'"):
         advised(history[1:], **options)
 
 
 @pytest.mark.parametrize(
     ("history", "options", "error", "said"),
     [
-        (stream(settled, tasks=2), {}, EvaluationsError, "at least 3 tasks, got 2: 'm0', 'm1'"),
+        (stream(settled, tasks=2), {}, EvaluationsError, "at least 3 tasks, but got 2: 'm0', 'm1'"),
         ([], {"space": SPACE, "direction": "minimize"}, EvaluationsError, "got 0: none"),
         (stream(settled, n=9), {}, EvaluationsError, "at least 10 different configurations"),
         (stream(settled), {"direction": "maximize"}, EvaluationsError, "does not fit the task"),

@@ -280,7 +280,7 @@ def contexts_of(
 def check_renaming(rename: Mapping[str, str], *sources: Collection[str]) -> None:
     """Check that renaming from old to new names is valid and gives unique names in each source."""
     if not isinstance(rename, Mapping) or not all(isinstance(n, str) for n in rename.values()):
-        raise EvaluationsError(f"rename must map old names to new ones, but got {rename!r}")
+        raise EvaluationsError(f"rename must be a mapping of old to new names, but got {rename!r}")
     for old in rename:
         if not any(old in names for names in sources):
             known = dict.fromkeys(str(name) for names in sources for name in names)

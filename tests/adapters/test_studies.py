@@ -220,7 +220,7 @@ def test_what_has_no_complete_trial_is_left_out_and_named(read):
         raise ValueError
 
     good, failed = tuned(simple), tuned(fails, "now")
-    with pytest.warns(HistoryWarning, match="there is no evaluation of study 'now'"):
+    with pytest.warns(HistoryWarning, match="no evaluations of study 'now'"):
         (may,) = read(good, failed, contexts={"May": {"size": 3.0}})
     assert (may.task, may.context) == ("May", {"size": 3.0})
     with pytest.raises(EvaluationsError, match="no evaluation of the studies can be used"):
@@ -329,7 +329,7 @@ def test_other_things_than_studies_are_refused():
         (study, "got Study"),
         ([], "at least one study, but got list"),
         ([study, "May"], "got a list of other objects"),
-        ("sqlite:///tuning.db", "got str of other things"),
+        ("sqlite:///tuning.db", "got a str of other objects"),
     ]:
         with pytest.raises(EvaluationsError, match=said):
             hbo.history_from_studies(given_)  # type: ignore[arg-type]

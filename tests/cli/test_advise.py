@@ -107,7 +107,7 @@ def test_it_keeps_the_runs_and_a_report(cli, files):
         ({"seeds": "none"}, None, 2, "--seeds"),
         ({"trials": "0"}, None, 2, "--trials"),
         ({"direction": None}, None, 2, "--direction"),
-        ({}, lambda t: t[t["month"] < "m2"], 1, "at least 3 tasks, got 2: 'm0', 'm1'"),
+        ({}, lambda t: t[t["month"] < "m2"], 1, "at least 3 tasks, but got 2: 'm0', 'm1'"),
         ({}, lambda t: t.groupby("month").head(9), 1, "at least 10 different configurations"),
         ({}, lambda t: t.assign(depth=t["depth"] + 5), 1, "'depth'"),
     ],
