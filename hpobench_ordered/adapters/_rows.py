@@ -137,7 +137,7 @@ class Reader:
         problems = self._problems()
         read = tuple(e for e in history if e is not None)
         if not any(np.isfinite(e.objective).any() for e in read):
-            raise EvaluationsError(f"{self.source} has no usable evaluation with a value{problems}")
+            raise EvaluationsError(f"no usable evaluation with a value in {self.source}{problems}")
         _check_different(read)
         _check_order([e.task for e in read])
         if self._dropped:

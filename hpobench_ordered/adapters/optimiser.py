@@ -201,7 +201,7 @@ class Optimiser:
         history = aligned(history, space)
         check_history(history, space, direction, changed_spaces=spec.changed_spaces)
         self.space, self.direction = space, direction
-        settings = {
+        settings: dict[str, Any] = {
             "method": spec.name,
             "version": _version(spec),
             "direction": direction.value,

@@ -129,7 +129,7 @@ WRONG_COLUMNS: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
     "no task": (lambda f: f.drop(columns="month"), "no column 'month' of the task"),
     "no objective": (renamed(accuracy="Accuracy"), r"of the objective; is it 'Accuracy'\?"),
     "duplicate": (lambda f: f.assign(copy=f.rate).rename(columns={"copy": "rate"}), "rate"),
-    "empty": (lambda f: f.iloc[:0], "the table has no usable evaluation"),
+    "empty": (lambda f: f.iloc[:0], "no usable evaluation with a value in the table"),
     "no objective at all": (
         lambda f: f.assign(accuracy=np.nan),
         "no usable evaluation with a value",
@@ -270,7 +270,7 @@ def test_numbers_out_of_range_are_moved_to_the_nearest_bound(read):
 
 
 def test_nothing_that_is_left_is_no_history(read):
-    with pytest.raises(EvaluationsError, match="the table has no usable evaluation"):
+    with pytest.raises(EvaluationsError, match="no usable evaluation with a value in the table"):
         read(table().assign(kernel="cubic"), drop_invalid=True)
     without_may = table().assign(kernel=lambda f: f.kernel.where(f.month != "May", "cubic"))
     with pytest.warns(

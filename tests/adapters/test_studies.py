@@ -223,7 +223,7 @@ def test_what_has_no_complete_trial_is_left_out_and_named(read):
     with pytest.warns(HistoryWarning, match="no evaluations of study 'now'"):
         (may,) = read(good, failed, contexts={"May": {"size": 3.0}})
     assert (may.task, may.context) == ("May", {"size": 3.0})
-    with pytest.raises(EvaluationsError, match="no evaluation of the studies can be used"):
+    with pytest.raises(EvaluationsError, match="no usable evaluation with a value in the studies"):
         hbo.history_from_studies([failed])
 
 
