@@ -1,4 +1,4 @@
-"""Artifacts of surrogates that are fitted to evaluations, as generators make them.
+"""Fits surrogates to evaluations and writes artifacts.
 
 `write_forest` fits one forest to configurations that were evaluated on every task, `write_per_task`
 a forest and nearest neighbours to each task.
@@ -32,10 +32,7 @@ FOREST, NEAREST = "forest", "nearest"
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Configurations (n, d), their objective values (n, K), and how a forest is fitted to them.
-
-    For `rng` and `mixes` see `Fit`.
-    """
+    """Configurations (n, d), objective values (n, K), and options of the forest, see `Fit`."""
 
     values: FloatArray
     targets: FloatArray

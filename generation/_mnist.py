@@ -26,15 +26,10 @@ _UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, BadZipFile, z
 
 @dataclass(frozen=True)
 class Split:
-    """Training pool and validation set.
+    """Training pool (N, p) and validation set (M, p), float32, standardised by the pool.
 
-    Attributes:
-        smallest: Size of the smallest training set that holds all classes for sure.
-        pool: Standardised features in the order training sets grow, float32, shape (N, p).
-        pool_labels: Their classes 0..9, shape (N,).
-        validation: Features standardised as the pool's are, float32, shape (M, p).
-        validation_labels: Their classes, shape (M,).
-        digest: SHA-256 of the images and classes in this order: tells one split from another.
+    The pool is in the order in which training sets grow; from `smallest` images on they hold all
+    classes, 0..9. `digest` is the SHA-256 of the images and classes in this order.
     """
 
     smallest: int
@@ -49,9 +44,11 @@ def load_mnist(path: Path | None = None) -> tuple[NDArray[np.uint8], NDArray[np.
     """Load MNIST in OpenML's order."""
     data, target = _from_openml() if path is None else _from_npz(path)
     if data.ndim != 2 or target.shape != data.shape[:1]:
-        raise ArtifactError(f"MNIST is (n, pixels) and (n,), got {data.shape} and {target.shape}")
-    if not ((data >= 0) & (data <= 255) & (data % 1 == 0)).all():  # such as scaled to 0..1
-        raise ArtifactError("MNIST's pixels are whole numbers 0..255; these are not")
+        raise ArtifactError(
+            f"MNIST must be (n, pixels) and (n,), but got {data.shape} and {target.shape}"
+        )
+    if not ((data >= 0) & (data <= 255) & (data % 1 == 0)).all():  # for example scaled to 0..1
+        raise ArtifactError("the pixels must be whole numbers 0..255, but are not")
     return data.astype(np.uint8), target.astype(np.int64)
 
 
@@ -62,21 +59,12 @@ def split(
     pool_size: int = POOL_SIZE,
     smallest: int = SMALLEST_TRAINING_SET,
 ) -> Split:
-    """Split as the paper's authors did.
+    """Split as the paper's authors did: shuffle until the smallest training set holds all classes.
 
-    The images are shuffled, again and again, until the smallest training set holds all classes.
     The shuffles come from NumPy's legacy generator under the authors' seed, because the published
-    evaluations depend on them. Features are standardised by the pool's means and standard
-    deviations; a pixel that never changes is only centred.
-
-    Args:
-        data: Pixels, shape (n, p).
-        target: Classes, shape (n,).
-        pool_size: Images to train on, N; the others validate.
-        smallest: Size of the smallest training set.
-
-    Raises:
-        ValueError: No image is left to validate on, or `smallest` cannot hold all classes.
+    evaluations depend on them. `data` is (n, p); `pool_size` images train, the others validate.
+    Features are standardised by the pool's means and standard deviations; a pixel that never
+    changes is only centred.
     """
     n_classes = len(np.unique(target))
     if not n_classes <= smallest <= pool_size < len(data):
@@ -92,7 +80,7 @@ def split(
     data, labels = data[order], target[order]
     mean, deviation = data[:pool_size].mean(axis=0), data[:pool_size].std(axis=0)
     scale = np.where(deviation > 0, deviation, 1.0)
-    features = ((data - mean) / scale).astype(np.float32)  # what XGBoost computes in anyway
+    features = ((data - mean) / scale).astype(np.float32)  # the precision of XGBoost
     return Split(
         smallest=smallest,
         pool=features[:pool_size],

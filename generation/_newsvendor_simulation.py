@@ -36,19 +36,14 @@ _STREAM = (1, 2, 3)
 
 
 def utilities(n_tasks: int = 9) -> IntArray:
-    """Walk the items' utilities from task to task.
+    """Utilities u, (T, J), of the items in `n_tasks` tasks: a random walk from task to task.
 
     Each task adds -2..2 to every item's utility, clipped to 1..11. The steps come from NumPy's
-    legacy generator under the authors' seed, because the recorded evaluations depend on it.
-
-    Args:
-        n_tasks: Number of tasks T; more tasks continue the same walk.
-
-    Returns:
-        u, shape (T, J).
+    legacy generator under the authors' seed, because the recorded evaluations depend on it; more
+    tasks continue the same walk.
     """
     if n_tasks < 1:
-        raise ValueError(f"n_tasks must be at least 1, got {n_tasks}")
+        raise ValueError(f"n_tasks must be at least 1, but got {n_tasks}")
     rng = np.random.RandomState(_WALK_SEED)
     walk = np.empty((n_tasks, N_ITEMS), dtype=np.int64)
     walk[0] = _FIRST_UTILITY
@@ -58,13 +53,10 @@ def utilities(n_tasks: int = 9) -> IntArray:
 
 
 def draws() -> FloatArray:
-    """Draw the customers' tastes, the same for every evaluation.
+    """Draw the customers' tastes e, (R, C, J), the same for every evaluation.
 
-    Gumbel noise of scale 1 and location minus Euler's gamma, so of mean 0, by inverse transform
-    of MRG32k3a's uniforms, item by item, customer by customer, replication after replication.
-
-    Returns:
-        e, shape (R, C, J).
+    Gumbel noise of scale 1 and location minus Euler's gamma, so of mean 0, by inverse transform of
+    MRG32k3a's uniforms, item by item, customer by customer, replication by replication.
     """
     mrg32k3a = needed(
         "mrg32k3a.mrg32k3a", package="mrg32k3a", extra="generate", purpose="simulating newsvendor"
@@ -76,17 +68,9 @@ def draws() -> FloatArray:
 
 
 def total_profits(prices: IntArray, utilities: IntArray, draws: FloatArray) -> IntArray:
-    """Sell to every customer of every replication, for many price lists at once.
+    """R times the profit, (n,), of whole prices, (n, J), on a task with utilities (J,).
 
     Prices, stock and cost are whole numbers, so the total over the replications is exact.
-
-    Args:
-        prices: p, whole numbers, shape (n, J).
-        utilities: u of one task, shape (J,).
-        draws: e, shape (R, C, J).
-
-    Returns:
-        R times the profit, shape (n,).
     """
     n = len(prices)
     stock = np.repeat(np.array(INITIAL_STOCK)[:, None], n, axis=1)

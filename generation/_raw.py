@@ -48,7 +48,7 @@ class About:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read what `asdict` gives."""
+        """The inverse of `asdict`."""
         return cls(**{**content, "limits": tuple(content.get("limits", ()))})
 
 
@@ -60,7 +60,7 @@ class RawTable:
     tasks: Mapping[str, RawEvaluations]
 
     def only(self, names: Sequence[str]) -> "RawTable":
-        """The tasks of these names, in the table's order."""
+        """The given tasks, in the table's order."""
         for name in names:
             if name not in self.tasks:
                 raise UnknownNameError(
@@ -72,10 +72,7 @@ class RawTable:
 def raw_frame(
     rows: Iterable[Mapping[str, Any]], space: SearchSpace, further: Mapping[str, str]
 ) -> "pd.DataFrame":
-    """Make the table of evaluations of `rows`, one each, by the names of the columns.
-
-    `further` are the types of further columns by their names.
-    """
+    """Make a table with one row per evaluation; `further` are the types of further columns."""
     import pandas as pd
 
     types = {
@@ -89,7 +86,7 @@ def raw_frame(
     frame = pd.DataFrame.from_records(list(rows), columns=list(types))
     frame = frame.astype({column: kind for column, kind in types.items() if kind != "object"})
     for parameter in space.parameters:
-        if len({type(choice) for choice in parameter.choices}) > 1:  # a column holds one type only
+        if len({type(choice) for choice in parameter.choices}) > 1:  # a column has one type
             column = f"{PREFIX}{parameter.name}"
             frame[column] = frame[column].map(str, na_action="ignore")
     return frame
@@ -102,12 +99,12 @@ def _dtype(parameter: Parameter) -> str:
 
 
 def configured(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration under the names of its columns."""
+    """A configuration with the names of its columns."""
     return {f"{PREFIX}{name}": value for name, value in config.items()}
 
 
 def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:
-    """Write raw evaluations, rows as described above; the file appears as a whole."""
+    """Write raw evaluations atomically; rows are as described above."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -123,7 +120,7 @@ def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:
 
 
 def read_raw(path: Path, *, benchmark: str, space: SearchSpace) -> RawTable:
-    """Read raw evaluations of a benchmark and check every one of them."""
+    """Read and check raw evaluations of a benchmark."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -131,7 +128,7 @@ def read_raw(path: Path, *, benchmark: str, space: SearchSpace) -> RawTable:
         table = pq.read_table(path)
         about = About.from_json(json.loads((table.schema.metadata or {})[_METADATA]))
     except (OSError, pa.ArrowException, KeyError, ValueError, TypeError) as error:
-        raise ArtifactError(f"{path} is no table of raw evaluations: {error!r}") from None
+        raise ArtifactError(f"{path} is not a table of raw evaluations: {error!r}") from None
     if about.benchmark != benchmark:
         raise ArtifactError(f"{path} holds evaluations of {about.benchmark!r}, not {benchmark!r}")
     try:
@@ -141,7 +138,7 @@ def read_raw(path: Path, *, benchmark: str, space: SearchSpace) -> RawTable:
 
 
 def coded_tasks(frame: "pd.DataFrame", space: SearchSpace) -> dict[str, RawEvaluations]:
-    """Check the rows of a table and code them, by the task's name; as `from_evaluations` does."""
+    """Check and code the rows of a table by task, as `from_evaluations` does."""
     named = frame.rename(columns=lambda column: column.removeprefix(PREFIX))
     known = {PREFIX + name for name in (*space.names, *space.constants)}
     columns = Columns("task", "value", (), None)

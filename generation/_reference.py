@@ -1,8 +1,8 @@
-"""Makes the reference results: runs what a folder of results lacks of them, and keeps the best.
+"""Makes the reference results: runs what is missing, and stores the best losses so far.
 
-What comes with the package is within `PARTS`: methods, suites, protocols and seeds that fit into
+`PARTS` lists what comes with the package: methods, suites, protocols and seeds that fit into
 three megabytes and a day of one processor. Methods with networks, which take up to a second for a
-suggestion, and those that look at training data are left out.
+suggestion, and those that use training data are left out.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ CHANGED_SPACES = (
     "transfer-tpe",
     "transfer-tpe-best-first",
 )
-"""Methods for search spaces that changed, and those without transfer."""
+"""Methods for changed search spaces, and those without transfer."""
 
 QUICK = (
     *CHANGED_SPACES,
@@ -58,7 +58,7 @@ QUICK = (
     "transfer-bo",
     "zero-shot",
 )
-"""Methods that need milliseconds for a suggestion."""
+"""Methods with suggestions in milliseconds."""
 
 WITHOUT_ORDER = (
     "random-search",
@@ -75,10 +75,11 @@ WITHOUT_ORDER = (
     "best-first",
     "ordered-gp",
 )
-"""Methods on tasks without an order: those that were made for these, and the best of the others."""
+"""Methods for tasks without an order, and the best of the others."""
 
 SURROGATES_OF_TASKS = ("fsbo", "hyperbo", "meta-tpe", "rgpe", "stacked-gp", "taf-r", "tst-r")
 """Methods with a model of every earlier task, or of all of them: up to a tenth of a second."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -90,7 +91,7 @@ class Part:
     protocol: Protocol = field(default_factory=Ordered)
 
     def benchmarks(self) -> list[str]:
-        """Those that are there, without fetching or installing anything."""
+        """The benchmarks that are ready, without fetching or installing anything."""
         return [name for name in suite(self.suite) if benchmark_spec(name).option().is_ready]
 
     def cells(self) -> list[Cell]:
@@ -116,7 +117,7 @@ PARTS = (
 
 
 def run_missing(folder: Path, *, workers: int, dask: "Client | str | None" = None) -> None:
-    """Run what a folder of results lacks of all parts; again after a stop, it continues."""
+    """Run what a folder of results lacks of all parts; repeat it to continue after a stop."""
     for part in PARTS:
         run(
             benchmarks=part.benchmarks(),
@@ -130,13 +131,10 @@ def run_missing(folder: Path, *, workers: int, dask: "Client | str | None" = Non
 
 
 def write_reference(results: Path, folder: Path) -> Iterator[tuple[Path, int, int]]:
-    """Write the files of what is finished of all parts, in place of those that are there.
+    """Replace the files by the finished runs of all parts; yields file, runs, and runs left out.
 
-    Of a part on a benchmark the seeds count that no run is missing of, so that all methods have the
-    same ones.
-
-    Yields:
-        Each file with the number of its runs, and of those that are left out.
+    Of a part on a benchmark only seeds without missing runs count, so that all methods have the
+    same.
     """
     import pandas as pd
 
@@ -161,7 +159,7 @@ def write_reference(results: Path, folder: Path) -> Iterator[tuple[Path, int, in
 
 
 def _with_whole_seeds(store: Store, part: Part) -> "pd.DataFrame":
-    """The runs of a part, and whether all of their benchmark and seed are over."""
+    """The runs of a part, and whether all runs of their benchmark and seed are finished."""
     runs = overview(store, part.cells()).runs
     is_over = runs["state"].isin([State.DONE.value, State.FAILED.value])
     return runs.assign(is_whole=is_over.groupby([runs["benchmark"], runs["seed"]]).transform("all"))

@@ -1,4 +1,4 @@
-"""Trainings in parallel, stored one by one, resumable.
+"""Runs trainings in parallel, stores each one, and can be resumed.
 
 A `Job` is one training: a configuration, and where it is trained (a task, a training-set size). A
 `Trainer` does it. `run_trainings` does all jobs and stores every finished one:
@@ -34,16 +34,16 @@ class Job:
     def __post_init__(self) -> None:
         if _FOLDER_NAME.fullmatch(self.where) is None:
             raise ValueError(
-                f"a job's place is letters, digits and any of _ . + -, got {self.where!r}"
+                f"a job's place must be letters, digits and any of _ . + -, but got {self.where!r}"
             )
 
 
 class Trainer(Protocol):
-    """Trains a configuration somewhere; picklable, for other processes."""
+    """Trains a configuration; can be pickled."""
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Everything but the job that determines an outcome, as JSON."""
+        """All settings besides the job that determine an outcome, as JSON."""
         ...
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
@@ -59,21 +59,21 @@ def run_trainings(
     workers: int = 1,
     progress: Progress = silent,
 ) -> list[Mapping[str, Any]]:
-    """Do every job that `folder` does not hold yet; equal jobs are done once.
+    """Do every job that `folder` does not hold yet, equal jobs once.
 
-    `progress` is told how many distinct jobs are done, those stored before included.
+    `progress` gets the number of distinct jobs done, including stored ones.
     """
     from joblib import Parallel, delayed
 
     identity = trainer.identity
     paths = [_path(folder, identity, job) for job in jobs]
     distinct = dict(zip(paths, jobs, strict=True))
-    # Damaged files are noticed now, not after hours of training.
+    # Fail on damaged files now, not after hours of training.
     outcomes = {path: _read(path) for path in distinct if path.exists()}
     missing = {path: job for path, job in distinct.items() if path not in outcomes}
     _make_folders(missing)
     progress("training", len(outcomes), len(distinct))
-    # In batches, finished trainings would be stored late.
+    # With batches, finished trainings would be stored late.
     parallel = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
     calls = (delayed(_train_and_store)(trainer, job, path) for path, job in missing.items())
     for path, outcome in parallel(calls):
@@ -120,5 +120,5 @@ def _read(path: Path) -> Mapping[str, Any]:
         return dict(json.loads(path.read_bytes())["outcome"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(
-            f"{path} is not a finished training ({error!r}); delete it to train it again"
+            f"{path} is not a finished training ({error!r}); delete it to repeat the training"
         ) from error

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SAMPLE_SIZES = (56, 155, 433, 934, 2012)
-"""Training-set sizes of the comparison, unless asked otherwise."""
+"""Default training-set sizes of the comparison."""
 SAMPLE_CONFIGURATIONS = 20
 FEWEST = 3
-"""So many configurations there must be for one with a large min_child_weight to be among them."""
+"""Fewest configurations of a sample that includes a large min_child_weight."""
 HEAVY = 4.0
-"""A min_child_weight from which it matters at small sizes."""
+"""Smallest min_child_weight that has an effect at small sizes."""
 
 SETTINGS = {
     "tree_method=exact, base_score=0.5": AS_PUBLISHED,
@@ -53,18 +53,10 @@ EXPLANATION = (
 def compare(
     request: Request, split: Split, values: FloatArray, errors: FloatArray
 ) -> dict[str, Any]:
-    """Train a sample of the published configurations and compare the error counts.
+    """Compare the error counts of a sample of the published configurations, as JSON for the card.
 
-    Trainings are stored beside the artifact's folder, so that the comparison can be interrupted.
-
-    Args:
-        request: Sizes, number of configurations, seed, workers.
-        split: MNIST, split as the authors did.
-        values: The published configurations, shape (1000, 4).
-        errors: Their published error counts, shape (1000, 28).
-
-    Returns:
-        What goes into the card, as JSON.
+    `values` are the published configurations, (1000, 4), `errors` their error counts, (1000, 28).
+    Trainings are stored beside the artifact's folder, so that the comparison can be resumed.
     """
     sizes = list(request.sizes or SAMPLE_SIZES)
     count = request.configurations or SAMPLE_CONFIGURATIONS
@@ -101,7 +93,7 @@ def _sentence(name: str, summaries: Mapping[str, Any]) -> str:
 
 
 def choose(values: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
-    """Choose configurations, about two fifths with a large min_child_weight; their indices."""
+    """Choose indices of configurations, about two fifths with a large min_child_weight."""
     heavy = np.flatnonzero(values[:, 1] >= HEAVY)
     others = np.setdiff1d(np.arange(len(values)), heavy)
     n_heavy = max(2 * count // 5, count - len(others))

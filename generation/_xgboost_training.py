@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class TreeMethod(Enum):
-    """How XGBoost looks for splits."""
+    """XGBoost's algorithm for finding splits."""
 
     EXACT = "exact"
     HIST = "hist"
@@ -34,12 +34,10 @@ class TreeMethod(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is fixed of the classifier, apart from the four hyperparameters.
+    """Fixed settings of the classifier, apart from the four hyperparameters.
 
-    Attributes:
-        tree_method: How splits are looked for.
-        base_score: Margin every class starts from; None lets XGBoost start from the classes'
-            frequencies (its default from version 3.1 on).
+    `base_score` is the initial margin of every class; None lets XGBoost estimate it from the
+    classes' frequencies (its default from version 3.1 on).
     """
 
     tree_method: TreeMethod
@@ -59,7 +57,7 @@ CURRENT_DEFAULTS = Settings(TreeMethod.HIST, None)
 
 
 class Outcome(NamedTuple):
-    """What an evaluation gives: misclassified validation images, and seconds it took."""
+    """Outcome of an evaluation: misclassified validation images, and seconds."""
 
     error_count: int
     seconds: float
@@ -73,14 +71,10 @@ def train_and_count(
     threads: int = 1,
     settings: Settings = AS_PUBLISHED,
 ) -> Outcome:
-    """Train XGBoost on the first images of the pool and count validation errors.
-
-    Raises:
-        ValueError: The size is larger than the pool, or too small to hold all classes.
-    """
+    """Train XGBoost on the first images of the pool and count validation errors."""
     if not split.smallest <= train_size <= len(split.pool):
         raise ValueError(
-            f"train_size must be in {split.smallest}..{len(split.pool)}, got {train_size}"
+            f"train_size must be in {split.smallest}..{len(split.pool)}, but got {train_size}"
         )
     xgboost = _xgboost()
     begin = time.perf_counter()
@@ -88,7 +82,7 @@ def train_and_count(
         **config,
         tree_method=settings.tree_method.value,
         base_score=settings.base_score,
-        random_state=0,  # as the authors; nothing is subsampled, so it changes nothing
+        random_state=0,  # as the authors; has no effect, as nothing is subsampled
         n_jobs=threads,
     )
     classifier.fit(split.pool[:train_size], split.pool_labels[:train_size])
@@ -98,13 +92,7 @@ def train_and_count(
 
 @dataclass(frozen=True, slots=True)
 class XGBoostTrainer:
-    """Trains XGBoost on one split, by one choice of settings.
-
-    Attributes:
-        split: The data.
-        threads: Threads of each training.
-        settings: What is fixed of the classifier, apart from the hyperparameters.
-    """
+    """Trains XGBoost on a split with fixed settings and number of threads."""
 
     split: Split
     threads: int = 1
@@ -112,7 +100,7 @@ class XGBoostTrainer:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Data, settings and XGBoost's version; the number of threads decides nothing."""
+        """Data, settings and XGBoost's version; the number of threads has no effect."""
         return {
             "data": self.split.digest,
             "tree_method": self.settings.tree_method.value,
@@ -121,7 +109,7 @@ class XGBoostTrainer:
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train on as many images as `where` says and count errors, see `train_and_count`."""
+        """Train on as many images as `where` says and count errors."""
         outcome = train_and_count(
             self.split, config, int(where), threads=self.threads, settings=self.settings
         )
@@ -137,15 +125,12 @@ def train_many(
     workers: int = 1,
     progress: Progress = silent,
 ) -> "pd.DataFrame":
-    """Evaluate every configuration on every size, whatever of it `folder` does not hold yet.
+    """Evaluate every configuration on every size that `folder` does not hold yet.
 
-    The trainer's outcomes are those of `Outcome`, and where it trains is the size; `progress` is
-    told how many evaluations are done, those stored before included.
-
-    Returns:
-        One row an evaluation, in the order of `sizes`, then of `configs`: `train_size`,
-        `configuration` (index in `configs`), the hyperparameters, `error_count`, `seconds`.
-        All but the seconds of new evaluations is independent of workers and interruptions.
+    One row per evaluation, in the order of `sizes`, then of `configs`: `train_size`,
+    `configuration` (index in `configs`), the hyperparameters, `error_count`, `seconds`. All but new
+    seconds is independent of workers and interruptions. The trainer returns an `Outcome`;
+    `progress` gets the number of evaluations done, including stored ones.
     """
     import pandas as pd
 

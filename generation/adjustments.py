@@ -1,7 +1,7 @@
 """Generates `svm-a`, `svm-b`, `xgb-a`, `xgb-b`: searches best values on the flows' forests.
 
-The forests themselves are those of `openml-svm` and `openml-xgboost`: the artifacts hold nothing
-but what defines the benchmark, the best known values before and after the adjustment, and a card.
+The forests are those of `openml-svm` and `openml-xgboost`; the artifacts hold only the definition,
+the best known values before and after the adjustment, and a card.
 """
 
 from dataclasses import replace
@@ -73,7 +73,7 @@ def _best_values(
 
 
 def _card(adjustment: SpaceAdjustment, request: Request) -> Card:
-    """The card of the flow's forest, for the tasks that the adjustment has."""
+    """The card of the flow's forest, restricted to the tasks of the adjustment."""
     if adjustment.base.artifact is None:
         raise ArtifactError(f"{adjustment.base.id} has no artifact with a card")
     card = read_card(adjustment.base.artifact)

@@ -1,4 +1,4 @@
-"""What every generator offers: raw evaluations in, an artifact out."""
+"""The interface of generators, which turn raw evaluations into artifacts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from hpobench_ordered.files.artifact import check_writable
 
 
 class Progress(Protocol):
-    """Told how far a long step is."""
+    """Called with the progress of a long step."""
 
     def __call__(self, step: str, done: int, total: int) -> None:
-        """Say that `done` of `total` parts of a step are finished."""
+        """Report that `done` of `total` parts of a step are finished."""
 
 
 def silent(step: str, done: int, total: int) -> None:
-    """Show no progress."""
+    """Ignore progress."""
 
 
 class Option(Enum):
-    """What a source may take, by its name on the command line."""
+    """Options of sources, by their names on the command line."""
 
     LOCAL = "--from"
     SEED = "--seed"
@@ -34,17 +34,10 @@ class Option(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of a source.
+    """Arguments of a source; None leaves the choice to it.
 
-    Attributes:
-        folder: Folder the artifact goes to.
-        local: Local copy of the raw data, instead of a download.
-        seed: Seed of everything random.
-        workers: Number of processes.
-        sizes: Training-set sizes, ascending; default: the source chooses.
-        configurations: Number of configurations; default: the source chooses.
-        tasks: Names of tasks; default: all.
-        progress: Told how far the work is.
+    The artifact goes to `folder`; `local` is a copy of the raw data, instead of a download. `sizes`
+    are training-set sizes, ascending.
     """
 
     folder: Path
@@ -57,7 +50,7 @@ class Request:
     progress: Progress = silent
 
     def command(self, *words: str) -> str:
-        """The command that asks for the same: `words`, then all options that decide the result."""
+        """The equivalent command: `words`, then the options that affect the result."""
         parts = ["hpobench-ordered generate", *words, f"{Option.SEED.value} {self.seed}"]
         if self.sizes is not None:
             parts.append(f"{Option.SIZES.value} {','.join(map(str, self.sizes))}")
@@ -70,13 +63,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One way to get a benchmark's evaluations.
+    """A source of evaluations of a benchmark, and the options that it takes.
 
-    Attributes:
-        summary: One line.
-        takes: The options it takes.
-        generate: Writes the artifact, or what else the source stands for; returns its path.
-        fewest: Smallest number of configurations it can work with.
+    `generate` writes the artifact, or another result, and returns its path; it needs at least
+    `fewest` configurations.
     """
 
     summary: str
@@ -86,19 +76,13 @@ class Source:
 
 
 def here() -> Path:
-    """The folder `artifacts` where the command is called."""
+    """The folder `artifacts` in the current folder."""
     return Path("artifacts")
 
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """Makes one benchmark's artifact.
-
-    Attributes:
-        name: Name of the benchmark.
-        sources: Sources of evaluations by name; the first is the default.
-        home: Tells the folder that artifacts go to unless asked otherwise.
-    """
+    """Makes a benchmark's artifact in the folder `home()`, from its first source by default."""
 
     name: str
     sources: Mapping[str, Source]
@@ -117,15 +101,10 @@ class Generator:
         tasks: Sequence[str] | None = None,
         progress: Progress = silent,
     ) -> Path:
-        """Check what is asked for, then write the artifact, or what else a source stands for.
+        """Check the request, then write the artifact, or another result; returns its path.
 
-        Args are those of `Request`; `source` is the first one if omitted. Returns the path of what
-        was written.
-
-        Raises:
-            UnknownNameError: No such source.
-            ExperimentError: The source does not take an option, or too few configurations.
-            ArtifactError: The folder cannot be written.
+        Arguments are those of `Request`; an option that the source does not take raises an
+        ExperimentError.
         """
         name = next(iter(self.sources)) if source is None else source
         options = {
@@ -170,11 +149,11 @@ class Generator:
 
 @runtime_checkable
 class GeneratorFamily(Protocol):
-    """Generators of benchmarks whose names follow a pattern, too many to list."""
+    """Generators of benchmarks whose names follow a pattern."""
 
     pattern: str
-    """The names, for people."""
+    """Description of the names, for messages."""
 
     def generator(self, name: str) -> Generator | None:
-        """The generator of the benchmark of that name; None if it does not follow the pattern."""
+        """The generator of a benchmark; None if the name does not follow the pattern."""
         ...

@@ -1,9 +1,9 @@
 """Generates benchmarks of the user's own: any estimator on any data over growing training sets.
 
 Configurations are trained on nested training sets (`_custom.split`, `_custom.training`), every
-training is stored (`_training`), and one forest with an output a size is fitted to all of them
-(`_forest`); the tasks are the sizes, in order. `xgboost-mnist` is an instance with its authors'
-shuffle and settings: the same engine and forest, and a trainer that counts the same errors.
+training is stored (`_training`), and one forest with an output per size is fitted to all of them
+(`_forest`); the tasks are the sizes, in order. `xgboost-mnist` uses the same pipeline and forest,
+with its authors' shuffle and settings.
 """
 
 import re
@@ -53,7 +53,7 @@ def generate_custom(
     workers: int = 1,
     progress: Progress = silent,
 ) -> Path:
-    """Train, fit the forest and write the artifact; `load` then finds the benchmark by its name.
+    """Train, fit the forest and write the artifact, which `load` finds by name.
 
     Finished trainings are stored beside the artifact, in a folder of its name and "-evaluations".
     Calling this again continues, and more configurations or other sizes train only what is new.
@@ -88,7 +88,7 @@ def generate_custom(
 
 
 def destination(name: str, output: Path | None, *, replace: bool) -> Path:
-    """Folder of the artifact of a benchmark of the user's own; check that it can be written."""
+    """Folder of the artifact of a user's benchmark, checked to be writable."""
     folder = (local_folder() if output is None else output) / name
     check_new_name(name, folder, replace=replace)
     check_writable(folder)
@@ -96,10 +96,10 @@ def destination(name: str, output: Path | None, *, replace: bool) -> Path:
 
 
 def check_new_name(name: str, folder: Path, *, replace: bool) -> None:
-    """Check that a benchmark of one's own may have a name and be written to a folder."""
+    """Check the name of a user's benchmark, and that it is not taken."""
     if _NAME.fullmatch(name) is None:
         raise ExperimentError(
-            f"a benchmark's name is letters, digits and . _ - after the first, got {name!r}"
+            f"a benchmark's name must be letters, digits and (not first) . _ -, but got {name!r}"
         )
     if is_artifact(folder) and name not in generators():
         if not replace:

@@ -1,8 +1,7 @@
 """Generates the distBO benchmarks (`benchmarks.distbo`): source runs, best values and forests.
 
-A source run is what the paper takes for the evaluations of a source task: random configurations,
-then Bayesian optimisation without knowledge of other tasks (Law et al. 2019, section 5 and appendix
-C). Every task has one, on models that are really trained.
+A source run is the history of one source task in the paper: random configurations, then Bayesian
+optimisation without transfer (Law et al. 2019, section 5 and appendix C), with real trainings.
 """
 
 from collections.abc import Mapping
@@ -53,18 +52,18 @@ RECIPES = {
 SHARES = ("min_samples_split", "min_samples_leaf")
 """Shares of the rows: where they are not small, a forest predicts the larger class."""
 DRAWS = 100
-"""Configurations of a Sobol sequence that the search for a best value begins with."""
+"""Configurations of the Sobol sequence that the search for a best value starts with."""
 ROUNDS, MOVES = 20, 10
 """Rounds of moves from the best configuration so far, and moves in each."""
 STEP, SHRINKAGE = 0.2, 0.8
 """Standard deviation of a move in the unit cube in the first round, and its factor a round."""
 TRAININGS = "-trainings"
-"""After the name of an artifact's folder: the folder of the finished trainings."""
+"""Suffix of the folder of finished trainings, after that of the artifact."""
 _SEARCH_STREAM = 1
 
 
 class SourceMethod(BayesianOptimisation):
-    """The method of the source runs: `bo` of one task, among random candidates alone."""
+    """The method of the source runs: `bo` on a single task with random candidates only."""
 
     looks_near = False
 
@@ -72,7 +71,7 @@ class SourceMethod(BayesianOptimisation):
 def source_runs(
     defined: Definition, model: Surrogate, source: Source, request: Request
 ) -> list[RawEvaluations]:
-    """Make the source run of every task; all that is random follows from seed and task."""
+    """Make the source run of every task, determined by seed and task."""
     runs = []
     for task in range(len(defined.tasks)):
         runs.append(_source_run(defined, model, source, task, request.seed))
@@ -164,13 +163,13 @@ def _run_and_best(
 
 @dataclass(frozen=True, slots=True)
 class TaskTrainer:
-    """Trains a configuration on all tasks of a benchmark on published data."""
+    """Trains a configuration on all tasks of a benchmark with published data."""
 
     real: Real
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """All but the job that decides an outcome."""
+        """All settings besides the job that determine an outcome."""
         return {"benchmark": self.real.kind.name, "version": self.real.kind.version}
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
@@ -219,7 +218,7 @@ def generate_forest(real: Real, request: Request) -> Path:
 def _configurations(space: SearchSpace, n: int, seed: int) -> FloatArray:
     """Configurations to train, (n, d): a grid for one hyperparameter, else a Sobol sequence.
 
-    Every second one has its shares of the rows on a log scale.
+    Every second one has the shares of rows on a log scale.
     """
     if space.dimension == 1:
         return space.decode(np.linspace(0.0, 1.0, n)[:, None])
@@ -262,7 +261,7 @@ class DistboGenerators:
     pattern: str
 
     def generator(self, name: str) -> Generator | None:
-        """The generator of the benchmark of that name; None if it does not follow the pattern."""
+        """The generator of a benchmark; None if the name does not follow the pattern."""
         found = seeded(name)
         return None if found is None else _runs_generator(*found)
 

@@ -1,7 +1,7 @@
 """Generates `openml-svm`, `openml-xgboost` and `openml-ranger`.
 
-Wherever evaluations come from, they are first written beside the artifact as one parquet file
-(`_raw`), NAME-evaluations.parquet; surrogates are fitted to that.
+Evaluations from any source are first written beside the artifact as one parquet file (`_raw`),
+NAME-evaluations.parquet; surrogates are fitted to that.
 """
 
 from collections.abc import Sequence
@@ -131,7 +131,7 @@ def generate_from_openml(plan: Plan, request: Request) -> Path:
 
 
 def generate_from_evaluations(plan: Plan, request: Request) -> Path:
-    """Fit to raw evaluations that are there already."""
+    """Fit to existing raw evaluations."""
     if request.local is None:
         raise ExperimentError(
             f"source 'evaluations' of {plan.flow.name} needs a parquet file: {Option.LOCAL.value}"
@@ -150,7 +150,7 @@ def _beside(request: Request, what: str) -> Path:
 
 
 def _stored(flow: Flow, request: Request, frame: "pd.DataFrame", about: About) -> RawTable:
-    """Write evaluations beside the artifact, and read them as any that are there."""
+    """Write evaluations beside the artifact, and read them back."""
     path = _beside(request, "evaluations.parquet")
     write_raw(path, frame, about)
     return read_raw(path, benchmark=flow.name, space=flow.space())
@@ -173,7 +173,7 @@ def _numbers(tasks: Sequence[str]) -> tuple[int, ...]:
     """OpenML's ids as numbers."""
     for task in tasks:
         if not task.isdecimal():
-            raise ExperimentError(f"OpenML's tasks have numbers, got {task!r}")
+            raise ExperimentError(f"names of OpenML's tasks must be numbers, but got {task!r}")
     return tuple(map(int, tasks))
 
 
@@ -184,7 +184,7 @@ def _context(data: ClassificationData) -> dict[str, float]:
 
 
 def _frequent(frame: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
-    """The evaluations of tasks with setups enough to fit to, and the other tasks."""
+    """The evaluations of tasks with enough setups, and the names of the other tasks."""
     setups = frame.groupby("task")["training"].nunique()
     scarce = sorted(setups.index[setups < FOLDS])
     return frame[~frame["task"].isin(scarce)], scarce

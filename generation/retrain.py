@@ -1,8 +1,7 @@
 """Generates benchmarks of retraining: retrain-STREAM-LEARNER, and those of the user's own streams.
 
-Configurations are trained on every period of a stream (`_retrain.training`); every configuration
-that is finished is stored (`_training`), and one forest with an output a task is fitted to all of
-them.
+Configurations are trained on every period of a stream (`_retrain.training`), each finished one is
+stored (`_training`), and one forest with an output per task is fitted to all of them.
 """
 
 from collections.abc import Sequence
@@ -43,9 +42,9 @@ from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.surrogates.pipeline import FOLDS
 
 COMMAND = "retrain"
-"""What follows `hpobench-ordered generate` for a stream of the user's own."""
+"""The subcommand of `hpobench-ordered generate` for a user's stream."""
 CONFIGURATIONS, SEEDS = 320, 1
-"""Configurations of this package's benchmarks, and seeds of which a value is the mean."""
+"""Configurations of this package's benchmarks, and seeds that values are averaged over."""
 MORE = {
     "retrain-electricity-xgboost": (400, 1),
     "retrain-electricity-linear": (320, 2),
@@ -53,12 +52,12 @@ MORE = {
     "retrain-bike-sharing-linear": (320, 3),
     "retrain-metro-traffic-linear": (320, 2),
 }
-"""The same, where so few would say too little of which configuration is better."""
+"""The same for benchmarks that need more to rank configurations."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Retrain(Trained):
-    """All that decides a benchmark of retraining on a stream of the user's own."""
+    """Specification of a benchmark of retraining on a user's stream."""
 
     time: str
     every: str
@@ -66,14 +65,14 @@ class Retrain(Trained):
     time_format: str | None = None
 
     def words(self) -> list[str]:
-        """The command's words that ask for this, but for those that every generation has."""
+        """The words of the equivalent command, without the options common to all generation."""
         least, most = self.window
         spoken = f"{most}" if least == most else f"{least}-{most}"
         times = {"time": self.time, "time-format": self.time_format}
         return [COMMAND, *self.options(**times, every=self.every, window=spoken)]
 
     def stream(self) -> Stream:
-        """Read the data, cut into periods."""
+        """Read the data and cut them into periods."""
         return read_stream(
             Path(self.data),
             target=self.target,
@@ -86,7 +85,7 @@ class Retrain(Trained):
 def plan_of(
     benchmark: Retraining, folder: Path, *, configurations: int | None = None, seed: int = 0
 ) -> RetrainPlan:
-    """What is trained for one of this package's benchmarks, on the streams in a folder."""
+    """The trainings of one of this package's benchmarks, on the streams in a folder."""
     stream, learner = benchmark.stream, LEARNERS[benchmark.learner]
     kind = Kind.REGRESSION if stream.is_regression else Kind.CLASSIFICATION
     scorer = "neg_mean_absolute_error" if stream.is_regression else "roc_auc"
@@ -130,7 +129,7 @@ def generate(benchmark: Retraining, request: Request) -> Path:
     )
     words = (benchmark.name, f"{Option.LOCAL.value} STREAMS")
     numbers = [p.name for p in plan.space.parameters if p.kind is not ParameterKind.CATEGORICAL]
-    pairs = list(combinations(numbers, 2))  # what matters is often a product or a ratio
+    pairs = list(combinations(numbers, 2))  # products and ratios often matter
     coding = space_coding(plan.space, products=pairs, ratios=pairs)
     return _generate(plan, defined, request, words, coding)
 
@@ -145,7 +144,7 @@ def generate_retrain(
 ) -> Path:
     """Train on a stream of the user's own, fit the forest and write the artifact.
 
-    Arguments, what is stored, what can be continued and errors are those of `generate_custom`.
+    As `generate_custom`.
     """
     folder = destination(asked.name, output, replace=replace)
     model, most, stream = asked.imported(), asked.window[1], asked.stream()

@@ -31,14 +31,14 @@ from hpobench_ordered.surrogates.pipeline import FOLDS
 
 TRAINED_CONFIGURATIONS = 1000
 SMALLEST_WEIGHTS = (2.5, 1.5)
-"""Weights of the two smallest sizes in choosing splits: they behave unlike the 26 others."""
+"""Weights of the two smallest sizes in choosing splits, as they differ from the 26 others."""
 LIMITS = (
     "Validation errors of one split of MNIST and one seed: they hold no noise between repetitions.",
     "At the smallest sizes many configurations predict one class alone and tie; ranks are least "
     "certain there.",
 )
 COMPARISON = f"{NAME}-comparison.json"
-"""What `generate_comparison` writes; the one that comes with the package is quoted in the card."""
+"""File that `generate_comparison` writes; the card quotes the packaged one."""
 
 
 def generate_from_published(request: Request) -> Path:
@@ -88,7 +88,7 @@ def generate_by_training(request: Request) -> Path:
 
 
 def generate_comparison(request: Request) -> Path:
-    """Train a sample of the published configurations and write how the error counts compare."""
+    """Compare the error counts of a sample of the published configurations with retrainings."""
     _check_sizes(request)
     values, errors = _published(None)
     if request.configurations is not None and request.configurations > len(values):

@@ -124,19 +124,19 @@ V2_NETWORK = Report(
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The same configurations evaluated at several training fractions."""
+    """Configurations evaluated at several training fractions."""
 
     values: FloatArray
     fractions: tuple[float, ...]
     auc: FloatArray
 
     def first(self, n: int) -> "Measured":
-        """Those of the first n configurations."""
+        """The first n configurations."""
         return replace(self, values=self.values[:n], auc=self.auc[:n])
 
 
 def generate_from_evaluations(scenario: str, instance: str, request: Request) -> Path:
-    """Fit the forest of a benchmark to its published evaluations and write its artifact."""
+    """Fit the forest of a benchmark to published evaluations and write its artifact."""
     path = evaluations_path(request.local, scenario, instance)
     defined = _definition(scenario, instance, request.local)
     measured = read_evaluations(path, defined.space)
@@ -154,7 +154,7 @@ def generate_from_evaluations(scenario: str, instance: str, request: Request) ->
 def generate_from_v2_network(scenario: str, instance: str, request: Request) -> Path:
     """Fit the forest of a benchmark to evaluations of the v2 network and write its artifact.
 
-    What v1.0.2 does not tune is fixed: sampling with replacement, replication 10.
+    Hyperparameters that v1.0.2 does not tune are fixed: sampling with replacement, replication 10.
     """
     defined = _definition(scenario, instance, request.local)
     model = OnnxSurrogate.for_space(
@@ -173,7 +173,7 @@ def generate_from_v2_network(scenario: str, instance: str, request: Request) -> 
 
 
 def generate_from_own_network(scenario: str, instance: str, request: Request) -> Path:
-    """Fit the forest of a benchmark to evaluations of its own network and write its artifact."""
+    """Fit the forest of a benchmark to evaluations of its network and write its artifact."""
     defined = _definition(scenario, instance, request.local)
     files = remote_files(scenario)
     model = network(
@@ -265,9 +265,9 @@ def _json(file: RemoteFile, local: Path | None) -> Any:
 
 
 def _obtain(file: RemoteFile, local: Path | None) -> Path:
-    """A published file: a copy beside the local data, else from the cache, else downloaded."""
+    """A published file: beside the local data, from the cache, or downloaded."""
     if local is not None:
-        # From the evaluations of one data set, the root of the data is three folders up.
+        # The root of the data is three folders above the evaluations of a data set.
         for folder in (local, *local.absolute().parents[:3]):
             path = folder / file.name
             if path.is_file():

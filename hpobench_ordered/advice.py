@@ -1,18 +1,17 @@
 """Advice on which method to tune with, from the user's own earlier tasks.
 
-They are replayed: a surrogate of each stands in for it, and methods optimise them in order.
+They are replayed: methods optimise surrogates of the tasks in order.
 
 Notation:
     A, S, T, M  methods, seeds, tasks, trials per task
     n           random configurations, the same on all tasks
-    l           lowest loss that a method found with a seed on a task in its first trials
+    l           lowest loss that a method found with a seed on a task up to a trial
     b, m        of a task: the best loss known or found, and the median of the random configurations
 
     share left  (l - b) / (m - b): 0 is the best, 1 no better than half of all configurations
 
-Within error of the best method is what leaves at most the least significant difference more, over
-the tasks: Fisher's, one-sided at 5 %, with the error of all methods together, so that a method is
-within error wherever one that leaves more is.
+A method is within error of the best if it leaves more by at most the least significant difference
+over the tasks: Fisher's, one-sided at 5 %, with the pooled error of all methods.
 """
 
 import os
@@ -64,31 +63,31 @@ METHODS = (
     "transfer-tpe-best-first",
     "ordered-gp",
 )
-"""Methods that are replayed: fast ones, of Hellan et al. (2023), Stoll et al. (2020) and ours."""
+"""Methods compared by default: fast ones of Hellan et al. (2023), Stoll et al. (2020) and ours."""
 TRIALS = 15
 FEWEST_TASKS = 3
 POOR = 0.5
-"""Mean rank correlation of a surrogate below which advice is worth little."""
+"""Mean rank correlation below which a surrogate is called poor."""
 SAMPLE = 2000
-"""Random configurations n."""
+"""Number of random configurations n."""
 
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """What a replay of earlier tasks says.
+    """Result of replaying earlier tasks.
 
     Attributes:
         benchmark: The surrogate of the tasks.
         quality: Its cross-validated quality on each task.
-        methods: A row a method, the best first: `method`; whether it `needs_history`; the share
+        methods: A row per method, the best first: `method`; whether it `needs_history`; the share
             left after the `first` trial and after all of them (`left`, from `lower` to `upper`);
             how much more than the best it leaves (`behind`), and whether that is at most the
             `margin` (`is_within_error`). Means over seeds and over the tasks from the second on;
             intervals of 95 % over these tasks, which are taken as independent, NaN of fewer than
             five.
-        margin: How much more than the best a method may leave by chance; NaN of one method.
+        margin: Difference in the share left that may be chance; NaN with one method.
         trials: Trials per task, M.
-        copied: Share that the best configuration of the task before leaves in one trial, of each
+        copied: Share that the best configuration of the previous task leaves in one trial, for each
             task from the second on, shape (T - 1,).
         results: The runs.
 
@@ -118,7 +117,7 @@ class Advice:
 
     @property
     def best(self) -> str:
-        """The method that left least."""
+        """The method with the smallest share left."""
         return str(self.methods["method"].iloc[0])
 
     @property
@@ -133,13 +132,13 @@ class Advice:
 
     @property
     def warning(self) -> str:
-        """What is wrong with the surrogate; "" if nothing is."""
+        """Warning about the quality of the surrogate, "" if it is good enough."""
         mean = float(np.mean([np.nan_to_num(task.spearman) for task in self.quality]))
         if mean >= POOR:
             return ""
         return (
-            "The surrogate is poor, and this advice worth little: configurations that it was not "
-            f"fitted to it ranks with a correlation of {mean:.2f} on the average, and of less than "
+            "The surrogate is poor, so this advice is unreliable: on configurations that it was "
+            f"not fitted to its rank correlation is {mean:.2f} on average, and less than "
             f"{POOR} on {len(self.poor_tasks)} of {counted(len(self.quality), 'task')}. More "
             "evaluations of each task would help."
         )
@@ -198,36 +197,37 @@ def advise(
     workers: int = 1,
     progress: bool | Callable[[int, int], None] = True,
 ) -> Advice:
-    """Say which method would have tuned earlier tasks best, each with those before as its history.
+    """Say which method would have tuned earlier tasks best, with the previous ones as history.
 
     The tasks are replayed under the protocol `Ordered` on a surrogate of each, which is fitted to
-    that task's evaluations; tasks need not have been evaluated on the same configurations. What
-    failed is left out. The advice is as good as the surrogate, `Advice.quality`: as each task has
-    its own, few evaluations make tasks look less alike than they are, and a history worth less.
+    that task's evaluations; tasks need not have been evaluated on the same configurations. Failed
+    evaluations are left out. The advice is as good as the surrogate, `Advice.quality`: as each task
+    has its own, few evaluations make tasks look less similar, and a history less useful, than they
+    are.
 
     Args:
         history: Evaluations of earlier tasks, oldest first, such as `history_from_frame` or
             `history_from_studies` gives: at least 3 tasks with 10 different configurations each.
         space: The search space that all of them are on.
         direction: Whether the objective is minimised or maximised.
-        methods: The methods to compare: what `run` takes.
+        methods: The methods to compare, as `run` takes them.
         trials: Trials per task.
         seeds: Seeds of the methods.
         surrogate: "forest", which needs the extra `generate`, or "nearest".
-        folder: Where the runs go, and are continued; default: a temporary folder.
+        folder: Where runs are stored and resumed; default: a temporary folder.
         workers: Number of processes.
         progress: As `run` takes it.
 
     Raises:
         EvaluationsError: The history has too few tasks or evaluations, does not fit the space or
-            the direction, or all configurations are alike.
+            the direction, or all configurations are equally good.
         ExperimentError: The methods, trials or seeds are not as described, or no method could be
             run.
         UnknownNameError: An unknown method.
         MissingExtraError: scikit-learn is not installed, and a forest is asked for.
 
     Warns:
-        PoorSurrogateWarning: The surrogate is poor: then the advice is worth little.
+        PoorSurrogateWarning: The surrogate is poor, so the advice is unreliable.
         FailedRunsWarning: A method failed, and counts on the seeds that it finished.
 
     Examples:
@@ -292,14 +292,14 @@ def replayed(
     *,
     surrogate: SurrogateType | str,
 ) -> Benchmark:
-    """A benchmark of the tasks in a history; errors are those of `advise`."""
+    """Make a benchmark from a history; errors are those of `advise`."""
     import pandas as pd
 
     history = [e for e in aligned(history, space) if np.isfinite(e.losses).any()]
     check_history(history, space, direction)
     if len(history) < FEWEST_TASKS:
         raise EvaluationsError(
-            f"advice needs evaluations of at least {FEWEST_TASKS} tasks, got "
+            f"advice needs evaluations of at least {FEWEST_TASKS} tasks, but got "
             f"{len(history)}: {', '.join(repr(e.task) for e in history) or 'none'}"
         )
     contexts = sorted(set.intersection(*(set(e.context) for e in history)))
@@ -328,11 +328,7 @@ def _free(name: str, taken: Container[str]) -> str:
 
 
 def scale(benchmark: Benchmark) -> tuple[FloatArray, FloatArray]:
-    """What shares are relative to.
-
-    Returns:
-        Best losses b, shape (T,), and losses of random configurations, shape (n, T).
-    """
+    """Best losses b, (T,), and losses of the random configurations, (n, T), which scale shares."""
     objective, space = benchmark.objective, benchmark.space
     sampled = space.decode(space.sample_unit(np.random.default_rng(0), SAMPLE))
     losses = np.stack([objective.losses(t.evaluate_many(sampled)) for t in benchmark.tasks], axis=1)
@@ -343,12 +339,9 @@ def scale(benchmark: Benchmark) -> tuple[FloatArray, FloatArray]:
 def compared(
     left: FloatArray, methods: Sequence[str], *, first_task: int = 1
 ) -> "tuple[pd.DataFrame, float]":
-    """The table `Advice.methods`, but for `needs_history`, of shares left, and the margin.
+    """The table `Advice.methods` without `needs_history`, and the margin.
 
-    Args:
-        left: The shares, shape (A, S, T, M).
-        methods: Names of the methods, length A.
-        first_task: First task that counts, from 0.
+    `left` are the shares left, (A, S, T, M); tasks count from `first_task` on.
     """
     import pandas as pd
 

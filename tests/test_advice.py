@@ -95,7 +95,7 @@ def test_copying_is_not_enough_where_the_best_jumps(of_jumping):
 def test_only_a_poor_surrogate_is_warned_of(of_jumping):
     assert of_jumping.warning == ""
     assert len(of_jumping.sentences) == 2
-    with pytest.warns(PoorSurrogateWarning, match="this advice worth little"):
+    with pytest.warns(PoorSurrogateWarning, match="this advice is unreliable"):
         poor = advised(stream(noise), methods=["random-search"], seeds=[0])
     assert poor.sentences[0] == poor.warning
     assert len(poor.poor_tasks) == 5
@@ -197,14 +197,14 @@ def test_failures_are_left_out_and_names_do_not_clash():
     options = {"surrogate": "nearest", "seeds": [0], "methods": ["random-search"]}
     found = advised(history, **options)
     assert [len(e) for e in found.benchmark.recorded()] == [17, 20, 20]
-    with pytest.raises(EvaluationsError, match="at least 3 tasks, got 2: 'm1', 'm2'"):
+    with pytest.raises(EvaluationsError, match="at least 3 tasks, but got 2: 'm1', 'm2'"):
         advised(history[1:], **options)
 
 
 @pytest.mark.parametrize(
     ("history", "options", "error", "said"),
     [
-        (stream(settled, tasks=2), {}, EvaluationsError, "at least 3 tasks, got 2: 'm0', 'm1'"),
+        (stream(settled, tasks=2), {}, EvaluationsError, "at least 3 tasks, but got 2: 'm0', 'm1'"),
         ([], {"space": SPACE, "direction": "minimize"}, EvaluationsError, "got 0: none"),
         (stream(settled, n=9), {}, EvaluationsError, "at least 10 different configurations"),
         (stream(settled), {"direction": "maximize"}, EvaluationsError, "does not fit the task"),

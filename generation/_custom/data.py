@@ -29,7 +29,7 @@ PREFIX = "sklearn:"
 BUNDLED = ("breast_cancer", "diabetes", "digits", "iris", "wine")
 """scikit-learn's data sets that need no download."""
 MOST_CATEGORIES = 100
-"""A column with more categories is an identifier, a text or a date rather than a category."""
+"""Most categories of a column; with more it is an identifier, text or date."""
 MISSING = -1
 """Code of a missing category."""
 
@@ -38,7 +38,7 @@ _UNREADABLE = (OSError, EOFError, ValueError, KeyError, BadZipFile, zlib.error)
 
 @dataclass(frozen=True)
 class DataSet:
-    """Rows to learn from, as they were read."""
+    """Rows to learn from, as read."""
 
     name: str
     origin: str
@@ -96,7 +96,7 @@ def _no_columns(target: NDArray[Any]) -> IntArray:
 
 
 def data_set_of(path: Path, frame: "pd.DataFrame", target: str | None) -> DataSet:
-    """Take a table apart into features and the target; for the arguments see `read_data`."""
+    """Split a table into features and target; arguments are those of `read_data`."""
     import pandas as pd
 
     chosen = frame.columns[-1] if target is None else target
@@ -134,7 +134,7 @@ def data_set_of(path: Path, frame: "pd.DataFrame", target: str | None) -> DataSe
 
 
 def read_table(path: Path) -> "pd.DataFrame":
-    """Read a CSV or parquet file, by its ending; names of columns are text."""
+    """Read a CSV or parquet file, by its suffix; names of columns become text."""
     import pandas as pd
 
     readers: dict[str, Callable[[Path], pd.DataFrame]] = {

@@ -20,7 +20,7 @@ EXAMPLE = "sklearn.ensemble:RandomForestClassifier"
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A class, or a function, that makes an estimator from keywords."""
+    """A class or function that makes an estimator from keywords."""
 
     path: str
     fixed: Mapping[str, Any]
@@ -49,7 +49,7 @@ class Model:
         return f"{factory.__module__.partition('.')[0]}.{factory.__name__}"
 
     def check_keywords(self, names: Iterable[str]) -> None:
-        """Raise `UnknownNameError` unless the class takes keywords of these names."""
+        """Raise an UnknownNameError unless the model takes these keywords."""
         known, takes_any = _keywords(_factory(self.path))
         for name in names:
             if name not in known and not takes_any:
@@ -61,7 +61,7 @@ class Model:
 
 
 def kind_of_estimator(estimator: Any) -> Kind | None:
-    """Tell by scikit-learn's metadata what an estimator predicts; None if unknown."""
+    """What an estimator predicts according to scikit-learn's metadata; None if unknown."""
     told = getattr(estimator, "_estimator_type", None)
     if told is None and hasattr(estimator, "__sklearn_tags__"):  # from scikit-learn 1.6 on
         told = estimator.__sklearn_tags__().estimator_type
@@ -75,7 +75,7 @@ def _factory(path: str) -> Callable[..., Any]:
     if not (name and colon and attribute):
         near = f"; did you mean {':'.join(path.rsplit('.', 1))!r}?" if "." in path else ""
         raise ExperimentError(
-            f"a model is MODULE:CLASS, such as {EXAMPLE}; got {path!r}{'' if colon else near}"
+            f"model must be MODULE:CLASS, such as {EXAMPLE}; got {path!r}{'' if colon else near}"
         )
     module = _module(name)
     factory: Callable[..., Any] | None = getattr(module, attribute, None)
@@ -97,7 +97,7 @@ def _module(name: str) -> ModuleType:
         near = suggestion(name, _neighbours(missing))
         hint = near if "did you mean" in near else "; is it installed, or a file in this folder?"
         raise ExperimentError(f"there is no module {name!r}{hint}") from error
-    except Exception as error:  # whatever the user's own module may raise
+    except Exception as error:  # the user's module may raise anything
         raise ExperimentError(
             f"the module {name!r} cannot be imported ({type(error).__name__}: {error})"
         ) from error
@@ -122,7 +122,7 @@ def _version(module: str) -> str:
 
 
 def _keywords(factory: Callable[..., Any]) -> tuple[set[str], bool]:
-    """Names of the keywords, and whether there may be any others."""
+    """Names of the keywords, and whether any others are accepted."""
     names: set[str] = set()
     for call in _calls(factory):
         parameters = inspect.signature(call).parameters.values()
@@ -134,7 +134,7 @@ def _keywords(factory: Callable[..., Any]) -> tuple[set[str], bool]:
 
 
 def _calls(factory: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    """What takes keywords: a function, or the initialisers of a class and what it derives from."""
+    """The callables that take the keywords: a function, or initialisers of a class and bases."""
     if not isinstance(factory, type):
         yield factory
         return

@@ -32,7 +32,7 @@ VALIDATION = 0.25
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
-    """The specification of a benchmark of the user's own trainings, without its tasks."""
+    """Specification of a benchmark of the user's trainings, without its tasks."""
 
     name: str
     model: str
@@ -47,7 +47,7 @@ class Trained:
     seed: int = 0
 
     def options(self, **others: str | None) -> list[str]:
-        """The options of the command that makes this."""
+        """The options of the equivalent command."""
         data = self.data if self.data.startswith(PREFIX) else Path(self.data).name
         options = {
             "--model": self.model,
@@ -65,7 +65,7 @@ class Trained:
         return [*words, *(f"--set {shlex.quote(setting)}" for setting in settings)]
 
     def kind_with(self, model: Model, config: Config, target: NDArray[Any]) -> Kind:
-        """What is predicted: as specified, or else told from the model or the target."""
+        """What is predicted: as specified, or inferred from model or target."""
         return self.kind or _kind(model, config) or kind_of_target(target)
 
     def search_space(
@@ -78,29 +78,29 @@ class Trained:
         names = {*space.names, *space.constants}
         model.check_keywords(sorted(names.difference(of_the_data)))
         if both := sorted(names & set(self.fixed)):
-            raise ExperimentError(f"{', '.join(both)}: fixed, and in the search space too")
+            raise ExperimentError(f"{', '.join(both)}: both fixed and in the search space")
         return space
 
     def imported(self) -> Model:
-        """Import the model; raise an error if scikit-learn is missing."""
+        """Import the model; scikit-learn must be installed."""
         purpose = "generating a benchmark"
         needed("sklearn", package="scikit-learn", extra="generate", purpose=purpose)
         if self.configurations < FOLDS:
             raise ExperimentError(
-                f"at least {FOLDS} configurations are needed, got {self.configurations}"
+                f"there must be at least {FOLDS} configurations, but got {self.configurations}"
             )
         return Model.imported(self.model, fixed=self.fixed, seed=self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Custom(Trained):
-    """The specification of a custom benchmark."""
+    """Specification of a custom benchmark."""
 
     sizes: Sequence[int]
     validation: float = VALIDATION
 
     def words(self) -> list[str]:
-        """The words of the command that makes this, without the options of every generation."""
+        """The words of the equivalent command, without the options common to all generation."""
         share = None if self.validation == VALIDATION else str(self.validation)
         return [COMMAND, *self.options(validation=share)]
 
@@ -118,7 +118,7 @@ class Plan:
 
     @property
     def objective(self) -> Objective:
-        """What is measured on the validation part."""
+        """The objective on the validation part."""
         return self.trainer.metric.objective(len(self.trainer.split.validation))
 
 
@@ -141,7 +141,7 @@ def plan_of(custom: Custom) -> Plan:
 def _kind(model: Model, config: Config) -> Kind | None:
     try:
         return kind_of_estimator(model.estimator(config))
-    except Exception as error:  # whatever a class may raise
+    except Exception as error:  # a class may raise anything
         raise ExperimentError(
             f"{model.path} cannot be made with {config} and {dict(model.fixed)} "
             f"({type(error).__name__}: {error})"

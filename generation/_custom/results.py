@@ -30,7 +30,7 @@ class Results:
 
     @classmethod
     def of(cls, outcomes: Sequence[Mapping[str, Any]], sizes: int) -> Self:
-        """Gather outcomes of `EstimatorTrainer`, all sizes of a configuration together."""
+        """Gather outcomes of `EstimatorTrainer` by configuration."""
         values, seconds = (
             np.array([outcome.get(key, np.nan) for outcome in outcomes]).reshape(-1, sizes)
             for key in ("value", "seconds")
@@ -43,7 +43,7 @@ class Results:
         return cls(values, seconds, failures)
 
     def filled(self, objective: Objective) -> FloatArray:
-        """Values with the worst one of their size where a training failed, shape (n, S)."""
+        """Values, (n, S), with the worst one of the size where a training failed."""
         if not self.failures:
             return self.values
         losses = objective.losses(self.values)
@@ -57,7 +57,7 @@ class Results:
         configs: Sequence[Config],
         tasks: Sequence[str],
     ) -> "pd.DataFrame":
-        """One row per training, task by task, as `_raw` describes; with `seconds` and `failure`."""
+        """One row per training, by task, as in `_raw`, with `seconds` and `failure`."""
         filled = self.filled(objective)
         cells = [(j, task, i) for j, task in enumerate(tasks) for i in range(len(configs))]
         rows = [

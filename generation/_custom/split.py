@@ -26,10 +26,10 @@ from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation._custom.data import DataSet, digest_of
 
 MOST_CLASSES = 20
-"""A target of whole numbers with more distinct values is a number, not a class."""
+"""Most classes of a target of whole numbers; with more values it is a number."""
 MOST_NAMED = 5
-"""Messages name at most this many classes."""
-_SHUFFLE = 1  # separates the random numbers of the shuffle from others with the same seed
+"""Most classes that a message names."""
+_SHUFFLE = 1  # makes the shuffle independent of other uses of the seed
 
 
 class Kind(Enum):
@@ -73,7 +73,7 @@ class Split:
 
 
 def kind_of_target(target: NDArray[Any]) -> Kind:
-    """Tell what is predicted by the target: text, booleans and few whole numbers are classes."""
+    """Infer what is predicted: text, booleans and few whole numbers are classes."""
     if target.dtype.kind not in "iuf":
         return Kind.CLASSIFICATION
     is_few = len(np.unique(target)) <= MOST_CLASSES and not (target % 1).any()
@@ -81,7 +81,7 @@ def kind_of_target(target: NDArray[Any]) -> Kind:
 
 
 def split(data: DataSet, kind: Kind, *, validation: float, seed: int) -> Split:
-    """Shuffle, cut and prepare a data set; `validation` is the share of the rows that validate."""
+    """Shuffle, cut and prepare a data set; `validation` is the share of validation rows."""
     cut = len(data) - round(validation * len(data))
     if not (0 < validation < 1 and 0 < cut < len(data)):
         raise ExperimentError(
@@ -112,15 +112,15 @@ def split(data: DataSet, kind: Kind, *, validation: float, seed: int) -> Split:
 
 
 def standardised(features: FloatArray, cut: int) -> FloatArray:
-    """Standardise features by mean and standard deviation of the first `cut` rows, (n, p)."""
+    """Features, (n, p), standardised by mean and standard deviation of the first `cut` rows."""
     mean, deviation = features[:cut].mean(axis=0), features[:cut].std(axis=0)
     result: FloatArray = (features - mean) / np.where(deviation > 0, deviation, 1.0)
     return result
 
 
 def coded(numbers: FloatArray, categories: IntArray, cut: int) -> FloatArray:
-    """Fill in and code by what the first `cut` rows hold; (n, a) and (n, b) to (n, p)."""
-    known = ~np.isnan(numbers[:cut]).all(axis=0)  # columns without any number are left out
+    """Impute and encode by the first `cut` rows; (n, a) and (n, b) to (n, p)."""
+    known = ~np.isnan(numbers[:cut]).all(axis=0)  # drop columns without any number
     medians = np.nanmedian(numbers[:cut, known], axis=0)
     columns = [np.where(np.isnan(numbers[:, known]), medians, numbers[:, known])]
     for codes in categories.T:
@@ -145,7 +145,7 @@ def coded_target(data: DataSet, kind: Kind) -> tuple[NDArray[Any], tuple[str, ..
             f"{target[np.argmax(target % 1 != 0)]}; a classification predicts classes"
         )
     names, codes = np.unique(target.astype(str), return_inverse=True)
-    if target.dtype.kind in "iuf":  # by size, not by spelling
+    if target.dtype.kind in "iuf":  # numeric order, not that of text
         numbers, codes = np.unique(target, return_inverse=True)
         names = numbers.astype(str)
     if len(names) < 2:
@@ -154,7 +154,7 @@ def coded_target(data: DataSet, kind: Kind) -> tuple[NDArray[Any], tuple[str, ..
 
 
 def _named(classes: Sequence[str], chosen: set[int]) -> str:
-    """Names of some classes, and how many others, such as "the classes 'a', 'b'"."""
+    """Some of the classes, and the number of others, as text."""
     names = [repr(classes[k]) for k in sorted(chosen)]
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     noun = "class" if len(names) == 1 else "classes"

@@ -28,17 +28,17 @@ class TrainingError(HPOBenchOrderedError):
 
 
 class Failures(Enum):
-    """How a configuration that cannot be trained is treated."""
+    """Treatment of configurations that cannot be trained."""
 
     STOP = "stop"
-    """Stop; finished trainings stay stored."""
+    """Stop; finished trainings remain stored."""
     WORST = "worst"
-    """It has the worst value of all configurations on the same training set."""
+    """Assign the worst value of all configurations on the same training set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What is measured on the validation part."""
+    """The metric on the validation part."""
 
     kind: Kind
     scorer: str | None = None
@@ -50,7 +50,7 @@ class Metric:
             raise UnknownNameError("metric", self.scorer, get_scorer_names())
 
     def objective(self, rows: int) -> Objective:
-        """The benchmark's objective, measured on a number of rows."""
+        """The objective of the benchmark, given the number of validation rows."""
         if self.scorer is None:
             names = {
                 Kind.CLASSIFICATION: ("error", "share misclassified"),
@@ -99,15 +99,16 @@ class EstimatorTrainer:
         """Train and measure."""
         try:
             value, seconds = self._train(config, int(where))
-        except Exception as error:  # whatever an estimator may raise
+        except Exception as error:  # an estimator may raise anything
             failure = f"{type(error).__name__}: {error}"
             if self.failures is Failures.STOP:
-                raise TrainingError(described(self.model, config, where, failure)) from error
+                rows = f"{where} rows"
+                raise TrainingError(described(self.model, config, rows, failure)) from error
             return {"failure": failure}
         return {"value": value, "seconds": seconds}
 
     def _train(self, config: Mapping[str, Any], size: int) -> tuple[float, float]:
-        """Value of the metric, and seconds of training and measuring."""
+        """Value of the metric, and seconds."""
         from threadpoolctl import threadpool_limits
 
         pool, target = self.split.pool[:size], self.split.pool_target[:size]
@@ -131,9 +132,9 @@ def model_identity(model: Model, metric: Metric) -> dict[str, Any]:
 def fitted_value(
     make: Callable[[], Any], parts: Split, metric: Metric, **fit_arguments: Any
 ) -> tuple[float, float]:
-    """Fit an estimator to the pool and measure it; the value, and seconds of both."""
+    """Fit an estimator to the pool and measure it; returns value and seconds."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such as a solver's at its last iteration
+        warnings.simplefilter("ignore")  # such as warnings on convergence
         estimator = make()
         begin = time.perf_counter()
         estimator.fit(parts.pool, parts.pool_target, **fit_arguments)
@@ -145,9 +146,9 @@ def fitted_value(
 
 
 def described(model: Model, config: Mapping[str, Any], where: str, failure: str) -> str:
-    """Say which training failed, and what can be done."""
+    """Message on a failed training, with a way out."""
     keywords = ", ".join(f"{name}={value!r}" for name, value in config.items())
     return (
-        f"{model.name}({keywords}) failed on {where} rows: {failure} -- change the search space, "
+        f"{model.name}({keywords}) failed on {where}: {failure} -- change the search space, "
         f"or let failures count as the worst value (--failures {Failures.WORST.value})"
     )

@@ -1,4 +1,4 @@
-"""The artifact of a benchmark of own trainings, and the table of all of them beside it."""
+"""Writes the artifact of a benchmark of own trainings, and the table of these beside it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ def definition_of(
 
 @dataclass(frozen=True, eq=False)
 class OwnTrainings:
-    """The results of n trained configurations, and their source and limits for card and table."""
+    """Results of n trained configurations, and their source and limits for card and table."""
 
     defined: Definition
     values: FloatArray
@@ -65,7 +65,7 @@ class OwnTrainings:
     limits: tuple[str, ...]
 
     def store(self, request: Request, *packages: str) -> None:
-        """Write the table of all trainings, which names the versions of some packages."""
+        """Write the table of all trainings, with the versions of packages."""
         about = About(
             benchmark=self.defined.name,
             source=self.source,
@@ -89,7 +89,7 @@ class OwnTrainings:
         comparisons: Mapping[str, Any] = MappingProxyType({}),
         evaluations: Sequence[RawEvaluations] | None = None,
     ) -> Path:
-        """Fit a forest and write the artifact; `words` are those of the command that made it."""
+        """Fit a forest and write the artifact; `words` are those of the command."""
         report = Report(
             source=self.source,
             command=request.command(*words),

@@ -137,7 +137,7 @@ def folds(data: ClassificationData) -> Iterator[Fold]:
             f"{counts.tolist()}"
         )
     with warnings.catch_warnings():
-        # A class that is rarer than that has no weight in the folds without it.
+        # A rarer class has weight 0 in folds without it.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         splitter = selection.StratifiedKFold(FOLDS, shuffle=True, random_state=FOLD_SEED)
         splits = list(splitter.split(data.x, data.y))

@@ -20,19 +20,16 @@ ROUNDS = "rounds"
 
 
 def svm_design(space: SearchSpace, n: int, seed: int, task: str) -> list[Config]:
-    """Configurations spread evenly over the search space; a smaller n gives the first of them."""
+    """A space-filling design; a smaller n gives the first configurations."""
     points = _sobol(space.dimension, n, seed, task)
     return space.configs(space.decode(space.canonical(points)))
 
 
 def xgboost_design(space: SearchSpace, n: int, seed: int, task: str) -> list[dict[str, Any]]:
-    """Configurations spread evenly, each with four numbers of rounds in place of nrounds.
+    """A space-filling design, with four numbers of rounds in place of nrounds.
 
-    A fifth have linear models. The largest number of rounds is uniform on nrounds' range, the
-    others are log-uniform below it.
-
-    Returns:
-        Configurations; a smaller n gives the first of them.
+    A fifth have linear models. The largest number of rounds is uniform on the range of nrounds, the
+    others are log-uniform below it. A smaller n gives the first configurations.
     """
     points = _sobol(space.dimension + ROUND_COUNTS - 1, n, seed, task)
     unit, below = points[:, : space.dimension], points[:, space.dimension :]
@@ -51,12 +48,10 @@ def xgboost_design(space: SearchSpace, n: int, seed: int, task: str) -> list[dic
 
 
 def _round_counts(largest: FloatArray, below: FloatArray, lower: int) -> IntArray:
-    """Distinct ascending numbers of rounds, shape (n, 4).
+    """Distinct ascending numbers of rounds, (n, 4), from `lower` to `largest`, (n,).
 
-    Args:
-        largest: Last of them, shape (n,); raised where there is no room for the others.
-        below: Where the others lie between `lower` and the largest, in [0, 1], shape (n, 3).
-        lower: Smallest number of rounds.
+    `below`, (n, 3), in [0, 1], places the first three; `largest` is raised if there is no room for
+    them.
     """
     others = below.shape[1]
     top = np.maximum(largest, lower + others)[:, None]

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 OFTEN = 0.2
-"""A task is named if at least this share of its trainings was stopped."""
+"""Smallest share of stopped trainings for which a task is named."""
 
 
 def training_limits(benchmark: str) -> tuple[str, ...]:
-    """That the evaluations come from trainings made here, and how they were made."""
+    """How the evaluations were trained."""
     return (
         "The evaluations are our own, not OpenML's public records of the flow; these are had by: "
         f"hpobench-ordered generate {benchmark} --source openml.",
@@ -29,7 +29,7 @@ def training_limits(benchmark: str) -> tuple[str, ...]:
 
 
 def stopped_limit(frame: "pd.DataFrame") -> tuple[str, ...]:
-    """How many trainings were stopped, and on which tasks; empty if none was."""
+    """How many trainings were stopped, and on which tasks; empty if none."""
     share = float(frame["capped"].mean())
     if not share:
         return ()
@@ -43,9 +43,9 @@ def stopped_limit(frame: "pd.DataFrame") -> tuple[str, ...]:
 
 
 def data_limits(data: Mapping[str, ClassificationData], folder: Path | None) -> list[str]:
-    """Names of the data sets by task, and what is to be said of those that were made here.
+    """Names of the data sets by task, and descriptions of those that were made here.
 
-    There are such only beside local data sets: `folder` is None if all are from OpenML.
+    There are such only with local data sets: `folder` is None if all are from OpenML.
     """
     names = ", ".join(f"{task} {dataset.name}" for task, dataset in data.items())
     made = [
@@ -57,7 +57,7 @@ def data_limits(data: Mapping[str, ClassificationData], folder: Path | None) -> 
 
 
 def left_out_limits(dropped: Mapping[str, int], scarce: Sequence[str]) -> list[str]:
-    """Numbers of OpenML's records left out, by the reason, and tasks with too few setups."""
+    """Number of OpenML's records left out, by reason, and tasks with too few setups."""
     counts = ", ".join(f"{count} {reason}" for reason, count in dropped.items() if count)
     limits = [f"Records left out: {counts}."] if counts else []
     if scarce:

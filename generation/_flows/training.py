@@ -99,12 +99,12 @@ def _svm_fold(fold: Fold, config: Mapping[str, Any]) -> tuple[float, bool]:
     machine = sklearn.svm.SVC(
         kernel=KERNELS[config["kernel"]],
         C=config["cost"],
-        gamma=config.get("gamma", "scale"),  # what an inactive one is does not matter
+        gamma=config.get("gamma", "scale"),  # any value if inactive
         degree=config.get("degree", 3),
         coef0=0.0,
         tol=1e-3,
         max_iter=int(SOLVER_WORK / len(fold.y)),
-        random_state=0,  # decides nothing, but without it the global generator is used
+        random_state=0,  # no effect, but avoids the global generator
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sklearn.exceptions.ConvergenceWarning)
@@ -114,7 +114,7 @@ def _svm_fold(fold: Fold, config: Mapping[str, Any]) -> tuple[float, bool]:
         return fold.auc(decision[:, None]), bool(machine.fit_status_)
     scores = np.zeros((len(fold.y_test), fold.classes))
     known = machine.classes_
-    # Two classes in training have one decision value; a class that is not there keeps 0.
+    # Two classes have one decision value; the score of an absent class stays 0.
     scores[:, known] = decision if len(known) > 2 else np.stack([-decision, decision], axis=1)
     return fold.auc(scores), bool(machine.fit_status_)
 
@@ -177,7 +177,7 @@ def _margins(fold: Fold, config: Mapping[str, Any]) -> Iterator[FloatArray]:
     matrix = xgboost.QuantileDMatrix if config["booster"] == "gbtree" else xgboost.DMatrix
     train = matrix(fold.x, fold.y, nthread=1)
     test = xgboost.DMatrix(fold.x_test, nthread=1)
-    # XGBoost keeps the margins of matrices it knows and adds the new rounds' to them.
+    # XGBoost caches the margins of known matrices and adds those of new rounds.
     booster = xgboost.Booster(parameters, [train, test])
     done = 0
     for count in rounds:
@@ -239,16 +239,12 @@ def train_flow(
     progress: Progress = silent,
     space: SearchSpace,
 ) -> "pd.DataFrame":
-    """Train a flow's learner on every data set, n configurations each.
+    """Train a flow's learner with n configurations on every data set, except for stored trainings.
 
-    What `folder` holds already is not trained again; `progress` is told how many trainings of each
-    task are done.
-
-    Returns:
-        One row per evaluation, in the order of tasks, design and rounds: `task` (str), `training`
-        (int, the same for all evaluations of one training), `config.<hyperparameter>` (native,
-        null where inactive), `value`, `spread`, `capped`, `seconds`. All but the seconds is
-        independent of workers and interruptions.
+    One row per evaluation, in the order of tasks, design and rounds: `task`, `training` (the same
+    for all evaluations of a training), `config.<hyperparameter>` (native, null where inactive),
+    `value`, `spread`, `capped`, `seconds`. All but the seconds is independent of workers and
+    interruptions; `progress` gets the number of trainings done of each task.
     """
     rows: list[dict[str, Any]] = []
     for task, dataset in data.items():

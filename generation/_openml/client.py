@@ -21,10 +21,10 @@ FUNCTION = "area_under_roc_curve"
 IDS_A_REQUEST = 500
 """Ids are part of an address, and servers take addresses up to about 8 kB."""
 
-_DATABASE_BUSY = 107  # the only error code of OpenML that is worth another attempt
-_WITH_UPLOADERS = 2  # requests for evaluations: the client also asks for their uploaders' names
+_DATABASE_BUSY = 107  # the only error code of OpenML worth a retry
+_WITH_UPLOADERS = 2  # requests per listing, as the client also asks for uploaders' names
 _LONGEST_REASON = 200
-_NO_ACCIDENT = 20  # if all of at least this many entries are malformed, versions do not fit
+_NO_ACCIDENT = 20  # with this many malformed entries and no other, versions do not fit
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -61,15 +61,15 @@ PUBLIC = Connection()
 
 
 class RefusedError(DownloadError):
-    """OpenML refuses a request."""
+    """OpenML rejects a request."""
 
 
 class MalformedError(DownloadError):
-    """An answer of OpenML holds an entry that the client cannot read."""
+    """An answer of OpenML has an entry that the client cannot read."""
 
 
 class Client:
-    """Asks OpenML, one request after the other; made by `connected`."""
+    """Sends requests to OpenML, one after the other; made by `connected`."""
 
     def __init__(self, openml: Any, connection: Connection) -> None:
         self._openml = openml
@@ -85,7 +85,7 @@ class Client:
     def evaluations(
         self, flow: int, task: int, offsets: Sequence[int]
     ) -> tuple[list[Evaluation], int]:
-        """Evaluations of a flow on a task at consecutive offsets, fewer at the end of the task."""
+        """Evaluations of a flow on a task at consecutive offsets; fewer at the end of the task."""
 
         def part(offsets: Sequence[int]) -> list[Evaluation]:
             what = f"evaluations {offsets[0]} to {offsets[-1]} of flow {flow} on task {task}"
@@ -110,7 +110,7 @@ class Client:
         return read, len(unread)
 
     def folds(self, runs: Sequence[int]) -> dict[int, list[float]]:
-        """Value on every fold, of the runs that OpenML tells it of."""
+        """Value on every fold of runs, where OpenML has them."""
 
         def part(runs: Sequence[int]) -> list[tuple[int, list[float]]]:
             listed = self._list(
@@ -130,12 +130,12 @@ class Client:
         for chunk in chunks(runs):
             try:
                 values.update(_all_readable(chunk, part)[0])
-            except RefusedError:  # values on folds are an experimental part of OpenML's interface
+            except RefusedError:  # values on folds are experimental in OpenML
                 continue
         return values
 
     def setups(self, ids: Sequence[int]) -> tuple[dict[int, dict[str, str | None]], Sequence[int]]:
-        """Values that setups state, by parameter, and the ids of those that the client cannot read.
+        """Parameter values of setups, and the ids of those that the client cannot read.
 
         Setups that OpenML does not know are left out; `ids` are at most `IDS_A_REQUEST`.
         """
@@ -159,7 +159,7 @@ class Client:
     def _list(
         self, what: str, call: Callable[[], Mapping[int, Any]], *, requests: int = 1
     ) -> list[Any]:
-        """Entries of a listing; none where OpenML has none."""
+        """Entries of a listing; none if it is empty."""
 
         def listed() -> list[Any]:
             try:
@@ -174,9 +174,9 @@ class Client:
         return self.ask(what, listed, requests=requests)
 
     def ask(self, what: str, call: Callable[[], Answer], *, requests: int = 1) -> Answer:
-        """Call the client until it has an answer.
+        """Call the client, with retries.
 
-        `what` is asked for, as part of a sentence; the client makes `requests` requests for it.
+        `what` names the data in messages; the call makes `requests` requests.
         """
         connection = self._connection
         reason = ""
@@ -200,7 +200,7 @@ class Client:
         self._earliest = max(now, self._earliest) + requests * self._interval
 
     def _transient(self, error: Exception, what: str) -> str:
-        """Describe an error that may be gone at the next attempt; raise any other one."""
+        """Describe an error that a retry may solve; raise any other one."""
         from xml.parsers.expat import ExpatError
 
         import requests
@@ -242,7 +242,7 @@ def connected(connection: Connection) -> Iterator[Client]:
         try:
             config.server = connection.server
             config.apikey = ""
-            config.set_retry_policy("human", 1)  # retried in `Client`, which says what fails
+            config.set_retry_policy("human", 1)  # `Client` retries, with better messages
             config.set_root_cache_directory(scratch)
             yield Client(openml, connection)
         finally:
@@ -252,16 +252,16 @@ def connected(connection: Connection) -> Iterator[Client]:
 
 
 def chunks(ids: Sequence[int]) -> list[Sequence[int]]:
-    """Cut ids into what one request can ask for."""
+    """Split ids into requests."""
     return [ids[k : k + IDS_A_REQUEST] for k in range(0, len(ids), IDS_A_REQUEST)]
 
 
 def _all_readable(
     items: Sequence[Item], ask: Callable[[Sequence[Item]], list[Answer]]
 ) -> tuple[list[Answer], Sequence[Item]]:
-    """Ask for items, bisecting lists that hold items the client cannot read.
+    """Ask for items, bisecting lists with unreadable items.
 
-    The client gives up on a whole listing where one entry is malformed.
+    The client gives up on a whole listing if one entry is malformed.
     """
     try:
         return ask(items), items[:0]
@@ -283,10 +283,9 @@ def _check_readable(what: str, asked: Sequence[int], unread: Sequence[int]) -> N
 
 
 def _within(seconds: float, call: Callable[[], Answer]) -> Answer:
-    """Result of a call.
+    """Call with a time limit.
 
-    The client waits for an answer without limit, so the call is left behind in its thread when
-    time is up.
+    The client has none, so a call that takes too long is left running in its thread.
     """
     future: Future[Answer] = Future()
 
@@ -301,7 +300,7 @@ def _within(seconds: float, call: Callable[[], Answer]) -> Answer:
 
 
 def _is_no_answer(error: Exception) -> bool:
-    """Whether the server answered in XML that is not OpenML's, such as a page of a proxy."""
+    """Whether the answer is XML from something else than OpenML, such as a proxy."""
     if isinstance(error, KeyError):
         return error.args == ("oml:error",)
     return isinstance(error, ValueError) and "Error in return XML" in str(error)

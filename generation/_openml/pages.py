@@ -1,9 +1,9 @@
 """Pages of a download, stored one by one in a folder.
 
     FOLDER/manifest.json            what is downloaded, and how it is cut into pages
-    FOLDER/<kind>/<page>.json       one page: what was asked for, and the answer
+    FOLDER/<kind>/<page>.json       one page: the request and the answer
 
-A page is written at once and as a whole, so stopping at any moment loses the page in flight alone.
+Pages are written atomically, so that an interruption loses only the page in flight.
 """
 
 import json
@@ -27,7 +27,7 @@ class Pages:
     def open(self, identity: Mapping[str, Any]) -> None:
         """Make the folder, or check that it holds pages of the same download.
 
-        `identity` is all but the single page that decides an answer.
+        `identity` is what determines all answers together with the page.
         """
         path = self.folder / MANIFEST
         if not path.exists():
@@ -40,16 +40,16 @@ class Pages:
             )
 
     def path(self, kind: str, page: str) -> Path:
-        """Path of a page's file."""
+        """Path of a page."""
         return self.folder / kind / f"{page}.json"
 
     def read(self, kind: str, page: str, request: Mapping[str, Any]) -> Any | None:
-        """The answer of a page; None if it is not there."""
+        """The answer of a page; None if missing."""
         path = self.path(kind, page)
         return self._answer(path, request) if path.exists() else None
 
     def read_all(self, kind: str) -> list[Any]:
-        """The answers of all pages of a kind, in the order of their names."""
+        """The answers of all pages of a kind, by name."""
         return [self._answer(path, None) for path in sorted((self.folder / kind).glob("*.json"))]
 
     def write(self, kind: str, page: str, request: Mapping[str, Any], answer: Any) -> None:

@@ -52,7 +52,7 @@ _Setups = Mapping[int, _Stated | Dropped]
 
 
 class Records(NamedTuple):
-    """The evaluations as a frame, and the number of the others by reason, every one included."""
+    """The evaluations as a table, and the number of the others by reason, all reasons listed."""
 
     frame: "pd.DataFrame"
     dropped: Mapping[Dropped, int]
@@ -69,17 +69,13 @@ def download_records(
     progress: Progress = silent,
     connection: Connection = PUBLIC,
 ) -> Records:
-    """Download all evaluations of a flow on some tasks, whatever of them `folder` does not hold.
+    """Download all evaluations of a flow on some tasks that `folder` does not hold.
 
-    It may be stopped at any moment; starting it again asks for what is missing alone. `setups`
-    turns a setup into a configuration of the space; `progress` is told how many tasks are done
-    ("evaluations"), then how many setups ("setups").
-
-    Returns:
-        One row per evaluation, in the order of `tasks`, runs ascending: `task` (str), `training`
-        (the setup's id), `run`, `config.<hyperparameter>` in native values (null where inactive),
-        `value`, and `spread`, the standard deviation over the folds (null where OpenML does not
-        tell their values). And why other evaluations were dropped.
+    One row per evaluation, in the order of `tasks`, runs ascending: `task`, `training` (the setup's
+    id), `run`, `config.<hyperparameter>` (native, null where inactive), `value`, and `spread`, the
+    standard deviation over folds (null if unknown). `setups` converts a setup to a configuration;
+    `progress` gets the number of tasks ("evaluations"), then of setups ("setups"). An interrupted
+    download is resumed.
     """
     pages = Pages(folder)
     pages.open(
@@ -213,7 +209,7 @@ def _config(
     setups: MlrSetups,
     task: int,
 ) -> Config | Dropped:
-    """The configuration of an evaluation, or why it is left out."""
+    """The configuration of an evaluation, or the reason why it is left out."""
     if row["run"] in runs:
         return Dropped.DUPLICATE
     if row["value"] is None:

@@ -1,10 +1,10 @@
 """OpenML's setups as configurations of a search space.
 
-A setup states values as text, in the way of the tool that uploaded them: R's ("TRUE", "radial",
+A setup has values as text, as formatted by the tool that uploaded them: R's ("TRUE", "radial",
 "1e-04"), sometimes quoted or as JSON. The runs of the flows here were uploaded by mlr's interface
-(github.com/openml/openml-r), which states a parameter only where it differs from the learner's
-default, and leaves the flow's defaults empty. So what a setup leaves out is taken from the flow,
-then from the learner.
+(github.com/openml/openml-r), which states a parameter only if it differs from the learner's
+default, and leaves the flow's defaults empty. So missing values are taken from the flow, then from
+the learner.
 """
 
 import json
@@ -41,14 +41,14 @@ min.node.size) or that its versions disagree about (lambda).
 """
 
 ROUNDING = 0.5e-6 * (1 + 1e-9)
-"""How far a value may lie outside of bounds that are printed with six decimals."""
+"""Tolerance of bounds, which are printed with six decimals."""
 
 _ABSENT = frozenset({"", "NA", "NULL", "null", "None"})
 _QUOTES = ("'", '"')
 
 
 class Dropped(Enum):
-    """Why an evaluation is left out."""
+    """Reasons why an evaluation is left out."""
 
     DUPLICATE = "duplicate"
     NOT_FINITE = "value not finite"
@@ -59,21 +59,21 @@ class Dropped(Enum):
 
 
 Converter = Callable[[float | None, int], float | None]
-"""From a recorded number (None where there is none) and the OpenML task to the number meant."""
+"""Converts a recorded number (None if missing), given the OpenML task."""
 
 
 @dataclass(frozen=True)
 class MlrSetups:
-    """Reads setups of one of mlr's learners whose parameters are named as the hyperparameters."""
+    """Reads setups of one of mlr's learners with parameters named like the hyperparameters."""
 
     space: SearchSpace
     defaults: Mapping[str, Value] = field(default_factory=dict)
     convert: Mapping[str, Converter] = field(default_factory=dict)
 
     def __call__(self, stated: Mapping[str, str], task: int) -> Config | Dropped:
-        """The configuration that setup and flow state for an OpenML task, or why there is none.
+        """The configuration of a setup and flow for an OpenML task, or why there is none.
 
-        What is stated of inactive hyperparameters is ignored.
+        Values of inactive hyperparameters are ignored.
         """
         coded = np.full(self.space.dimension, np.nan)
         problems: dict[int, Dropped] = {}
@@ -107,7 +107,7 @@ class MlrSetups:
 def stated_values(
     setup: Mapping[str, str | None], flow: Mapping[str, str | None]
 ) -> dict[str, str]:
-    """What a setup states, and where it does not, what its flow does; NA is no statement."""
+    """Values of a setup, or else of its flow; NA counts as missing."""
     statements = [*flow.items(), *setup.items()]
     return {
         name: text for name, text in statements if text is not None and text.strip() not in _ABSENT
@@ -117,7 +117,7 @@ def stated_values(
 def plain_value(text: str) -> Value:
     """Undo quotes and JSON: "'radial'", '"radial"' and '["radial"]' are radial, "1e-04" a number.
 
-    What is neither stays text, such as R's "TRUE".
+    Anything else remains text, such as R's "TRUE".
     """
     text = text.strip()
     if len(text) >= 2 and text[0] == text[-1] == _QUOTES[0]:
@@ -132,7 +132,7 @@ def plain_value(text: str) -> Value:
 
 
 def _choice(parameter: Parameter, value: Value) -> float | Dropped:
-    """Code of the choice of that name, whatever the case of its letters."""
+    """Code of the choice with that name, case-insensitive."""
     for index, choice in enumerate(parameter.choices):
         if str(choice).casefold() == str(value).strip().casefold():
             return float(index)

@@ -21,7 +21,7 @@ from hpobench_ordered.generation._openml.setups import Converter
 from hpobench_ordered.generation.base import Progress, silent
 
 _KIND = "tasks"
-_REQUESTS = 4  # that the client makes for a task
+_REQUESTS = 4  # by the client, per task
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class DataSize:
 
     @property
     def context(self) -> dict[str, float]:
-        """What is known of the task beforehand."""
+        """Context of the task."""
         numbers = (float(self.rows), float(self.inputs), self.majority / self.rows)
         return dict(zip(CONTEXT, numbers, strict=True))
 
@@ -46,7 +46,7 @@ def data_sizes(
     progress: Progress = silent,
     connection: Connection = PUBLIC,
 ) -> dict[int, DataSize]:
-    """Look up the data sets of OpenML's tasks, whatever of them `folder` does not hold yet."""
+    """Look up the data sets of OpenML's tasks that `folder` does not hold."""
     pages, ids = Pages(folder), list(tasks)
     sizes = {}
     with connected(connection) as client:
@@ -80,7 +80,7 @@ def _ask(client: Client, task: int) -> DataSize:
 
 
 def _size(qualities: Mapping[str, Any]) -> DataSize:
-    """Read OpenML's qualities, which count the class among the features."""
+    """Convert OpenML's qualities, which count the class as a feature."""
     names = ("NumberOfInstances", "NumberOfFeatures", "MajorityClassSize")
     rows, features, majority = (int(qualities[name]) for name in names)
     return DataSize(rows, features - 1, majority)
@@ -96,9 +96,9 @@ def svm_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
 
 
 def ranger_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
-    """The random bot's own scales, undone as `benchmarks.openml_flows.ranger_space` has them.
+    """Invert the scales of the random bot, see `benchmarks.openml_flows.ranger_space`.
 
-    mtry = ceil(x * p) is turned into the middle of the x that lead to it.
+    mtry = ceil(x * p) becomes the middle of the x that give it.
     """
 
     def mtry(number: float | None, task: int) -> float | None:

@@ -1,1 +1,1 @@
-"""Models that are trained again every period of a stream."""
+"""Models that are retrained every period of a stream."""

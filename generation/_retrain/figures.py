@@ -1,4 +1,4 @@
-"""Figures on the card of a stream of tasks: regret of copying, correlation by lag, noise.
+"""Figures on the card of a stream: regret of copying, correlation by lag, noise.
 
 Notation:
     n   configurations
@@ -20,11 +20,11 @@ from hpobench_ordered.surrogates.card import rank_correlation, upper_half_correl
 
 LAGS = (1, 2, 5, 10)
 NEAR = 0.1
-"""Shares of configurations within the noise of the best, and of tasks, that a card mentions."""
+"""Smallest shares of configurations within noise of the best, and of such tasks, for a limit."""
 
 
 def correlation_by_lag(losses: FloatArray) -> dict[int, float]:
-    """Mean rank correlation of tasks at each lag, of losses (n, T)."""
+    """Mean rank correlation of the losses, (n, T), of tasks at each lag."""
     tasks = losses.shape[1]
     return {
         lag: float(np.nanmean(rank_correlation(losses[:, :-lag], losses[:, lag:])))
@@ -34,11 +34,11 @@ def correlation_by_lag(losses: FloatArray) -> dict[int, float]:
 
 
 def noise(repeated: FloatArray, *, averaged: int = 1) -> float:
-    """Share of the variance within a task that is due to the seed, of losses (S, m, T).
+    """Share of the variance of losses, (S, m, T), within a task that is due to the seed.
 
-    The variance over seeds, averaged over configurations, over that plus the variance of the means
-    of configurations (corrected for what the seeds leave in the means); averaged over tasks.
-    `averaged` is the number of seeds of which a value is the mean.
+    The variance over seeds, averaged over configurations, relative to its sum with the variance of
+    the configurations' means (corrected for the seeds' share in these); averaged over tasks. Values
+    are means of `averaged` seeds.
     """
     seeds = len(repeated)
     within = repeated.var(axis=0, ddof=1).mean(axis=0)
@@ -50,7 +50,7 @@ def noise(repeated: FloatArray, *, averaged: int = 1) -> float:
 
 
 def agreement(repeated: FloatArray) -> tuple[float, float]:
-    """Mean rank correlation of two seeds, of all configurations and of the first's better half."""
+    """Mean rank correlation of two seeds: all configurations, and the better half of the first."""
     pairs = list(permutations(repeated, 2))
     everywhere = [rank_correlation(one, other) for one, other in pairs]
     better = [upper_half_correlation(*pair, direction=Direction.MINIMIZE) for pair in pairs]
@@ -58,15 +58,10 @@ def agreement(repeated: FloatArray) -> tuple[float, float]:
 
 
 def within_noise(smooth: FloatArray, repeated: FloatArray, *, averaged: int = 1) -> FloatArray:
-    """Share of configurations whose distance to the best is two standard deviations or less.
+    """Share of configurations, (T,), within two standard deviations of the best.
 
-    Args:
-        smooth: Losses on the forest, where nothing is left of the seed, shape (n, T).
-        repeated: Losses of every seed, shape (S, m, T); the deviation is that of the better half.
-        averaged: Number of seeds of which a value is the mean.
-
-    Returns:
-        Shares, shape (T,).
+    `smooth`, (n, T), are losses on the forest, without the effect of the seed; the standard
+    deviation is that of means of `averaged` seeds, in the better half of `repeated`, (S, m, T).
     """
     means = repeated.mean(axis=0)
     variances = np.where(means <= np.median(means, axis=0), repeated.var(axis=0, ddof=1), np.nan)
@@ -80,11 +75,8 @@ def comparisons(
 ) -> dict[str, Any]:
     """The comparisons on a card.
 
-    Args:
-        losses: Losses of the trainings, shape (n, T).
-        smooth: Losses of the same configurations on the forest, shape (n, T).
-        repeated: Losses of those that were trained with several seeds, if any, shape (S, m, T).
-        averaged: Number of seeds of which a loss is the mean.
+    Of losses of the trainings, (n, T), `smooth` ones on the forest, (n, T), and `repeated` ones of
+    every seed, if any, (S, m, T); a loss is the mean of `averaged` seeds.
     """
     shares, on_forest = copying(losses), copying(smooth)
     median, forest_median = _median(shares), _median(on_forest)
@@ -107,7 +99,7 @@ def comparisons(
 
 
 def flatness(compared: Mapping[str, Any]) -> tuple[str, ...]:
-    """A limit for the card if on more than a few tasks the best differ by noise alone."""
+    """A limit for the card if on many tasks the best configurations differ only by noise."""
     flat = compared.get("other seeds", {}).get("tasks_within_noise", 0.0)
     if flat <= NEAR:
         return ()

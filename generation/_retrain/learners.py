@@ -13,7 +13,7 @@ RANDOM_FEATURES = "hpobench_ordered.generation._retrain.random_features:RandomFe
 
 @dataclass(frozen=True)
 class Learner:
-    """What is trained."""
+    """A learner and its search space."""
 
     models: Mapping[Kind, str]
     parameters: tuple[Parameter, ...]
@@ -21,7 +21,7 @@ class Learner:
 
 
 def window(least: int, most: int) -> Parameter:
-    """Periods that are trained on."""
+    """Number of periods to train on."""
     return Parameter.number(WINDOW, least, most, integer=True)
 
 

@@ -18,7 +18,7 @@ from hpobench_ordered.generation._training import Job
 from hpobench_ordered.space import SearchSpace
 
 REPEATED = 32
-"""Configurations that are trained with a second seed where the others are not."""
+"""Number of configurations with a second seed if the others have one."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class RetrainPlan:
 
     @property
     def repeated(self) -> int:
-        """Number m of configurations that are trained with every seed, the first ones."""
+        """Number m of configurations that are trained with every seed, from the first on."""
         if self.averaged > 1:
             return len(self.values)
         return min(REPEATED, len(self.values)) if SEED in self.trainer.model.fixed else 0
 
     def jobs(self) -> list[Job]:
-        """All trainings: every configuration, then the first m again, seed by seed."""
+        """All trainings: every configuration, then the first m with each further seed."""
         configs = self.space.configs(self.values)
         again = range(self.seed + 1, self.seed + max(self.averaged, 2))
         return [

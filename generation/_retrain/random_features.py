@@ -1,7 +1,7 @@
-"""Linear models of inputs and random Fourier features, by regularised least squares.
+"""Linear models of inputs and random Fourier features, fitted by ridge regression.
 
-Rahimi and Recht (2007), "Random features for large-scale kernel machines": they come near a kernel
-machine with a Gaussian kernel in a time that is linear in the rows.
+Rahimi and Recht (2007), "Random features for large-scale kernel machines": they approximate a
+kernel machine with a Gaussian kernel in a time that is linear in the rows.
 """
 
 from typing import Any, Self
@@ -16,13 +16,9 @@ from hpobench_ordered._typing import FloatArray
 
 
 class _RandomFeatures(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Inputs and features, and a ridge regression on them.
+    """Ridge regression, with penalty `alpha`, on inputs and `n_components` random features.
 
-    Args:
-        gamma: Inverse width of the kernel exp(-gamma |x - y|^2).
-        n_components: Number of features.
-        alpha: Regularisation of the squared weights.
-        random_state: Seed of the features.
+    The features approximate the kernel exp(-gamma |x - y|^2), drawn by `random_state`.
     """
 
     def __init__(
@@ -32,7 +28,7 @@ class _RandomFeatures(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         self.random_state = random_state
 
     def fit(self, x: FloatArray, y: NDArray[Any], sample_weight: FloatArray | None = None) -> Self:
-        """Fit to rows (n, p) and numbers (n,)."""
+        """Fit to rows (n, p) and targets (n,)."""
         self.features_ = RBFSampler(
             gamma=self.gamma, n_components=self.n_components, random_state=self.random_state
         ).fit(x)
@@ -49,15 +45,15 @@ class _RandomFeatures(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
 
 
 class RandomFeaturesRegressor(RegressorMixin, _RandomFeatures):  # type: ignore[misc]
-    """Predicts numbers."""
+    """Regression."""
 
     def predict(self, x: FloatArray) -> FloatArray:
-        """Numbers of rows (n, p), shape (n,)."""
+        """Predictions for rows (n, p), shape (n,)."""
         return self._linear(x)
 
 
 class RandomFeaturesClassifier(ClassifierMixin, _RandomFeatures):  # type: ignore[misc]
-    """Tells two classes, 0 and 1, apart."""
+    """Classification into the classes 0 and 1."""
 
     def fit(self, x: FloatArray, y: NDArray[Any], sample_weight: FloatArray | None = None) -> Self:
         """Fit to rows (n, p) and classes (n,)."""

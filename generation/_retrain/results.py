@@ -30,7 +30,7 @@ def gather(
 def recorded(
     configs: FloatArray, values: FloatArray, repeated: FloatArray | None
 ) -> list[RawEvaluations]:
-    """The evaluations of each task; their spread is that over seeds, where there are several."""
+    """The evaluations of each task; spread is over seeds, if there are several."""
     spread = np.full_like(values, np.nan)
     if repeated is not None:
         spread[: repeated.shape[1]] = repeated.std(axis=0, ddof=1)
@@ -58,7 +58,7 @@ def _results(plan: RetrainPlan, outcomes: Sequence[Mapping[str, Any]]) -> Result
 
 
 def _averaged(plan: RetrainPlan, results: Results) -> Results:
-    """Means over seeds of every configuration."""
+    """Means over seeds."""
     n, count = len(plan.values), plan.averaged
     values, seconds = (
         column[: count * n].reshape(count, n, -1).mean(axis=0)
@@ -69,7 +69,7 @@ def _averaged(plan: RetrainPlan, results: Results) -> Results:
 
 
 def _repeated(plan: RetrainPlan, values: FloatArray) -> FloatArray | None:
-    """Values of the repeated configurations; None if there are none, or one of them failed."""
+    """Values of the repeated configurations; None if there are none or one failed."""
     if not plan.repeated:
         return None
     again = values[len(plan.values) :].reshape(-1, plan.repeated, values.shape[1])
@@ -78,7 +78,7 @@ def _repeated(plan: RetrainPlan, values: FloatArray) -> FloatArray | None:
 
 
 def limits_of(plan: RetrainPlan, results: Results) -> tuple[str, ...]:
-    """Known limits on the card: how the values were made."""
+    """Known limits for the card: how the values were made."""
     starts = np.diff(plan.trainer.stream.starts)
     times = "once" if plan.averaged == 1 else f"{plan.averaged} times"
     seeds = ", ".join(str(plan.seed + k) for k in range(plan.averaged))

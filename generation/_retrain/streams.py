@@ -1,6 +1,6 @@
 """Streams: rows in the order of time, cut into consecutive periods.
 
-Five public ones are read from parquet files; the user's own from a table with a column of times.
+Five public ones are read from parquet files; a user's from a table with a column of times.
 
 Notation:
     n   rows
@@ -35,12 +35,12 @@ class Stream:
     starts: tuple[int, ...]
 
     def rows(self, first: int, last: int) -> slice:
-        """The rows of periods `first` to `last`, both included."""
+        """The rows of periods `first` to `last`, inclusive."""
         return slice(self.starts[first], self.starts[last + 1])
 
 
 def cut(data: DataSet, periods: Sequence[str]) -> Stream:
-    """Cut rows into periods; `periods` names that of each row, equal ones next to each other."""
+    """Cut rows into periods; `periods` is the period of each row, equal ones adjacent."""
     names = np.asarray(periods, dtype=str)
     starts = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
     found = names[starts].tolist()
@@ -65,7 +65,7 @@ def read_stream(
     names = _every_rows(times, int(every)) if is_rows else _calendar(times, every)
     stream = cut(data_set_of(path, ordered, target), names)
     if len(stream.names) < 2:
-        raise ExperimentError(f"all rows of {path} are of one {every}; at least two are needed")
+        raise ExperimentError(f"all rows of {path} are of one {every}, but at least two are needed")
     return stream
 
 
@@ -82,7 +82,7 @@ def _times(
         if may_be_numbers:
             return column
         raise ExperimentError(
-            f"{path}: column {column.name!r} holds numbers; say how they are written, such as "
+            f"{path}: column {column.name!r} holds numbers; give their format, such as "
             "--time-format %Y%m%d"
         )
     readings = _readings(path, column, time_format)
@@ -97,7 +97,7 @@ def _times(
 def _readings(
     path: Path, column: "pd.Series[Any]", time_format: str | None
 ) -> list["pd.Series[Any]"]:
-    """The dates as a format says, or as they can be read with the month or the day first."""
+    """The dates by a format, or both with the month and with the day first."""
     import pandas as pd
 
     # If the year comes first, the month is second.
@@ -106,7 +106,7 @@ def _readings(
     for day_first in (False,) if is_clear else (False, True):
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # texts that are no dates are refused below
+                warnings.simplefilter("ignore")  # texts that are not dates are rejected below
                 read = pd.to_datetime(column, utc=True, dayfirst=day_first, format=time_format)
             readings.append(read.dt.tz_localize(None))
         except (ValueError, TypeError) as error:
@@ -117,7 +117,7 @@ def _readings(
 
 
 def _every_rows(times: "pd.Series[Any]", rows: int) -> list[str]:
-    """Periods of `count` rows; rows of equal time are in the period of the first of them."""
+    """Periods of `count` rows; rows of equal time belong to the period of the first."""
     first = np.maximum.accumulate(np.where(times.ne(times.shift()), np.arange(len(times)), 0))
     numbers = np.unique(first // rows, return_inverse=True)[1]
     width = len(str(numbers[-1]))
@@ -135,14 +135,14 @@ def _calendar(times: "pd.Series[Any]", every: str) -> list[str]:
 DAY = 48
 """Half-hours."""
 MARKET = ["nswprice", "nswdemand", "vicprice", "vicdemand", "transfer"]
-"""Columns that are measured in a half-hour, and known afterwards."""
+"""Columns that are measured during a half-hour, so known only afterwards."""
 
 
 def _electricity(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
-    """Half-hours from 8 May 1996 to November 1998, by what is known before each.
+    """Half-hours from 8 May 1996 to November 1998, with what is known before each.
 
     The target is whether the price is above its mean of the last 48 half-hours; the price itself
-    would give it away.
+    would reveal it.
     """
     import pandas as pd
 
@@ -170,7 +170,7 @@ HOUR = ["attr_1", "attr_2", "attr_3", "attr_4", "target"]
 
 
 def _metro_traffic(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
-    """Traffic from earlier traffic, one row per hour; the file has no times.
+    """Traffic predicted from earlier traffic, one row per hour; the file has no times.
 
     An hour with several descriptions of the weather has as many rows; the first is taken.
     """
@@ -183,7 +183,7 @@ def _metro_traffic(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]
 
 
 def _flights(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
-    """Every third departure that arrived: is it over a quarter of an hour late?"""
+    """Every third departure that arrived; the target is a delay of over a quarter of an hour."""
     import pandas as pd
 
     days = pd.to_datetime({"year": 2013, "month": frame["month"], "day": frame["day"]})
@@ -197,7 +197,7 @@ def _flights(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
 
 
 def _numbered(noun: str, rows: int, periods: int) -> "NDArray[Any]":
-    """Names of equally long periods where rows have no times."""
+    """Names of equally long periods if rows have no times."""
     numbers = np.arange(rows) * periods // rows
     return np.array([f"{noun}-{number + 1:02d}" for number in numbers.tolist()])
 
@@ -209,7 +209,7 @@ PUBLIC: Mapping[str, Callable[["pd.DataFrame"], tuple["pd.DataFrame", "NDArray[A
     "metro_traffic": _metro_traffic,
     "flights": _flights,
 }
-"""What makes features, target (the last column) and the period of each row of the file."""
+"""Functions that make features, target (the last column) and periods from the rows of a file."""
 
 
 def public_stream(name: str, folder: Path) -> Stream:

@@ -1,14 +1,13 @@
-"""Training any estimator again every period.
+"""Trains any estimator anew every period.
 
-The model of a period is trained on the rows of the last few periods before it and measured on the
-rows of the period itself. Features are made from its training rows alone, as in
-`_custom.split`; a number to be predicted is standardised by them for training, and predictions are
-in its own units again.
+The model of a period is trained on the last few periods before it and measured on the period.
+Features are made from its training rows alone, as in `_custom.split`; a numeric target is
+standardised by these rows for training, and predictions are transformed back.
 
-Two hyperparameters are not the model's own:
+Two hyperparameters are not passed to the model:
 
-    window      periods that are trained on; default: all that every task has
-    half_life   periods after which a row weighs half as much; default: all weigh the same
+    window      number of periods to train on; default: all that every task has
+    half_life   number of periods after which the weight of a row halves; default: equal weights
 """
 
 from collections.abc import Mapping
@@ -35,13 +34,13 @@ from hpobench_ordered.generation._retrain.streams import Stream
 
 WINDOW, HALF_LIFE = "window", "half_life"
 OF_THE_DATA = (WINDOW, HALF_LIFE)
-"""Hyperparameters that decide what a model is trained on."""
+"""Hyperparameters that choose and weight the training rows."""
 SEED = "random_state"
 
 
 @dataclass(frozen=True)
 class RetrainTrainer:
-    """Trains a configuration once for every task; a job's place is the seed of the model."""
+    """Trains a configuration for every task; the place of a job is the seed of the model."""
 
     stream: Stream
     target: NDArray[Any]
@@ -62,12 +61,12 @@ class RetrainTrainer:
         longest: int,
         failures: Failures = Failures.STOP,
     ) -> Self:
-        """Prepare a stream, of which a model is trained on at most the `longest` last periods."""
+        """Prepare a stream for models trained on at most the `longest` last periods."""
         most = len(stream.names) - 2
         if not 1 <= longest <= most:
             raise ExperimentError(
                 f"{stream.data.name} has {len(stream.names)} periods; with two to predict, a model "
-                f"is trained on 1 to {max(most, 0)} of them, got {longest}"
+                f"must be trained on 1 to {max(most, 0)} of them, but got {longest}"
             )
         target, classes = coded_target(stream.data, metric.kind)
         digest = digest_of(stream.data.numbers, stream.data.categories, target)
@@ -97,7 +96,7 @@ class RetrainTrainer:
         """Train for every task."""
         from threadpoolctl import threadpool_limits
 
-        with threadpool_limits(1):  # once for all tasks, since it takes as long as a short training
+        with threadpool_limits(1):  # once for all tasks, as it is slow
             outcomes = [self._tried(config, task, seed=int(where)) for task in self.tasks]
         values, seconds, reasons = (list(column) for column in zip(*outcomes, strict=True))
         failure = next(filter(None, reasons), None)
@@ -107,10 +106,10 @@ class RetrainTrainer:
     def _tried(
         self, config: Mapping[str, Any], task: int, *, seed: int
     ) -> tuple[float | None, float, str]:
-        """Value, seconds, and why it failed, if it did and failures are to count as worst."""
+        """Value, seconds, and the reason of a failure that counts as worst, else ""."""
         try:
             return *self.train(config, task, seed=seed), ""
-        except Exception as error:  # whatever an estimator may raise
+        except Exception as error:  # an estimator may raise anything
             reason = f"{type(error).__name__}: {error}"
             if self.failures is Failures.STOP:
                 period = f"the rows before {self.stream.names[task]}"
@@ -118,7 +117,7 @@ class RetrainTrainer:
             return None, 0.0, reason
 
     def split(self, task: int, window: int) -> Split:
-        """The rows that a period's model is trained on and measured on."""
+        """The rows that the model of a period is trained and measured on."""
         train = self.stream.rows(task - window, task - 1)
         rows = slice(train.start, self.stream.rows(task, task).stop)
         cut, data = train.stop - train.start, self.stream.data
@@ -146,7 +145,7 @@ class RetrainTrainer:
         )
 
     def _estimator(self, config: Mapping[str, Any], seed: int) -> Any:
-        """A seeded estimator; numbers to be predicted are standardised."""
+        """A seeded estimator; a numeric target is standardised."""
         from sklearn.compose import TransformedTargetRegressor
         from sklearn.preprocessing import StandardScaler
 

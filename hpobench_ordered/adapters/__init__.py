@@ -26,7 +26,7 @@ Earlier tuning, as the history of a method:
     history_from_studies(studies), history_from_storage("sqlite:///tuning.db", "churn-*")
     history_from_results("results/", method="bo", seed=0)
 
-What needs Optuna is in the extra `optuna`, and imports it when it is first used.
+What uses Optuna needs the extra `optuna`, and imports it on first use.
 """
 
 from importlib import import_module
@@ -84,7 +84,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> object:
-    """Import what needs Optuna, or experiments, only when it is asked for."""
+    """Import what needs Optuna or the experiments on first use."""
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

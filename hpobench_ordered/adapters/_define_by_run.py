@@ -9,18 +9,9 @@ from hpobench_ordered.space.parameters import Parameter
 
 
 def define_by_run(space: SearchSpace, choose: Callable[[Parameter], Value]) -> Config:
-    """Build a configuration by choosing the values of its active hyperparameters alone.
+    """Build a configuration: `choose` gives the active hyperparameters, parents before children.
 
-    Args:
-        space: The search space.
-        choose: Chooses a value; called for every hyperparameter that is active given the values
-            chosen before, in an order in which parents come before their children.
-
-    Returns:
-        The active hyperparameters, in the order of the space, and the constants.
-
-    Raises:
-        InvalidConfigError: A chosen value does not fit.
+    Constants are added; a value that does not fit raises an InvalidConfigError.
     """
     coded = [math.nan] * space.dimension
     chosen: Config = {}

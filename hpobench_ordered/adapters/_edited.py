@@ -1,4 +1,4 @@
-"""Modules whose file says something else than what was loaded from it."""
+"""Detects modules whose source file was edited after it was loaded."""
 
 import ast
 import sys
@@ -16,7 +16,7 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes, tuple)
 
 
 def loaded_modules() -> defaultdict[str, list[ModuleType]]:
-    """The modules that are loaded, by file."""
+    """Loaded modules by file."""
     modules = defaultdict[str, list[ModuleType]](list)
     for module in [*sys.modules.values()]:
         modules[str(getattr(module, "__file__", ""))].append(module)
@@ -24,9 +24,9 @@ def loaded_modules() -> defaultdict[str, list[ModuleType]]:
 
 
 def refuse_edited(module: ModuleType, path: Path, content: bytes) -> None:
-    """Raise an ExperimentError if functions, or constants written out, are not those loaded.
+    """Raise an ExperimentError if functions or literal constants differ from those loaded.
 
-    Modules that another loader changes, as pytest's does, are not looked at.
+    Modules with another loader, such as pytest's assertion rewriter, are skipped.
     """
     is_as_written = type(module.__loader__) is SourceFileLoader
     if is_as_written and (edited := next(_edited(module, path, content), "")):
@@ -38,14 +38,14 @@ def refuse_edited(module: ModuleType, path: Path, content: bytes) -> None:
 
 
 def _edited(module: ModuleType, path: Path, content: bytes) -> Iterator[str]:
-    """Names of functions and constants that a module has otherwise than its file."""
+    """Names of functions and constants that differ between a loaded module and its file."""
     try:
         tree = ast.parse(content)
         codes = [compile(content, path, "exec", dont_inherit=True)]
     except (SyntaxError, ValueError):
         yield "its text"
         return
-    for outer in codes:  # and those that this adds
+    for outer in codes:  # grows as nested code is found
         codes += [inner for inner in outer.co_consts if isinstance(inner, CodeType)]
     constants = _constants(tree)
     for name, value in _named(vars(module), module.__name__):
@@ -57,7 +57,7 @@ def _edited(module: ModuleType, path: Path, content: bytes) -> Iterator[str]:
 
 
 def _named(loaded: Mapping[str, Any], module: str, inside: str = "") -> Iterator[tuple[str, Any]]:
-    """What a module has by name, and what its classes have."""
+    """The members of a module and of its classes, by qualified name."""
     for name, value in [*loaded.items()]:
         yield inside + name, value
         own = (module, inside + name)
@@ -66,7 +66,7 @@ def _named(loaded: Mapping[str, Any], module: str, inside: str = "") -> Iterator
 
 
 def _constants(tree: ast.Module) -> dict[str, object]:
-    """Constants of a module and its classes that are written out, and given in one place."""
+    """Literal constants of a module and its classes that are assigned exactly once."""
     stored = Counter(
         getattr(node, "id", None) or getattr(node, "attr", None)
         for node in ast.walk(tree)
@@ -74,13 +74,13 @@ def _constants(tree: ast.Module) -> dict[str, object]:
     )
     constants: dict[str, object] = {}
     blocks: list[tuple[str, ast.Module | ast.ClassDef]] = [("", tree)]
-    for inside, block in blocks:  # and those that this adds
+    for inside, block in blocks:  # grows as nested classes are found
         for part in block.body:
             if isinstance(part, ast.ClassDef):
                 blocks.append((f"{inside}{part.name}.", part))
             elif isinstance(part, ast.Assign | ast.AnnAssign) and part.value is not None:
                 for target in part.targets if isinstance(part, ast.Assign) else [part.target]:
                     if isinstance(target, ast.Name) and stored[target.id] == 1:
-                        with suppress(TypeError, ValueError):  # it is computed
+                        with suppress(TypeError, ValueError):  # not a literal
                             constants[inside + target.id] = ast.literal_eval(part.value)
     return constants

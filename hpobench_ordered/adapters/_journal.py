@@ -1,6 +1,6 @@
-"""The journal of an optimiser: JSON lines, a header first and then every event, as it happens.
+"""The journal of an optimiser: JSON lines, a header and then one line per event.
 
-Each line ends with a checksum of all that the file holds up to there.
+Each line ends with a checksum of the file up to there.
 """
 
 import hashlib
@@ -15,25 +15,17 @@ from hpobench_ordered.errors import StoreError
 FORMAT = 2
 """Version of the format, in the header."""
 BEGIN = b'{"journal":'
-"""What every journal begins with."""
+"""First bytes of every journal."""
 CHECK = b', "checksum": "%s"}'
-"""How every line ends."""
+"""End of every line."""
 CHECK_LENGTH = len(CHECK % bytes(16))
 
 
 class Journal:
-    """A file that grows by one line an event; each is on disk before the optimiser goes on.
+    """A file that grows by one line per event, each synced to disk before the optimiser continues.
 
-    A last line that was not finished, because the process was killed, is cut off.
-
-    Args:
-        path: The file; it need not exist, but its folder must.
-
-    Attributes:
-        lines: What the file held when it was opened, the header first; empty for a new one.
-
-    Raises:
-        StoreError: The file is no journal, or cannot be read.
+    `lines` is what the file held when it was opened, the header first. A last line that the process
+    was killed in the middle of is cut off; a file that is no journal raises a StoreError.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -45,7 +37,7 @@ class Journal:
             raise self._no_journal(1)
         *lines, unfinished = content.split(b"\n")
         self.lines = [self._line(n, line) for n, line in enumerate(lines, start=1)]
-        if self._is_checked(unfinished[:-1]):  # it has an end, which is damaged
+        if self._is_checked(unfinished[:-1]):  # complete, but its end is damaged
             raise self._no_journal(len(lines) + 1)
         if len(finished) < len(content):
             with self.path.open("r+b") as file:
@@ -54,18 +46,14 @@ class Journal:
         self._failed = ""
 
     def append(self, line: Mapping[str, Any]) -> None:
-        """Write one line, and wait until it is on disk.
-
-        Raises:
-            StoreError: The file cannot be written, or another process has written to it since.
-        """
+        """Write one line and sync it to disk; a StoreError if another process wrote meanwhile."""
         if not self._failed:
             try:
                 self._append(line)
             except OSError as error:
                 self._failed = (
-                    f"the journal {self.path} cannot be written: {error}. Once that is mended, "
-                    "make the optimiser anew: it goes on from what is there"
+                    f"the journal {self.path} cannot be written: {error}. Fix that and create "
+                    "the optimiser again: it continues from the journal"
                 )
         if self._failed:
             raise StoreError(self._failed)
@@ -100,7 +88,7 @@ class Journal:
         return dict(line)
 
     def _is_checked(self, text: bytes) -> bool:
-        """Whether a text is a line as it was written after those before."""
+        """Whether a line has the right checksum, given the lines before it."""
         checked = self._checked.copy()
         checked.update(text[:-CHECK_LENGTH])
         return text[-CHECK_LENGTH:] == CHECK % checked.hexdigest()[:16].encode()
@@ -112,11 +100,11 @@ class Journal:
 
 
 def plain(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What JSON makes of a content."""
+    """A value after a round trip through JSON."""
     read: dict[str, Any] = json.loads(json.dumps(content, default=_plain))
     return read
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's."""
+    """Convert NumPy numbers to Python numbers."""
     return value.item()

@@ -1,25 +1,21 @@
-"""Names, seeds and kinds of optimisers that were made by somebody else."""
+"""Names, seeds and kinds of optimisers from outside this package."""
 
 import numpy as np
 
 from hpobench_ordered.errors import ExperimentError
 
 SEED = "seed"
-"""Drawn from `rng` for a factory that names it."""
+"""Parameter of a factory that gets a seed drawn from `rng`."""
 SEEDS = 2**31
-"""Seeds are below this, which all random number generators take."""
+"""Upper bound of seeds, accepted by all common random number generators."""
 
 
 def name_of(method: object) -> str:
-    """Name of a class or function: with its module, but for what is defined in a script.
-
-    Raises:
-        ExperimentError: It has none.
-    """
+    """Name of a class or function, with its module unless that is a script; raises for a lambda."""
     name = getattr(method, "__qualname__", None)
     if name is None or "<lambda>" in name:
         raise ExperimentError(
-            f"{method!r} has no name that results could carry; give it one: "
+            f"{method!r} has no name to store results under; give it one: "
             "hpobench_ordered.adapters.as_method_spec(..., name='mine')"
         )
     module = getattr(method, "__module__", "__main__")
@@ -27,18 +23,18 @@ def name_of(method: object) -> str:
 
 
 def first_line_of(method: object) -> str:
-    """First line of the docstring of a class or function; "" where it has none."""
+    """First line of the docstring of a class or function, "" if it has none."""
     has_docstring = isinstance(method, type) or hasattr(method, "__qualname__")
     return (method.__doc__ or "").strip().partition("\n")[0] if has_docstring else ""
 
 
 def draw_seed(rng: np.random.Generator) -> int:
-    """Draw a seed for somebody else's random number generator."""
+    """Draw a seed for a random number generator of another package."""
     return int(rng.integers(SEEDS))
 
 
 def is_sampler_class(kind: type) -> bool:
-    """Whether a class is an Optuna sampler, told without importing Optuna."""
+    """Whether a class is an Optuna sampler; does not import Optuna."""
     return any(
         base.__name__ == "BaseSampler" and base.__module__.startswith("optuna.samplers")
         for base in kind.__mro__

@@ -1,4 +1,4 @@
-"""Search spaces in Optuna's terms, and the other way."""
+"""Conversion between search spaces and Optuna's distributions."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def distribution(parameter: Parameter) -> "BaseDistribution":
-    """Distribution of a hyperparameter's native values; that of an ordinal's is categorical."""
+    """Optuna's distribution of a hyperparameter; that of an ordinal is categorical."""
     from optuna.distributions import (
         CategoricalDistribution,
         FloatDistribution,
@@ -30,7 +30,7 @@ def distribution(parameter: Parameter) -> "BaseDistribution":
 
 
 def suggest(trial: "Trial", parameter: Parameter) -> Value:
-    """Let a trial suggest a hyperparameter's native value, from its `distribution`."""
+    """Let a trial suggest a value of a hyperparameter from its `distribution`."""
     name = parameter.name
     if parameter.choices:
         return cast("Value", trial.suggest_categorical(name, parameter.choices))
@@ -43,17 +43,15 @@ def suggest(trial: "Trial", parameter: Parameter) -> Value:
 
 
 def suggest_config(trial: "Trial", space: SearchSpace) -> Config:
-    """Let a trial suggest a configuration; of conditional hyperparameters the active ones alone."""
+    """Let a trial suggest a configuration, only its active hyperparameters."""
     return define_by_run(space, lambda parameter: suggest(trial, parameter))
 
 
 def space_of(distributions: "Mapping[str, BaseDistribution]") -> SearchSpace:
-    """Read a search space from Optuna's distributions.
+    """Convert Optuna's distributions to a search space.
 
-    Numbers with a step become ordinals of their values; those with a single value, constants.
-
-    Raises:
-        InvalidSpaceError: An unknown kind of distribution, or none with several values.
+    Numbers with a step become ordinals, distributions of a single value constants; at least one
+    must have several values.
     """
     parameters = [parameter_of(name, dist) for name, dist in distributions.items()]
     return SearchSpace(
@@ -63,11 +61,7 @@ def space_of(distributions: "Mapping[str, BaseDistribution]") -> SearchSpace:
 
 
 def parameter_of(name: str, dist: "BaseDistribution") -> Parameter:
-    """Read a hyperparameter from a distribution, one of a single value as a choice.
-
-    Raises:
-        InvalidSpaceError: An unknown kind of distribution.
-    """
+    """Convert a distribution to a hyperparameter; a single value becomes a choice."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     if isinstance(dist, CategoricalDistribution):
@@ -78,11 +72,7 @@ def parameter_of(name: str, dist: "BaseDistribution") -> Parameter:
 
 
 def joined(name: str, first: "BaseDistribution", other: "BaseDistribution") -> "BaseDistribution":
-    """The distribution over the range that holds those of two.
-
-    Raises:
-        InvalidSpaceError: They differ in more than the ends of a range without steps.
-    """
+    """The smallest distribution that contains two; without steps they may differ in bounds."""
     from optuna.distributions import FloatDistribution, IntDistribution
 
     numbers = FloatDistribution | IntDistribution

@@ -1,4 +1,4 @@
-"""What belongs to configurations that were asked for and not told yet."""
+"""Bookkeeping of configurations that were asked for and not told yet."""
 
 from typing import Generic, TypeVar
 
@@ -8,20 +8,19 @@ T = TypeVar("T")
 
 
 class Pending(Generic[T]):
-    """Finds again what was made together with a configuration, however many are in flight."""
+    """Remembers an item for every configuration in flight."""
 
     def __init__(self) -> None:
         self._entries: list[tuple[Config, T]] = []
 
     def add(self, config: Config, item: T) -> None:
-        """Remember what belongs to a configuration."""
+        """Remember the item of a configuration."""
         self._entries.append((config, item))
 
     def take(self, config: Config) -> T | None:
-        """Give back, and forget, what belongs to a configuration; None where it is unknown.
+        """Remove and return the item of a configuration; None if it is unknown.
 
-        The same configuration may have been asked for twice, so that the very object counts first,
-        and then the first one that is equal.
+        As equal configurations may be in flight, the identical object is preferred to an equal one.
         """
         same = (i for i, (known, _) in enumerate(self._entries) if known is config)
         equal = (i for i, (known, _) in enumerate(self._entries) if known == config)

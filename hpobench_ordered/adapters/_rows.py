@@ -1,4 +1,4 @@
-"""Rows of evaluations from elsewhere: every value is checked, all that is wrong is told at once.
+"""Reads rows of earlier evaluations: checks every value and reports all problems at once.
 
 Notation:
     n   number of rows
@@ -31,7 +31,7 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 
 ROUNDING = 1e-9
-"""Relative difference between a number and a choice that comes of computing or printing it."""
+"""Relative tolerance between a number and a choice, for rounding and printing."""
 SCALES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
     "10**x": lambda x: np.power(10.0, x),
     "exp(x)": np.exp,
@@ -40,27 +40,22 @@ SCALES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
     "log(x)": np.log,
     "log2(x)": np.log2,
 }
-"""How a column may have been transformed that should not be, and what undoes it."""
+"""Functions that undo a transformation that a column may have been given in by mistake."""
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 DIGITS = re.compile("[0-9]+")
 YEAR = 4
-"""Digits of a year."""
+"""Number of digits of a year."""
 READ_AS_EMPTY = ("None", "NA", "N/A", "NaN", "nan", "NULL", "null", "")
-"""Texts that pandas reads from a file as an empty cell."""
+"""Texts in a file that pandas reads as empty cells."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Evaluations of one task as they came.
+    """Raw evaluations of one task, n rows.
 
-    Attributes:
-        task: Name of the task.
-        where: What to call each row in messages, such as "row 3", length n.
-        columns: Native values by the name of the hyperparameter, each of length n; None or NaN
-            where there is none.
-        objective: Objective values, None or NaN where the evaluation failed, length n.
-        refuses_repeated: Whether a row that repeats another one is an error: in a table, not in a
-            study, whose trials are told apart by their numbers.
+    `where` names each row in messages, `columns` has native values by hyperparameter; None or NaN
+    is a missing value, in `objective` a failed evaluation. `refuses_repeated` makes a row that
+    repeats another an error: so in tables, but not in studies, whose trials have numbers.
     """
 
     task: str
@@ -72,14 +67,11 @@ class Rows:
 
 @dataclass
 class Reader:
-    """Turns rows into evaluations, and collects what is wrong with them.
+    """Converts rows to evaluations and collects problems.
 
-    Attributes:
-        drop_invalid: Whether rows that cannot be used are left out.
-        clip: Whether numbers that are out of range become the nearest bound.
-        source: What is read, for messages, such as "the table".
-        wrong: What is wrong with single rows: where, by what is said of it.
-        empty: What has no evaluation.
+    `drop_invalid` leaves out unusable rows, `clip` moves numbers that are out of range to the
+    nearest bound, `source` names the input in messages. `wrong` has the rows of every problem,
+    `empty` the tasks without any evaluation.
     """
 
     drop_invalid: bool
@@ -99,11 +91,7 @@ class Reader:
         direction: Direction,
         context: Mapping[str, float] | None = None,
     ) -> Evaluations | None:
-        """Read the rows of one task.
-
-        Returns:
-            The evaluations; those of rows that are in order. None if there are none.
-        """
+        """Read the usable rows of one task; None if there are none."""
         n = len(rows.where)
         is_good = np.ones(n, dtype=np.bool_)
         values = self._values(rows, space, is_good)
@@ -125,13 +113,13 @@ class Reader:
         )
 
     def leave_out(self, said: str, where: str) -> None:
-        """Say what is wrong with a row that belongs to no task."""
+        """Record a problem of a row that belongs to no task."""
         self.wrong[said].append(where)
         self._read += 1
         self._dropped += 1
 
     def refuse(self, hint: str = "") -> None:
-        """Raise an EvaluationsError if something is wrong."""
+        """Raise an EvaluationsError if there are any problems."""
         if self.wrong:
             raise EvaluationsError(f"{self.source} cannot be read:{self._problems()}{hint}")
 
@@ -139,23 +127,17 @@ class Reader:
         return "".join(f"\n- {what}: {enumerated(where)}" for what, where in self.wrong.items())
 
     def finish(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
-        """The history, once all was read.
+        """The history, after all tasks were read; warns of rows left out and numbers moved.
 
-        Raises:
-            EvaluationsError: Something was wrong that is not to be left out, nothing is left, or
-                two tasks have the same evaluations.
-
-        Warns:
-            HistoryWarning: Rows were left out, or numbers moved.
+        Raises an EvaluationsError for problems unless `drop_invalid`, for an empty history, and for
+        two tasks with the same evaluations.
         """
         if not self.drop_invalid:
             self.refuse("\ndrop_invalid=True leaves these evaluations out")
         problems = self._problems()
         read = tuple(e for e in history if e is not None)
         if not any(np.isfinite(e.objective).any() for e in read):
-            raise EvaluationsError(
-                f"no evaluation of {self.source} can be used that has a value{problems}"
-            )
+            raise EvaluationsError(f"no usable evaluation with a value in {self.source}{problems}")
         _check_different(read)
         _check_order([e.task for e in read])
         if self._dropped:
@@ -163,14 +145,14 @@ class Reader:
             count = f"{self._dropped} of {self._read} evaluations"
             warn(f"{count} are left out{empty}:{problems}")
         elif self.empty:
-            warn(f"there is no evaluation of {enumerated(self.empty)}")
+            warn(f"no evaluations of {enumerated(self.empty)}")
         if self._moved:
             counts = ", ".join(f"{n} of {name!r}" for name, n in self._moved.items())
             warn(f"numbers out of range were moved to the nearest bound: {counts}")
         return read
 
     def _values(self, rows: Rows, space: SearchSpace, is_good: BoolArray) -> FloatArray:
-        """Code the configurations, (n, d); says which rows are not good."""
+        """Code the configurations, (n, d); sets `is_good` to False for invalid rows."""
         coded = np.full((len(is_good), space.dimension), np.nan)
         active = np.ones(coded.shape, dtype=np.bool_)
         for j, condition in space.ordered_conditions.items():
@@ -190,16 +172,16 @@ class Reader:
         for name, constant in space.constants.items():
             for i, value in enumerate(rows.columns.get(name, ())):
                 if not is_missing(value) and value != constant and not _is_alike(value, constant):
-                    self.wrong[f"{name!r} is always {constant!r}"].append(
+                    self.wrong[f"{name!r} must be {constant!r}"].append(
                         f"{rows.where[i]} ({value!r})"
                     )
                     is_good[i] = False
         return coded
 
     def _code(self, parameter: Parameter, value: object, scale: str) -> tuple[float, str]:
-        """Code one value; NaN, and what is wrong, if it cannot be.
+        """Code one value; NaN and a message if it is invalid.
 
-        With a hint at another scale a number is never moved into its range.
+        If the column seems to be on another scale, numbers are not clipped.
         """
         try:
             return parameter.code(cast("Value", value)), ""
@@ -207,9 +189,9 @@ class Reader:
             pass
         said = f"{parameter.name!r} must be {parameter.describe()}"
         if is_missing(value):
-            said += ", and is empty"
+            said += ", but is empty"
             if any(choice in READ_AS_EMPTY for choice in parameter.choices):
-                said += " (pandas reads such a text as empty, but for keep_default_na=False)"
+                said += " (pandas reads such a text as empty unless keep_default_na=False)"
             return math.nan, said
         if parameter.choices:
             alike = [k for k, c in enumerate(parameter.choices) if _is_alike(value, c)]
@@ -224,7 +206,7 @@ class Reader:
         return (number, "") if parameter.allows(np.array(number)) else (math.nan, said)
 
     def _objective(self, rows: Rows, is_good: BoolArray) -> FloatArray:
-        """The objective values, (n,); says which rows are not good."""
+        """The objective values, (n,); sets `is_good` to False for invalid rows."""
         objective = np.full(len(is_good), np.nan)
         for i, value in enumerate(rows.objective):
             if is_missing(value):
@@ -240,13 +222,13 @@ class Reader:
     def _check_repeated(
         self, rows: Rows, values: FloatArray, objective: FloatArray, is_good: BoolArray
     ) -> None:
-        """Say which good rows repeat one before them, and are no good therefore."""
+        """Set `is_good` to False for rows that repeat an earlier one, and report them."""
         first: dict[bytes, int] = {}
         for i in np.flatnonzero(is_good).tolist():
             content = values[i].tobytes() + objective[i].tobytes()
             if content in first:
                 repeated = rows.where[first[content]]
-                self.wrong["rows that repeat another one of their task"].append(
+                self.wrong["rows that repeat another row of their task"].append(
                     f"{rows.where[i]} ({repeated})"
                 )
                 is_good[i] = False
@@ -259,16 +241,9 @@ def contexts_of(
     *,
     others: Sequence[str] = (),
 ) -> Mapping[str, Mapping[str, float]]:
-    """The context of each task, by its name; empty where there is none.
+    """Check contexts by task and return them; without any, every task has an empty one.
 
-    Args:
-        contexts: Contexts by the name of the task; None: there are none.
-        tasks: The tasks.
-        others: Tasks that may have a context, or not.
-
-    Raises:
-        EvaluationsError: There is no such task, a task has none, or not the same ones as the
-            others, or not of finite numbers.
+    Every task needs one, with finite numbers under the same names; `others` may have one.
     """
     if contexts is None:
         return {task: {} for task in tasks}
@@ -276,8 +251,8 @@ def contexts_of(
         isinstance(context, Mapping) for context in contexts.values()
     ):
         raise EvaluationsError(
-            "contexts are a dict of numbers by the name of each task, such as "
-            f"{{'May': {{'rows': 52e3}}}}; got {contexts!r}"
+            "contexts must be a dict of numbers for each task, such as "
+            f"{{'May': {{'rows': 52e3}}}}, but got {contexts!r}"
         )
     for name in contexts:
         if name not in {*tasks, *others}:
@@ -297,41 +272,34 @@ def contexts_of(
         for name, value in context.items():
             if isinstance(value, str) or not math.isfinite(number_of(value)):
                 raise EvaluationsError(
-                    f"context {name!r} of task {task!r} must be a finite number, got {value!r}"
+                    f"context {name!r} of task {task!r} must be a finite number, but got {value!r}"
                 )
     return contexts
 
 
 def check_renaming(rename: Mapping[str, str], *sources: Collection[str]) -> None:
-    """Check what is called otherwise now, new names by old ones.
-
-    Args:
-        rename: The new names.
-        sources: The names that each table or study has.
-
-    Raises:
-        EvaluationsError: It is no mapping of texts, no source has such a name, or two names of a
-            source become the same.
-    """
+    """Check that renaming from old to new names is valid and gives unique names in each source."""
     if not isinstance(rename, Mapping) or not all(isinstance(n, str) for n in rename.values()):
-        raise EvaluationsError(f"rename is a mapping of new names by old ones, got {rename!r}")
+        raise EvaluationsError(f"rename must be a mapping of old to new names, but got {rename!r}")
     for old in rename:
         if not any(old in names for names in sources):
             known = dict.fromkeys(str(name) for names in sources for name in names)
             raise EvaluationsError(f"{old!r} cannot be renamed{suggestion(str(old), known)}")
     for names in sources:
         if len({rename.get(name, name) for name in names}) < len(set(names)):
-            raise EvaluationsError(f"of {sorted(names)}, two have the same name by {dict(rename)}")
+            raise EvaluationsError(
+                f"renaming by {dict(rename)} gives two of {sorted(names)} the same name"
+            )
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """Name the nearest of some names, if one is near."""
+    """Hint at the most similar name, "" if none is similar."""
     found = difflib.get_close_matches(name, list(names), n=1)
     return f"; is it {found[0]!r}?" if found else ""
 
 
 def is_missing(value: object) -> bool:
-    """Whether a cell is empty: None, NaN, pandas' NA or NaT, or a text that pandas reads so."""
+    """Whether a cell is empty: None, NaN, NA, NaT, or a text that pandas reads as empty."""
     if value is None or (isinstance(value, str) and value.strip() in READ_AS_EMPTY):
         return True
     if type(value).__name__ in ("NAType", "NaTType"):
@@ -340,10 +308,9 @@ def is_missing(value: object) -> bool:
 
 
 def number_of(value: object) -> float:
-    """A number; also one that is written as text, as all are in a column with any other text.
+    """Convert a cell to a number, NaN if that is impossible.
 
-    Returns:
-        The number; NaN for what is none.
+    Numbers may be text: in a column with any text pandas reads all cells as text.
     """
     if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
         return float(value)
@@ -355,7 +322,7 @@ def number_of(value: object) -> float:
 
 
 def _is_alike(value: object, choice: Value) -> bool:
-    """Whether a choice is meant: it is written as text, or differs by rounding."""
+    """Whether a value equals a choice up to rounding, or is the choice written as text."""
     if isinstance(value, str) and value.strip() == str(choice):
         return True
     is_number = not isinstance(choice, str)
@@ -363,7 +330,7 @@ def _is_alike(value: object, choice: Value) -> bool:
 
 
 def _fits(parameter: Parameter, x: FloatArray) -> bool:
-    """Whether all numbers are allowed, but for rounding."""
+    """Whether all numbers are allowed, up to rounding."""
     if not np.isfinite(x).all():
         return False
     slack = ROUNDING * max(abs(parameter.lower), abs(parameter.upper))
@@ -375,7 +342,7 @@ def _fits(parameter: Parameter, x: FloatArray) -> bool:
 def _scale_hint(
     task: str, parameter: Parameter, column: Sequence[object], active: BoolArray
 ) -> str:
-    """Say so if all numbers are out of range, and in range once they are transformed; else ""."""
+    """Hint at another scale if all numbers are out of range but fit once transformed, else ""."""
     given = [number_of(v) for v, is_active in zip(column, active, strict=True) if is_active]
     x = np.array([v for v in given if math.isfinite(v)])
     if parameter.choices or len(x) < 2:
@@ -393,7 +360,7 @@ def _scale_hint(
 
 
 def _check_different(history: Sequence[Evaluations]) -> None:
-    """Check that no two tasks have the same evaluations, such as a study and its copy."""
+    """Check that no two tasks have identical evaluations, such as a study and its copy."""
     known: dict[Any, str] = {}
     for e in history:
         if np.isfinite(e.objective).sum() < 2:
@@ -401,16 +368,16 @@ def _check_different(history: Sequence[Evaluations]) -> None:
         content = (e.names, e.values.tobytes(), e.objective.tobytes())
         if content in known:
             raise EvaluationsError(
-                f"tasks {known[content]!r} and {e.task!r} have the very same evaluations: give "
-                "these once"
+                f"tasks {known[content]!r} and {e.task!r} have identical evaluations: give "
+                "them once"
             )
         known[content] = e.task
 
 
 def _check_order(tasks: Sequence[str]) -> None:
-    """Warn if names that differ by their numbers alone do not come in the order of these.
+    """Warn if names that differ only in their numbers are not in the order of these numbers.
 
-    Dates whose year comes last are read from the right.
+    Dates that end with the year are compared from the right.
     """
     texts = [[text.lstrip("0") for text in DIGITS.findall(task)] for task in tasks]
     numbers = [[(len(text), text) for text in each] for each in texts]
@@ -424,5 +391,5 @@ def _check_order(tasks: Sequence[str]) -> None:
 
 
 def warn(message: str) -> None:
-    """Warn of what was done to a history, where it was asked for."""
+    """Issue a HistoryWarning that points to the caller's code."""
     warnings.warn(message, HistoryWarning, stacklevel=4)

@@ -1,4 +1,4 @@
-"""Optimisers that are no `Method`: classes with ask and tell, and functions that make them."""
+"""Adapts classes with ask and tell, and functions that make such objects, to `Method`."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from hpobench_ordered.core.history import Evaluations
 
 SETTING = ("space", "rng", "history", "context", "budget")
-"""What every method is made with."""
+"""Arguments that every method is created with."""
 FOR_DATA = "; training data go to a subclass of hbo.Method, in a MethodSpec with uses_data"
-"""What is said to a method that asks for them otherwise."""
+"""Hint for a factory with a parameter `data`."""
 IMPORT_MARK = ":"
-"""Stands between a module and what is imported from it."""
+"""Separates a module from the name to import from it."""
 
 
 def as_method_spec(
@@ -54,20 +54,20 @@ def as_method_spec(
         name: Its name; default: that of the class or function.
         summary: One line; default: the first line of its docstring.
         min_history: Earlier tasks it needs.
-        changed_spaces: Whether it copes with a history on another search space.
+        changed_spaces: Whether it supports a history on another search space.
 
-    The settings are for classes and functions: a name or a `MethodSpec` has its own.
+    The options are for classes and functions: a name or a `MethodSpec` has its own.
 
     Raises:
         UnknownNameError: No method of that name, or nothing to import.
-        ExperimentError: It is no optimiser; it is an object, which runs would share; it has no name
-            or that of a registered method; or it needs an argument that methods do not get.
+        ExperimentError: It is not an optimiser; it is an object, which runs would share; it has no
+            name or that of a registered method; or it requires an argument that is not passed.
         MissingExtraError: An Optuna sampler, and Optuna is not installed.
     """
     if isinstance(method, str):
         if method.endswith(".py"):
             raise ExperimentError(
-                f"{method!r} is a file; say what in it is the method, such as {method}:Mine"
+                f"{method!r} is a file; name the method in it, such as {method}:Mine"
             )
         if IMPORT_MARK not in method:
             return method_spec(method)
@@ -122,7 +122,7 @@ class FromFactory:
         """Make the method of one task.
 
         Raises:
-            MethodError: What was made can be neither asked nor told.
+            MethodError: What was made has no ask() and tell().
         """
         setting = dict(zip(SETTING, (space, rng, history, context, budget), strict=True))
         if SEED in self.keywords:
@@ -142,23 +142,19 @@ class FromFactory:
 
 
 class AskTell(Method):
-    """Asks and tells somebody else's optimiser.
+    """Wraps an optimiser given as `partners`, its functions ask() and tell(config, loss).
 
-    What it suggests may be any mapping, such as ConfigSpace's `Configuration`; it is told the very
-    object that it suggested.
-
-    Attributes:
-        partners: Its functions ask() and tell(config, loss).
+    It may suggest any mapping, such as ConfigSpace's `Configuration`, and is told the same object.
     """
 
     partners: tuple[Callable[[], object], Callable[[Any, float], object]]
 
     def prepare(self) -> None:
-        """Nothing has been asked for yet."""
+        """Begin without configurations in flight."""
         self._pending: Pending[object] = Pending()
 
     def ask(self) -> Config:
-        """Ask for a configuration; what is no mapping is left for the runner to refuse."""
+        """Ask for a configuration; the runner refuses what is not a mapping."""
         asked = self.partners[0]()
         if isinstance(asked, dict) or not isinstance(asked, Mapping):
             return cast("Config", asked)
@@ -173,22 +169,14 @@ class AskTell(Method):
 
 
 def _unambiguous(spec: MethodSpec) -> MethodSpec:
-    """Refuse the name of a registered method for another one.
-
-    Raises:
-        ExperimentError: It is.
-    """
+    """Refuse another method under the name of a registered one."""
     if spec.name in list_methods() and method_spec(spec.name) != spec:
         raise ExperimentError(f"{spec.name!r} is the name of a registered method")
     return spec
 
 
 def _refuse_objects(method: object) -> None:
-    """Refuse what is shared by all runs, or cannot be asked and told.
-
-    Raises:
-        ExperimentError: As it says.
-    """
+    """Refuse single objects, which runs would share, and what has no ask() and tell()."""
     kind = type(method)
     if isinstance(method, type):
         if not (
@@ -211,9 +199,9 @@ def _refuse_objects(method: object) -> None:
         )
     elif not callable(method):
         raise ExperimentError(
-            "a method is a name, a class with ask() and tell(config, loss), a function that makes "
-            "an object with both or a pair of functions, or an Optuna sampler class; "
-            f"got {method!r}"
+            "a method must be a name, a class with ask() and tell(config, loss), a function that "
+            "makes an object with both or a pair of functions, or an Optuna sampler class, but got "
+            f"{method!r}"
         )
 
 
@@ -227,26 +215,21 @@ def _ask_and_tell(made: object) -> tuple[Callable[[], object], Callable[[Any, fl
     if isinstance(made, tuple) and len(made) == 2 and all(map(callable, made)):
         return made
     raise MethodError(
-        "a factory makes an object with ask() and tell(config, loss), a pair of functions (ask, "
-        f"tell), or an Optuna sampler; this one made {made!r}"
+        "a factory must return an object with ask() and tell(config, loss), a pair of functions "
+        f"(ask, tell), or an Optuna sampler, but returned {made!r}"
     )
 
 
 def _keywords(method: object) -> tuple[str, ...]:
-    """Names of what a class or function is called with.
-
-    Raises:
-        ExperimentError: It needs an argument that methods do not get, or its parameters cannot be
-            known.
-    """
+    """Names of the arguments to call a class or function with; refuses other required ones."""
     known = (*SETTING, SEED)
     called = getattr(method, "__qualname__", repr(method))
     try:
         parameters = inspect.signature(cast("Callable[..., object]", method)).parameters.values()
     except (TypeError, ValueError):
         raise ExperimentError(
-            f"the parameters of {called} cannot be known; wrap it in a function that names those "
-            f"it needs, of {', '.join(known)}"
+            f"the parameters of {called} cannot be inspected; wrap it in a function with those "
+            f"it needs of {', '.join(known)}"
         ) from None
     named, takes_all = [], False
     for parameter in parameters:
@@ -257,14 +240,14 @@ def _keywords(method: object) -> tuple[str, ...]:
             named.append(parameter.name)
         elif is_needed and parameter.kind is not parameter.VAR_POSITIONAL:
             raise ExperimentError(
-                f"{called} needs {parameter.name!r}, but is called by keyword with those of "
-                f"{', '.join(known)} that it names{_near(parameter.name)}"
+                f"{called} needs {parameter.name!r}, but only {', '.join(known)} are passed, "
+                f"by keyword{_near(parameter.name)}"
                 f"{FOR_DATA if parameter.name == 'data' else ''}"
             )
     return tuple(dict.fromkeys([*SETTING, *named])) if takes_all else tuple(named)
 
 
 def _near(name: str) -> str:
-    """Name the nearest of what a factory may take, if one is near."""
+    """Hint at the most similar argument name, "" if none is similar."""
     hint = suggestion(name, (*SETTING, SEED))
     return hint if "did you mean" in hint else ""

@@ -47,11 +47,10 @@ def history_from_frame(
 ) -> tuple[Evaluations, ...]:
     """Read a table of earlier evaluations, one row each, as history.
 
-    Columns are told apart by their names, never by their order: one of the task, one of the
-    objective, and one of each hyperparameter with its native values; constants may be left out.
-    A conditional hyperparameter may be empty where it is inactive; what is there is ignored, as
-    everywhere. An empty objective marks an evaluation that failed. Numbers may be written as text:
-    so pandas reads a column of which any cell is no number.
+    Columns are identified by name, not by order: the task, the objective, and native values of
+    each hyperparameter; constants may be left out. A conditional hyperparameter may be empty where
+    it is inactive; a value there is ignored. An empty objective marks an evaluation that failed.
+    Numbers may be text, as pandas reads every cell of a column in which any is not a number.
 
     Args:
         frame: The table.
@@ -62,18 +61,18 @@ def history_from_frame(
         task: Column of the task's name; tasks come in the order in which they first appear, which
             should be that of their time.
         drop_invalid: Leave out rows that cannot be used, and say in a warning how many, instead of
-            refusing the table.
+            rejecting the table.
         clip: Move numbers that are out of range to the nearest bound, and say in a warning how
-            many, instead of taking their rows for unusable.
-        contexts: What is known of each task beforehand, by its name.
-        rename: Columns that are called otherwise in the space: new names by old ones, such as
+            many, instead of treating their rows as invalid.
+        contexts: Context of each task (numbers known before it is tuned), by its name.
+        rename: New names of columns by their old ones, where the space has others, such as
             `{"learning_rate": "lr"}`.
 
     Returns:
         The evaluations of each task.
 
     Raises:
-        EvaluationsError: A column is missing, comes twice, or is no hyperparameter's; its values
+        EvaluationsError: A column is missing, repeated, or not a hyperparameter; its values
             are out of range, of another type, empty, or on another scale; a row repeats another;
             or a context is not as described. The message lists all of it by row and column.
 
@@ -98,7 +97,7 @@ def history_from_frame(
     described, wanted = search_space(space), Direction.of(direction)
     _check_table(frame)
     if not (isinstance(task, str) and isinstance(objective, str)):
-        raise EvaluationsError(f"columns are named by texts; got {task!r} and {objective!r}")
+        raise EvaluationsError(f"column names must be text, but got {task!r} and {objective!r}")
     check_renaming(rename, list(frame.columns))
     frame = frame.rename(columns=rename)
     _check_columns(frame, described, task=task, objective=objective)
@@ -115,22 +114,18 @@ def _check_table(frame: object) -> None:
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):
-        raise EvaluationsError(f"a DataFrame is expected, got {type(frame).__name__}")
+        raise EvaluationsError(f"the table must be a DataFrame, but got {type(frame).__name__}")
 
 
 def _check_columns(frame: "DataFrame", space: SearchSpace, *, task: str, objective: str) -> None:
-    """Check that the columns are the task, the objective and the hyperparameters.
-
-    Raises:
-        EvaluationsError: They are not.
-    """
+    """Check that the columns are the task, the objective and the hyperparameters, each once."""
     present = list(frame.columns)
     needed = {task: "of the task", objective: "of the objective"}
     needed |= dict.fromkeys(space.names, "of a hyperparameter")
     if len(needed) < 2 + space.dimension or task in space.constants or objective in space.constants:
         raise EvaluationsError(
-            f"{task!r} is to be the task and {objective!r} the objective: these must be two "
-            f"columns, and none of a hyperparameter ({', '.join(map(repr, space.names))})"
+            f"task {task!r} and objective {objective!r} must be two columns, but not those of "
+            f"hyperparameters ({', '.join(map(repr, space.names))})"
         )
     known = [*needed, *space.constants]
     extra = [name for name in dict.fromkeys(present) if name not in known]
@@ -142,9 +137,7 @@ def _check_columns(frame: "DataFrame", space: SearchSpace, *, task: str, objecti
         hint = near(str(name), missing)
         if len(missing) == len(extra) == 1 and missing[0] in space.names:
             hint = f"; is it now called {missing[0]!r}? (rename={{{name!r}: {missing[0]!r}}})"
-        wrong.append(
-            f"column {name!r} is no hyperparameter's: rename it, or drop it if of no use{hint}"
-        )
+        wrong.append(f"column {name!r} is not a hyperparameter: rename or drop it{hint}")
     if wrong:
         raise EvaluationsError(
             "the table cannot be read as history:" + "".join(f"\n- {text}" for text in wrong)
@@ -179,5 +172,5 @@ def _rows_by_task(
 
 
 def _text(label: object) -> str:
-    """A task's name; pandas makes whole numbers floats where some are missing."""
+    """A task's name; whole numbers lose the .0 that pandas adds where some are missing."""
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

@@ -1,11 +1,11 @@
-"""What tells one version of a method from another.
+"""Version identifiers of methods, which change whenever the method may behave differently.
 
-A registered method of this package says its version. Every other one is known by its file and all
-files that this imports (anywhere in it, and on from there; of a package every file); by the
-versions of the installed packages, and of this package's methods, that these files name; and by
-what it was given. What has no file, or cannot be told apart, such as a class made by a function, is
-another method each time. What a method reads while it is loaded or runs is not seen: data, settings
-of the environment, modules whose names are computed.
+A registered method of this package has a version number. Any other is identified by its source file
+and all files that this imports (anywhere in it, recursively; of a package every file); by the
+versions of the installed packages, and of this package's methods, that these files name; and by its
+arguments. A method without a file, or one whose identity cannot be determined, such as a class made
+by a function, gets a new version each time. What a method reads while it is loaded or runs is not
+seen: data, environment variables, modules whose names are computed.
 """
 
 import ast
@@ -34,7 +34,7 @@ from hpobench_ordered.registry import list_methods, method_spec
 
 METHODS = "hpobench_ordered.methods."
 ONCE = "once-"
-"""Begins a version that is used once."""
+"""Prefix of a version that is never used again."""
 _TEXT = re.compile(r"['\"]([\w-]+)['\"]")
 _INSTALLED = {"site-packages", "dist-packages"}
 _STANDARD = {Path(os.__file__).parent, Path(sysconfig.get_path("platstdlib"))}
@@ -42,18 +42,14 @@ _CODE = {Path(f"a{suffix}").suffix for suffix in (*SOURCE_SUFFIXES, *EXTENSION_S
 
 
 class _UnknownError(Exception):
-    """Something cannot be told apart from another thing like it."""
+    """The identity of an object cannot be determined."""
 
 
 def method_version(spec: MethodSpec) -> str:
-    """What tells one version of a method from another.
+    """Version of a method: the registered one, or a hash of its sources and arguments.
 
-    Returns:
-        The spec's version of a method registered by this package; of any other the hash of what it
-        is made from, and where that cannot be known, a text that begins with `ONCE`.
-
-    Raises:
-        ExperimentError: A file was edited after it was loaded.
+    Where its identity cannot be determined, it is a random token that begins with `ONCE`; a source
+    file that was edited after it was loaded raises an ExperimentError.
     """
     if spec.name in list_methods() and is_ours(spec):
         return str(spec.version)
@@ -63,7 +59,7 @@ def method_version(spec: MethodSpec) -> str:
     except _UnknownError:
         return ONCE + secrets.token_hex(6)
     described += map(str, (spec.version, spec.min_history, spec.changed_spaces, spec.uses_data))
-    described += _versions(["bo"] if spec.min_history else [])  # it runs where there is less
+    described += _versions(["bo"] if spec.min_history else [])  # runs on short histories
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:12]
 
 
@@ -73,21 +69,21 @@ def is_ours(spec: MethodSpec) -> bool:
 
 
 class _Given(pickle.Pickler):
-    """The hash of what was given to a method, and the modules that it and its bases are from."""
+    """Hash of a method's arguments, and the modules that it and its bases are defined in."""
 
     def __init__(self, thing: object) -> None:
         content = io.BytesIO()
         super().__init__(content, protocol=4)
-        self.fast = True  # equal values are the same bytes, whether they are one object or two
+        self.fast = True  # no memo: equal values give the same bytes, identical or not
         self.modules, self.bases = set[str](), set[str]()
         try:
             self.dump(thing)
-        except Exception as error:  # whatever pickling somebody else's objects may raise
+        except Exception as error:  # pickling a user's objects may raise anything
             raise _UnknownError from error
         self.digest = hashlib.sha256(content.getvalue()).hexdigest()
 
     def persistent_id(self, thing: object) -> object:
-        """What stands for modules, sets and functions; None for what is pickled as usual."""
+        """Replacement for modules, sets and functions; None for what is pickled as usual."""
         if isinstance(thing, ModuleType):
             self.modules.add(thing.__name__)
             return thing.__name__
@@ -99,19 +95,19 @@ class _Given(pickle.Pickler):
             members = [m for base in thing.__mro__ for m in (base, *vars(base).values())]
             self.bases |= {_module_of(getattr(m, "__func__", m)) for m in members} - {""}
         if not isinstance(thing, FunctionType) or "<" not in thing.__qualname__:
-            return None  # named in its module
+            return None  # pickled by its qualified name
         place = [thing.__qualname__, str([*thing.__code__.co_positions()])]
         cells = [cell.cell_contents for cell in thing.__closure__ or ()]
         return [*place, thing.__defaults__, thing.__kwdefaults__, cells, vars(thing)]
 
 
 def _module_of(thing: object) -> str:
-    """Name of the module that something says it is from; "" if it says none."""
+    """Name of the module that an object was defined in; "" if unknown."""
     return str(getattr(thing, "__module__", None) or "")
 
 
 def _sources(own: set[str], others: set[str]) -> list[str]:
-    """Describe what modules are made from: the method's own ones, others, and what they import."""
+    """Describe the sources of modules: the method's own, others, and what these import."""
     own_tops = {name.partition(".")[0] for name in own}
     described, seen, left = set[str](), {"hpobench_ordered"}, own | others
     loaded = loaded_modules()
@@ -132,7 +128,7 @@ def _sources(own: set[str], others: set[str]) -> list[str]:
         described |= {f"{name} {metadata.version(name)}" for name in installed} or {top}
         if installed and top not in own_tops and all(map(_is_from_index, installed)):
             continue
-        left.add(getattr(sys.modules.get(top), "__package__", None) or top)  # of python -m a.b
+        left.add(getattr(sys.modules.get(top), "__package__", None) or top)  # python -m a.b
         for file, path in _files(places):
             content = path.read_bytes()
             described.add(f"{file} {hashlib.sha256(content).hexdigest()}")
@@ -146,11 +142,11 @@ def _sources(own: set[str], others: set[str]) -> list[str]:
 
 
 def _places(top: str) -> list[Path]:
-    """The file of a module, or the folders of a package; empty where neither can be found."""
+    """The file of a module, or the folders of a package; empty if neither can be found."""
     module: Any = sys.modules.get(top)
     if module is None:
         with suppress(ImportError, ValueError):
-            module = importlib.util.find_spec(top)  # imports nothing
+            module = importlib.util.find_spec(top)  # does not import it
     folders = getattr(module, "__path__", getattr(module, "submodule_search_locations", None))
     if folders:
         return [*map(Path, folders)]
@@ -160,7 +156,7 @@ def _places(top: str) -> list[Path]:
 
 
 def _files(places: Iterable[Path]) -> Iterator[tuple[str, Path]]:
-    """The files of modules that can be imported from there, with names that say not where."""
+    """Importable files below some places, with names relative to these."""
     for place in places:
         for path in [place] if place.is_file() else sorted(place.rglob("*")):
             inside = path.relative_to(place.parent)
@@ -175,24 +171,24 @@ def is_installed(place: Path) -> bool:
 
 
 def _is_standard(place: Path) -> bool:
-    """Whether a file or folder is part of Python."""
+    """Whether a file or folder belongs to Python's standard library."""
     return not is_installed(place) and any(map(place.is_relative_to, _STANDARD))
 
 
-_all_distributions = cache(metadata.packages_distributions)  # takes long
+_all_distributions = cache(metadata.packages_distributions)  # slow
 
 
 def _is_from_index(name: str) -> bool:
-    """Whether a version of what is installed is always the same (PEP 610)."""
+    """Whether the version of an installed package determines its content (PEP 610)."""
     distribution = metadata.distribution(name)
     return bool(distribution.read_text("RECORD")) and not distribution.read_text("direct_url.json")
 
 
-@lru_cache(maxsize=1024)  # a version asks every file of the user's packages, and runs ask often
+@lru_cache(maxsize=1024)  # asked for every file, on every run
 def _mentioned(content: bytes) -> tuple[frozenset[str], frozenset[str]]:
-    """The modules and names that a file imports, anywhere in it, and the short texts in it."""
+    """Modules and names that a file imports, anywhere in it, and its short string literals."""
     imported = set[str]()
-    with suppress(SyntaxError, ValueError):  # of another Python, or half written
+    with suppress(SyntaxError, ValueError):  # for another Python version, or incomplete
         for node in ast.walk(ast.parse(content)):
             if isinstance(node, ast.Import):
                 imported |= {alias.name for alias in node.names}
@@ -203,5 +199,5 @@ def _mentioned(content: bytes) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _versions(names: Iterable[str]) -> set[str]:
-    """Versions of those among the names that are methods of this package."""
+    """Versions of this package's methods among the names."""
     return {f"{name} {method_spec(name).version}" for name in {*names} & {*list_methods()}}

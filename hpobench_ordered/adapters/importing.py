@@ -1,4 +1,4 @@
-"""Classes and functions found by a text: "package.module:name" or "path/to/file.py:name"."""
+"""Imports classes and functions given as text: "package.module:name" or "path/to/file.py:name"."""
 
 import importlib
 import importlib.util
@@ -15,15 +15,14 @@ from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.runtime.child import cloudpickle
 
 FILE_PREFIX = "_file_"
-"""Stands before the name of a module whose file is called like another module."""
+"""Prefix of the name of a module whose file has the name of another module."""
 
 
 def import_object(text: str) -> object:
-    """Import what a text names.
+    """Import an object given as text.
 
-    The folder of the file, and then the current one, are searched first, as when Python runs a
-    script there, and stay importable. What is imported from there is sent to other processes with
-    its code: they need not find it.
+    The folder of the file, then the current one, are searched first, as when Python runs a script
+    there, and stay on the path. Objects from there are sent to other processes with their code.
 
     Args:
         text: "package.module:name" or "path/to/file.py:name"; the name may have dots.
@@ -40,7 +39,7 @@ def import_object(text: str) -> object:
     where, _, name = text.rpartition(":")
     if not (where and name):
         raise ExperimentError(
-            "what is imported is named 'package.module:name' or 'path/to/file.py:name', "
+            "an object to import must be 'package.module:name' or 'path/to/file.py:name', but "
             f"got {text!r}"
         )
     if where.partition(".")[0] == OPTUNA.module:
@@ -83,7 +82,7 @@ def _from_file(path: Path) -> ModuleType:
 
 
 def _loaded(name: str, folder: Path, file: Path | None = None) -> ModuleType:
-    """Import a module, from a file if it is to have another name than that; or find it loaded."""
+    """Import a module, from `file` if it needs another name than that; or return the loaded one."""
     before = set(sys.modules)
     try:
         spec = importlib.util.spec_from_file_location(name, file) if file else None
@@ -101,15 +100,15 @@ def _loaded(name: str, folder: Path, file: Path | None = None) -> ModuleType:
 
 
 def _search_first(folder: Path) -> None:
-    importlib.invalidate_caches()  # a file may be younger than the last look into its folder
+    importlib.invalidate_caches()  # the file may be newer than the cached folder listing
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
 
 def _send_with_their_code(names: Iterable[str], folder: Path) -> None:
-    """Let joblib's processes get by value what the modules define that are in the folder.
+    """Let joblib send objects of modules in the folder by value.
 
-    Processes that run already do not search the folder, so that they find none of them.
+    Worker processes that run already do not search the folder, so could not import them.
     """
     for name in names:
         module = sys.modules[name]

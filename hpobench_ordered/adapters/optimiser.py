@@ -1,4 +1,4 @@
-"""Methods on a task of one's own: ask for a configuration, evaluate it, tell its value."""
+"""Methods on the user's own tasks: ask for a configuration, evaluate it, tell its value."""
 
 import hashlib
 import json
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from hpobench_ordered.space.given import SpaceLike
 
 METHOD = "ordered-gp"
-"""The method, where none is named."""
+"""Default method."""
 BUDGET = 100
-"""Trials that a method expects, where nothing is said."""
+"""Default number of trials that a method expects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A configuration that was asked for, or told without that.
+    """A configuration that was asked for, or told without having been asked for.
 
     Attributes:
         config: The configuration.
@@ -74,15 +74,15 @@ def optimiser(
     """Make an optimiser of a task of your own.
 
     Args:
-        method: The method: a name, a class, a MethodSpec, or whatever an experiment takes. The
-            default learns from the history, and is `bo` without one.
+        method: A name, a class, a MethodSpec, or whatever an experiment takes. The default learns
+            from the history, and equals `bo` without one.
         space: What is tuned.
         direction: Whether the objective is to "minimize" or "maximize".
         history: Evaluations of earlier tasks, oldest first, such as `history_from_frame` or
             `history_from_studies` give.
-        context: What is known of the task beforehand, by the same names as in the history.
-        data: For a method that looks at them (`MethodSpec.uses_data`): what the models of the
-            history's tasks were trained on, None where that is not known, and last of this one.
+        context: Numbers known of the task beforehand, by the same names as in the history.
+        data: For a method that uses them (`MethodSpec.uses_data`): training data of the models of
+            each task in the history, None where unknown, and then of this task.
         budget: Number of trials the method expects; it can be asked for more.
         seed: Seed of everything random: the same seed, history and values give the same
             suggestions.
@@ -92,14 +92,14 @@ def optimiser(
     Raises:
         UnknownNameError: No method of that name.
         ExperimentError: Not a method, one that needs a longer history, or no trials.
-        InvalidSpaceError: The search space uses what is not supported.
-        EvaluationsError: No search space, direction or context, or the history does not fit the
-            task.
+        InvalidSpaceError: The search space has a feature that is not supported.
+        EvaluationsError: An invalid search space, direction or context, or a history that does not
+            fit the task.
         StoreError: The journal is of another optimiser, or damaged; the message says what differs.
 
     Warns:
-        HistoryWarning: The method does not look at the history; or that is on another search space,
-            or has another context.
+        HistoryWarning: The method does not use the history; or that is on another search space, or
+            has another context.
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -129,29 +129,24 @@ def optimiser(
 
 
 def _checked_data(spec: MethodSpec, data: object, earlier: int) -> tuple[TaskData | None, ...]:
-    """The training data of the earlier tasks and, last, of this one.
-
-    Raises:
-        EvaluationsError: They are something else.
-        ExperimentError: The method does not look at any.
-    """
+    """Check the training data, those of the earlier tasks and then of this one."""
     if not isinstance(data, Iterable):
-        raise EvaluationsError(f"data are a list of TaskData, got {type(data).__name__}")
+        raise EvaluationsError(f"data must be a list of TaskData, but got {type(data).__name__}")
     listed = tuple(data)
     for one in listed:
         if one is not None and not isinstance(one, TaskData):
-            raise EvaluationsError(f"data are a list of TaskData, got {type(one).__name__} in it")
+            raise EvaluationsError(f"data must hold TaskData or None, but got {type(one).__name__}")
     if not spec.uses_data:
         if listed:
             raise ExperimentError(
-                f"{spec.name} does not look at training data, and some are given (a method of "
-                "your own says so by its MethodSpec's uses_data)"
+                f"{spec.name} does not use training data, but got some (a method of your own needs "
+                "uses_data=True in its MethodSpec)"
             )
     elif len(listed) != earlier + 1 or listed[-1] is None:
         last = ", none for this one" if listed and listed[-1] is None else ""
         raise EvaluationsError(
-            f"{spec.name} looks at training data: give `data`, a TaskData (or None) for each of "
-            f"the {earlier} earlier tasks and last this task's, {earlier + 1} in all; got "
+            f"{spec.name} uses training data: `data` must be a TaskData (or None) for each of the "
+            f"{earlier} earlier tasks and then this task's, {earlier + 1} in all, but got "
             f"{len(listed)}{last}"
         )
     return listed
@@ -160,15 +155,15 @@ def _checked_data(spec: MethodSpec, data: object, earlier: int) -> tuple[TaskDat
 class Optimiser:
     """A method on a task of one's own; made by `hpobench_ordered.optimiser`.
 
-    Several configurations may be asked for before one is told, from several threads too. After a
-    stop, an optimiser with a journal knows all that was asked for and told; what was being
-    evaluated meanwhile is `pending`, to be evaluated again.
+    Several configurations may be asked for before one is told, from several threads too. With a
+    journal, an optimiser that was stopped knows all that was asked for and told; what was in
+    flight is `pending`, to be evaluated again.
 
     Attributes:
         space: What is tuned.
         direction: Whether the objective is minimised or maximised.
-        settings: What the optimiser was made with, as JSON: what it suggests is determined by this
-            and by what it is told.
+        settings: The arguments that it was made with, as JSON: they and the values told determine
+            the suggestions.
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -206,22 +201,24 @@ class Optimiser:
         history = aligned(history, space)
         check_history(history, space, direction, changed_spaces=spec.changed_spaces)
         self.space, self.direction = space, direction
-        self.settings = plain(
-            {
-                "method": spec.name,
-                "version": _version(spec),
-                "direction": direction.value,
-                "seed": seed,
-                "budget": budget,
-                "context": context,
-                "history": [[e.task, _digest(e)] for e in history],
-                "space": space.to_json(),
-                **({"data": [None if d is None else d.digest for d in data]} if data else {}),
-            }
-        )
+        settings: dict[str, Any] = {
+            "method": spec.name,
+            "version": _version(spec),
+            "direction": direction.value,
+            "seed": seed,
+            "budget": budget,
+            "context": context,
+            "history": [[e.task, _digest(e)] for e in history],
+            "space": space.to_json(),
+        }
+        if data:
+            settings["data"] = [None if d is None else d.digest for d in data]
+        self.settings = plain(settings)
         self._lock = Lock()
         self._trials: list[Trial] = []
-        self._asked: list[tuple[bytes, int, Config]] = []  # not told yet: row, trial, as asked
+        self._asked: list[
+            tuple[bytes, int, Config]
+        ] = []  # in flight: coded row, index of the trial, as asked
         self._journal = None
         if journal is not None:
             self._check_header(journal)
@@ -251,7 +248,7 @@ class Optimiser:
         """Suggest the next configuration to evaluate.
 
         Raises:
-            InvalidSuggestionError: The method suggests what is no configuration of the space.
+            InvalidSuggestionError: The suggestion is not a configuration of the space.
         """
         with self._lock:
             with one_thread():
@@ -306,7 +303,7 @@ class Optimiser:
 
     @property
     def best(self) -> Trial:
-        """The trial with the best value so far; of equal ones the first.
+        """The trial with the best value so far; the first of equal ones.
 
         Raises:
             ExperimentError: No value has been told yet, or only failures.
@@ -317,14 +314,16 @@ class Optimiser:
         return min(told, key=lambda trial: self.direction.sign * (trial.value or 0.0))
 
     def frame(self, *, objective: str = "objective") -> "DataFrame":
-        """What was told, as a table: with a column of the task's name it is history for the next.
+        """The trials that were told, as a table.
+
+        With a column of the task's name added, `history_from_frame` reads it for the next task.
 
         Args:
             objective: Column of the values.
 
         Returns:
-            A row a trial that was told; a column each hyperparameter, None where it is inactive,
-            then the constants, and the values, NaN where the evaluation failed.
+            A row per trial; a column per hyperparameter, None where it is inactive, then the
+            constants and the values, NaN where the evaluation failed.
         """
         import pandas as pd
 
@@ -338,7 +337,7 @@ class Optimiser:
             self._journal.append(event)
 
     def _check_header(self, journal: Journal) -> None:
-        """Begin a new journal, or see that an old one is of the same optimiser."""
+        """Begin a new journal, or check that an existing one has the same settings."""
         if not journal.lines:
             journal.append({"journal": FORMAT, **self.settings})
             return
@@ -350,12 +349,12 @@ class Optimiser:
         if any(said):
             raise StoreError(
                 f"{journal.path} is the journal of another optimiser: "
-                f"{'; '.join(filter(None, said))}. Go on with what it was begun with, or give "
+                f"{'; '.join(filter(None, said))}. Use the settings that it was created with, or "
                 "another file"
             )
 
     def _replay(self, journal: Journal) -> None:
-        """Ask and tell again what a journal holds, in its order."""
+        """Repeat the events of a journal in order."""
         for number, event in enumerate(journal.lines[1:], start=2):
             where = f"line {number} of {journal.path}"
             try:
@@ -370,20 +369,15 @@ class Optimiser:
             if self.space.row(again).tobytes() != expected.tobytes():
                 raise StoreError(
                     f"{where}: the method suggested {event['ask']}, but now suggests {again}; "
-                    "has it, or a library that it uses, changed since?"
+                    "has it, or a library that it uses, changed?"
                 )
 
 
 def check_use(spec: MethodSpec, history: Sequence[Evaluations], space: SearchSpace | None) -> None:
-    """Check that a method has what it needs, a history too, and needs the history that it has.
+    """Check that a method is installed and its history long enough.
 
-    Raises:
-        MissingExtraError: A package that it needs is not installed.
-        ExperimentError: The history has too few tasks.
-
-    Warns:
-        HistoryWarning: The method does not look at it, or it is on another search space than that
-            of the task at hand, where that is known.
+    Warns if it ignores the history, or if that is on another search space; None: the space is
+    unknown.
     """
     spec.check_installed()
     if len(history) < spec.min_history:
@@ -393,11 +387,11 @@ def check_use(spec: MethodSpec, history: Sequence[Evaluations], space: SearchSpa
         )
     if history and not spec.uses_history:
         warn(
-            f"{spec.name} does not look at the history, of {counted(len(history), 'task')}; "
+            f"{spec.name} does not use the history of {counted(len(history), 'task')}; "
             "'simple-ordered' does, and `hpobench-ordered methods` lists others"
         )
         return
-    if space is None or not spec.changed_spaces:  # a method that does not cope with it refuses it
+    if space is None or not spec.changed_spaces:  # other methods refuse such a history
         return
     other: dict[str, list[str]] = {}
     for e in aligned(history, space):
@@ -409,45 +403,34 @@ def check_use(spec: MethodSpec, history: Sequence[Evaluations], space: SearchSpa
 
 
 def check_context(context: Mapping[str, float], history: Sequence[Evaluations]) -> None:
-    """Check that a context is one of numbers, and of those that are known of the earlier tasks.
-
-    Raises:
-        EvaluationsError: It is something else.
-
-    Warns:
-        HistoryWarning: Something else is known of an earlier task.
-    """
+    """Check that a context is numeric; warn if earlier tasks have other contexts."""
     here = "the task at hand"
     if not isinstance(context, Mapping):
-        raise EvaluationsError(f"a context is a mapping of numbers, got {context!r}")
+        raise EvaluationsError(f"a context must be a mapping of numbers, but got {context!r}")
     contexts_of({here: context}, [here])
     others = [repr(e.task) for e in history if set(e.context) != set(context)]
     if context and others:
         warn(
-            f"the context of {here} has {sorted(context)}, which is not what is known of "
+            f"the context of {here} has {sorted(context)}, which differs from that of "
             f"{enumerated(others)}: a method may not use it"
         )
 
 
 def _number(value: float | None) -> float:
-    """An objective value; NaN for a failure.
-
-    Raises:
-        EvaluationsError: It is no number.
-    """
+    """Convert an objective value; NaN for a failure."""
     try:
         number = math.nan if value is None else float(value)
     except (TypeError, ValueError, OverflowError):
         number = None
-    if number is None or isinstance(value, str):  # which float() may have read
+    if number is None or isinstance(value, str):  # float() accepts text
         raise EvaluationsError(
-            f"the objective's value is a number, None where the evaluation failed; got {value!r}"
+            f"an objective value must be a number, or None for a failure, but got {value!r}"
         )
     return number if math.isfinite(number) else math.nan
 
 
 def _version(spec: MethodSpec) -> str:
-    """Version of a method; "" where it cannot be known."""
+    """Version of a method; "" if it cannot be determined."""
     version = method_version(spec)
     return "" if version.startswith(ONCE) else version
 
@@ -461,17 +444,17 @@ def _digest(evaluations: Evaluations) -> str:
 
 
 def _difference(name: str, before: Any, now: Any) -> str:
-    """Say how a setting differs; "" if it does not."""
+    """Describe how a setting differs, "" if it does not."""
     if name == "space":
         old, new = SearchSpace.from_json(before), SearchSpace.from_json(now)
         changes = "; ".join(differences(old, new))
-        return "" if new.codes_as(old) else f"the search space is another one ({changes})"
+        return "" if new.codes_as(old) else f"the search space differs ({changes})"
     if before == now:
         return ""
     if name == "history":
         old_tasks, new_tasks = ([task for task, _ in tasks] for tasks in (before, now))
         if old_tasks == new_tasks:
             changed = [a[0] for a, b in zip(before, now, strict=True) if a != b]
-            return f"the evaluations of {', '.join(map(repr, changed))} in the history are others"
+            return f"the evaluations of {', '.join(map(repr, changed))} in the history differ"
         return f"the history was of {old_tasks}, now of {new_tasks}"
     return f"{name} was {before!r}, now {now!r}"

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def objective_function(task: Task) -> Callable[[ConfigLike], float]:
-    """Make a plain function of a task; it can be sent to other processes.
+    """Make a function of a task; it can be pickled.
 
     Returns:
-        A function of a configuration, a mapping, that gives its loss, to be minimised.
+        A function of a configuration, a mapping, that returns the loss, to be minimised.
     """
     return partial(_loss, task)
 
@@ -29,11 +29,11 @@ def objective_function(task: Task) -> Callable[[ConfigLike], float]:
 def configspace_problem(
     task: Task,
 ) -> "tuple[ConfigurationSpace, Callable[..., float]]":
-    """Make what optimisers on ConfigSpace, such as SMAC, take.
+    """Make the problem of a task for optimisers on ConfigSpace, such as SMAC.
 
     Returns:
         The search space, and a target function of a configuration (ConfigSpace's or a mapping) and
-        a seed, which changes nothing, that gives the loss.
+        a seed, which has no effect, that returns the loss.
     """
     return task.space.to_configspace(), partial(_target, task)
 
@@ -41,7 +41,7 @@ def configspace_problem(
 def optuna_objective(task: Task) -> "Callable[[Trial], float]":
     """Make an objective for an Optuna study that minimises.
 
-    The trial suggests the active hyperparameters alone, ordinals as categoricals: the study's
+    The trial suggests only the active hyperparameters, ordinals as categoricals: the study's
     `best_params` are a configuration. For the objective in its own units see `OptunaHubProblem`.
     """
     return partial(_trial_loss, task)

@@ -1,9 +1,9 @@
 """History for Syne Tune's transfer learning, without depending on Syne Tune.
 
 Its schedulers (`BoundingBox`, `ZeroShotTransfer`, quantiles) take a dictionary from the name of a
-task to `TransferLearningTaskEvaluations` (syne_tune.optimizer.schedulers.transfer_learning, looked
-up in version 0.16), whose fields those here have. Handed over in three lines, where `theirs` is
-their class and `config_space_from_json_dict` is from `syne_tune.config_space`:
+task to `TransferLearningTaskEvaluations` (syne_tune.optimizer.schedulers.transfer_learning, version
+0.16); the class here has the same fields. To convert, where `theirs` is their class and
+`config_space_from_json_dict` is from `syne_tune.config_space`:
 
     evaluated = transfer_learning_evaluations(benchmark, rng=rng, n=50, tasks=range(target))
     space = config_space_from_json_dict(next(iter(evaluated.values())).configuration_space)
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 OBJECTIVE = "loss"
-"""Name of the objective of evaluations that come without a benchmark."""
+"""Name of the objective of evaluations without a benchmark."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class TransferLearningTaskEvaluations:
 
     Attributes:
         configuration_space: The search space in the JSON that Syne Tune's
-            `config_space_from_json_dict` reads, an entry a tunable hyperparameter.
-        hyperparameters: One row an evaluation, one column a tunable hyperparameter, native values.
+            `config_space_from_json_dict` reads, an entry per tunable hyperparameter.
+        hyperparameters: A row per evaluation, a column per tunable hyperparameter, native values.
             Syne Tune knows no conditions: inactive hyperparameters have their default.
         objectives_names: Name of the objective, whose losses follow.
         objectives_evaluations: Losses, shape (num_evals, num_seeds, num_fidelities,
@@ -60,12 +60,12 @@ def transfer_learning_evaluations(
     n: int | None = None,
     tasks: Iterable[int] | None = None,
 ) -> dict[str, TransferLearningTaskEvaluations]:
-    """Lay history out as Syne Tune's transfer learning takes it.
+    """Convert history to the format of Syne Tune's transfer learning.
 
     Args:
-        evaluated: A benchmark, of which recorded evaluations are taken, or else random ones; or
-            evaluations, such as a method's history.
-        space: Search space of the evaluations; with a benchmark it is known.
+        evaluated: A benchmark, for its recorded evaluations or else random ones; or evaluations,
+            such as a method's history.
+        space: Search space of the evaluations; a benchmark has its own.
         rng: Chooses evaluations; needed with a benchmark.
         n: Evaluations a task of a benchmark; default: its number of recorded ones.
         tasks: Indices of the benchmark's tasks, such as those before the one to tune;
@@ -75,18 +75,18 @@ def transfer_learning_evaluations(
         Evaluations by the name of their task, in order.
 
     Raises:
-        EvaluationsError: A benchmark without `rng`, evaluations without `space`, one with what only
-            the other takes, or which do not belong together, see `check_history`.
+        EvaluationsError: A benchmark without `rng` or with `space`, evaluations without `space` or
+            with the other options, or which do not form a history, see `check_history`.
     """
     if isinstance(evaluated, Benchmark):
         if rng is None or space is not None:
-            raise EvaluationsError("a benchmark comes with `rng`, and has a space of its own")
+            raise EvaluationsError("a benchmark needs `rng`, and has its own space")
         chosen = range(len(evaluated.tasks)) if tasks is None else tasks
         history = [evaluated.evaluations(t, rng=rng, n=n) for t in chosen]
         space, objective = evaluated.space, evaluated.objective.name
     else:
         if space is None or not (rng is None and n is None and tasks is None):
-            raise EvaluationsError("evaluations come with their `space`, and nothing else")
+            raise EvaluationsError("evaluations need their `space`, and take no other option")
         history, objective = list(aligned(evaluated, space)), OBJECTIVE
     if history:
         check_history(history, space, history[0].direction)
@@ -111,7 +111,7 @@ def _laid_out(
 
 
 def _domain(parameter: Parameter) -> dict[str, Any]:
-    """A hyperparameter in the JSON of Syne Tune's domains."""
+    """A hyperparameter as a domain in Syne Tune's JSON."""
     if parameter.choices:
         kind = "Ordinal" if parameter.kind is Kind.ORDINAL else "Categorical"
         domain: dict[str, Any] = {"categories": list(parameter.choices)}

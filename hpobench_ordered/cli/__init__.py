@@ -35,8 +35,8 @@ FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 def app() -> None:
     """Benchmarks and methods for ordered transfer hyperparameter optimisation.
 
-    Results go to standard output, progress and messages to standard error. Exit codes: 0 all is
-    well, 1 something failed, 2 the command was misused, 130 interrupted.
+    Results go to standard output, progress and messages to standard error. Exit codes: 0
+    success, 1 something failed, 2 invalid arguments, 130 interrupted.
     """
 
 
@@ -67,8 +67,8 @@ for command in COMMANDS:
 
 
 def main() -> None:
-    """Run the command line; one clear message and an exit code instead of a traceback."""
-    # A job scheduler's request to stop is as good as Ctrl-C.
+    """Run the command line; errors give one message and an exit code instead of a traceback."""
+    # Treat a job scheduler's SIGTERM like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code = app(prog_name="hpobench-ordered", standalone_mode=False)
@@ -76,7 +76,9 @@ def main() -> None:
         error.show()
         code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted; finished runs are stored: the same command continues", err=True)
+        click.echo(
+            "interrupted; finished runs are stored: repeat the command to continue", err=True
+        )
         code = INTERRUPTED
     except HPOBenchOrderedError as error:
         click.echo(f"error: {error}", err=True)

@@ -1,4 +1,4 @@
-"""Results that a command reads: in a folder, the reference results, or the one beside the other."""
+"""The results that a command reads: a folder, the reference results, or both."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,19 +15,19 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 def results_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
-    """RESULTS, `--reference` and `--suite`, which `chosen_results` takes."""
+    """Add RESULTS, `--reference` and `--suite`, the arguments of `chosen_results`."""
     for add in (
         click.option(
             "--suite",
             "suite_name",
             shell_complete=complete_suite,
-            help="Of the reference results those on this suite.  [default: all]",
+            help="Only the reference results on this suite.  [default: all]",
         ),
         click.option(
             "--reference",
             "with_reference",
             is_flag=True,
-            help="The reference results of the package's methods; with RESULTS, both together.",
+            help="The reference results of the package's methods, together with RESULTS if given.",
         ),
         click.argument("results", required=False, type=FOLDER),
     ):
@@ -38,17 +38,13 @@ def results_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
 def chosen_results(
     folder: Path | None, *, with_reference: bool, suite_name: str | None
 ) -> "Results":
-    """The results that a command is asked to read.
-
-    Raises:
-        click.UsageError: None are named, or a suite without the reference results.
-    """
+    """The results that a command is asked to read, from at least one source."""
     from hpobench_ordered.experiment.api import Results, reference
     from hpobench_ordered.experiment.joined import with_reference_results
     from hpobench_ordered.experiment.store import Store
 
     if suite_name is not None and (folder is not None or not with_reference):
-        raise click.UsageError("--suite is for --reference without RESULTS")
+        raise click.UsageError("--suite needs --reference, and no RESULTS")
     if folder is None:
         if not with_reference:
             raise click.UsageError("give a folder of RESULTS, or --reference")

@@ -1,4 +1,4 @@
-"""Names that a shell completes when the tabulator key is pressed.
+"""Completion of names in the shell.
 
 Click asks for them in a separate process, so looking them up must be quick and must not fail.
 """
@@ -35,23 +35,19 @@ def complete_suite(
 def complete_surrogate(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[str]:
-    """Names of the surrogates of the benchmarks named before, or of all benchmarks."""
+    """Names of the surrogates of the benchmarks given, or of all benchmarks."""
     name = context.params.get("name")
     named = [name] if name else context.params.get("benchmarks")
     return _beginning(lambda: surrogate_names(named or list_benchmarks()), incomplete)
 
 
 def surrogate_names(benchmarks: Iterable[str]) -> list[str]:
-    """Names of the surrogates of benchmarks, sorted.
-
-    Raises:
-        UnknownNameError: There is no such benchmark.
-    """
+    """Names of the surrogates of benchmarks, sorted."""
     return sorted({o.name for name in benchmarks for o in benchmark_spec(name).surrogates})
 
 
 def _beginning(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
     try:
         return sorted(name for name in names() if name.startswith(incomplete))
-    except HPOBenchOrderedError:  # the command itself says what is wrong
+    except HPOBenchOrderedError:  # the command itself reports it
         return []

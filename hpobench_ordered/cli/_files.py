@@ -1,4 +1,4 @@
-"""Files of the user's own tuning: the search space, and tables of evaluations."""
+"""Files with the user's search space and tables of evaluations."""
 
 import csv
 import json
@@ -16,16 +16,11 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 INPUT = click.Path(dir_okay=False, path_type=Path)
-"""A file that is read."""
+"""Type of an option for an input file."""
 
 
 def space_of(path: Path) -> SearchSpace:
-    """Read a search space from a file.
-
-    Raises:
-        InvalidSpaceError: The file cannot be read or does not describe a search space.
-        UnknownNameError: There is no such file.
-    """
+    """Read a search space from a file."""
     check_file(path)
     try:
         description = json.loads(path.read_bytes())
@@ -37,12 +32,7 @@ def space_of(path: Path) -> SearchSpace:
 
 
 def table_of(path: Path) -> "DataFrame":
-    """Read a CSV file, all of it as text; the index is the number of the line, and is called so.
-
-    Raises:
-        EvaluationsError: It cannot be read, or lines are of different lengths.
-        UnknownNameError: There is no such file.
-    """
+    """Read a CSV file with all cells as text; the index "line" has the line numbers."""
     check_file(path)
     import pandas as pd
 
@@ -51,23 +41,27 @@ def table_of(path: Path) -> "DataFrame":
             lines = {reader.line_num: row for reader in [csv.reader(file)] for row in reader}
     except UnicodeDecodeError:
         raise EvaluationsError(
-            f"{path} is no CSV file in UTF-8; if it is a storage of Optuna, --storage "
-            f"sqlite:///{path} reads it"
+            f"{path} is not a CSV file in UTF-8; for a storage of Optuna use --storage "
+            f"sqlite:///{path}"
         ) from None
     except (OSError, csv.Error) as error:
         raise EvaluationsError(f"{path} cannot be read: {error}") from error
     rows = {number: row for number, row in lines.items() if row}
     if not rows:
-        raise EvaluationsError(f"{path} is empty: its first line holds the names of the columns")
+        raise EvaluationsError(
+            f"{path} is empty: its first line must hold the names of the columns"
+        )
     header = rows.pop(min(rows))
     if len(header) == 1 and (other := [mark for mark in ";\t|" if mark in header[0]]):
-        raise EvaluationsError(f"{path} has {other[0]!r} between its columns, not a comma")
+        raise EvaluationsError(
+            f"the columns of {path} must be separated by commas, not {other[0]!r}"
+        )
     if twice := {name for name in header if header.count(name) > 1}:
         raise EvaluationsError(f"{path} has several columns {', '.join(map(repr, sorted(twice)))}")
     for number, row in rows.items():
         if len(row) != len(header):
             raise EvaluationsError(
-                f"line {number} of {path} has {len(row)} values, its header {len(header)}"
+                f"line {number} of {path} has {len(row)} values, but its header has {len(header)}"
             )
     lines_named = pd.Index(list(rows), name="line")
     return pd.DataFrame(list(rows.values()), index=lines_named, columns=header, dtype=object)

@@ -1,4 +1,4 @@
-"""Earlier tasks as the commands take them: a table in a file, or studies of Optuna in a storage."""
+"""Options for the history: a table in a file, or studies in an Optuna storage."""
 
 import functools
 import math
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _OPTIONS = (
     click.option(
-        "--history", type=INPUT, help="CSV of earlier tasks, oldest first, a row each trial."
+        "--history", type=INPUT, help="CSV of earlier tasks, oldest first, one row per trial."
     ),
     click.option("--task", metavar="COLUMN", help="Column of --history that names the task."),
     click.option("--objective", metavar="COLUMN", help="Column of the objective in CSV files."),
@@ -39,16 +39,20 @@ _OPTIONS = (
         "--rename",
         multiple=True,
         metavar="OLD=NEW",
-        help="What a hyperparameter was called in the earlier tasks, and is called now. Repeat.",
+        help="Name of a hyperparameter in the earlier tasks, and its name now. Repeat.",
     ),
     click.option("--drop-invalid", is_flag=True, help="Leave out earlier trials that are invalid."),
-    click.option("--clip", is_flag=True, help="Move earlier numbers into their ranges."),
+    click.option(
+        "--clip",
+        is_flag=True,
+        help="Move earlier numbers that are out of range to the nearest bound.",
+    ),
 )
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """Where the earlier tasks are; the attributes are the options."""
+    """Values of the options of the history."""
 
     history: Path | None
     task: str | None
@@ -62,19 +66,9 @@ class Earlier:
     def read(
         self, space: SearchSpace, direction: str, *, context: Mapping[str, float]
     ) -> tuple[Evaluations, ...]:
-        """Read the earlier tasks; without options there are none.
-
-        Args:
-            space: Search space of the task at hand.
-            direction: Whether the objective is minimised or maximised.
-            context: Context of the task at hand; that of the earlier ones has the same names.
-
-        Raises:
-            click.UsageError: Options do not go together.
-            EvaluationsError: The earlier tasks are no history.
-        """
+        """Read the history, empty without options; contexts have the names of `context`."""
         if self.storage is not None and (self.history is not None or context):
-            raise click.UsageError("--storage goes with neither --history nor --context")
+            raise click.UsageError("--storage cannot be combined with --history or --context")
         if self.storage is None and self.studies is not None:
             raise click.UsageError("--studies needs --storage")
         is_empty = self.storage is None and self.history is None
@@ -106,7 +100,7 @@ class Earlier:
 
 
 def earlier_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of earlier tasks, as its argument `earlier`."""
+    """Add the options of the history to a command, as its argument `earlier`."""
 
     @functools.wraps(command)
     def called(**given: Any) -> None:
@@ -119,16 +113,12 @@ def earlier_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def pairs(words: Sequence[str], option: str, form: str) -> dict[str, str]:
-    """Read words such as NAME=VALUE.
-
-    Raises:
-        ExperimentError: A word is of another form, or its name repeated.
-    """
+    """Read words such as NAME=VALUE, each name once."""
     read: dict[str, str] = {}
     for word in words:
         name, _, value = word.partition("=")
         if not (name and value) or name in read:
-            raise ExperimentError(f"{option} takes {form}, each name once; got {word!r}")
+            raise ExperimentError(f"{option} must be {form}, each name once, but got {word!r}")
         read[name] = value
     return read
 
@@ -136,12 +126,7 @@ def pairs(words: Sequence[str], option: str, form: str) -> dict[str, str]:
 def _contexts(
     table: "DataFrame", task: str, context: Mapping[str, float], path: Path
 ) -> dict[str, dict[str, float]]:
-    """What is known of each earlier task, from columns of the table.
-
-    Raises:
-        UnknownNameError: There is no such column.
-        EvaluationsError: It has no number, or several for one task.
-    """
+    """The context of each earlier task from columns of the table, one number per task."""
     for name in (*context, task):
         if name not in table.columns:
             raise UnknownNameError(f"column of {path}", name, table.columns)
@@ -152,7 +137,7 @@ def _contexts(
         for name, number in numbers.items():
             if not math.isfinite(number) or known.setdefault(name, number) != number:
                 raise EvaluationsError(
-                    f"column {name!r} of {path} holds one number for each task; task "
+                    f"column {name!r} of {path} must hold one number for each task, but "
                     f"{texts[task]!r} has {texts[name]!r} in line {line}"
                 )
     return contexts

@@ -1,4 +1,4 @@
-"""The command that marks benchmarks on which methods can hardly be told apart."""
+"""The command that finds benchmarks on which methods hardly differ."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def marks(names: tuple[str, ...], output: Path | None) -> None:
     A plateau: on two thirds of the tasks more than a tenth of random configurations are within 5 %
     of the distance from the median to the best known value. Copying: on two thirds of the tasks
     the best configuration of the task before leaves less than 5 % of that distance. `list` and
-    `info` show the marks; once a benchmark changed they show none until this is run again.
+    `info` show the marks; after a benchmark changes they show none until this is run again.
     """
     specs = [benchmark_spec(name) for name in names] or _packaged()
     found = []

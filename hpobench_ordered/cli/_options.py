@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options shared by several commands."""
 
 import os
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import click
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
 
 CHECK_LIMIT = 30.0
-"""Seconds that one call into a method may take while it is checked."""
+"""Default time limit, in seconds, of a call while a method is checked."""
 
 MOST_SEEDS = 1_000_000
 
@@ -52,10 +52,10 @@ def seeds_of(context: click.Context, option: click.Parameter, text: str | None) 
         seeds, too_many = (), False
     if not seeds:
         raise click.BadParameter(
-            f"{text!r}: give how many (5), a range (10-19) or a list (3,7), at least one"
+            f"must be a number of seeds (5), a range (10-19) or a list (3,7), but got {text!r}"
         )
     if too_many:
-        raise click.BadParameter(f"more than {MOST_SEEDS} seeds: {text}")
+        raise click.BadParameter(f"there must be at most {MOST_SEEDS} seeds, but got {text}")
     return list(seeds)
 
 
@@ -69,4 +69,6 @@ def shard_of(
     try:
         return int(first), int(second)
     except ValueError:
-        raise click.BadParameter(f"{text!r} is not a part such as 0/4, the first of four") from None
+        raise click.BadParameter(
+            f"a part must be such as 0/4, the first of four, but got {text!r}"
+        ) from None

@@ -1,4 +1,4 @@
-"""The commands that make benchmarks of the user's own trainings."""
+"""The commands that make benchmarks by training the user's own models."""
 
 import ast
 import signal
@@ -114,7 +114,7 @@ _COMMON: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
     ),
     click.option("--replace", is_flag=True, help="Replace a benchmark of this name made before."),
 )
-"""What decides any benchmark of one's own, and how it is made."""
+"""Options shared by `custom` and `retrain`."""
 
 
 def _common(command: Callable[..., None]) -> Callable[..., None]:
@@ -209,7 +209,7 @@ def _generate(
     replace: bool,
     **options: Any,
 ) -> None:
-    """Generate what the options describe, and say where it is."""
+    """Generate the benchmark and print its path."""
     asked = described(
         configurations=configs,
         fixed=_settings(settings),
@@ -226,10 +226,10 @@ def _generate(
 
 @contextmanager
 def _trainings() -> Iterator[Progress]:
-    """Show progress; Ctrl-C reaches all processes, and this one ends the others."""
+    """Show progress; workers ignore Ctrl-C, as this process ends them."""
     from joblib import parallel_config
 
-    sys.path.append(str(Path.cwd()))  # where the user's module is
+    sys.path.append(str(Path.cwd()))  # to import the user's module
     ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
     with progress_bar() as move, parallel_config("loky", initializer=ignore):
         yield move
@@ -242,22 +242,20 @@ def _window(text: str) -> tuple[int, int]:
     except ValueError:
         numbers = 0, 0
     if not 1 <= numbers[0] <= numbers[1]:
-        message = f"{text!r} is no number or range such as 3 or 1-6"
+        message = f"must be a number or range such as 3 or 1-6, but got {text!r}"
         raise click.BadParameter(message, param_hint="--window")
     return numbers
 
 
 def _settings(words: tuple[str, ...]) -> dict[str, Any]:
-    """Read KEYWORD=VALUE words; values are Python literals, or else text.
-
-    Raises:
-        ExperimentError: A word is malformed or repeated.
-    """
+    """Read KEYWORD=VALUE words; a value is a Python literal, otherwise text."""
     settings: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not (name and equals) or name in settings:
-            raise ExperimentError(f"--set takes KEYWORD=VALUE, each keyword once; got {word!r}")
+            raise ExperimentError(
+                f"--set must be KEYWORD=VALUE, each keyword once, but got {word!r}"
+            )
         try:
             settings[name] = ast.literal_eval(text)
         except (ValueError, SyntaxError):
@@ -266,11 +264,11 @@ def _settings(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def sizes_of(text: str | None) -> list[int] | None:
-    """Training-set sizes from a list such as 56,155,433."""
+    """Read training-set sizes from a list such as 56,155,433."""
     if text is None:
         return None
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        message = f"{text!r} is not a list such as 56,155,433"
+        message = f"must be a list such as 56,155,433, but got {text!r}"
         raise click.BadParameter(message, param_hint="--sizes") from None

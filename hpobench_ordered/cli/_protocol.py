@@ -1,4 +1,4 @@
-"""The protocols and their options."""
+"""Options that choose a protocol."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -13,22 +13,13 @@ PROTOCOLS = {"ordered": Ordered, "leave-one-out": LeaveOneOut, "adjustment": Adj
 
 SETTINGS = ("trials", "tasks", "workers_simulated", "history", "first_trials", "first_method")
 FLAGS = {"workers_simulated": "--simulated-workers"}
-"""Options that are not called as the setting is."""
+"""Options whose names differ from that of the setting."""
 
 
 def make_protocol(
     name: str, settings: Mapping[str, int | str | tuple[str, ...] | None]
 ) -> Protocol:
-    """Make a protocol.
-
-    Args:
-        name: Its name.
-        settings: Its settings; None leaves one as it is by default.
-
-    Raises:
-        click.UsageError: The protocol does not have one of the settings.
-        ExperimentError: A setting is not allowed.
-    """
+    """Make the protocol of a name; settings that are None keep their default."""
     chosen = {setting: value for setting, value in settings.items() if value is not None}
     known = [field.name for field in fields(PROTOCOLS[name]) if field.name in settings]
     for setting in chosen:
@@ -42,14 +33,14 @@ def make_protocol(
 
 
 def default_trials() -> str:
-    """Number of trials of each protocol, for the help."""
+    """Default number of trials of each protocol, for the help."""
     return ", ".join(f"{name} {protocol().trials}" for name, protocol in PROTOCOLS.items())
 
 
 def tasks_of(
     context: click.Context, option: click.Parameter, text: str | None
 ) -> int | tuple[str, ...] | None:
-    """Read a number of tasks, or names of tasks between commas."""
+    """Read a number of tasks, or names separated by commas."""
     if text is None:
         return None
     return int(text) if text.isdecimal() else tuple(part.strip() for part in text.split(","))
@@ -62,7 +53,7 @@ _OPTIONS = (
         type=click.Choice(list(PROTOCOLS)),
         default="ordered",
         show_default=True,
-        help="What a method gets to see, and in which order.",
+        help="Which history methods have, and in which order tasks come.",
     ),
     click.option(
         "--trials", type=int, help=f"Evaluations per task.  [default: {default_trials()}]"
@@ -70,8 +61,8 @@ _OPTIONS = (
     click.option(
         "--tasks",
         callback=tasks_of,
-        help="Only the first so many tasks; leave-one-out and adjustment: or these, by name, with "
-        "commas between them.",
+        help="Number of tasks, from the first on; leave-one-out and adjustment: or names of tasks, "
+        "separated by commas.",
     ),
     click.option(
         "--simulated-workers",
@@ -101,7 +92,7 @@ _OPTIONS = (
 
 
 def protocol_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of protocols, as its argument `protocol`, None by default."""
+    """Add the options of protocols to a command, as its argument `protocol`."""
 
     @functools.wraps(command)
     def called(protocol_name: str, **given: Any) -> None:

@@ -31,7 +31,7 @@ RESULTS = click.Path(file_okay=False, path_type=Path)
 def reference(results: Path, with_runs: bool, workers: int, dask: str | None, output: Path) -> None:
     """Make the reference results that come with the package, from the runs in RESULTS.
 
-    Which methods, benchmarks and seeds these are, is said in hpobench_ordered/generation.
+    Methods, benchmarks and seeds are listed in hpobench_ordered/generation/_reference.py.
     """
     from hpobench_ordered.generation._reference import run_missing, write_reference
 
@@ -43,4 +43,4 @@ def reference(results: Path, with_runs: bool, workers: int, dask: str | None, ou
         size, missing = size + path.stat().st_size, missing + lacking
     click.echo(f"{size:,} bytes in {output}")
     if missing:
-        say(f"{missing} runs on these benchmarks, of seeds that are not finished, are left out")
+        say(f"{missing} runs are left out, as not all methods finished their seeds")

@@ -1,4 +1,4 @@
-"""What the commands share: tables on standard output, progress bars on standard error."""
+"""Output shared by the commands: results on standard output, progress on standard error."""
 
 import json
 import math
@@ -25,26 +25,26 @@ from rich.table import Table
 from hpobench_ordered.generation.base import Progress
 
 PIPE_WIDTH = 120
-"""Width of sentences in pipes, where rows of tables are as long as they are."""
+"""Width of sentences in pipes, where rows of tables are not wrapped."""
 
 LONGEST_ROW = 10_000
 
 
 def console() -> Console:
-    """The console of results: standard output, as wide as the terminal, or as `COLUMNS` says."""
+    """The console for results: standard output, as wide as the terminal or `COLUMNS`."""
     plain = Console()
     is_free = not plain.is_terminal and not os.environ.get("COLUMNS", "").isdigit()
     return Console(width=LONGEST_ROW) if is_free else plain
 
 
 def say(message: str) -> None:
-    """Say something that is not a result."""
+    """Print a message that is not a result, on standard error."""
     click.echo(message, err=True)
 
 
 @contextmanager
 def warnings_said() -> Iterator[None]:
-    """Say every warning once, after what raised it."""
+    """Print each warning once, at the end of the block."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         yield
@@ -54,10 +54,10 @@ def warnings_said() -> Iterator[None]:
 
 def print_table(headers: Iterable[str], rows: Iterable[Iterable[str]], *, title: str = "") -> None:
     """Print a table."""
-    if title:  # apart from the table, which may be narrower
+    if title:  # not in the table, which may be narrower
         print_text(title)
     table = Table(box=None, pad_edge=False)
-    for place, header in enumerate(headers):  # names are not broken: they are what one copies
+    for place, header in enumerate(headers):  # do not break names, so that they can be copied
         table.add_column(header, overflow="fold", no_wrap=place == 0)
     for row in rows:
         table.add_row(*map(escape, row))
@@ -65,20 +65,20 @@ def print_table(headers: Iterable[str], rows: Iterable[Iterable[str]], *, title:
 
 
 def print_text(text: str) -> None:
-    """Print sentences in lines as wide as the terminal; names are not broken at their hyphens."""
+    """Print sentences wrapped to the width of the terminal, without breaking names."""
     width = shutil.get_terminal_size((PIPE_WIDTH, 24)).columns
     lines = textwrap.wrap(text, width, break_on_hyphens=False, break_long_words=False)
     click.echo("\n".join(lines))
 
 
 def print_json(content: object) -> None:
-    """Print mappings, sequences, texts and numbers as JSON; numbers that are not finite as null."""
+    """Print JSON; numbers that are not finite become null."""
     click.echo(json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """Show progress; the function it gives takes the step's name, parts done and parts in all."""
+    """Show progress; yields a function of the step, the parts done and all parts."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -38,7 +38,7 @@ Example: old.csv and space.json are those of `hpobench-ordered suggest --help`
     "--direction",
     required=True,
     type=click.Choice([direction.value for direction in Direction]),
-    help="What is to be done with the objective.",
+    help="Whether to minimise or maximise the objective.",
 )
 @click.option(
     "--trials",
@@ -89,8 +89,8 @@ def advise_(
     with warnings_said():
         history = earlier.read(described, direction, context={})
         if not history:
-            raise click.UsageError("earlier tasks are needed: --history FILE, or --storage URL")
-        warnings.simplefilter("ignore", PoorSurrogateWarning)  # said with the advice
+            raise click.UsageError("give earlier tasks: --history FILE, or --storage URL")
+        warnings.simplefilter("ignore", PoorSurrogateWarning)  # part of the advice
         announce_compiling()
         say("fitting a model to the evaluations of each task")
         with progress_bar() as move:

@@ -1,4 +1,4 @@
-"""Commands on what is registered: list, methods, info, evaluate."""
+"""Commands on benchmarks and methods: list, methods, info, evaluate."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -146,19 +146,14 @@ def evaluate(name: str, settings: tuple[str, ...], task: str, surrogate: str | N
 
 
 def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
-    """Read a configuration from HYPERPARAMETER=VALUE words.
-
-    Raises:
-        InvalidConfigError: A word is malformed or repeated, or a value is not what its
-            hyperparameter takes.
-    """
+    """Read a configuration from HYPERPARAMETER=VALUE words."""
     config: Config = {}
     for word in settings:
         name, equals, text = word.partition("=")
         if not equals:
-            raise InvalidConfigError(f"expected HYPERPARAMETER=VALUE, got {word!r}")
+            raise InvalidConfigError(f"settings must be HYPERPARAMETER=VALUE, but got {word!r}")
         if name in config:
-            raise InvalidConfigError(f"hyperparameter {name!r} is there twice")
+            raise InvalidConfigError(f"hyperparameter {name!r} is given twice")
         if name in space.constants:
             config[name] = _match(text, [space.constants[name]])
         else:
@@ -167,11 +162,10 @@ def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
 
 
 def aligned(values: Sequence[float | None], *, digits: int = 6) -> list[str]:
-    """Numbers of one column with equally many decimals, "-" for those that are not known.
+    """Format the numbers of a column with the same number of decimals, "-" for unknown ones.
 
-    Args:
-        values: The numbers.
-        digits: Significant digits of the largest; decimals that are 0 everywhere are not shown.
+    The largest has `digits` significant digits; trailing decimals that are 0 everywhere are
+    dropped.
     """
     known = [value for value in values if value is not None and math.isfinite(value)]
     largest = max(map(abs, known), default=0.0)
@@ -183,13 +177,13 @@ def aligned(values: Sequence[float | None], *, digits: int = 6) -> list[str]:
 
 
 def _has(spec: BenchmarkSpec, surrogate: str | None, *, ready: bool) -> bool:
-    """Whether a benchmark has a surrogate, and one that is ready if that is asked for."""
+    """Whether a benchmark has a surrogate, which must be ready if `ready`."""
     options = [option for option in spec.surrogates if surrogate in (None, option.name)]
     return bool(options) and (not ready or options[0].is_ready)
 
 
 def _entry(spec: BenchmarkSpec) -> dict[str, Any]:
-    """What `list` says of a benchmark; no definition if its files are damaged."""
+    """The entry of a benchmark in `list`; without definition if its files are damaged."""
     entry: dict[str, Any] = {
         "name": spec.name,
         "version": spec.version,
@@ -235,14 +229,14 @@ def _list_row(entry: Mapping[str, Any]) -> tuple[str, ...]:
 def _data(spec: BenchmarkSpec) -> str:
     """Whether the tasks carry training data."""
     if spec.data is None:
-        return "none; methods that look at the training data of tasks cannot run on it"
+        return "none; methods that use the training data of tasks cannot run on it"
     return "every task's training data" + (", once fetched" if spec.data.missing else "")
 
 
 def _marks(spec: BenchmarkSpec) -> str:
-    """Whether it is a plateau, or solved by copying."""
+    """Whether it is a plateau or solved by copying."""
     command = f"hpobench-ordered generate marks {spec.name}"
-    return spec.marks.describe() if spec.marks else f"not computed; get them with: {command}"
+    return spec.marks.describe() if spec.marks else f"not computed; compute them by: {command}"
 
 
 def _described(
@@ -251,7 +245,7 @@ def _described(
     best: Sequence[float | None],
     figures: Mapping[str, Figures],
 ) -> dict[str, Any]:
-    """What `info` says of a benchmark, as data."""
+    """The data that `info` shows."""
     objective = definition.objective
     tasks = []
     for task, value in zip(definition.tasks, best, strict=True):
@@ -295,27 +289,23 @@ def _space_change(previous: BenchmarkSpec, definition: Definition) -> SpaceChang
 
 
 def _value(text: str, parameter: Parameter) -> Value:
-    """The choice that is written so, or the number."""
+    """The choice or number that a text stands for."""
     if parameter.choices:
         return _match(text, parameter.choices)
     try:
         number = float(text)
     except ValueError:
-        return text  # validation says what is wrong with it
+        return text  # validation rejects it
     return int(number) if math.isfinite(number) and number.is_integer() else number
 
 
 def _match(text: str, values: Iterable[Value]) -> Value:
-    """The value that is written so, or the text: validation says what is wrong with it."""
+    """The value written as this text, or the text itself, which validation rejects."""
     return next((value for value in values if str(value) == text), text)
 
 
 def _task(benchmark: Benchmark, text: str) -> Task:
-    """Find a task by its name, or else by its index.
-
-    Raises:
-        UnknownNameError: There is no such task.
-    """
+    """Find a task by its name, or else by its index."""
     names = [task.name for task in benchmark.tasks]
     if text not in names and text.isdecimal() and int(text) < len(names):
         return benchmark.tasks[int(text)]
@@ -328,7 +318,7 @@ def _task(benchmark: Benchmark, text: str) -> Task:
 def task_rows(
     definition: Definition, best: Sequence[float | None], figures: Mapping[str, Figures]
 ) -> tuple[Sequence[str], list[tuple[str, ...]]]:
-    """Headings and a row a task: its context, best known value, and quality where that is known."""
+    """Headers and a row per task: context, best known value, and quality if known."""
     rows = [
         (str(i), task.name, _context(task.context), value, *_quality(figures.get(task.name)))
         for i, (task, value) in enumerate(zip(definition.tasks, aligned(best), strict=True))
@@ -338,13 +328,13 @@ def task_rows(
 
 
 def space_rows(space: SearchSpace) -> list[tuple[str, str, str]]:
-    """A row a hyperparameter: its name, its values, and when it is active."""
+    """A row per hyperparameter: name, values, and condition."""
     rows = [(p.name, p.describe(), space.describe_condition(p.name)) for p in space.parameters]
     return rows + [(name, f"always {value!r}", "") for name, value in space.constants.items()]
 
 
 def best_values(spec: BenchmarkSpec) -> list[float | None]:
-    """Best known values on the first surrogate that is ready; None where there is none."""
+    """Best known values on the first surrogate that is ready; None if none is."""
     ready = next((o.name for o in spec.surrogates if o.is_ready), None)
     if ready is None:
         return [None] * len(spec.define().tasks)

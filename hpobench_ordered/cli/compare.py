@@ -19,7 +19,7 @@ SMALL = (
     "retrain-metro-traffic-xgboost",
     "retrain-flights-xgboost",
 )
-"""The first benchmark of every family in othpo and retrain that counts in means."""
+"""The first benchmark, of those that count in means, of every family in othpo and retrain."""
 
 TASKS, SEEDS = 10, 2
 
@@ -43,7 +43,7 @@ def compare(
     time_limit: float | None,
     output: Path,
 ) -> None:
-    """Rank METHODs among those of the package in about a minute: on a small part of the reference.
+    """Rank METHODs among those of the package, on a small part of the reference, in a minute.
 
     A METHOD is a name, or where yours is: package.module:Class or file.py:Class. It runs on one
     benchmark of every family of the suites othpo and retrain, on the first ten tasks with two

@@ -76,7 +76,7 @@ Examples:
     "benchmarks",
     multiple=True,
     shell_complete=complete_benchmark,
-    help="Run on this one, beside those of a --suite if there is one; repeat.",
+    help="Run on this one, in addition to a --suite; repeat.",
 )
 @click.option(
     "--method",
@@ -117,7 +117,7 @@ Examples:
     callback=shard_of,
     help="Run part I, from 0, of N parts of the experiment; `merge` joins the results.",
 )
-@click.option("--retry-failed", is_flag=True, help="Run again what failed before.")
+@click.option("--retry-failed", is_flag=True, help="Repeat runs that failed before.")
 @click.option(
     "--check/--no-check",
     default=True,
@@ -153,8 +153,8 @@ def run(
 ) -> None:
     """Run methods on benchmarks, then show scores and write a report.
 
-    Each finished run is kept at once: stopping loses nothing, the same command continues. A run
-    that fails, fails alone: `status` says why, and the exit code is 1.
+    Each run is stored when it finishes: after a stop, repeat the command to continue. If a run
+    fails, the others go on: `status` says why, and the exit code is 1.
     """
     from hpobench_ordered.experiment import api
 
@@ -169,7 +169,7 @@ def run(
     if any(spec.name != RANDOM_SEARCH for spec in given):
         announce_compiling()
     with progress_bar() as move, warnings.catch_warnings():
-        warnings.simplefilter("ignore", FailedRunsWarning)  # said below
+        warnings.simplefilter("ignore", FailedRunsWarning)  # printed below
         results = api.run(
             benchmarks=chosen,
             methods=given,
@@ -187,7 +187,7 @@ def run(
         )
     shown = results if against else replace(results, cells=())  # with those of earlier commands
     if shard is not None:
-        say("this part is done; parts in other folders are joined with hpobench-ordered merge")
+        say("this part is done; join it with the others by hpobench-ordered merge")
     elif with_report:
         _report(shown, output / "report", folder=output)
     else:
@@ -221,13 +221,13 @@ def report(
 
 
 def _listed(name: str) -> tuple[str, ...]:
-    """The benchmarks of a suite; says which are not there yet."""
+    """The available benchmarks of a suite; prints which are missing."""
     there = suite(name)
     lacking = [benchmark for benchmark in suites()[name] if benchmark not in there]
     if lacking:
         say(
-            f"{len(lacking)} more benchmarks of suite {name}, such as {lacking[0]}, are not here "
-            f"yet; make them with: hpobench-ordered generate --suite {name}"
+            f"{len(lacking)} more benchmarks of suite {name}, such as {lacking[0]}, are missing; "
+            f"make them with: hpobench-ordered generate --suite {name}"
         )
     return there
 
@@ -241,7 +241,7 @@ def _surrogates(given: Sequence[str], benchmarks: Sequence[str]) -> dict[str, st
 
 
 def _report(results: "Results", target: Path, *, folder: Path, measured_only: bool = False) -> None:
-    """Write a report of the results in a folder, and print the scores in it."""
+    """Write a report of results and print the scores."""
     from hpobench_ordered.experiment import api
 
     written = api.report(results, target, measured_only=measured_only)
@@ -250,8 +250,8 @@ def _report(results: "Results", target: Path, *, folder: Path, measured_only: bo
 
 
 def announce_compiling() -> None:
-    """Say what the first minute of the first experiment is spent on."""
-    from hpobench_ordered.methods._gp import compiled  # noqa: F401  what is to be compiled
+    """Announce that the first experiment begins with compilation."""
+    from hpobench_ordered.methods._gp import compiled  # noqa: F401  defines the functions to compile
     from hpobench_ordered.runtime.compiling import is_compiled
 
     if not is_compiled():
@@ -259,14 +259,14 @@ def announce_compiling() -> None:
 
 
 def _own(results: "Results") -> list[str]:
-    """The methods that are compared with others' results."""
+    """The methods that are compared with other results."""
     if results.against is None:
         return []
     return sorted(overview(results.store, results.cells or None).runs["method"].unique())
 
 
 def _to_run(methods: tuple[str, ...], against: str | None) -> tuple[str, ...]:
-    """The methods; and the one that scores are relative to, unless its runs are there."""
+    """The methods, and the one that scores are relative to unless its runs exist."""
     if against is not None:
         if methods == METHODS:
             raise click.UsageError("--against needs a --method to compare")

@@ -1,4 +1,4 @@
-"""The command that writes results for use elsewhere: trials, a table or a figure."""
+"""The command that exports results: trials, a table or a figure."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ DEFAULT = {
     ".tex": "leaderboard",
     **dict.fromkeys((".pdf", ".svg", ".png"), "curves"),
 }
-"""What is written to files of an ending."""
+"""Contents that files of a suffix can have."""
 FIGURES = ("curves", "ranks", "heatmap", "critical-differences")
 
 EPILOG = """\b
@@ -54,8 +54,8 @@ def export(
 ) -> None:
     """Write results for use elsewhere: trials with configurations, a table, or a figure.
 
-    Of trials each hyperparameter is a column `config.NAME`, empty where it is inactive or of
-    another benchmark. Tables for LaTeX need its package booktabs.
+    In trials each hyperparameter is a column `config.NAME`, empty where it is inactive or belongs
+    to another benchmark. Tables for LaTeX need its package booktabs.
     """
     from hpobench_ordered.files.writing import write_atomically
     from hpobench_ordered.plotting.saving import save

@@ -1,4 +1,4 @@
-"""The command that generates artifacts: of this package's benchmarks, and of a user's own."""
+"""The command that generates artifacts of this package's and the user's benchmarks."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ Examples:
 
 
 def _sources() -> list[tuple[str, str]]:
-    """Benchmarks with their sources, and what these are; alike ones on one line."""
+    """Help on the benchmarks and their sources; benchmarks with the same ones share a line."""
     alike: dict[tuple[str, str], list[str]] = {}
     for name, one in sorted(generators().items()):
         stem, _, number = name.rpartition("-")
@@ -48,7 +48,7 @@ def _sources() -> list[tuple[str, str]]:
 
 
 class _Named(click.Command):
-    """`generate NAME`: adds the benchmarks and their sources to the help, looked up only then."""
+    """`generate NAME`: the help lists benchmarks and sources, looked up when it is shown."""
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_usage(ctx.command_path.strip(), "NAME [OPTIONS]")
@@ -63,7 +63,7 @@ class _Named(click.Command):
 
 
 class _Generate(click.Group):
-    """Commands of one's own; for every other name `generate NAME`, its options first or not."""
+    """A group whose unknown command names are benchmarks; options may come first."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -97,8 +97,8 @@ def generate() -> None:
     evaluations. `generate custom` and `generate retrain` make a benchmark of your own, whose
     evaluations they make, too: any model is trained on any data, over growing training sets, as
     xgboost-mnist was made, or again in every period, as the retrain benchmarks were. What they make
-    is an artifact of the same kind. `generate marks` says on which benchmarks methods can hardly be
-    told apart. `generate reference` makes the reference results that methods are compared with.
+    is an artifact of the same kind. `generate marks` finds benchmarks on which methods hardly
+    differ. `generate reference` makes the reference results that methods are compared with.
     """
 
 
@@ -142,7 +142,7 @@ def named(
 ) -> None:
     """Regenerate a benchmark's artifact: surrogate, best known values and quality card.
 
-    A source refuses an option that it has no use for.
+    A source rejects options that it does not use.
     """
     for one in _to_generate(name, suite_name):
         chosen = generator(one)
@@ -162,14 +162,9 @@ def named(
 
 
 def _to_generate(name: str | None, suite_name: str | None) -> list[str]:
-    """The benchmark of that name, or those of a suite that have no artifact yet.
-
-    Raises:
-        click.UsageError: Neither is named, or both are.
-        UnknownNameError: There is no such suite, or nothing generates that benchmark.
-    """
+    """The benchmark of that name, or those of a suite that have no artifact yet."""
     if (name is None) == (suite_name is None):
-        raise click.UsageError("give the NAME of a benchmark, or --suite")
+        raise click.UsageError("give either the NAME of a benchmark or --suite")
     if suite_name is not None:
         if suite_name not in suites():
             raise UnknownNameError("suite", suite_name, suites())

@@ -1,4 +1,4 @@
-"""How methods compare: the command `leaderboard`, and what `run` and `report` print."""
+"""Comparison of methods: the command `leaderboard`, and the output of `run` and `report`."""
 
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_ROWS = 12
-"""Methods of a benchmark that `run` and `report` print."""
+"""Most methods per benchmark that `run` and `report` print."""
 
 LEGEND = (
     "Of the best trial so far; lower is better. rank: among the methods, each seed on each task, 1 "
@@ -88,14 +88,7 @@ def show_scores(
     folder: Path,
     own: Collection[str] = (),
 ) -> None:
-    """Print the leaderboard, of several benchmarks that of all together, and who leads.
-
-    Args:
-        scores: Scores by benchmark.
-        unscored: Why others could not be scored.
-        folder: Folder of the results.
-        own: Methods that are compared with results from elsewhere: their places are printed.
-    """
+    """Print the leaderboard over all benchmarks, the ranks of methods in `own`, and verdicts."""
     table = _without_repetition(make_leaderboard(scores))
     table = table[(table["benchmark"] == ALL) | ~_has_overall(table)]
     _print(table, most=MOST_ROWS, own=own)
@@ -115,7 +108,7 @@ def show_scores(
 
 
 def _print_agreement(scores: Sequence[BenchmarkScores], trial: int | None = None) -> None:
-    """Print the mean ranks on each surrogate of benchmarks that were run on several."""
+    """Print mean ranks by surrogate for benchmarks that were run on several."""
     table = surrogate_agreement(scores, trial=trial)
     for (_, benchmark), group in table.groupby(["protocol", "benchmark"], sort=False):
         ranks = group.pivot_table(index="method", columns="surrogate", values="rank", sort=False)
@@ -133,12 +126,12 @@ def _has_overall(table: "pd.DataFrame") -> "pd.Series[bool]":
 
 
 def _without_repetition(table: "pd.DataFrame") -> "pd.DataFrame":
-    """Leave out the rows of all benchmarks where there is one alone, whose own rows say more."""
+    """Drop the rows over all benchmarks if there is only one benchmark."""
     return table[(table["benchmark"] != ALL) | _has_overall(table)]
 
 
 def _places(table: "pd.DataFrame", own: Collection[str]) -> Iterator[str]:
-    """Where methods stand by their mean ranks, one sentence each."""
+    """A sentence on the mean rank of each of the methods `own`."""
     for _, group in table.groupby(["protocol", "benchmark"], sort=False):
         ranks = group.set_index("method")["rank"].dropna()
         for method in ranks.index.intersection([*own], sort=False):

@@ -78,7 +78,7 @@ def reproduce(
     Runs the experiments of PAPER (othpo: Hellan et al. 2023; ablr: Perrone et al. 2018; abrac:
     Horvath et al. 2021; hp-transfer: Stoll et al. 2020; distbo: Law et al. 2019), draws its
     figures, computes its tables, and says which of its claims hold.
-    Runs are stored in OUTPUT/results: what is finished is not run again, so stopping loses nothing.
+    Runs are stored in OUTPUT/results: after a stop, the same command runs only what is missing.
     OUTPUT/summary.md has everything on one page, OUTPUT/figures.md every figure next to what the
     paper says about it; each figure is there as PNG, SVG and CSV.
     """

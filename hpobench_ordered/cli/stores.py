@@ -24,12 +24,10 @@ RESULTS = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.command(epilog="Example:  hpobench-ordered status results --failures")
 @click.argument("results", type=RESULTS)
 @click.option("--failures", is_flag=True, help="Show every failed run with its traceback.")
-@click.option(
-    "--digest", is_flag=True, help="Show the hash of all values: equal for equal results."
-)
+@click.option("--digest", is_flag=True, help="Show a hash of all values, equal for equal results.")
 @json_option
 def status(results: Path, failures: bool, digest: bool, as_json: bool) -> None:
-    """Show what of an experiment is done, running, failed or missing."""
+    """Show how many runs of an experiment are done, running, failed or missing."""
     from hpobench_ordered.experiment.overview import overview
     from hpobench_ordered.experiment.store import Store
 
@@ -64,7 +62,7 @@ def status(results: Path, failures: bool, digest: bool, as_json: bool) -> None:
 def merge(into: Path, results: tuple[Path, ...]) -> None:
     """Join the RESULTS of several machines or parts INTO one folder.
 
-    What several of them hold counts once; the RESULTS stay as they are.
+    Runs that several of them hold count once; the RESULTS are not changed.
     """
     from hpobench_ordered.experiment.api import merge_stores
     from hpobench_ordered.experiment.overview import overview
@@ -75,7 +73,7 @@ def merge(into: Path, results: tuple[Path, ...]) -> None:
 @click.command(epilog="Example:  hpobench-ordered compact results")
 @click.argument("results", type=RESULTS)
 def compact(results: Path) -> None:
-    """Join the files of RESULTS into few; a run of many runs does so at its end."""
+    """Join the files of RESULTS into few, as long experiments do at their end."""
     from hpobench_ordered.experiment.store import Store
 
     store = Store(results)
@@ -91,4 +89,4 @@ def _print_counts(found: "Overview") -> None:
     states = [state for state in STATES if state in totals]
     click.echo(", ".join(f"{totals[state]} {state}" for state in states) or "no runs")
     if found.superseded:
-        click.echo(f"{found.superseded} runs of older versions of methods count no more")
+        click.echo(f"{found.superseded} runs of older versions of methods are ignored")

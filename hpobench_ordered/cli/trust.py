@@ -1,4 +1,4 @@
-"""Commands on files that have to be right: fetch, verify."""
+"""Commands that download and check files: fetch, verify."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -25,9 +25,9 @@ from hpobench_ordered.registry import benchmark_families, benchmark_spec, list_b
 from hpobench_ordered.testing.golden import check_golden, golden_options, read_golden
 
 FEW = 3
-"""So many benchmarks are checked in about two seconds, and need no progress bar."""
+"""With at most this many benchmarks the check takes two seconds, without progress bar."""
 Outcome = tuple[list[str], list[str]]
-"""What was checked, and what is wrong, each in a few words."""
+"""What was checked, and what is wrong."""
 
 
 @click.command(
@@ -45,7 +45,7 @@ def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
     """Download the published files of a benchmark: for further surrogates, and the tasks' data.
 
     Files are checked against their SHA-256 and stored in the cache folder, which the environment
-    variable HPOBENCH_ORDERED_CACHE may name. What is interrupted is continued the next time. With
+    variable HPOBENCH_ORDERED_CACHE may name. Interrupted downloads are resumed. With
     HPOBENCH_ORDERED_OFFLINE=1 nothing is downloaded.
     """
     spec = benchmark_spec(name)
@@ -107,7 +107,7 @@ def verify(names: tuple[str, ...]) -> None:
             checked, problems = check()
             wrong |= bool(problems)
             for line in _lines(label, checked, problems):
-                # A path may have bytes that are no text.
+                # A path may not be valid text.
                 click.echo(line.encode(errors="backslashreplace").decode())
         move("verifying", len(checks), len(checks))
     if wrong:
@@ -119,7 +119,7 @@ def _lines(label: str, checked: list[str], problems: list[str]) -> Iterator[str]
         yield f"damaged  {label}: {' '.join(problem.split())}"
     if not problems:
         said = ", ".join(checked)
-        yield (f"ok       {label}: {said}" if said else f"-        {label}: nothing here to check")
+        yield (f"ok       {label}: {said}" if said else f"-        {label}: nothing to check")
 
 
 def _failing(problem: str) -> Callable[[], Outcome]:
@@ -148,7 +148,7 @@ def _checking(spec: BenchmarkSpec, golden: Mapping[str, Any]) -> Callable[[], Ou
 
 
 def _outcome(parts: Sequence[Callable[[], str]]) -> Outcome:
-    """Make several checks, each of which says what it checked; none hides another."""
+    """Run several checks, each of which describes itself; all are run even if one fails."""
     checked, problems = [], []
     for part in parts:
         try:
@@ -168,7 +168,7 @@ def _files(spec: BenchmarkSpec | None, files: Sequence[RemoteFile]) -> str:
 
 
 def _golden(spec: BenchmarkSpec, golden: Mapping[str, Any]) -> str:
-    if spec.is_local or spec.id not in golden:  # another package's, or one of a family
+    if spec.is_local or spec.id not in golden:  # another package's, or of a family
         return ""
     count = check_golden(spec, golden)
     lacking = sorted({option.lacks for option in golden_options(spec) if not option.is_ready})
@@ -197,7 +197,7 @@ def _marks(spec: BenchmarkSpec) -> str:
 
 
 def _local_copy(source: Path, file: RemoteFile) -> Path:
-    """The file itself, or the one of that name in a folder, however deep, compressed or not."""
+    """The file itself, or that of the same name anywhere in a folder, maybe compressed."""
     if source.is_file():
         return source
     name_there = Path(file.name)

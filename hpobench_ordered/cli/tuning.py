@@ -1,10 +1,11 @@
-"""The command that tunes a model of the user's: what to evaluate next."""
+"""The command that suggests configurations of the user's model to evaluate next."""
 
 import csv
 import io
 import json
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,7 +62,7 @@ old.csv holds what was evaluated in earlier months, oldest first:
     "--direction",
     required=True,
     type=click.Choice([direction.value for direction in Direction]),
-    help="What is to be done with the objective.",
+    help="Whether to minimise or maximise the objective.",
 )
 @click.option(
     "--method",
@@ -127,15 +128,14 @@ def suggest(
 ) -> None:
     """Suggest which configurations of your own model to evaluate next.
 
-    Everything is in files: what is tuned, what was evaluated in earlier tasks, and what was
-    evaluated in this one so far. Nothing else is remembered: the same files and options give the
-    same configurations, those of `hpobench_ordered.optimiser`. Results are taken to have come
-    --trials at a time, so leave that as it is from call to call. They may hold configurations of
-    your own.
+    The search space and the evaluations of earlier tasks and of this one are in files, and nothing
+    else is remembered: the same files and options give the same configurations, those of
+    `hpobench_ordered.optimiser`. Results are assumed to have come --trials at a time, so do not
+    change that between calls. They may include configurations of your own.
     """
     for option, path in ("space", space), ("history", earlier.history), ("results", results):
         if output is not None and path is not None and output.resolve() == path.resolve():
-            raise click.UsageError(f"--output is --{option}, which would be written over")
+            raise click.UsageError(f"--output must not be the file of --{option}")
     described, context = space_of(space), _context(contexts)
     with warnings_said():
         history = earlier.read(described, direction, context=context)
@@ -146,45 +146,38 @@ def suggest(
             told = _results(
                 table_of(results), described, earlier.objective, Direction(direction), earlier.task
             )
-
-        def make() -> Optimiser:
-            return optimiser(
-                method,
-                space=described,
-                direction=direction,
-                history=history,
-                context=context,
-                budget=budget,
-                seed=seed,
-            )
-
+        make = partial(
+            optimiser,
+            method,
+            space=described,
+            direction=direction,
+            history=history,
+            context=context,
+            budget=budget,
+            seed=seed,
+        )
         text = _written(suggestions(make, told, trials), described, form)
     if output is None:
         click.echo(text, nl=False)
-    else:
-        try:
-            write_atomically(output, text.encode())
-        except OSError as error:
-            raise click.FileError(str(output), str(error.strerror)) from None
+        return
+    try:
+        write_atomically(output, text.encode())
+    except OSError as error:
+        raise click.FileError(str(output), str(error.strerror)) from None
 
 
 def suggestions(
     make: Callable[[], Optimiser], results: Sequence[tuple[Config, float | None]], trials: int
 ) -> list[Config]:
-    """What an optimiser suggests after results, which came so many at a time as are suggested.
+    """Suggestions of an optimiser after results, assumed to have come `trials` at a time.
 
-    From the first result on that it would not have suggested, results are told as given.
-
-    Args:
-        make: Makes the optimiser anew.
-        results: Configurations as the optimiser gives them, and their values, in order.
-        trials: Number of configurations.
+    From the first result on that it would not have suggested, results are told without asking.
     """
     tuner = make()
     matching = _taken_back(tuner, results, trials, len(results))
     if matching == len(results):
         return [tuner.ask() for _ in range(trials)]
-    tuner = make()  # what the other one asked for in vain would stay in flight
+    tuner = make()  # without the unmatched configurations in flight
     _taken_back(tuner, results, trials, matching)
     known = [config for config, _ in results]
     drawn = [tuner.ask() for _ in range(trials + len(results))]
@@ -194,11 +187,9 @@ def suggestions(
 def _taken_back(
     tuner: Optimiser, results: Sequence[tuple[Config, float | None]], trials: int, matching: int
 ) -> int:
-    """Ask for results, so many at a time, and tell them; after some, tell them only.
+    """Ask for and tell the first `matching` results, `trials` at a time; tell the rest.
 
-    Returns:
-        How many were asked for and told before one came that the optimiser would not suggest:
-        there it ends.
+    Stops before a batch with a result that was not suggested; returns the number told until then.
     """
     for start in range(0, len(results), trials):
         batch = results[start : start + trials]
@@ -212,35 +203,24 @@ def _taken_back(
 
 
 def _context(words: Sequence[str]) -> dict[str, float]:
-    """Read NAME=NUMBER words.
-
-    Raises:
-        ExperimentError: A word is malformed or repeated.
-    """
+    """Read NAME=NUMBER words."""
     form = ("--context", "NAME=NUMBER")
     texts = pairs(words, *form)
     context = {name: number_of(text) for name, text in texts.items()}
     for name, number in context.items():
         if not math.isfinite(number):
-            raise ExperimentError(f"{' takes '.join(form)}; {name!r} is {texts[name]}")
+            raise ExperimentError(f"{' must be '.join(form)}, but {name!r} is {texts[name]!r}")
     return context
 
 
 def _results(
     table: "DataFrame", space: SearchSpace, objective: str, direction: Direction, task: str | None
 ) -> list[tuple[Config, float | None]]:
-    """The configurations of a table, and their values.
-
-    Raises:
-        UnknownNameError: A column is neither a hyperparameter's nor the objective's, or the latter
-            is missing.
-        EvaluationsError: The rows are of several tasks, a value is no number, or a row no
-            configuration.
-    """
+    """The configurations and values in a table of one task."""
     if task in table.columns and task not in space.names:
         if table[task].nunique() > 1:
             raise EvaluationsError(
-                f"--results are of one task; column {task!r} has {sorted(set(table[task]))}"
+                f"--results must be of one task, but {task!r} has {sorted(set(table[task]))}"
             )
         table = table.drop(columns=task)
     names = [*space.names, *space.constants]
@@ -263,7 +243,7 @@ def _results(
 
 
 def _written(configs: Sequence[Config], space: SearchSpace, form: str) -> str:
-    """Configurations as text."""
+    """Format configurations as text."""
     if form == "json":
         return json.dumps(configs, indent=2, ensure_ascii=False) + "\n"
     text = io.StringIO()

@@ -1,4 +1,4 @@
-"""Running experiments from Python."""
+"""The Python interface to experiments."""
 
 import os
 import tempfile
@@ -52,8 +52,8 @@ SHORT = (
 class Results:
     """The runs (`cells`) of an experiment, and the `store` that holds them.
 
-    Where these are compared with those of another store, `against`, leaderboard, charts, report,
-    `timings` and `overview` are of both.
+    If they are compared with another store, `against`, then leaderboard, charts, report, `timings`
+    and `overview` cover both.
     """
 
     store: Store
@@ -65,7 +65,7 @@ class Results:
         return f"Results({runs} runs in {str(self.store.folder)!r})"
 
     def __str__(self) -> str:
-        """Who leads: means over all benchmarks after the last trial."""
+        """Mean results of the methods over all benchmarks after the last trial."""
         try:
             board = self.leaderboard()
         except ExperimentError:
@@ -76,7 +76,7 @@ class Results:
         return f"{self!r}\n{benchmark}, after trial {trial}:\n{shown}"
 
     def frame(self, *, configurations: bool = False) -> "pd.DataFrame":
-        """One row a trial: key, benchmark, method, seed, task, trial, value, loss, ...
+        """One row per trial: key, benchmark, method, seed, task, trial, value, loss, ...
 
         Args:
             configurations: Whether to add the version of the method, and every hyperparameter in a
@@ -114,12 +114,12 @@ class Results:
         return board if full else board[[*several, *SHORT]]
 
     def scored(self, *, measured_only: bool = False) -> "tuple[list[BenchmarkScores], list[str]]":
-        """Scores by benchmark, surrogate and protocol, and why others have none."""
+        """Scores by benchmark, surrogate and protocol, and reasons why others have none."""
         return scored(self.joined, self.overview(), measured_only=measured_only)
 
     @property
     def joined(self) -> Store:
-        """The store, together with the one that it is compared with."""
+        """The store, joined with the one that it is compared with."""
         return self.store if self.against is None else JoinedStore(self.store, self.against)
 
     @property
@@ -134,15 +134,15 @@ class Results:
         )
 
     def timings(self) -> "pd.DataFrame":
-        """One row a run: see `Records.timings`."""
+        """One row per run: see `Records.timings`."""
         return self.joined.records.timings(self.overview().keys(State.DONE))
 
     def failures(self) -> tuple[Failure, ...]:
-        """The runs that failed, with what was raised."""
+        """The failed runs with their tracebacks."""
         return self.overview().failures
 
     def overview(self) -> Overview:
-        """What has become of every run."""
+        """The state of every run."""
         own = overview(self.store, self.cells or None)
         return own if self.against is None else joined(own, overview(self.against))
 
@@ -165,8 +165,8 @@ def run(
 ) -> Results:
     """Run methods on benchmarks.
 
-    A run whose method raises, takes too long or suggests nonsense is recorded as failed, and the
-    others go on: a warning says so, `Results.failures` has the tracebacks.
+    A run whose method raises, takes too long or makes invalid suggestions is recorded as failed,
+    with a warning, and the others continue; `Results.failures` has the tracebacks.
 
     Args:
         benchmarks: Names or paths of benchmarks, or loaded benchmarks.
@@ -174,10 +174,10 @@ def run(
         seeds: Seeds; default: 0 to 4, or those of the runs in `against`.
         protocol: `Ordered()`, `LeaveOneOut()` or `Adjustment()`; default: the first, or that of
             the runs in `against`.
-        surrogates: Surrogate by name of benchmark, where it is not the default one.
-        folder: Where results go, and are continued; default: a temporary folder.
-        against: "reference", or a folder of results: what the runs are compared with, see
-            `reference`. Methods that are run count, not others of their name.
+        surrogates: Surrogate by name of benchmark, instead of the default one.
+        folder: Where results are stored and resumed; default: a temporary folder.
+        against: What the runs are compared with: "reference", see `reference`, or a folder of
+            results. A method that is run replaces one of the same name there.
         workers: Number of processes.
         time_limit: Seconds that one call into a method may take; None: no limit. With one worker, a
             call into compiled code that never returns cannot be ended.
@@ -224,7 +224,7 @@ def run(
     store.prepare()
     session = {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        # Cells of other parts are recorded, too: they are missing until the stores are merged.
+        # All shards are recorded, so that the others count as missing until stores are merged.
         "experiment": store.records.write_experiment(grid(planned)),
         "shard": shard and "{}/{}".format(*shard),
         "workers": workers,
@@ -256,18 +256,18 @@ def run(
 
 
 def reference(*names: str, methods: Iterable[str] | None = None) -> Results:
-    """Reference results of this package's methods, which come with it.
+    """Reference results of this package's methods, which are included in it.
 
-    They hold the best losses so far, from which leaderboard, charts and report are made as from
-    any results; no configurations.
+    They hold the best loss so far after each trial, enough for leaderboard, charts and report, and
+    no configurations.
 
     Args:
-        names: Suites and benchmarks; default: all that there are results of.
+        names: Suites and benchmarks; default: all with results.
         methods: Names of methods; default: all.
 
     Raises:
         UnknownNameError: There is no such suite, benchmark or method.
-        ExperimentError: There are no reference results of this.
+        ExperimentError: There are no such reference results.
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -281,7 +281,7 @@ def reference(*names: str, methods: Iterable[str] | None = None) -> Results:
 def with_configurations(
     trials: "pd.DataFrame", runs: "pd.DataFrame", store: Store
 ) -> "pd.DataFrame":
-    """Add the versions of methods and the hyperparameters to the trials of runs."""
+    """Add method versions and hyperparameters to a table of trials."""
     import pandas as pd
 
     places = ["key", "task", "trial"]
@@ -297,11 +297,11 @@ def with_configurations(
 
 
 def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
-    """Join stores of other machines or shards, which stay as they are, in one folder.
+    """Merge stores of several machines or shards into one folder; the originals are kept.
 
     Raises:
-        StoreError: One is no store, of another format or damaged; two of them hold different
-            results of one run; or the folder cannot be written.
+        StoreError: One is not a store, has another format or is damaged; two hold different results
+            of the same run; or the folder cannot be written.
     """
     store = Store(Path(folder))
     sources = [Store(Path(other)) for other in others]

@@ -1,4 +1,4 @@
-"""Protocols: what a method gets to see, and in which order."""
+"""Protocols: which tasks a method is run on, in which order, and with which history."""
 
 from hpobench_ordered.protocols.adjustment import Adjustment
 from hpobench_ordered.protocols.base import Assignment, Protocol

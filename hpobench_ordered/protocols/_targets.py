@@ -1,4 +1,4 @@
-"""Which tasks of a benchmark a run is on."""
+"""Choice of the tasks of a benchmark."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,11 @@ Targets = int | tuple[str | int, ...] | None
 
 
 def checked_targets(tasks: int | Sequence[str | int] | None) -> Targets:
-    """Check a choice of tasks, as far as that is possible before their names are known."""
+    """Check a choice of tasks as far as possible without their names."""
     if isinstance(tasks, str):
-        raise ExperimentError(f"tasks are given as a number or a list, such as [{tasks!r}]")
+        raise ExperimentError(
+            f"tasks must be a number or a list, such as [{tasks!r}], but got {tasks!r}"
+        )
     targets = tasks if tasks is None or isinstance(tasks, int) else tuple(tasks)
     if targets is not None:
         check_count("task", len(targets) if isinstance(targets, tuple) else targets)
@@ -19,7 +21,7 @@ def checked_targets(tasks: int | Sequence[str | int] | None) -> Targets:
 
 
 def target_indices(targets: Targets, names: Sequence[str]) -> tuple[int, ...]:
-    """Indices of the chosen tasks, each once, in their order."""
+    """Indices of the chosen tasks, unique, in the order chosen."""
     if targets is None or isinstance(targets, int):
         return tuple(range(len(names)))[:targets]
     indices: dict[str | int, int] = {index: index for index in range(len(names))}

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 class Adjustment:
     """Each task is optimised on the old search space, then on the new one.
 
-    Stoll et al. (2020). Of every task there are two assignments. The first is on the
-    search space before the adjustment (`Benchmark.previous`) and no result; it is the same for all
-    methods with the same seed. In the second the method optimises the task on the new search space;
-    its history is what the first evaluated, coded by the old space (`Evaluations.space`).
+    Stoll et al. (2020). Each task gives two assignments. The first is on the search space before
+    the adjustment (`Benchmark.previous`), is not recorded, and is the same for all methods with the
+    same seed. In the second the method optimises the task on the new search space; its history is
+    the first one's evaluations, coded by the old space (`Evaluations.space`).
 
     Attributes:
         first_trials: Evaluations per task before the adjustment; 10, 20 and 40 in the paper.

@@ -26,7 +26,7 @@ class Assignment:
         budget: Number of trials.
         workers_simulated: Number of trials in flight: that many configurations are asked for before
             the first result is told, then one after every result; 1 means sequential.
-        is_recorded: Whether its trials are results; False where they only make a history.
+        is_recorded: Whether its trials are results; False if they only serve as history.
     """
 
     method: MethodSpec
@@ -76,7 +76,7 @@ class Protocol(typing.Protocol):
             benchmark: The benchmark.
             method: The method.
             position: Which assignment of the run, from 0.
-            evaluated: Evaluations made in the run before it, one `Evaluations` a position.
-            rng: For what the protocol draws, such as a history; the same for all methods.
+            evaluated: Earlier evaluations of the run, one `Evaluations` per position.
+            rng: For random choices of the protocol, such as a history; the same for all methods.
         """
         ...

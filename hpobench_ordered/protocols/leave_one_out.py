@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 class LeaveOneOut:
     """Each task in turn is the target; the history is evaluations of all the others.
 
-    Horvath et al. (2021), section 5. The history does not depend on the method: all methods with
-    the same seed get the same, in the order of the tasks. Where evaluations of the source tasks are
-    recorded (`Benchmark.recorded`) it is made of these, else of random configurations.
+    Horvath et al. (2021), section 5. The history does not depend on the method: with the same seed
+    all methods get the same one, in the order of the tasks. It consists of recorded evaluations if
+    there are any (`Benchmark.recorded`), else of random configurations.
 
-    Methods that were made for ordered tasks take the last ones for the most recent.
+    Methods for ordered tasks treat the last tasks as the most recent.
 
     Attributes:
         trials: Evaluations per target.
@@ -69,7 +69,7 @@ class LeaveOneOut:
         if sources < needed:
             raise ExperimentError(
                 f"{method.name} on {benchmark.id} needs a target and {needed} source task(s), "
-                f"there are {sources}"
+                f"but there are {sources}"
             )
 
     def length(self, benchmark: Benchmark) -> int:

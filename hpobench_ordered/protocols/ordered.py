@@ -27,10 +27,10 @@ class Ordered:
 
     Attributes:
         trials: Evaluations per task (M in the paper: 25).
-        tasks: Number of tasks, the first ones. Default: all.
+        tasks: Number of tasks, from the first on. Default: all.
         workers_simulated: Number of trials in flight. The paper's authors ran four workers: a
             method was asked for four configurations before it was told the first result. Trials
-            are taken to last equally long, so results are told in the order of asking.
+            are assumed to take equally long, so results are told in the order of asking.
 
     Raises:
         ExperimentError: A number below 1, or tasks that are not a number.
@@ -83,7 +83,7 @@ class Ordered:
     ) -> Assignment:
         """The task at this position, with all that was evaluated before.
 
-        While there are fewer earlier tasks than the method needs, Bayesian optimisation runs.
+        While there are fewer earlier tasks than the method needs, `bo` runs instead.
         """
         ready = len(evaluated) >= method.min_history
         chosen = method if ready else method_spec(FIRST_TASKS_METHOD)

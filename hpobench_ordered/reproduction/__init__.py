@@ -20,11 +20,7 @@ def list_papers() -> list[str]:
 
 
 def paper(name: str) -> Paper:
-    """Find a paper by name.
-
-    Raises:
-        UnknownNameError: No such paper.
-    """
+    """Find a paper by name."""
     try:
         return _papers()[name]
     except KeyError:

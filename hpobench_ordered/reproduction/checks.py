@@ -1,8 +1,8 @@
-"""Ways of checking a claim: each makes a function from the results to findings.
+"""Checks of claims: each function returns a function from results to findings.
 
 Measures are means over the tasks that count (of ordered tasks those with history) and over seeds;
-lower is better. A claim holds on what was measured, the means; the two standard errors printed
-beside them, of the difference seed by seed, say how certain that is.
+lower is better. A claim is judged by these means; the two standard errors printed beside them are
+of the difference seed by seed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ def ahead(
     measure: Measure = Measure.SCORE,
     by_task: bool = False,
 ) -> Check:
-    """Every one of `firsts` is better than every rival, by benchmark or by task."""
+    """Each of `firsts` is better than every rival, by benchmark or by task."""
 
     def check(benchmark: str, scores: Scores) -> Finding:
         means = _means(scores, trial)
@@ -60,12 +60,12 @@ def not_behind(first: str, second: str, *, trial: int, measure: Measure) -> Chec
 
 
 def on(comparison: Comparison, check: Check) -> Check:
-    """Check one comparison of the figure alone."""
+    """Restrict a check to one comparison of the figure."""
     return lambda evidence, _: check(evidence, [comparison])
 
 
 def near(methods: Sequence[str], *, trial: int, margin: float) -> Check:
-    """Every one of some methods is within a margin of the best known value."""
+    """Each of some methods is within a margin of the best known value."""
 
     def check(benchmark: str, scores: Scores) -> Finding:
         means = _means(scores, trial)
@@ -76,7 +76,7 @@ def near(methods: Sequence[str], *, trial: int, margin: float) -> Check:
 
 
 def cheaper(first: str, rivals: Sequence[str], *, factor: float) -> Check:
-    """A suggestion of one method is at least `factor` times faster than one of every rival."""
+    """Suggestions of one method are at least `factor` times faster than those of every rival."""
 
     def check(evidence: Evidence, item: Comparison) -> Finding:
         taken = {m: evidence.milliseconds(item.benchmark, m) for m in (first, *rivals)}
@@ -98,7 +98,7 @@ def ahead_on_tasks(first: str, second: str, *, trial: int, share: float) -> Chec
 
 
 def stays_ahead(first: str, second: str, *, since: int) -> Check:
-    """One method scores better than another after every trial from one on."""
+    """One method scores better than another after every trial from `since` on."""
 
     def check(benchmark: str, scores: Scores) -> Finding:
         trials = range(since, scores.values.shape[-1] + 1)
@@ -127,9 +127,10 @@ def best(expected: Mapping[str, str], *, among: Sequence[str], trial: int) -> Ch
 
 
 def similar(first: str, second: str, *, trial: int, margin: float, share: float) -> Check:
-    """Two methods hardly differ, on at least a share of all tasks together.
+    """The scores of two methods are similar, on at least a share of all tasks together.
 
-    Hardly: by less than a margin, in units of the score, or than two standard errors.
+    Similar: the difference is less than a margin, in units of the score, or than two standard
+    errors.
     """
 
     def check(gap: Difference) -> tuple[str, bool]:
@@ -157,7 +158,7 @@ def early_and_late(early: str, late: str, *, trial: int) -> Check:
 
 
 def between(middle: str, lower: str, upper: str, *, trials: Sequence[int]) -> Check:
-    """A method's score lies between those of two others, after each of some trials."""
+    """A method's score is between those of two others, after each of some trials."""
 
     def check(benchmark: str, scores: Scores, trial: int) -> Finding:
         means = _means(scores, trial)
@@ -186,7 +187,7 @@ def lead_shrinks(firsts: Sequence[str], rivals: Sequence[str], *, trials: Sequen
 
 
 def overtaken(leaders: Sequence[str], followers: Sequence[str]) -> Check:
-    """The best mean rank is a leader's after the first trial, and a follower's after the last."""
+    """A leader ranks best after the first trial, and a follower after the last."""
 
     def check(evidence: Evidence, comparison: Comparison) -> Finding:
         ranks = evidence.ranks(comparison)
@@ -226,7 +227,7 @@ def positive(
 
 
 def grows(benchmark: str, hyperparameter: str, *, count: int, at_least: float) -> Check:
-    """The best configurations of a benchmark have larger values from task to task."""
+    """The values of a hyperparameter in the best configurations grow from task to task."""
 
     def check(evidence: Evidence, _: Sequence[Comparison]) -> list[Finding]:
         landscape = evidence.landscape(benchmark)

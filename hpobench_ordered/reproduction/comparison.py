@@ -1,4 +1,4 @@
-"""Comparisons of methods, which figures, tables and claims of papers are made from."""
+"""Comparisons of methods, the basis of figures, tables and claims."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,11 @@ from hpobench_ordered.protocols import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Methods that are compared with each other on one benchmark.
+    """Methods that are compared on one benchmark.
 
     The normalised score of each depends on all of them: 0 is the best one's final performance.
-    Without a protocol they are run as the paper's setting says; if one comparison of a benchmark
-    names its protocol, all comparisons on that benchmark must.
+    Without a protocol they are run in the paper's setting; if one comparison of a benchmark names
+    its protocol, all comparisons on that benchmark must.
     """
 
     benchmark: str

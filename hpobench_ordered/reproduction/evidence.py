@@ -1,4 +1,4 @@
-"""Results of finished runs, read from the store when a figure, table or claim needs them."""
+"""Results of finished runs, read from the store when needed."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SAMPLED = 1000
-"""Number of random configurations of a landscape: as many as the paper evaluated of XGBoost."""
+"""Number of random configurations of a landscape, as many as the paper evaluated for XGBoost."""
 
 ENUMERATED = 20_000
-"""A discrete search space with at most this many configurations is shown as a whole."""
+"""Largest discrete search space of which all configurations are shown."""
 
 
 class Measure(Enum):
@@ -66,21 +66,21 @@ class Landscape:
 
     @property
     def losses(self) -> FloatArray:
-        """Their losses, shape (T, n)."""
+        """The losses, shape (T, n)."""
         return self.benchmark.objective.losses(self.objective)
 
     @property
     def is_complete(self) -> bool:
-        """Whether these are all configurations there are."""
+        """Whether these are all configurations of the search space."""
         return len(self.values) == self.benchmark.space.size
 
     def column(self, name: str) -> FloatArray:
-        """One hyperparameter of every configuration, shape (n,)."""
+        """The values of one hyperparameter, shape (n,)."""
         return np.asarray(self.values[:, self.benchmark.space.names.index(name)])
 
     @classmethod
     def of(cls, benchmark: Benchmark) -> "Landscape":
-        """All configurations of a small discrete space, else random ones, always the same."""
+        """All configurations of a small discrete space, else a fixed random sample."""
         space = benchmark.space
         if space.size <= ENUMERATED and not space.conditions:
             axes = [np.arange(p.lower, p.upper + 1) for p in space.parameters]
@@ -91,19 +91,15 @@ class Landscape:
 
 
 def everything(values: FloatArray) -> FloatArray:
-    """All tasks and seeds of a quantity count, shape (A, S, T, M)."""
+    """Count all tasks and seeds of a quantity, shape (A, S, T, M)."""
     return values
 
 
 class Evidence:
-    """The results that figures, tables and claims are made from.
+    """The results that figures, tables and claims are computed from.
 
-    Args:
-        store: Where the runs are.
-        cells: The runs, by the name of the paper's benchmark.
-        surrogates: Surrogate by name of benchmark; default: the benchmark's default surrogate.
-        counted: As `Paper.counted`.
-        landscape: As `Paper.landscape`.
+    `cells` are the runs by benchmark, `surrogates` the surrogates where not the default; `counted`
+    and `landscape` are those of `Paper`.
     """
 
     def __init__(
@@ -123,7 +119,7 @@ class Evidence:
 
     @property
     def folder(self) -> Path:
-        """Where everything of the reproduction goes; the store is inside it."""
+        """The folder of the reproduction, which contains the store."""
         return self._store.folder.parent
 
     def cells(self, benchmark: str, method: str) -> tuple[Cell, ...]:
@@ -131,7 +127,7 @@ class Evidence:
         return tuple(c for c in self._cells[benchmark] if c.method.name == method)
 
     def task_label(self, benchmark: str, task: int) -> str:
-        """Number of a task, from 1 as in papers, and its name if that is another."""
+        """A task's number, from 1 as in papers, and its name if that differs."""
         name = self.benchmark(benchmark).tasks[task].name
         return f"{task + 1}" if name == str(task) else f"{task + 1} ({name})"
 
@@ -157,7 +153,7 @@ class Evidence:
         return Scores(comparison.methods, self._counted(values))
 
     def split(self, benchmark: str, scores: Scores) -> dict[str, Scores]:
-        """A measure on each task that counts, by its name."""
+        """A measure by name of the task."""
         tasks = self.benchmark(benchmark).tasks
         indices = np.arange(len(tasks), dtype=np.float64)[None, None, :, None]
         counted = self._counted(indices).ravel()[: scores.values.shape[2]]
@@ -184,7 +180,7 @@ class Evidence:
     def milliseconds(self, benchmark: str, method: str) -> float:
         """Mean time of a suggestion over all runs of a method, its preparation included.
 
-        NaN where no run's time is known.
+        NaN if no time is recorded.
         """
         timings = self._timings
         chosen = timings[timings["key"].isin([c.key for c in self.cells(benchmark, method)])]
@@ -192,7 +188,7 @@ class Evidence:
         return 1000 * float(seconds) / float(suggestions) if suggestions else float("nan")
 
     def fallbacks(self) -> dict[str, int]:
-        """Suggestions each method made at random because its model failed, in what was read."""
+        """Number of suggestions by method that were random because its model failed."""
         return dict(self._fallbacks)
 
     @cached_property
@@ -200,7 +196,7 @@ class Evidence:
         return self._store.records.timings()
 
     def _stacked(self, comparison: Comparison, column: str) -> FloatArray:
-        """A column of the results of the methods of a comparison, shape (A, S, T, M)."""
+        """A column of the results of a comparison, shape (A, S, T, M)."""
         name, protocol = comparison.benchmark, comparison.protocol
         missing = [m for m in comparison.methods if (name, m, protocol) not in self._arrays]
         if missing:

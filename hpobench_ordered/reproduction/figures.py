@@ -1,8 +1,8 @@
-"""The figures of papers on transfer: frames of the results, drawn by `plotting`.
+"""The figures of papers on transfer: tables of the results, drawn by `plotting`.
 
-Each takes the results and the comparisons that a figure needs, from top to bottom, and what the
-paper chose: trials, methods, tasks (from 0), and `top`, the upper end of the plotted range. Data
-list all tasks, also those that are not drawn.
+Each function takes the results and the comparisons of a figure, from top to bottom, and the paper's
+choices: trials, methods, tasks (from 0), and `top`, the upper end of the plotted range. The data
+contain all tasks, also those that are not drawn.
 """
 
 import itertools
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Tasks = Mapping[str, Sequence[int]]
 
 PANEL = (300, 230)
-"""Width and height of a panel where there are few, in pixels."""
+"""Width and height of a large panel, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,9 @@ def progress(
             rows[name].append(plotting.times(frame, methods=comparison.methods, title="time"))
             frames.append(frame.assign(benchmark=name, measure="time"))
     title = f"after every trial, mean over {'runs' if over_runs else 'seeds'}"
-    data = pd.concat(frames, ignore_index=True).astype({"trial": "Int64"})  # times have no trial
+    data = pd.concat(frames, ignore_index=True).astype(
+        {"trial": "Int64"}
+    )  # rows of times have no trial
     panels = [*itertools.chain(*rows.values())]
     shared = len({item.methods for item in comparisons}) == 1
     chart = plotting.beside(panels, columns=len(measures) + times, title=title, shared=shared)
@@ -208,7 +210,7 @@ def mean_curves(
 
 
 def _names(comparisons: Sequence[Comparison]) -> dict[Comparison, str]:
-    """Distinct names of comparisons: the benchmark, and the first method if that is not enough."""
+    """Unique names of comparisons: the benchmark, with the first method if necessary."""
     benchmarks = [item.benchmark for item in comparisons]
     return {
         item: item.benchmark
@@ -252,9 +254,9 @@ def landscapes(
     slices: Sequence[Slice],
     common_scale: bool = True,
 ) -> Drawing:
-    """Configurations coloured by their value, the best on top and crossed, one row per slice.
+    """Configurations coloured by value, the best on top and crossed, one row per slice.
 
-    With a common scale colours mean the same in all panels of a row.
+    With a common scale all panels of a row share their colours.
     """
     import pandas as pd
 
@@ -294,9 +296,9 @@ def locations(
     methods: Sequence[str],
     views: Sequence[tuple[int, int]],
 ) -> Drawing:
-    """Where methods evaluated, all seeds together: one row per method.
+    """Where methods evaluated, over all seeds: one row per method.
 
-    The views are the columns: a task, from 0, and how many of the first trials.
+    Each view is a column: a task, from 0, and a number of first trials.
     """
     import pandas as pd
 
@@ -348,7 +350,7 @@ def _on_surrogate(table: "pd.DataFrame") -> "pd.Series[str]":
 
 
 def _on_tasks(evidence: Evidence, table: "pd.DataFrame", tasks: Tasks) -> "pd.DataFrame":
-    """The rows of some tasks, with the tasks' labels."""
+    """The rows of some tasks, with task labels."""
     labels = {
         (name, task + 1): evidence.task_label(name, task) for name in tasks for task in tasks[name]
     }
@@ -357,7 +359,7 @@ def _on_tasks(evidence: Evidence, table: "pd.DataFrame", tasks: Tasks) -> "pd.Da
 
 
 def _means(table: "pd.DataFrame", number: str) -> "pd.DataFrame":
-    """Add the columns that charts need: mean, low and high."""
+    """Add the columns of charts: mean, low and high."""
     mean, errors = table[number], table["two_standard_errors"]
     return table.assign(mean=mean, low=mean - errors, high=mean + errors)
 
@@ -368,7 +370,7 @@ def _axes(landscape: Landscape, item: Slice) -> tuple[Dimension, Dimension]:
 
 
 def _seen(landscape: Landscape, item: Slice, task: int) -> "pd.DataFrame":
-    """The visible points of a task, one per row, and whether each is marked by a cross."""
+    """The points of a task in the plotted range, one per row, and whether each is crossed."""
     import pandas as pd
 
     x, y, losses = landscape.column(item.x), landscape.column(item.y), landscape.losses[task]

@@ -37,17 +37,11 @@ GRID = 201
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Belief:
-    """A model of a task of one variable.
+    """A model of a task of one variable, with the symbols above.
 
-    Attributes:
-        x: Grid, shape (g,).
-        truth: The function there, shape (g,).
-        mean: Posterior mean, shape (g,).
-        sd: Posterior standard deviation of the function, shape (g,).
-        points: What was evaluated, shape (n,).
-        values: What it gave, shape (n,).
-        bases: Basis functions, Phi.
-        weights: Their relative weights, s.
+    On the grid `x`, (g,): the function `truth`, the posterior `mean` and standard deviation `sd`,
+    all (g,), the basis functions `bases`, Phi, and their relative `weights`, s. `points` and
+    `values`, (n,), are the evaluations.
     """
 
     x: FloatArray
@@ -66,16 +60,16 @@ class Belief:
 
     @property
     def used(self) -> float:
-        """Number of basis functions that the mean is made of: (sum s)^2 / sum s^2."""
+        """Effective number of basis functions in the mean: (sum s)^2 / sum s^2."""
         return float(self.weights.sum() ** 2 / (self.weights**2).sum())
 
 
 @cache
 @one_thread()
 def belief(benchmark: str, task: int, method: str, *, fixed: int, own: int) -> Belief:
-    """Fit a method's model to evaluations of a task: some at random, then some of its own.
+    """Fit a method's model to `fixed` random evaluations of a task and `own` that it chose.
 
-    The random ones are the same for all methods, as is the history.
+    The random ones and the history are the same for all methods.
     """
     source = load(benchmark)
     rng = np.random.default_rng([task, 0])
@@ -154,7 +148,7 @@ def nearest_to_truth(first: str, rivals: Sequence[str], *, fixed: int, own: int)
 
 
 def fewest_used(first: str, rivals: Sequence[str], *, fixed: int, own: int) -> Check:
-    """One method's posterior mean is made of the fewest basis functions, on average over tasks."""
+    """One method's posterior mean uses the fewest basis functions, on average over tasks."""
 
     def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
         found = _over_tasks(evidence, comparisons[0], (first, *rivals), fixed, own)

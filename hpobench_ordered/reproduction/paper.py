@@ -1,7 +1,6 @@
-"""The parts of a reproduction: figures and tables with what the paper claims, and settings.
+"""The parts of a paper to reproduce: figures and tables with their claims, and settings.
 
-A figure or table names the comparisons it is drawn from; together they are the experiments that
-have to be run, and nothing else is.
+A figure or table lists the comparisons that it is drawn from; only these are run.
 """
 
 import math
@@ -40,7 +39,7 @@ Check = Callable[[Evidence, Sequence[Comparison]], Sequence[Finding]]
 class Claim:
     """A statement of the paper that can be checked.
 
-    `afterwards` marks claims at a trial that was chosen when the results were known; they are
+    `afterwards` marks claims about a trial that was chosen when the results were known; they are
     counted separately.
     """
 
@@ -51,7 +50,7 @@ class Claim:
 
     @property
     def text(self) -> str:
-        """The sentence, with its mark."""
+        """The statement, marked if it was chosen afterwards."""
         return self.sentence + (" (chosen afterwards)" if self.afterwards else "")
 
 
@@ -64,28 +63,27 @@ class Drawing:
 
 
 class _Numbered:
-    """A figure or table, named after its class and number."""
+    """A figure or table, named by class and number."""
 
     __slots__ = ()
     number: int
 
     @property
     def name(self) -> str:
-        """Name of its files, such as "figure-5"."""
+        """Prefix of its file names, such as "figure-5"."""
         return f"{type(self).__name__.lower()}-{self.number}"
 
     @property
     def title(self) -> str:
-        """What the paper calls it, such as "Figure 5"."""
+        """Its title in the paper, such as "Figure 5"."""
         return f"{type(self).__name__} {self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class Figure(_Numbered):
-    """A figure of a paper: `caption` says what ours shows, `says` what the paper says of its own.
+    """A figure of a paper; `claims` are checked on the comparisons that it `needs`.
 
-    Both are in our own words. It shows the comparisons that it `needs`, and `claims` are checked on
-    these.
+    `caption` describes ours, `says` what the paper says of its own; both are in our own words.
     """
 
     number: int
@@ -98,7 +96,7 @@ class Figure(_Numbered):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One number of a table, ours next to the published one; columns are benchmarks."""
+    """One number of a table, ours and the published one; columns are benchmarks."""
 
     row: str
     column: str
@@ -107,18 +105,18 @@ class Entry:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a number; of one seed there is no standard error."""
+        """Whether our number exists; with one seed there is no standard error."""
         return not math.isnan(self.measured.value)
 
     @property
     def is_inside(self) -> bool:
-        """Whether our number is inside the paper's interval."""
+        """Whether our number is in the paper's interval."""
         return self.published.contains(self.measured.value)
 
 
 @dataclass(frozen=True, slots=True)
 class Table(_Numbered):
-    """A table of a paper; as `Figure`."""
+    """A table of a paper, like `Figure`."""
 
     number: int
     caption: str
@@ -141,7 +139,7 @@ class Setting:
 
 
 def on_the_same(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Runs with all seeds are on the same benchmark."""
+    """Put the runs with all seeds on the same benchmark."""
     return {benchmark: tuple(seeds)}
 
 
@@ -149,19 +147,11 @@ def on_the_same(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ..
 class Paper:
     """A paper whose results can be reproduced.
 
-    What only one paper has is a function in its module: `counted`, `landscape` and `runs_on`.
-
-    Attributes:
-        name: Name on the command line.
-        citation: Authors, year, title.
-        setting: How it ran its experiments.
-        exhibits: Its figures and tables, in the order of the paper.
-        notes: What its scores are, for people.
-        exceptions: How it ran those on some benchmarks, by name.
-        methods: Its methods that are not registered, by name.
-        counted: Chooses of a quantity, shape (A, S, T, M), the tasks that count in means.
-        landscape: The configurations of a benchmark that are shown.
-        runs_on: The benchmarks that runs with some seeds are on, each with its seeds.
+    `setting` is how methods are run, `exceptions` by benchmark where it differs; `methods` are
+    those that are not registered, `notes` explains the scores in reports. Functions for one paper:
+    `counted` selects from a quantity, (A, S, T, M), what enters means, `landscape` the
+    configurations of a benchmark to show, and `runs_on` the benchmarks of runs, each with its
+    seeds.
     """
 
     name: str
@@ -192,11 +182,7 @@ class Paper:
     def select(
         self, *, figures: Iterable[int] = (), tables: Iterable[int] = ()
     ) -> tuple[Exhibit, ...]:
-        """Find figures and tables by their numbers; default: all of them.
-
-        Raises:
-            ExperimentError: The paper has no such figure or table, or it shows no result.
-        """
+        """Find figures and tables by their numbers; default: all of them."""
         requested = [
             *(_find("figure", number, self.figures) for number in figures),
             *(_find("table", number, self.tables) for number in tables),
@@ -205,7 +191,7 @@ class Paper:
 
 
 def experiments(exhibits: Iterable[Exhibit]) -> dict[str, tuple[str, ...]]:
-    """The methods to run on each benchmark; none where only the benchmark is shown."""
+    """The methods to run on each benchmark, none if only the benchmark is shown."""
     methods: dict[str, dict[str, None]] = {}
     for comparison in combined(exhibits):
         methods.setdefault(comparison.benchmark, {}).update(dict.fromkeys(comparison.methods))
@@ -213,7 +199,7 @@ def experiments(exhibits: Iterable[Exhibit]) -> dict[str, tuple[str, ...]]:
 
 
 def combined(exhibits: Iterable[Exhibit]) -> tuple[Comparison, ...]:
-    """The comparisons to run: one per benchmark and protocol, of all methods there."""
+    """The comparisons to run, one per benchmark and protocol with all methods there."""
     methods: dict[tuple[str, Protocol | None], dict[str, None]] = {}
     for exhibit in exhibits:
         for item in exhibit.needs:
@@ -227,4 +213,4 @@ def _find(kind: str, number: int, exhibits: Sequence[Exhibit]) -> Exhibit:
         if exhibit.number == number:
             return exhibit
     numbers = ", ".join(str(exhibit.number) for exhibit in exhibits) or "none"
-    raise ExperimentError(f"there is no {kind} {number} to reproduce; there are {numbers}")
+    raise ExperimentError(f"there is no {kind} {number} to reproduce, only {numbers}")

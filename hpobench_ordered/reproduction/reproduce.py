@@ -1,4 +1,4 @@
-"""Reproduces a paper: plans and runs its experiments, draws its figures, checks its claims."""
+"""Reproduces a paper: runs its experiments, draws its figures, checks its claims."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -49,25 +49,10 @@ def reproduce(
     workers_simulated: int = 1,
     progress: Progress | None = None,
 ) -> Reproduction:
-    """Reproduce results of a paper; what is finished already is not run again.
+    """Reproduce figures and tables of a paper, by default all; finished runs are reused.
 
-    Args:
-        paper: The paper.
-        folder: Where everything goes; the runs to `results` inside it.
-        figures: Numbers of figures; with no figure and no table, everything is reproduced.
-        tables: Numbers of tables.
-        seeds: Seeds of every method and benchmark; default: those of the paper.
-        surrogate: Evaluate on this one all benchmarks that have it, the others on their default.
-        workers: Number of processes.
-        workers_simulated: Trials in flight, see `Ordered`.
-        progress: Called with the step, the parts done and the parts in all.
-
-    Raises:
-        ExperimentError: No such figure or table, or the experiments cannot be run as asked.
-        UnknownNameError: None of the paper's benchmarks has such a surrogate.
-        NotFetchedError: A surrogate's files must be fetched first.
-        StoreError: The folder cannot be written.
-        MethodError: A method raised, took too long or suggested nonsense.
+    `seeds` and `surrogate` replace the paper's, the latter on the benchmarks that have it. A failed
+    run raises a MethodError.
     """
     exhibits = paper.select(figures=figures, tables=tables)
     chosen = None if seeds is None else tuple(dict.fromkeys(seeds))
@@ -90,7 +75,7 @@ def reproduce(
 
 
 def _generate_missing(setup: Setup, workers: int, report: Progress) -> None:
-    """Generate the missing source runs of benchmarks that are drawn by a seed."""
+    """Generate missing source runs of benchmarks whose data depend on the seed."""
     run = [name for name, methods in experiments(setup.exhibits).items() if methods]
     drawn = [one for name in run for one in setup.runs_on(name) if one != name]
     missing = [name for name in drawn if benchmark_spec(name).recorded is None]
@@ -102,7 +87,7 @@ def _generate_missing(setup: Setup, workers: int, report: Progress) -> None:
 
 
 def _require_all(store: Store, cells: Sequence[Cell]) -> None:
-    """Raise `MethodError` if a run failed: a paper is reproduced from all runs."""
+    """Raise a MethodError if any run failed."""
     failures = store.records.failures()
     for cell in cells:
         if cell.key in failures:
@@ -110,7 +95,7 @@ def _require_all(store: Store, cells: Sequence[Cell]) -> None:
 
 
 def _surrogates(paper: Paper, exhibits: Sequence[Exhibit], surrogate: str | None) -> dict[str, str]:
-    """The surrogate of each benchmark that is needed, all of them ready."""
+    """The surrogate of each benchmark that is needed, checked to be ready."""
     offered = {
         benchmark: [option.name for option in benchmark_spec(benchmark).surrogates]
         for benchmark in experiments(paper.exhibits)
@@ -134,7 +119,7 @@ def _setting(
     if workers_simulated > 1:
         if not isinstance(setting.protocol, Ordered):
             raise ExperimentError(
-                f"several trials in flight are for ordered tasks, not {setting.protocol.name}"
+                f"several trials in flight need the protocol ordered, not {setting.protocol.name}"
             )
         protocol = replace(setting.protocol, workers_simulated=workers_simulated)
         setting = replace(setting, protocol=protocol)
@@ -142,7 +127,7 @@ def _setting(
 
 
 def _plan(setup: Setup) -> dict[str, list[Cell]]:
-    """The runs by benchmark; figures that show only a benchmark need none."""
+    """The runs by benchmark, none for figures that only show a benchmark."""
     cells: dict[str, list[Cell]] = {}
     for item in combined(setup.exhibits):
         if not item.methods:
@@ -161,7 +146,7 @@ def _plan(setup: Setup) -> dict[str, list[Cell]]:
 
 
 def _make(setup: Setup, cells: Mapping[str, Sequence[Cell]], report: Progress) -> Reproduction:
-    """Make and write figures and tables one by one, and check what is claimed with each."""
+    """Draw and write figures and tables one by one, and check their claims."""
     evidence = Evidence(
         setup.store,
         cells,

@@ -24,7 +24,7 @@ SUMMARY, GALLERY, CLAIMS = "summary.md", "figures.md", "claims.csv"
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What is reproduced, and how."""
+    """What is reproduced, and in which setting."""
 
     paper: Paper
     exhibits: tuple[Exhibit, ...]
@@ -37,7 +37,7 @@ class Setup:
         return {name: str(setting.surrogate) for name, setting in self.settings.items()}
 
     def runs_on(self, benchmark: str) -> dict[str, tuple[int, ...]]:
-        """The benchmarks that runs are on, with their seeds; see `Paper.runs_on`."""
+        """The benchmarks of the runs, with their seeds; see `Paper.runs_on`."""
         return self.paper.runs_on(benchmark, self.settings[benchmark].seeds)
 
     @property
@@ -47,7 +47,7 @@ class Setup:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that are written, except for the runs."""
+        """The files that are written, except for runs."""
         names = [SUMMARY, GALLERY, CLAIMS]
         for exhibit in self.exhibits:
             suffixes = ("csv",) if isinstance(exhibit, Table) else ("png", "svg", "csv")
@@ -65,7 +65,7 @@ class CheckedClaim:
 
     @property
     def verdict(self) -> str:
-        """Whether it holds: "yes", "no", or where it was looked at in several places "2 of 3"."""
+        """Whether it holds: "yes" or "no", or with several findings such as "2 of 3"."""
         held = sum(finding.holds for finding in self.findings)
         if held in (0, len(self.findings)):
             return "yes" if held else "no"
@@ -74,14 +74,9 @@ class CheckedClaim:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """The result of a reproduction.
+    """The result of a reproduction: its runs, checked claims, and entries by table.
 
-    Attributes:
-        setup: What was reproduced, and how.
-        cells: The runs that it is made from.
-        fallbacks: Suggestions each method made at random because its model failed.
-        claims: What the paper claims with these figures and tables, checked.
-        entries: Entries of the tables, by name.
+    `fallbacks` counts by method the suggestions that were random because a model failed.
     """
 
     setup: Setup

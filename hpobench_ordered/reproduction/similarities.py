@@ -37,7 +37,7 @@ from hpobench_ordered.runtime.threads import one_thread
 
 
 class Comparing(Protocol):
-    """A method that compares tasks."""
+    """A method that estimates similarities of tasks."""
 
     def ask(self) -> Config:
         """As `Method.ask`."""
@@ -48,7 +48,7 @@ class Comparing(Protocol):
         ...
 
     def similarities(self) -> FloatArray:
-        """Similarity of every source task to the target, as fitted last; shape (n,)."""
+        """Similarity of each source task in the last fit, shape (n,)."""
         ...
 
 
@@ -76,7 +76,7 @@ def over_seeds(evidence: Evidence, benchmark: str, method: str, trials: int) -> 
 
 
 def _found(cell: Cell, trials: int, folder: Path) -> FloatArray:
-    """Similarities of a run from its file, which is written if missing."""
+    """Similarities of a run, from a file that is written if missing."""
     path = folder / f"{cell.key}-{trials}.npy"
     if not path.exists():
         content = BytesIO()
@@ -88,7 +88,7 @@ def _found(cell: Cell, trials: int, folder: Path) -> FloatArray:
 
 
 def _sources(evidence: Evidence, comparison: Comparison) -> list[str]:
-    """Names of the source tasks, where runs have one target."""
+    """Names of the source tasks of runs with one target."""
     name, method = comparison.benchmark, comparison.methods[0]
     (target,) = evidence.configurations(name, method)["task"].unique()
     return [task.name for task in evidence.benchmark(name).tasks if task.index != target]
@@ -102,7 +102,7 @@ def similarity_curves(
     trials: int,
     values: bool,
 ) -> Drawing:
-    """Mean similarity of every source task to the target over trials, one panel per method."""
+    """Mean similarity of each source task to the target over trials, a panel per method."""
     import pandas as pd
 
     (comparison,) = comparisons
@@ -136,10 +136,10 @@ def similarity_curves(
 
 
 def only_one_finds(finder: str, others: Iterable[str], *, source: int, trials: int) -> Check:
-    """One method takes a source task for the most similar one in its first trials, others do not.
+    """Only one method ranks a source task as the most similar one in its first trials.
 
-    Similarities are means over runs and over those of the first trials that have them; the finding
-    also counts the runs in which it is the most similar one.
+    Similarities are means over runs and over those of the first trials with a fitted model; the
+    finding also counts the runs in which it is the most similar one.
     """
 
     def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:

@@ -1,9 +1,9 @@
-"""Speed-ups over a method without transfer, after a search space was changed.
+"""Speed-ups over a method without transfer, after a change of the search space.
 
 Figures and checks take a comparison for each benchmark and number of trials before the adjustment,
-the *old budget*. The reference is in one of them for each benchmark: as it has no use for the old
-step, its runs are the same for all old budgets. Means of speed-ups are geometric, those of failure
-rates are not; means over benchmarks are of the means over their tasks.
+the *old budget*. The reference is in one comparison per benchmark: it does not use the old step, so
+its runs are the same for all old budgets. Means of speed-ups are geometric, those of failure rates
+arithmetic; means over benchmarks are of the means over their tasks.
 """
 
 import math
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SPEEDUP, FAILURE_RATE = "speedup", "failure_rate"
 TITLES = {SPEEDUP: "speed-up over {}", FAILURE_RATE: "share of the runs that fail"}
 ALL = "all"
-"""Label of all benchmarks together."""
+"""Label of the mean over benchmarks."""
 
 STEP = ["old_budget", "reference_budget"]
 SUBJECT = "subject"
@@ -37,7 +37,7 @@ SUBJECT = "subject"
 def speedup_table(
     evidence: Evidence, comparisons: Sequence[Comparison], *, reference: str
 ) -> "pd.DataFrame":
-    """Speed-ups over a reference and failure rates, those of the reference among them."""
+    """Speed-ups over a reference, and failure rates of all methods."""
     import pandas as pd
 
     with_reference = {item.benchmark: item for item in comparisons if reference in item.methods}
@@ -115,7 +115,7 @@ def by_reference_budget(
 
 
 def average_speedup(method: str, holds: Callable[[Estimate], bool], *, reference: str) -> Check:
-    """A condition holds for a method's mean speed-up over benchmarks ± two standard errors."""
+    """A method's mean speed-up over benchmarks ± two standard errors satisfies a condition."""
 
     def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
         table = _with_subjects(evidence, comparisons, reference)
@@ -150,7 +150,7 @@ def fastest(method: str, others: Sequence[str], *, reference: str) -> Check:
 
 
 def often_fails(method: str, *, share: float, reference: str) -> Check:
-    """At least a share of a method's runs never reach what the reference does, on average."""
+    """At least a share of a method's runs never reaches the reference, on average."""
 
     def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
         return [
@@ -166,7 +166,7 @@ def often_fails(method: str, *, share: float, reference: str) -> Check:
 
 
 def mean_over(table: "pd.DataFrame", measure: str, labels: Sequence[str]) -> "pd.DataFrame":
-    """Means of a measure over all rows with the same labels, one per row, in their order."""
+    """Means of a measure by label, in the order of the labels."""
     is_geometric = measure == SPEEDUP
     values = np.log(table[measure]) if is_geometric else table[measure]
     means = table.assign(**{measure: values}).groupby([*labels], sort=False)[measure].mean()
@@ -176,7 +176,7 @@ def mean_over(table: "pd.DataFrame", measure: str, labels: Sequence[str]) -> "pd
 def _averages(
     evidence: Evidence, comparisons: Sequence[Comparison], measure: str, reference: str
 ) -> dict[str, dict[str, float]]:
-    """Means over benchmarks of their means over tasks, by method, for each subject of a finding."""
+    """Means over benchmarks of their means over tasks, by method, for each subject."""
     table = _with_subjects(evidence, comparisons, reference)
     means = mean_over(table, measure, ["benchmark", "method", SUBJECT])
     found: dict[str, dict[str, float]] = {}
@@ -188,7 +188,7 @@ def _averages(
 def _with_subjects(
     evidence: Evidence, comparisons: Sequence[Comparison], reference: str
 ) -> "pd.DataFrame":
-    """The table of speed-ups with a column that names the budgets of a row in findings."""
+    """The table of speed-ups with a column of subjects, which name the budgets."""
     table = speedup_table(evidence, comparisons, reference=reference)
     subjects = f"{reference} with " + table["reference_budget"].astype(str)
     if table["old_budget"].nunique() > 1:
@@ -197,7 +197,7 @@ def _with_subjects(
 
 
 def _with_means(shown: "pd.DataFrame", measure: str) -> "pd.DataFrame":
-    """The drawn values with a column of their means."""
+    """The values with a column of their means."""
     where = ["panel", "group", "method"]
     means = mean_over(shown, measure, where).rename(columns={measure: "mean"})
     return shown.merge(means, on=where)

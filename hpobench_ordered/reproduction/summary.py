@@ -1,4 +1,4 @@
-"""The files of a reproduction: a summary, the figures with what the paper says, and tables."""
+"""The files of a reproduction: summary, gallery of figures, and tables."""
 
 import math
 import platform
@@ -48,7 +48,7 @@ def summary(result: Reproduction) -> bytes:
 
 
 def gallery(result: Reproduction) -> bytes:
-    """Every figure and table next to what the paper says about it, as Markdown."""
+    """Each figure and table with what the paper says about it, as Markdown."""
     lines = [f"# {result.setup.paper.citation}", "", *_how(result), ""]
     for exhibit in result.setup.exhibits:
         lines += [f"## {exhibit.title}", "", f"The paper: {exhibit.says}", ""]
@@ -68,7 +68,7 @@ def gallery(result: Reproduction) -> bytes:
 
 
 def claims_csv(result: Reproduction) -> bytes:
-    """Every finding, one per row."""
+    """The findings, one per row."""
     import pandas as pd
 
     rows = [
@@ -128,7 +128,7 @@ def entry_rows(entries: Iterable[Entry]) -> Rows:
 
 
 def time_rows(result: Reproduction) -> Rows:
-    """Time per method, one per row, with `TIME_HEADER`; none where no run's time is known."""
+    """Time per method, one per row, with `TIME_HEADER`; empty if no time is recorded."""
     if not result.cells:
         return []
     timings = result.setup.store.records.timings([cell.key for cell in result.cells])
@@ -138,7 +138,7 @@ def time_rows(result: Reproduction) -> Rows:
 
 
 def _how(result: Reproduction) -> list[str]:
-    """What was run, in a few lines."""
+    """The settings and versions, a few lines."""
     setup = result.setup
     made = ", ".join(exhibit.title for exhibit in setup.exhibits)
     everything = len(setup.exhibits) == len(setup.paper.exhibits)
@@ -158,7 +158,7 @@ def _how(result: Reproduction) -> list[str]:
 
 
 def _settings(setup: Setup) -> list[str]:
-    """Seeds and protocol, one line for all benchmarks that have the same."""
+    """Seeds and protocol, one line per setting."""
     benchmarks: dict[str, list[str]] = {}
     for item in combined(setup.exhibits):
         name, setting = item.benchmark, setup.settings[item.benchmark]
@@ -171,7 +171,7 @@ def _settings(setup: Setup) -> list[str]:
 
 
 def _benchmarks(setup: Setup) -> str:
-    """The benchmarks with their versions, by surrogate."""
+    """The benchmarks with versions, by surrogate."""
     names: dict[str, list[str]] = {}
     for benchmark in sorted(setup.surrogates):
         names.setdefault(setup.surrogates[benchmark], []).append(benchmark_spec(benchmark).id)
@@ -179,7 +179,7 @@ def _benchmarks(setup: Setup) -> str:
 
 
 def _held(claims: Sequence[CheckedClaim]) -> str:
-    """How many claims hold; those chosen afterwards are counted separately."""
+    """The number of claims that hold, those chosen afterwards separately."""
     verdicts: dict[bool, list[str]] = {}
     for item in claims:
         verdicts.setdefault(item.claim.afterwards, []).append(item.verdict)
@@ -228,7 +228,7 @@ def _csv(frame: "pd.DataFrame") -> bytes:
 
 
 def _ranges(seeds: Sequence[int]) -> str:
-    """Seeds as text: "0 to 49" if they are consecutive."""
+    """Format seeds, "0 to 49" if consecutive."""
     if len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
         return f"{seeds[0]} to {seeds[-1]}"
     return ", ".join(map(str, seeds))

@@ -1,4 +1,4 @@
-"""Tables of papers, computed next to what was published."""
+"""Tables of papers, computed and compared with the published numbers."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Embeddings of tasks learned on one benchmark, as contexts of the same tasks on another."""
+"""Task embeddings learned on one benchmark, as contexts of the same tasks on another."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
 EACH = 100
-"""Evaluations of each task that embeddings are learned from."""
+"""Number of evaluations per task to learn embeddings from."""
 
 
 @dataclass(frozen=True)
 class LearnedContexts:
-    """Makes ABLR whose contexts are embeddings that were learned on another benchmark.
+    """Makes ABLR with contexts that are task embeddings learned on another benchmark.
 
-    Perrone et al. (2018), supplement B.4. The tasks of the two benchmarks are the same data sets,
-    which are recognised by their contexts; these are not used otherwise.
+    Perrone et al. (2018), supplement B.4. Tasks of both benchmarks on the same data set are matched
+    by their contexts, which are not used otherwise.
     """
 
     source: str
@@ -42,7 +42,7 @@ class LearnedContexts:
         context: Mapping[str, float],
         budget: int,
     ) -> Method:
-        """Make it; tasks without an embedding are left out of the history."""
+        """Make the method; tasks without an embedding are left out of the history."""
         learned = embeddings(self.source, self.surrogate, self.first)
         return self.second(
             space=space,
@@ -61,7 +61,7 @@ class LearnedContexts:
 def embeddings(
     benchmark: str, surrogate: str, method: type[ABLREmbeddings]
 ) -> "dict[Hashable, dict[str, float]]":
-    """The embedding of each task, learned from `EACH` evaluations of all of them; by context."""
+    """The embedding of each task by its context, learned from `EACH` evaluations per task."""
     source = load(benchmark, surrogate=surrogate)
     rng = np.random.default_rng(0)
     history = [source.evaluations(task.index, rng=rng, n=EACH) for task in source.tasks]

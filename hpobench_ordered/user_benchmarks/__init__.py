@@ -1,4 +1,4 @@
-"""Benchmarks made of the user's tables of evaluations."""
+"""Benchmarks made from the user's tables of evaluations."""
 
 from hpobench_ordered.user_benchmarks.making import from_evaluations
 from hpobench_ordered.user_benchmarks.saving import save

@@ -1,4 +1,4 @@
-"""Surrogates of tabulated evaluations: fitted to all tasks at once where that is possible.
+"""Fits surrogates to tabulated evaluations, one for all tasks where that is possible.
 
 Notation:
     n, m, d     evaluations of a task, different configurations among them, hyperparameters
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def raw_evaluations(values: FloatArray, objective: FloatArray) -> RawEvaluations:
-    """Evaluations (n, d) and (n,), each of a training that is read once."""
+    """Evaluations (n, d) and (n,), each from a training of its own."""
     n = len(objective)
     return RawEvaluations(values, objective, spread=np.full(n, np.nan), training=np.arange(n))
 
 
 def averaged(values: FloatArray, objective: FloatArray) -> RawEvaluations:
-    """The mean of the evaluations, (n, d) and (n,), of each configuration; m of them, sorted."""
+    """The m different configurations, sorted, each with the mean of its evaluations."""
     _, first, group = np.unique(comparable(values), axis=0, return_index=True, return_inverse=True)
-    group = group.ravel()  # numpy 2.0 has a second dimension here
+    group = group.ravel()  # two-dimensional in numpy 2.0
     return raw_evaluations(
         values[first], np.bincount(group, weights=objective) / np.bincount(group)
     )
@@ -42,15 +42,7 @@ def fit_benchmark(
     seed: int,
     workers: int,
 ) -> "BenchmarkFit":
-    """Describe how a benchmark's surrogate is fitted: once if tasks have the same configurations.
-
-    Args:
-        kind: Nearest neighbour or forest.
-        definition: Space, objective and tasks of the benchmark.
-        averages: What the surrogate is fitted to, one set a task.
-        seed: Seed of trees, folds and the search for best values.
-        workers: Number of threads that fit a forest.
-    """
+    """Fit a surrogate to each task's averages, or one to all if the configurations are the same."""
     from hpobench_ordered.surrogates.coding import space_coding
     from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
     from hpobench_ordered.surrogates.pipeline import FOLDS, BenchmarkFit, Fit, Fitter, fit_nearest
@@ -60,7 +52,7 @@ def fit_benchmark(
         fit_forest, coding=space_coding(space), recipe=ForestRecipe(), workers=workers
     )
     if kind is SurrogateType.NEAREST:
-        # Distances mean the same on all tasks.
+        # Scale alike on all tasks, so that distances are comparable.
         everywhere = np.concatenate([task.values for task in averages])
         fitter = partial(fit_nearest, space=space, scaled_on=everywhere)
     folds = min(FOLDS, *map(len, averages))

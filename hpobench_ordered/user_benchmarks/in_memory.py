@@ -1,4 +1,4 @@
-"""What identifies a benchmark in memory, which no artifact does."""
+"""Identification of benchmarks that exist only in memory."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from hpobench_ordered.core.data import DataSource
 from hpobench_ordered.core.specs import BenchmarkSpec
 
 CONTENT_SIZE = 256
-"""Random configurations whose values, on every task, identify a benchmark in memory."""
+"""Number of random configurations whose values enter the content hash."""
 
 
 def spec_in_memory(benchmark: Benchmark) -> BenchmarkSpec:
@@ -37,7 +37,7 @@ def spec_in_memory(benchmark: Benchmark) -> BenchmarkSpec:
 
 
 def content_hash(benchmark: Benchmark) -> str:
-    """Hash of what a benchmark in memory gives: its tasks, recorded evaluations and values."""
+    """Hash of the tasks, recorded evaluations and values of a benchmark in memory."""
     tasks = [(t.name, dict(t.context), t.best_value) for t in benchmark.tasks]
     objective = benchmark.objective
     described = [benchmark.space.to_json(), objective.name, objective.direction.value, tasks]

@@ -1,4 +1,4 @@
-"""From a table of evaluations to a benchmark."""
+"""Makes benchmarks from tables of evaluations."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -25,21 +25,16 @@ if TYPE_CHECKING:
     from hpobench_ordered.surrogates.pipeline import BenchmarkFit
 
 FEWEST = {SurrogateType.NEAREST: 2, SurrogateType.FOREST: 10}
-"""Different configurations that a task needs, by the kinds of surrogates to choose from."""
+"""Fewest different configurations per task, by kind of surrogate."""
 FEWEST_TO_JUDGE = 50
-"""Different configurations of every task from which on a surrogate's quality is judged."""
+"""Fewest different configurations per task for judging the quality of a surrogate."""
 CHANCE = 0.1
-"""Top-decile overlap of a surrogate that knows nothing."""
+"""Expected top-decile overlap of a random surrogate."""
 
 
 @dataclass(frozen=True, eq=False)
 class MadeFrom:
-    """What a benchmark was made of; as `Benchmark.recorded` it gives the evaluations.
-
-    Attributes:
-        evaluations: The evaluations of every task.
-        fit: The surrogate that was fitted to them.
-    """
+    """The evaluations that a benchmark was made from, by task, and the surrogate fitted to them."""
 
     evaluations: tuple[Evaluations, ...]
     fit: "BenchmarkFit"
@@ -69,17 +64,17 @@ def from_evaluations(
     seed: int = 0,
     workers: int = 1,
 ) -> Benchmark:
-    """Make a benchmark of a table of evaluations.
+    """Make a benchmark from a table of evaluations.
 
-    The table has a row an evaluation and a column a hyperparameter, with native values, NaN or None
-    where it is inactive; further columns hold the task, the objective and the contexts, others are
-    ignored. `Benchmark.recorded` are its rows.
+    The table has a row per evaluation and a column per hyperparameter, with native values, NaN or
+    None where it is inactive; further columns hold the task, the objective and the contexts, others
+    are ignored. `Benchmark.recorded` are its rows.
 
     With `SurrogateType.NEAREST` a configuration has the value of the nearest one that was evaluated
-    on the task, in standardised hyperparameters, log scales applied: evaluated ones have their own.
-    With `SurrogateType.FOREST` it has the average of regression trees; one forest stands for all
-    tasks where all were evaluated on the same configurations, else each task has its own. Either
-    way the values of configurations evaluated several times on a task are averaged first.
+    on the task, in standardised hyperparameters, log scales applied, so evaluated ones keep theirs.
+    With `SurrogateType.FOREST` it has the average of regression trees; one forest serves all
+    tasks if all were evaluated on the same configurations, else each task has its own. Either way
+    repeated evaluations of a configuration on a task are averaged first.
 
     The best value of a task is exact for `NEAREST`: the best of these averages. For `FOREST` it is
     the best that the forest gives for the configurations in the table, 200 000 random ones and
@@ -99,11 +94,11 @@ def from_evaluations(
         context: Columns of numbers that are known of a task beforehand, constant on each.
         ordered: The context that tasks are sorted by, ascending; default: tasks come in the order
             in which they first appear.
-        data: What the model of a task was trained on, by the task's name, for methods that look at
-            it (`MethodSpec.uses_data`); `save` does not write it.
+        data: Training data of each task, by its name, for methods that use them
+            (`MethodSpec.uses_data`); `save` does not write them.
         surrogate: "nearest" or "forest", which needs the extra `generate`; or a `SurrogateType`.
         drop_invalid: Leave out rows whose objective is not finite, or which are outside of the
-            search space, instead of refusing them.
+            search space, instead of rejecting the table.
         version: Version of the benchmark's values.
         summary: One line; default: the number of evaluations.
         unit: The objective's unit.
@@ -113,15 +108,15 @@ def from_evaluations(
         workers: Number of threads that fit the forest.
 
     Raises:
-        InvalidNameError: The name of the benchmark, a task or the objective cannot be printed, or
-            be part of a file's name.
-        EvaluationsError: Something in the table, or asked of it, cannot be used; the message says
-            which column, row or task.
+        InvalidNameError: The name of the benchmark, a task or the objective cannot be printed or
+            be part of a file name.
+        EvaluationsError: The table or an argument is invalid; the message says which column, row
+            or task.
         MissingExtraError: A forest is asked for, and scikit-learn is not installed.
 
     Warns:
-        PoorSurrogateWarning: Nearest neighbours do not tell good configurations from others, by a
-            cross-validation.
+        PoorSurrogateWarning: In cross-validation nearest neighbours do not tell good configurations
+            from others.
 
     Examples:
         >>> import pandas as pd
@@ -147,7 +142,9 @@ def from_evaluations(
         0.1
     """
     if isinstance(context, str):
-        raise EvaluationsError(f"contexts are a list, such as [{context!r}]")
+        raise EvaluationsError(
+            f"context must be a list, such as [{context!r}], but got {context!r}"
+        )
     kind = _kind(surrogate)
     described = search_space(space)
     columns = Columns(task, objective, tuple(context), ordered)
@@ -194,7 +191,7 @@ def _warn_if_poor(fit: "BenchmarkFit") -> None:
         warnings.warn(
             f"the nearest neighbours of {fit.defined.name} tell good configurations from "
             f"others no better than chance: a cross-validated top-decile overlap of {overlap:.2f}, "
-            'on the average of the tasks; try from_evaluations(..., surrogate="forest"), or more '
+            'on average over the tasks; try from_evaluations(..., surrogate="forest"), or more '
             "evaluations",
             PoorSurrogateWarning,
             stacklevel=3,
@@ -212,13 +209,13 @@ def _kind(choice: SurrogateType | str) -> SurrogateType:
 def _check_data(definition: Definition, data: Mapping[str, TaskData]) -> None:
     names = [task.name for task in definition.tasks]
     if not isinstance(data, Mapping):
-        raise EvaluationsError(f"data are a TaskData by task, got a {type(data).__name__}")
+        raise EvaluationsError(f"data must map tasks to TaskData, but got a {type(data).__name__}")
     for name, one in data.items():
         if name not in names:
             raise EvaluationsError(f"data of an unknown task {name!r}{suggestion(name, names)}")
         if not isinstance(one, TaskData):
             raise EvaluationsError(
-                f"the data of task {name!r} are a TaskData, got {type(one).__name__}"
+                f"the data of task {name!r} must be a TaskData, but got {type(one).__name__}"
             )
 
 

@@ -1,4 +1,4 @@
-"""Reads tables of evaluations: which columns are what, and whether everything in them is valid."""
+"""Reads and checks tables of evaluations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,19 +15,12 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 LARGEST = 1e150
-"""Largest objective value: surrogates need its square."""
+"""Largest objective value: surrogates square it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns of a table are what, beside those of the hyperparameters.
-
-    Attributes:
-        task: The task's name.
-        objective: The objective's value.
-        context: What is known of the task beforehand, one column each.
-        ordered: The context that tasks are sorted by, ascending; default: the table's order.
-    """
+    """Columns of task, objective and contexts, and the context that tasks are sorted by."""
 
     task: str
     objective: str
@@ -35,21 +28,17 @@ class Columns:
     ordered: str | None
 
     def roles(self) -> list[tuple[str, str]]:
-        """What each column is, for messages, and its name."""
+        """The role of each column, for messages, and its name."""
         named = [("the task", self.task), ("the objective", self.objective)]
         return named + [("context", column) for column in self.context]
 
 
 @dataclass(frozen=True, eq=False)
 class TaskEvaluations:
-    """Evaluations of one task.
+    """Evaluations of one task, n rows of the table.
 
-    Attributes:
-        name: Name of the task.
-        context: What is known of it beforehand.
-        values: Configurations as coded by `SearchSpace.values`, in the order of the table, (n, d).
-        objective: Objective values in the objective's own units, (n,).
-        rows: Their rows in the table, (n,).
+    `values` are configurations as coded by `SearchSpace.values`, (n, d), in the order of the table,
+    `objective` is in its own units, (n,), and `rows` are the rows in the table, (n,).
     """
 
     name: str
@@ -65,27 +54,16 @@ class TaskEvaluations:
 def read_frame(
     frame: "DataFrame", space: SearchSpace, columns: Columns, *, drop_invalid: bool
 ) -> tuple[TaskEvaluations, ...]:
-    """Read and check a table of evaluations, one row each.
+    """Read and check a table of evaluations, one per row; other columns are ignored.
 
-    Args:
-        frame: The table; columns that are neither named nor a hyperparameter's are ignored.
-        space: The search space.
-        columns: Which columns are what.
-        drop_invalid: Leave out rows whose objective is not finite, or which are outside of the
-            search space.
-
-    Returns:
-        The evaluations of every task, in the order of the tasks.
-
-    Raises:
-        EvaluationsError: A column is missing or used twice; a value is missing, no number, or
-            outside of the search space; a context is not constant on a task.
+    With `drop_invalid` rows are left out whose objective is not finite or whose configuration is
+    not in the search space; whatever else is invalid raises an EvaluationsError.
     """
     _check_columns(frame, space, columns)
     if drop_invalid:
         frame = frame[_is_usable(frame, space, columns)]
         if frame.empty:
-            raise EvaluationsError("no row of the table can be used")
+            raise EvaluationsError("the table has no usable row")
     rows_of = _rows_of_tasks(frame, columns.task)
     contexts = _contexts(frame, columns, rows_of)
     values = _values(frame, space)
@@ -99,8 +77,8 @@ def read_frame(
     largest = np.abs(objective).max()
     if largest > LARGEST:
         raise EvaluationsError(
-            f"column {columns.objective!r} has values up to {largest:g}, whose squares are beyond "
-            "all floats: give them in other units"
+            f"column {columns.objective!r} has values up to {largest:g}, whose squares "
+            "overflow: give them in other units"
         )
     tasks = [
         TaskEvaluations(name, contexts[name], values[rows], objective[rows], rows)
@@ -115,7 +93,7 @@ def _check_columns(frame: "DataFrame", space: SearchSpace, columns: Columns) -> 
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):
-        raise EvaluationsError(f"a DataFrame is expected, got {type(frame).__name__}")
+        raise EvaluationsError(f"the table must be a DataFrame, but got {type(frame).__name__}")
     present = list(frame.columns)
     hyperparameters = [(f"hyperparameter {name}", name) for name in space.names]
     for what, name in columns.roles() + hyperparameters:
@@ -127,10 +105,14 @@ def _check_columns(frame: "DataFrame", space: SearchSpace, columns: Columns) -> 
         if name in space.names or name in space.constants:
             raise EvaluationsError(f"column {name!r} is a hyperparameter; it cannot be {what}")
     if columns.objective in (columns.task, *columns.context):
-        raise EvaluationsError(f"column {columns.objective!r} is the objective, and nothing else")
+        raise EvaluationsError(
+            f"column {columns.objective!r} is the objective; it cannot be the task or a context"
+        )
     if columns.ordered is not None and columns.ordered not in columns.context:
         hint = suggestion(columns.ordered, columns.context)
-        raise EvaluationsError(f"tasks are ordered by a context, not by {columns.ordered!r}{hint}")
+        raise EvaluationsError(
+            f"ordered must be one of the contexts, but got {columns.ordered!r}{hint}"
+        )
 
 
 def _rows_of_tasks(frame: "DataFrame", column: str) -> dict[str, IntArray]:
@@ -152,7 +134,7 @@ def _rows_of_tasks(frame: "DataFrame", column: str) -> dict[str, IntArray]:
 def _contexts(
     frame: "DataFrame", columns: Columns, rows_of: Mapping[str, IntArray]
 ) -> dict[str, dict[str, float]]:
-    """Context of each task, whole numbers where the column's type is that of whole numbers."""
+    """Context of each task, integers if the column's type is."""
     contexts: dict[str, dict[str, float]] = {name: {} for name in rows_of}
     for column in columns.context:
         values = numbers(frame, column)
@@ -173,7 +155,7 @@ def _configs(frame: "DataFrame", space: SearchSpace) -> "DataFrame":
 
 
 def _is_usable(frame: "DataFrame", space: SearchSpace, columns: Columns) -> NDArray[np.bool_]:
-    """Whether a row has a finite objective and is a configuration of the space, (n,)."""
+    """Whether rows have a finite objective and a valid configuration, (n,)."""
     usable = np.isfinite(numbers(frame, columns.objective))
     configs = _configs(frame, space)
     try:
@@ -190,7 +172,7 @@ def _values(frame: "DataFrame", space: SearchSpace) -> FloatArray:
     except InvalidConfigError as error:
         bad = sum(not _is_valid(config, space) for config in configs.to_dict("records"))
         raise EvaluationsError(
-            f"{error}; {bad} of {len(frame)} rows are no configurations of the search "
+            f"{error}; {bad} of {len(frame)} rows are not in the search "
             "space; drop_invalid=True leaves them out"
         ) from None
 
@@ -204,11 +186,7 @@ def _is_valid(config: Mapping[str, object], space: SearchSpace) -> bool:
 
 
 def numbers(frame: "DataFrame", column: str) -> FloatArray:
-    """A column as numbers, NaN where a value is missing, (n,).
-
-    Raises:
-        EvaluationsError: It is missing, or holds something else.
-    """
+    """A column as numbers, (n,), NaN where a value is missing."""
     if column not in frame:
         raise EvaluationsError(f"the table has no column {column!r}")
     try:

@@ -1,4 +1,4 @@
-"""From a benchmark that was made of a table to an artifact."""
+"""Saves benchmarks made from tables as artifacts."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,9 +39,8 @@ def save(benchmark: Benchmark, folder: str | Path, *, overwrite: bool = False) -
 
     Raises:
         EvaluationsError: The benchmark was not made by `from_evaluations`, or the folder holds
-            another one, such as the same version with other content.
-        ArtifactError: The folder cannot be written, or what it would hold could not be loaded: it
-            is too large.
+            another benchmark, or the same version with other content.
+        ArtifactError: The folder cannot be written, or the artifact would be too large to load.
 
     Examples:
         >>> import tempfile
@@ -77,7 +76,7 @@ def save(benchmark: Benchmark, folder: str | Path, *, overwrite: bool = False) -
 
 
 def _is_same(folder: Path, raw: Sequence[RawEvaluations], fit: "BenchmarkFit") -> bool:
-    """Whether a folder holds the same evaluations with a surrogate fitted in the same way."""
+    """Whether a folder holds the same evaluations with the same kind of surrogate and seed."""
     artifact = Artifact(folder)
     if EVALUATIONS not in artifact.sums() or read_definition(artifact) != fit.defined:
         return False

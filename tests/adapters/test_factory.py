@@ -129,11 +129,11 @@ def test_what_is_no_configuration_is_left_to_the_runner(suggested):
     [
         (Sampling(numeric_space(), np.random.default_rng(0)), r"pass its class Sampling"),
         (random.Random, r"the class Random has no ask\(\) and tell"),
-        (3, r"a method is a name, a class .*got 3"),
+        (3, r"a method must be a name, a class .*got 3"),
         (lambda space: pair, r"give it one"),
         (functools.partial(pair, budget=3), r"give it one"),
         (lambda spaces: pair, r"needs 'spaces', .*did you mean 'space'"),
-        (lambda x: pair, r"needs 'x', but is called by keyword with those of space, rng, "),
+        (lambda x: pair, r"needs 'x', but only space, rng, history, "),
     ],
 )
 def test_what_cannot_be_wrapped_is_refused(optimiser, message):
@@ -143,7 +143,7 @@ def test_what_cannot_be_wrapped_is_refused(optimiser, message):
 
 def test_a_factory_that_makes_no_optimiser_is_refused_when_it_is_called():
     _, arguments = setting()
-    with pytest.raises(MethodError, match="this one made 3"):
+    with pytest.raises(MethodError, match="but returned 3"):
         as_method_spec(lambda: 3, name="three").method(**arguments)
 
 

@@ -125,12 +125,15 @@ WRONG_COLUMNS: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
     "renamed": (renamed(rate="rates"), r"no column 'rate' of a hyperparameter; is it 'rates'\?"),
     "missing": (lambda f: f.drop(columns="depth"), "no column 'depth' of a hyperparameter"),
     "conditional missing": (lambda f: f.drop(columns="gamma"), "no column 'gamma'"),
-    "extra": (lambda f: f.assign(run=1), "column 'run' is no hyperparameter's"),
+    "extra": (lambda f: f.assign(run=1), "column 'run' is not a hyperparameter"),
     "no task": (lambda f: f.drop(columns="month"), "no column 'month' of the task"),
     "no objective": (renamed(accuracy="Accuracy"), r"of the objective; is it 'Accuracy'\?"),
     "duplicate": (lambda f: f.assign(copy=f.rate).rename(columns={"copy": "rate"}), "rate"),
-    "empty": (lambda f: f.iloc[:0], "no evaluation of the table can be used"),
-    "no objective at all": (lambda f: f.assign(accuracy=np.nan), "can be used that has a value"),
+    "empty": (lambda f: f.iloc[:0], "no usable evaluation with a value in the table"),
+    "no objective at all": (
+        lambda f: f.assign(accuracy=np.nan),
+        "no usable evaluation with a value",
+    ),
 }
 
 
@@ -147,7 +150,7 @@ WRONG_CELLS: dict[str, tuple[str, object, str]] = {
     "below its range": ("rate", 1e-5, r"'rate' must be a number .* \(log scale\): row 4 \(1e-05\)"),
     "no integer": ("depth", 2.5, r"'depth' must be an integer in \[1, 9\]: row 4 \(2.5\)"),
     "no number": ("rate", "fast", r"'rate' must be a number .*: row 4 \('fast'\)"),
-    "empty": ("depth", None, r"'depth' must be an integer in \[1, 9\], and is empty: row 4"),
+    "empty": ("depth", None, r"'depth' must be an integer in \[1, 9\], but is empty: row 4"),
     "no choice": ("kernel", "radail", r"'kernel' must be one of 'linear', 'radial': row 4"),
     "infinite": ("rate", math.inf, r"'rate' must be a number .*: row 4 \('?inf"),
     "an infinite objective": ("accuracy", math.inf, "the objective must be a finite number"),
@@ -239,7 +242,7 @@ def test_exponentials_of_a_column_are_told_too(read):
 
 def test_repeated_rows_are_refused_but_not_repeated_configurations(read):
     again = pd.concat([table(), table().iloc[[5]]], ignore_index=True)
-    with pytest.raises(EvaluationsError, match=r"repeat another one of their task: row 18 \(row 5"):
+    with pytest.raises(EvaluationsError, match=r"repeat another row of their task: row 18 \(row 5"):
         read(again)
     with pytest.warns(HistoryWarning, match="1 of 19 evaluations"):
         same(read(again, drop_invalid=True), tuning())
@@ -249,7 +252,7 @@ def test_repeated_rows_are_refused_but_not_repeated_configurations(read):
 
 def test_a_month_that_comes_twice_under_two_names_is_refused(read):
     copy = table().query("month == 'May'").assign(month="August")
-    with pytest.raises(EvaluationsError, match="'May' and 'August' have the very same"):
+    with pytest.raises(EvaluationsError, match="'May' and 'August' have identical"):
         read(pd.concat([table(), copy], ignore_index=True))
 
 
@@ -267,7 +270,7 @@ def test_numbers_out_of_range_are_moved_to_the_nearest_bound(read):
 
 
 def test_nothing_that_is_left_is_no_history(read):
-    with pytest.raises(EvaluationsError, match="no evaluation of the table can be used"):
+    with pytest.raises(EvaluationsError, match="no usable evaluation with a value in the table"):
         read(table().assign(kernel="cubic"), drop_invalid=True)
     without_may = table().assign(kernel=lambda f: f.kernel.where(f.month != "May", "cubic"))
     with pytest.warns(
@@ -283,7 +286,7 @@ def test_what_stands_where_a_hyperparameter_is_inactive_is_ignored(read):
 
 def test_a_constant_has_its_value(read):
     spoiled = cell(7, "trees", 50)(table().assign(trees=100))
-    with pytest.raises(EvaluationsError, match=r"'trees' is always 100: row 7 \(50"):
+    with pytest.raises(EvaluationsError, match=r"'trees' must be 100: row 7 \(50"):
         read(spoiled)
 
 
@@ -333,11 +336,11 @@ def test_choices_that_pandas_takes_for_empty_are_explained(tmp_path):
 
 def test_other_things_than_tables_and_spaces_are_refused():
     columns = {"objective": "error", "direction": "minimize", "task": "month"}
-    with pytest.raises(EvaluationsError, match="a DataFrame is expected, got list"):
+    with pytest.raises(EvaluationsError, match="must be a DataFrame, but got list"):
         hbo.history_from_frame([], SPACE, **columns)  # type: ignore[arg-type]
     with pytest.raises(EvaluationsError, match="the search space is a SearchSpace, Conf"):
         hbo.history_from_frame(table(), [], **columns)  # type: ignore[arg-type]
-    with pytest.raises(EvaluationsError, match="these must be two columns"):
+    with pytest.raises(EvaluationsError, match="must be two columns"):
         hbo.history_from_frame(
             table(), SPACE, objective="month", direction="minimize", task="month"
         )

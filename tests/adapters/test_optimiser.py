@@ -147,7 +147,7 @@ def test_what_is_no_configuration_is_not_told(config, words):
 @pytest.mark.parametrize("value", ["0.5", [0.5, 1], {}, object(), 10**400])
 def test_a_value_is_a_number(value):
     tuner, _ = made("bo")
-    with pytest.raises(EvaluationsError, match="is a number, None where the evaluation failed"):
+    with pytest.raises(EvaluationsError, match="must be a number, or None for a failure"):
         tuner.tell(tuner.ask(), value)
     assert len(tuner.pending) == 1
 
@@ -313,11 +313,11 @@ def test_a_journal_of_another_optimiser_is_refused(tmp_path):
     changed = hbo.Evaluations(
         "1", history[1].context, history[1].values, history[1].objective + 1, **_of(history[1])
     )
-    refused("the evaluations of '1' in the history are others", history=(history[0], changed))
+    refused("the evaluations of '1' in the history differ", history=(history[0], changed))
     refused("direction was 'minimize'", direction="maximize", history=flipped)
     wider = hbo.SearchSpace([hbo.Parameter.number("x", -9, 5), space["y"]])
     with pytest.warns(HistoryWarning, match="earlier tasks are on another search space"):
-        refused("search space is another one.*x: from -5 to 5, now from -9 to 5", space=wider)
+        refused("search space differs.*x: from -5 to 5, now from -9 to 5", space=wider)
 
 
 def _of(evaluations):
@@ -420,7 +420,7 @@ def test_a_journal_that_cannot_be_written_loses_nothing(tmp_path):
         patch.setattr(os, "fsync", full)
         with pytest.raises(StoreError, match=r"cannot be written: .*No space left"):
             tuner.tell(config, 1.0)
-    with pytest.raises(StoreError, match="make the optimiser anew"):
+    with pytest.raises(StoreError, match="create the optimiser again"):
         tuner.ask()
     again, _ = made("bo", file=file)
     assert again.pending == [config]

@@ -347,7 +347,7 @@ def test_a_sampler_from_studies_is_the_optimiser_with_their_history(method):
         sampler = OptunaSampler.from_studies(method, before, seed=2)
         tuner = hbo.optimiser(method, **settings, seed=2)
     else:
-        with pytest.warns(HistoryWarning, match="does not look at the history"):
+        with pytest.warns(HistoryWarning, match="does not use the history"):
             sampler = OptunaSampler.from_studies(method, before, seed=2)
         tuner = hbo.optimiser(method, **settings | {"history": ()}, seed=2)
     study = optuna.create_study(sampler=sampler)

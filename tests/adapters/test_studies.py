@@ -220,10 +220,10 @@ def test_what_has_no_complete_trial_is_left_out_and_named(read):
         raise ValueError
 
     good, failed = tuned(simple), tuned(fails, "now")
-    with pytest.warns(HistoryWarning, match="there is no evaluation of study 'now'"):
+    with pytest.warns(HistoryWarning, match="no evaluations of study 'now'"):
         (may,) = read(good, failed, contexts={"May": {"size": 3.0}})
     assert (may.task, may.context) == ("May", {"size": 3.0})
-    with pytest.raises(EvaluationsError, match="no evaluation of the studies can be used"):
+    with pytest.raises(EvaluationsError, match="no usable evaluation with a value in the studies"):
         hbo.history_from_studies([failed])
 
 
@@ -238,18 +238,18 @@ def test_studies_of_two_directions_are_refused(read):
 
 def test_a_study_that_comes_twice_is_refused(read):
     study = tuned(simple)
-    with pytest.raises(EvaluationsError, match="studies of the same name: 'May'"):
+    with pytest.raises(EvaluationsError, match="have the same name: 'May'"):
         hbo.history_from_studies([study, study])
     copy = optuna.create_study(study_name="copy")
     copy.add_trials(study.trials)
-    with pytest.raises(EvaluationsError, match="the very same evaluations"):
+    with pytest.raises(EvaluationsError, match="identical evaluations"):
         read(study, copy)
 
 
 def test_several_objectives_are_refused(read):
     study = optuna.create_study(study_name="two", directions=["minimize", "maximize"])
     study.optimize(lambda trial: (simple(trial), 0.0), n_trials=2)
-    with pytest.raises(EvaluationsError, match="study 'two' has 2 objectives, not one"):
+    with pytest.raises(EvaluationsError, match="study 'two' must have one objective, not 2"):
         read(study)
 
 
@@ -327,9 +327,9 @@ def test_other_things_than_studies_are_refused():
     study = tuned(simple)
     for given_, said in [
         (study, "got Study"),
-        ([], "at least one; got list"),
-        ([study, "May"], "got list of other things"),
-        ("sqlite:///tuning.db", "got str of other things"),
+        ([], "at least one study, but got list"),
+        ([study, "May"], "got a list of other objects"),
+        ("sqlite:///tuning.db", "got a str of other objects"),
     ]:
         with pytest.raises(EvaluationsError, match=said):
             hbo.history_from_studies(given_)  # type: ignore[arg-type]

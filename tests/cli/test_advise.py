@@ -99,7 +99,7 @@ def test_it_keeps_the_runs_and_a_report(cli, files):
     ("options", "change", "code", "said"),
     [
         ({"history": "older.csv"}, None, 2, "unknown file 'older.csv'; did you mean 'old.csv'?"),
-        ({"history": None}, None, 2, "earlier tasks are needed: --history FILE, or --storage URL"),
+        ({"history": None}, None, 2, "give earlier tasks: --history FILE, or --storage URL"),
         ({"task": None}, None, 2, "--history needs --task"),
         ({"space": "old.csv"}, None, 1, "no search space in old.csv"),
         ({"objective": "acu"}, None, 1, "'acu'"),
@@ -107,7 +107,7 @@ def test_it_keeps_the_runs_and_a_report(cli, files):
         ({"seeds": "none"}, None, 2, "--seeds"),
         ({"trials": "0"}, None, 2, "--trials"),
         ({"direction": None}, None, 2, "--direction"),
-        ({}, lambda t: t[t["month"] < "m2"], 1, "at least 3 tasks, got 2: 'm0', 'm1'"),
+        ({}, lambda t: t[t["month"] < "m2"], 1, "at least 3 tasks, but got 2: 'm0', 'm1'"),
         ({}, lambda t: t.groupby("month").head(9), 1, "at least 10 different configurations"),
         ({}, lambda t: t.assign(depth=t["depth"] + 5), 1, "'depth'"),
     ],

@@ -39,7 +39,7 @@ def test_what_cannot_be_compared_is_said(cli) -> None:  # type: ignore[no-untype
     for words, message in {
         ("run", "--against", "reference"): "--against needs a --method",
         ("leaderboard",): "give a folder of RESULTS, or --reference",
-        ("leaderboard", "--suite", "othpo"): "--suite is for --reference",
+        ("leaderboard", "--suite", "othpo"): "--suite needs --reference",
         ("run", *FEW, "--method", "bo", "--against", "nowhere"): "is not a result store",
         ("run", *FEW, "--method", "bo", "--against", "reference", "--trials", "3"): "no reference",
     }.items():

@@ -149,9 +149,9 @@ def test_a_benchmark_of_ones_own_with_data_conforms():
 def test_data_of_unknown_tasks_are_refused():
     with pytest.raises(EvaluationsError, match="data of an unknown task 'aa'"):
         own_benchmark(data={"aa": own_data("a")})
-    with pytest.raises(EvaluationsError, match="are a TaskData, got list"):
+    with pytest.raises(EvaluationsError, match="must be a TaskData, but got list"):
         own_benchmark(data={"a": [1.0]})
-    with pytest.raises(EvaluationsError, match="by task, got a list"):
+    with pytest.raises(EvaluationsError, match="map tasks to TaskData, but got a list"):
         own_benchmark(data=[own_data("a")])
 
 
@@ -172,7 +172,7 @@ def test_an_optimiser_takes_data():
     for few in ([], data[1:], [*data, data[0]], [data[0], None]):
         with pytest.raises(EvaluationsError, match=r"1 earlier tasks .*, 2 in all"):
             hbo.optimiser("manual-gp", data=few, **setting)
-    with pytest.raises(EvaluationsError, match="a list of TaskData, got TaskData"):
+    with pytest.raises(EvaluationsError, match="a list of TaskData, but got TaskData"):
         hbo.optimiser("manual-gp", data=data[0], **setting)
-    with pytest.raises(ExperimentError, match="bo does not look at training data"):
+    with pytest.raises(ExperimentError, match="bo does not use training data"):
         hbo.optimiser("bo", data=data, **setting)

@@ -154,7 +154,7 @@ def test_verify_says_what_is_wrong_and_checks_the_rest(call):
             "no readable SHA256SUMS",
             "newsvendor@1: 3 files, 18 golden values, card",
             "forrester@1: 18 golden values",
-            "forrester-seed-7@1: nothing here to check",
+            "forrester-seed-7@1: nothing to check",
         ),
         strict=True,
     ):

@@ -598,7 +598,7 @@ class TestGeneration:
 
     @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "-x", "x@1", "a b", "ä", "x\n"])
     def test_names_that_no_file_should_have_are_refused(self, local, name):
-        with pytest.raises(ExperimentError, match="name is letters"):
+        with pytest.raises(ExperimentError, match="name must be letters"):
             generate_custom(replace(CUSTOM, name=name))
 
     @pytest.mark.parametrize(
@@ -708,7 +708,7 @@ class TestModelsOfOnesOwn:
         (tmp_path / "space.json").write_text((SPACE % 9.0).replace("0.0", "5.1"))
         with pytest.raises(ExperimentError, match=r"cannot be made with .* a is too large"):
             generate_custom(custom)
-        with pytest.raises(ExperimentError, match="a: fixed, and in the search space too"):
+        with pytest.raises(ExperimentError, match="a: both fixed and in the search space"):
             generate_custom(line(2.0, fixed={"a": 1}))
         with pytest.raises(UnknownNameError, match="keyword"):
             generate_custom(replace(custom, model=custom.model.replace("Line", "make"), fixed={}))

@@ -313,7 +313,7 @@ def test_training_on_downloaded_data(trained, tmp_path):
     folder = SVMS.generate(tmp_path / "x", tasks=["3", "37"])
     assert (trained[0]["tasks"], trained[0]["n"]) == (["3", "37"], 640)
     assert "3 of 3, 37 of 37" in read_card(Artifact(folder)).describe()
-    with pytest.raises(ExperimentError, match="numbers, got 'kc1'"):
+    with pytest.raises(ExperimentError, match="numbers, but got 'kc1'"):
         SVMS.generate(tmp_path / "x", tasks=["kc1"])
 
 

@@ -91,7 +91,7 @@ def test_what_is_no_such_file_is_refused(tmp_path):
     broken = pq.read_table(tmp_path / "plain").replace_schema_metadata({"hpobench_ordered": "{}"})
     pq.write_table(broken, tmp_path / "untold")
     for name in ("text", "plain", "untold", "missing"):
-        with pytest.raises(ArtifactError, match=f"{name} is no table of raw evaluations"):
+        with pytest.raises(ArtifactError, match=f"{name} is not a table of raw evaluations"):
             read_raw(tmp_path / name, benchmark="mine", space=svm_space())
 
 

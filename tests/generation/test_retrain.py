@@ -163,7 +163,7 @@ def test_the_place_of_a_job_is_the_seed_of_the_model(prices):
 
 def test_failures_stop_everything_or_count_as_worst(prices):
     stream = _stream(prices)
-    with pytest.raises(TrainingError, match="failed on the rows before 2024-04 rows"):
+    with pytest.raises(TrainingError, match="failed on the rows before 2024-04:"):
         _trainer(stream)({"alpha": -1.0}, "0")
     outcome = _trainer(stream, failures=Failures.WORST)({"alpha": -1.0}, "0")
     assert outcome["values"] == [None, None, None]
@@ -208,7 +208,7 @@ def test_bad_windows_are_refused(prices, mine):
     words += ["--every", "month", "--name", "prices", "--window", "3-1"]
     ran = CliRunner().invoke(app, words)
     assert ran.exit_code == 2
-    assert "'3-1' is no number or range" in ran.output
+    assert "number or range such as 3 or 1-6, but got '3-1'" in ran.output
     asked = Retrain(
         name="p", model=RIDGE, data=str(prices), time="date", every="month", window=(1, 9)
     )

@@ -149,7 +149,7 @@ def test_rows_are_sorted_by_the_calendar_whatever_a_period_is(tmp_path):
 
 def test_numbers_are_times_where_a_period_is_a_number_of_rows(tmp_path):
     assert _own(tmp_path, [10, 9, 100], every="1").data.target.tolist() == [1, 0, 2]
-    with pytest.raises(ExperimentError, match=r"'time' holds numbers.* say how they are written"):
+    with pytest.raises(ExperimentError, match=r"'time' holds numbers.* give their format"):
         _own(tmp_path, [20231231, 20240101], every="year")
     dated = _own(tmp_path, [20240101, 20231231], every="year", time_format="%Y%m%d")
     assert dated.names == ("2023", "2024")

@@ -34,18 +34,17 @@ def optuna_method(
     """Describe an Optuna sampler as a method.
 
     Every task gets a study of its own, in memory, with a sampler seeded from the method's `rng`.
-    Conditional hyperparameters are suggested where they are active alone, ordinals as integers, and
-    losses that are not finite are told as failed trials.
+    Conditional hyperparameters are suggested only where they are active, ordinals as integers; a
+    loss that is not finite is told as a failed trial.
 
     Args:
         sampler: The sampler's class; or a function of a seed that makes a sampler with settings.
         name: Its name; default: "optuna." and the class's name, or the function's name.
-        history: Whether the evaluations of the earlier tasks are put into the study as finished
-            trials, as if they were of this task; else the method learns from its own trials alone.
+        history: Whether the evaluations of earlier tasks are added to the study as finished trials,
+            as if they were of this task; else the method learns only from its own trials.
 
     Raises:
-        ExperimentError: It is neither, its class takes no seed, or a function without a name comes
-            without `name`.
+        ExperimentError: It is neither, the class takes no seed, or a lambda has no `name`.
     """
     if isinstance(sampler, BaseSampler):
         kind = type(sampler).__name__
@@ -55,7 +54,7 @@ def optuna_method(
         )
     if not callable(sampler):
         raise ExperimentError(
-            f"a sampler's class or a function of a seed is expected, got {sampler!r}"
+            f"sampler must be a sampler class or a function of a seed, but got {sampler!r}"
         )
     if isinstance(sampler, type) and SEED not in inspect.signature(sampler).parameters:
         raise ExperimentError(
@@ -73,12 +72,7 @@ def optuna_method(
 
 @dataclass(frozen=True)
 class FromSampler:
-    """Makes a method of an Optuna sampler.
-
-    Attributes:
-        sampler: The sampler's class, or a function of a seed.
-        history: Whether the history is put into the study.
-    """
+    """Makes an `OptunaMethod` with a sampler class or function; `history` fills the study."""
 
     sampler: type[BaseSampler] | Callable[[int], BaseSampler]
     history: bool
@@ -92,11 +86,7 @@ class FromSampler:
         context: Mapping[str, float],
         budget: int,
     ) -> Method:
-        """Make the method of one task.
-
-        Raises:
-            MethodError: The function made no sampler.
-        """
+        """Make the method of one task; what the function returns must be a sampler."""
         seed = draw_seed(rng)
         with quiet():
             make = cast("Callable[..., object]", self.sampler)
@@ -113,15 +103,7 @@ class FromSampler:
 
 
 class OptunaMethod(Method):
-    """A study of one task.
-
-    Args:
-        sampler: The study's own sampler.
-        replay: Whether the history is put into the study.
-
-    Raises:
-        MethodError: It is no sampler.
-    """
+    """Runs a sampler on a study of one task; `replay` adds the history to the study as trials."""
 
     def __init__(
         self,
@@ -136,7 +118,9 @@ class OptunaMethod(Method):
     ) -> None:
         super().__init__(space=space, rng=rng, history=history, context=context, budget=budget)
         if not isinstance(sampler, BaseSampler):
-            raise MethodError(f"an Optuna sampler is expected, got {sampler!r}")
+            raise MethodError(
+                f"the function must return an Optuna sampler, but returned {sampler!r}"
+            )
         self._pending: Pending[Trial] = Pending()
         with quiet():
             self._study = optuna.create_study(sampler=sampler)
@@ -146,7 +130,7 @@ class OptunaMethod(Method):
                     self._study.add_trial(self._finished(config, loss))
 
     def ask(self) -> Config:
-        """Begin a trial."""
+        """Start a trial."""
         with quiet():
             trial = self._study.ask()
             config = define_by_run(self.space, lambda parameter: _suggest(trial, parameter))
@@ -154,7 +138,7 @@ class OptunaMethod(Method):
         return config
 
     def tell(self, config: Config, loss: float) -> None:
-        """Finish its trial; of a configuration that was not asked for, add one."""
+        """Finish the trial of a configuration; add a trial if it was not asked for."""
         trial = self._pending.take(config)
         with quiet():
             if trial is None:
@@ -183,7 +167,7 @@ class OptunaMethod(Method):
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep Optuna from reporting every study and trial; its verbosity is as before afterwards."""
+    """Silence the messages that Optuna logs for every study and trial."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(max(before, optuna.logging.ERROR))
     try:
@@ -193,7 +177,7 @@ def quiet() -> Iterator[None]:
 
 
 def _name(sampler: type[BaseSampler] | Callable[[int], BaseSampler]) -> str:
-    """Optuna's own samplers by the name they are imported by."""
+    """Name of a sampler; that of Optuna's own ones is the name under `optuna.samplers`."""
     name = getattr(sampler, "__name__", "")
     return f"optuna.{name}" if getattr(optuna.samplers, name, None) is sampler else name_of(sampler)
 
@@ -211,7 +195,7 @@ def _suggest(trial: Trial, parameter: Parameter) -> Value:
 
 
 def _distribution(parameter: Parameter) -> BaseDistribution:
-    """What `_suggest` suggests from."""
+    """The distribution that `_suggest` draws from."""
     if not _is_ordinal(parameter):
         return distribution(parameter)
     return IntDistribution(0, len(parameter.choices) - 1)

@@ -1,14 +1,15 @@
 """Methods as Optuna's samplers.
 
-What a sampler asked of its method, and told it, is noted in the trials, so that a sampler of the
-same kind in another process can do the same again, in the same order. Notes are lists:
+What a sampler asked of its method, and told it, is recorded in the trials, so that another sampler
+with the same arguments can repeat it, in the same order, in another process. Records are lists:
 
-    ASKED   identity: what the method was made with; event: when, from 0; numbers of trials from
-            elsewhere, which the method was told of just before; and the event in which it was
-            asked, an earlier one if the trial takes the place of an interrupted one
-    TOLD    identity, event, numbers: the same of telling
+    ASKED   identity: hash of the method's arguments; event: position in the sequence of events;
+            numbers of the trials made elsewhere, which the method was told just before; event of
+            the ask, an earlier one if the trial replaces an interrupted one
+    TOLD    identity, event, numbers: the same for telling
 
-A trial whose objective asked for what the space does not have is noted as ASKED with no identity.
+If the objective asks for a hyperparameter or range that the space does not have, the trial is
+recorded as ASKED with an empty identity.
 """
 
 import hashlib
@@ -51,38 +52,37 @@ FINISHED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
 
 
 class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow Optuna
-    """Lets a method drive a study of one objective.
+    """A method as the sampler of a study of one objective.
 
     It suggests what `hpobench_ordered.optimiser` with the same arguments suggests. Several trials
-    may run at once (`n_jobs`). A study in a storage goes on as if it had never been stopped, if it
-    is given a new sampler made with the same arguments; trials that were running when it was
-    stopped are suggested again first.
+    may run at once (`n_jobs`). A new sampler with the same arguments resumes a study in a storage
+    with the same results; trials that were running when it stopped are suggested again first.
 
-    Trials that the study has from elsewhere, and those it is given (`enqueue_trial`), are told to
-    the method, which is not asked for what is given; a hyperparameter that a trial did not need is
-    told with its default. Failed trials count as failed, pruned ones have their last value. A trial
-    that does not fit the space is left out with a warning.
+    Trials from elsewhere and enqueued ones (`enqueue_trial`) are told to the method, missing
+    hyperparameters with their default; it is not asked for values that were enqueued. Failed
+    trials count as failed, pruned ones have their last value. A trial that does not fit the space
+    is left out with a warning.
 
     Args:
-        method: The method: a name, a class, a MethodSpec, or whatever an experiment takes. The
-            default learns from the history, and is `bo` without one.
+        method: A name, a class, a MethodSpec, or whatever an experiment takes. The default learns
+            from the history, and equals `bo` without one.
         space: What the method optimises: a search space, ConfigSpace's, or Optuna's distributions.
             The objective may suggest nothing else: another name, or a range that does not hold what
             the method suggests, is an error; fix what is not tuned (`enqueue_trial`, or a range of
-            one value), or add it to the space. What is inactive is drawn at random. Default: that
-            of the study's first complete trial; until there is one, trials are random, and so are
-            parameters that it did not have.
+            one value), or add it to the space. Inactive hyperparameters are drawn at random.
+            Default: that of the study's first complete trial; until there is one, trials are
+            random, and so are parameters that it did not have.
         history: Evaluations of earlier tasks, oldest first, such as `history_from_studies` gives.
-        context: What is known of the task beforehand, by the same names as in the history.
+        context: Numbers known of the task beforehand, by the same names as in the history.
         budget: Number of trials the method expects.
         seed: Seed of everything random.
         shared: Whether other processes work on the study at the same time, each with such a
-            sampler: what they are running is then not taken for interrupted.
+            sampler: their running trials are then not taken for interrupted ones.
 
     Raises:
         UnknownNameError: No method of that name.
         ExperimentError: Not a method, or one that needs a longer history.
-        InvalidSpaceError: The space cannot be described.
+        InvalidSpaceError: The space has a feature that is not supported.
     """
 
     def __init__(
@@ -100,21 +100,21 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         self._is_given = space is not None
         self._space = None if space is None else _described(space)
         check_use(self._spec, self._history, self._space)
-        # Distributions say under no condition that a hyperparameter is suggested.
+        # Distributions have no conditions, so a missing hyperparameter may be inactive.
         self._is_whole = isinstance(space, SearchSpace) or hasattr(space, "to_serialized_dict")
         self._context = {} if context is None else context
         self._budget, self._seed, self._shared = budget, seed, shared
         self._lock = Lock()  # Optuna calls from several threads
         self._optimiser: Optimiser | None = None
         self._study_name = self._identity = ""
-        self._next = 0  # event
-        self._configs: dict[int, Config] = {}  # asked for, by event
-        self._asked: dict[int, int] = {}  # which event, by number of the trial
+        self._next = 0  # number of the next event
+        self._configs: dict[int, Config] = {}  # by event of the ask
+        self._asked: dict[int, int] = {}  # event of the ask, by number of the trial
         self._told: set[int] = set()  # numbers of trials
         self._is_of_studies = False  # whether the space is that of the earlier studies
-        self._compared: set[str] = set()  # hyperparameters whose ranges were
-        self._to_note: list[int] = []  # those that no trial says when they were told
-        self._interrupted: dict[int, Config] = {}  # by event
+        self._compared: set[str] = set()  # hyperparameters whose ranges were compared
+        self._to_note: list[int] = []  # trials told and not recorded yet
+        self._interrupted: dict[int, Config] = {}  # by event of the ask
 
     @classmethod
     def from_studies(
@@ -135,14 +135,14 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         """Make a sampler that starts from earlier studies of the same objective.
 
         Args:
-            method: As for the class, as all that is not described here.
+            method: As for the class.
             studies: The earlier studies, oldest first: see `history_from_studies`.
-            space: What is tuned now. Default: what the last of the studies tuned.
+            space: The search space. Default: that of the last study.
             drop_invalid: Leave out earlier trials that cannot be used, and say how many.
             clip: Move earlier numbers that are out of range to the nearest bound.
-            context: What is known of the task beforehand.
-            contexts: What is known of each earlier task, by the name of its study.
-            rename: Parameters that are called otherwise now, new names by old ones.
+            context: Numbers known of the task beforehand.
+            contexts: Numbers known of each earlier task, by the name of its study.
+            rename: New names of parameters by their old ones.
             budget: Number of trials the method expects.
             seed: Seed of everything random.
             shared: Whether other processes work on the study at the same time.
@@ -188,7 +188,9 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         return sampler
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Make the method, once its space is known: here, where a study catches no error of that.
+        """Create the method once the search space is known.
+
+        Here, as Optuna does not catch errors that are raised before a trial.
 
         Raises:
             ExperimentError: The study has several objectives, or is another one than before.
@@ -200,13 +202,13 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Nothing: what is suggested does not depend on the objective's distributions."""
+        """Return an empty space: all hyperparameters are sampled independently."""
         return {}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Nothing, as all is given one hyperparameter at a time."""
+        """Return nothing: all hyperparameters are sampled independently."""
         return {}
 
     def sample_independent(
@@ -235,7 +237,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
                         self._take_back(study, trial)
                         raise ExperimentError(
                             f"the objective suggests {param_name!r} from {param_distribution}, "
-                            f"where the method suggests {config[param_name]!r}: its search space "
+                            f"but the method suggests {config[param_name]!r}: its search space "
                             "has another range"
                         )
             elif self._is_given and self._space is not None:
@@ -246,11 +248,11 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
                 raise UnknownNameError("hyperparameter", param_name, _names(self._space), hint=hint)
         draw = f"{self._seed} {trial.number} {param_name}".encode()
         seed = int.from_bytes(hashlib.sha256(draw).digest()[:4])
-        sampler = RandomSampler(seed=seed)  # the same again when the study goes on
+        sampler = RandomSampler(seed=seed)  # the same when the study is resumed
         return sampler.sample_independent(study, trial, param_name, param_distribution)
 
     def _warn_of_other_range(self, name: str, suggested: BaseDistribution) -> None:
-        """Warn once where the objective's range is not that of the earlier studies."""
+        """Warn once if the range in the objective differs from that of the earlier studies."""
         if not self._is_of_studies or self._space is None or name in self._compared:
             return
         self._compared.add(name)
@@ -258,21 +260,21 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             constants = self._space.constants
             searched = constants[name] if name in constants else distribution(self._space[name])
             warnings.warn(
-                f"the objective suggests {name!r} from {suggested}, but what is searched is that "
-                f"of the earlier studies, {searched}; give what is tuned now as `space=`",
+                f"the objective suggests {name!r} from {suggested}, but the search space is that "
+                f"of the earlier studies, {searched}; give the current one as `space=`",
                 HistoryWarning,
                 stacklevel=2,
             )
 
     def _warn_of_what_is_gone(self, trial: FrozenTrial, space: SearchSpace) -> None:
-        """Warn once of hyperparameters that the method suggested, and the objective did not."""
+        """Warn once of hyperparameters that the method suggests and the objective does not use."""
         config = self._configs.get(self._asked.get(trial.number, -1), {})
         gone = config.keys() & set(space.names) - trial.params.keys() - self._compared
         if gone:
             self._compared |= gone
             warnings.warn(
                 f"the objective does not suggest {enumerated(map(repr, sorted(gone)))}, which is "
-                "searched nonetheless; give what is tuned now as `space=`",
+                "tuned nevertheless; give the current search space as `space=`",
                 HistoryWarning,
                 stacklevel=2,
             )
@@ -294,16 +296,16 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
                     self._warn_of_what_is_gone(trial, self._optimiser.space)
 
     def reseed_rng(self) -> None:
-        """Nothing: trials at the same time are asked for one after the other."""
+        """Do nothing: concurrent trials share one method, which is asked by one at a time."""
 
     def _begin(self, study: Study) -> None:
-        """Make the method, once its space is known, and repeat what happened in the study."""
+        """Create the method once the search space is known, and replay the study."""
         if self._optimiser is not None:
             if study.study_name != self._study_name:
                 raise ExperimentError("an OptunaSampler belongs to one study; make another one")
             return
         if len(study.directions) != 1:
-            raise ExperimentError(f"a study of one objective is needed: {study.directions}")
+            raise ExperimentError(f"the study must have one objective, but has {study.directions}")
         if self._space is None:
             self._space = _inferred(study.get_trials(deepcopy=False))
         if self._space is None:
@@ -327,7 +329,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         self._optimiser = made
 
     def _catch_up(self, study: Study, made: Optimiser) -> None:
-        """Ask and tell what was done in the study, but not by this sampler."""
+        """Ask and tell what other samplers and processes did in the study."""
         trials: list[FrozenTrial] = study.get_trials(
             deepcopy=False, states=(*FINISHED, TrialState.RUNNING)
         )
@@ -354,18 +356,18 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         self._to_note += [t.number for t in new if t.number not in when]
 
     def _noted(self, trials: Iterable[FrozenTrial], what: str) -> dict[int, list[Any]]:
-        """What samplers of the same kind noted, by the number of the trial."""
+        """Records of samplers with the same arguments, by the number of the trial."""
         notes = ((t.number, t.system_attrs.get(what, [""])) for t in trials)
         return {number: note for number, (by, *note) in notes if by == self._identity}
 
     def _note(self, study: Study, trial: FrozenTrial, what: str, *details: Any) -> None:
-        """Note an event in a trial, with its number."""
+        """Record an event in a trial."""
         note = [self._identity, self._next, self._to_note, *details]
         study._storage.set_trial_system_attr(trial._trial_id, what, note)
         self._next, self._to_note = self._next + 1, []
 
     def _suggestion(self, study: Study, trial: FrozenTrial) -> Config:
-        """The configuration of a trial, asked for where it has none yet."""
+        """The configuration of a trial, asked for if it has none yet."""
         assert self._optimiser is not None
         if trial.number not in self._asked:
             self._catch_up(study, self._optimiser)
@@ -379,7 +381,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         return self._configs[self._asked[trial.number]]
 
     def _take_back(self, study: Study, trial: FrozenTrial) -> None:
-        """A trial ends with an error of ours: its configuration has not failed, and comes again."""
+        """Let the configuration of a trial be suggested again, as it was not evaluated."""
         study._storage.set_trial_system_attr(trial._trial_id, ASKED, NOT_EVALUATED)
         self._told.add(trial.number)
         ask = self._asked.pop(trial.number, None)
@@ -387,7 +389,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             self._interrupted[ask] = self._configs[ask]
 
     def _tell(self, made: Optimiser, trial: FrozenTrial, values: Sequence[float] | None) -> None:
-        """Tell what was evaluated; of a failed trial only what it was asked for, or has whole."""
+        """Tell the value of a trial; a failed trial counts only with a complete configuration."""
         self._told.add(trial.number)
         event = self._asked.get(trial.number, -1)
         self._interrupted.pop(event, None)
@@ -407,7 +409,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
 def _described(
     description: "SpaceLike",
 ) -> SearchSpace:
-    """A space, whatever it was described by: Optuna's distributions, too."""
+    """A search space from any description, Optuna's distributions included."""
     if isinstance(description, Mapping) and description:
         distributions = dict(description)
         if all(isinstance(one, BaseDistribution) for one in distributions.values()):
@@ -420,7 +422,7 @@ def _names(space: SearchSpace) -> tuple[str, ...]:
 
 
 def _inferred(trials: Iterable[FrozenTrial]) -> SearchSpace | None:
-    """The space of the first complete trial that has anything to tune."""
+    """The space of the first complete trial with anything to tune."""
     for trial in trials:
         tunable = {n: d for n, d in trial.distributions.items() if not d.single()}
         if trial.state is TrialState.COMPLETE and tunable:
@@ -429,7 +431,7 @@ def _inferred(trials: Iterable[FrozenTrial]) -> SearchSpace | None:
 
 
 def _within(distribution: BaseDistribution, value: Any) -> tuple[Any, bool]:
-    """A value as a distribution has it, and whether it does."""
+    """A value as represented by a distribution, and whether that contains it."""
     try:
         internal = distribution.to_internal_repr(value)
     except ValueError:

@@ -1,14 +1,14 @@
-"""Studies of Optuna as history: what was suggested in each trial, and what came of it.
+"""Optuna's studies as history.
 
 Complete trials have their value. Failed ones have NaN, or are left out if they failed before all of
-their parameters were suggested. Pruned ones are left out: a value from the middle of a training is
-no value of the objective. So are those that run or wait.
+their parameters were suggested. Pruned ones are left out, as an intermediate value is not the
+objective; so are running and waiting ones.
 
-The search space of a study, where it is not the one that is asked for, is made of its trials'
-distributions: numbers with their log scale, those with a step as ordinals, and where a range
-changed along the way the one that holds all. A parameter that not all trials have is conditional:
-on the first other one, a categorical or an integer that is suggested in more trials, whose value
-tells whether a trial has it.
+Unless one is given, the search space of a study is inferred from its trials' distributions: numbers
+keep their log scale, those with a step become ordinals, and of a range that changed the smallest
+that contains all is taken. A parameter that not all trials have is conditional: on the first other
+parameter, a categorical or an integer present in all of these trials and more, whose value
+determines whether a trial has it.
 """
 
 import fnmatch
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 SQLITE = "sqlite:///"
 RANGES = frozenset({Change.GREW, Change.SHRANK, Change.MOVED})
-"""Changes after which every configuration can be moved into the new space, or is out of it."""
+"""Changes that only affect ranges, so configurations are in range, clipped or left out."""
 
 
 def history_from_studies(
@@ -69,26 +69,25 @@ def history_from_studies(
 
     Args:
         studies: The studies, oldest first, each of one objective; all of the same direction.
-        space: The search space of the task at hand. A study that suggested its parameters from the
-            same ranges is coded by it, any other one by a space of its own (`Evaluations.space`);
-            whoever is given both says what differs. Default: the space that all studies have in
-            common, or else each one's own.
+        space: The search space of the task at hand. A study with the same ranges is coded by it,
+            any other one by its own space (`Evaluations.space`). Default: the common space of all
+            studies, or else each one's own.
         drop_invalid: Leave out trials whose parameters or value cannot be used, and say in a
-            warning how many, instead of refusing the studies. A study that differs from `space` in
-            nothing but ranges of numbers is read by it then, as with `clip`.
+            warning how many, instead of rejecting the studies. A study that differs from `space`
+            only in ranges of numbers is then coded by it, as with `clip`.
         clip: Move numbers that are out of range to the nearest bound, and say in a warning how
             many.
-        contexts: What is known of each task beforehand, by the name of its study.
-        rename: Parameters that are called otherwise now: new names by old ones, such as
+        contexts: Numbers known of each task beforehand, by the name of its study.
+        rename: New names of parameters by their old ones, such as
             `{"learning_rate": "lr"}`.
 
     Returns:
-        The evaluations of each study that has any complete trial.
+        The evaluations of each study with a complete trial.
 
     Raises:
-        EvaluationsError: A study comes twice, two are the same, one has several objectives or
-            another direction; a value is not finite or a parameter out of range; its search space
-            cannot be told; or a context is not as described.
+        EvaluationsError: Two studies have the same name or evaluations, one has several objectives
+            or another direction; a value is not finite or a parameter out of range; a search space
+            cannot be inferred; or a context is not as described.
 
     Warns:
         HistoryWarning: Trials or studies were left out, numbers moved, or the studies, by the
@@ -141,12 +140,12 @@ def history_from_storage(
 
     Args:
         storage: The storage, its URL, such as "sqlite:///tuning.db", or a file of SQLite.
-        pattern: As a shell has it, such as "churn-*"; capitals matter.
-        space: As for `history_from_studies`, as all that follows.
+        pattern: As a shell has it, such as "churn-*"; case-sensitive.
+        space: As for `history_from_studies`.
         drop_invalid: Leave out trials that cannot be used.
         clip: Move numbers that are out of range to the nearest bound.
-        contexts: What is known of each task beforehand, by the name of its study.
-        rename: Parameters that are called otherwise now: new names by old ones, such as
+        contexts: Numbers known of each task beforehand, by the name of its study.
+        rename: New names of parameters by their old ones, such as
             `{"learning_rate": "lr"}`.
 
     Returns:
@@ -181,12 +180,7 @@ def history_from_storage(
 
 
 def _stored(storage: "str | os.PathLike[str] | BaseStorage", pattern: str) -> list[Study]:
-    """The studies of a storage whose names match, in the order of time.
-
-    Raises:
-        EvaluationsError: It cannot be read.
-        UnknownNameError: There is no such file or study.
-    """
+    """The studies of a storage with matching names, by the start of their first trial."""
     opened = _opened(storage)
     try:
         with quiet():
@@ -198,8 +192,8 @@ def _stored(storage: "str | os.PathLike[str] | BaseStorage", pattern: str) -> li
             names.sort(key=lambda name: (starts[name] or datetime.max, name))
             studies = [optuna.load_study(study_name=name, storage=opened) for name in names]
             for study in studies:
-                study.get_trials(deepcopy=False)  # which the storage keeps
-    except Exception as error:  # whatever its driver raises, the lack of one, or damage
+                study.get_trials(deepcopy=False)  # fills the cache of the storage
+    except Exception as error:  # depends on the database driver
         why = str(error).partition("\n")[0]
         raise EvaluationsError(f"the storage {str(storage)!r} cannot be read: {why}") from error
     if not names:
@@ -208,45 +202,53 @@ def _stored(storage: "str | os.PathLike[str] | BaseStorage", pattern: str) -> li
 
 
 def _opened(storage: "str | os.PathLike[str] | BaseStorage") -> "str | BaseStorage":
-    """A storage, or the URL of one; of a file only if it has studies, as Optuna makes tables."""
+    """A storage, or its URL; a file must have studies already.
+
+    Optuna would create its tables in a file that has none.
+    """
     if isinstance(storage, optuna.storages.BaseStorage):
         return storage
     if not isinstance(storage, str | os.PathLike):
-        raise EvaluationsError(f"a storage is Optuna's, its URL or file; got {storage!r}")
+        raise EvaluationsError(
+            f"storage must be an Optuna storage, its URL or a file, but got {storage!r}"
+        )
     text = os.fspath(storage)
     url = text if "://" in text else f"{SQLITE}{text}"
     if url.startswith(SQLITE):
         path = Path(url.removeprefix(SQLITE).partition("?")[0])
         check_file(path)
-        with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as file:  # else Optuna says so
+        with (
+            suppress(sqlite3.Error),
+            closing(sqlite3.connect(path)) as file,
+        ):  # otherwise Optuna reports it
             if not file.execute("SELECT 1 FROM sqlite_master WHERE name = 'studies'").fetchone():
                 raise EvaluationsError(f"{path} has no studies of Optuna")
     return url
 
 
 def _checked(studies: Iterable[Study]) -> list[Study]:
-    """The studies, after checking that they are some, each once, of one objective."""
+    """Check that there are studies, no two of the same name, each with one objective."""
     given = list(studies) if isinstance(studies, Iterable) else []
     if not given or not all(isinstance(study, Study) for study in given):
-        what = f"{type(studies).__name__} of other things" if given else type(studies).__name__
-        raise EvaluationsError(f"studies are given as a list of at least one; got {what}")
+        what = f"a {type(studies).__name__} of other objects" if given else type(studies).__name__
+        raise EvaluationsError(f"studies must be a list of at least one study, but got {what}")
     names = [study.study_name for study in given]
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise EvaluationsError(f"studies of the same name: {', '.join(map(repr, twice))}")
+        raise EvaluationsError(f"several studies have the same name: {', '.join(map(repr, twice))}")
     for study in given:
         if len(study.directions) != 1:
             raise EvaluationsError(
-                f"study {study.study_name!r} has {len(study.directions)} objectives, not one"
+                f"study {study.study_name!r} must have one objective, not {len(study.directions)}"
             )
     return given
 
 
 def _direction(studies: Sequence[Study]) -> Direction:
-    """The direction of all studies."""
+    """The common direction of all studies."""
     directions = {study.study_name: study.direction for study in studies}
     if len(set(directions.values())) > 1:
         said = ", ".join(f"{name!r} to {d.name.lower()}" for name, d in directions.items())
-        raise EvaluationsError(f"the studies are not of one direction: {said}")
+        raise EvaluationsError(f"studies must have the same direction, but got {said}")
     is_maximised = studies[0].direction is StudyDirection.MAXIMIZE
     return Direction.MAXIMIZE if is_maximised else Direction.MINIMIZE
 
@@ -258,7 +260,7 @@ def _finished(study: Study) -> list[FrozenTrial]:
 
 
 def _renamed(trial: FrozenTrial, rename: Mapping[str, str]) -> FrozenTrial:
-    """The trial, its parameters by other names."""
+    """A trial with its parameters renamed."""
     renamed = copy(trial)
     renamed.params = {rename.get(n, n): value for n, value in trial.params.items()}
     renamed.distributions = {rename.get(n, n): d for n, d in trial.distributions.items()}
@@ -266,7 +268,7 @@ def _renamed(trial: FrozenTrial, rename: Mapping[str, str]) -> FrozenTrial:
 
 
 def _rows(name: str, trials: Iterable[FrozenTrial], space: SearchSpace) -> Rows:
-    """The trials of a study, without those that failed before they had all of their parameters."""
+    """The trials of a study, except those that failed before all parameters were suggested."""
     chosen = [t for t in trials if t.state is TrialState.COMPLETE or not _lacks(t.params, space)]
     return Rows(
         name,
@@ -281,11 +283,9 @@ def _spaces(
 ) -> dict[str, SearchSpace]:
     """The search space of each study, by its name.
 
-    Args:
-        trials: The trials of each study.
-        wanted: The space of the task at hand; None: the one in common.
-        any_range: Whether studies are read by the wanted one, too, if they differ from it in
-            nothing but ranges of numbers.
+    The `wanted` space of the task at hand, if the complete trials fit it; else one of their own.
+    With `any_range` ranges of numbers may differ. If None is wanted, the common space of all
+    studies.
     """
     complete = {
         name: [trial for trial in of_study if trial.state is TrialState.COMPLETE]
@@ -303,7 +303,7 @@ def _spaces(
 
 
 def _fits(trials: Iterable[FrozenTrial], space: SearchSpace) -> bool:
-    """Whether all trials suggested from the space, and have all that is active in it."""
+    """Whether all trials were suggested from the space and have all active hyperparameters."""
     return all(
         all(is_same(space, n, d) for n, d in trial.distributions.items())
         and not _lacks(trial.params, space)
@@ -312,7 +312,7 @@ def _fits(trials: Iterable[FrozenTrial], space: SearchSpace) -> bool:
 
 
 def is_same(space: SearchSpace, name: str, distribution: BaseDistribution) -> bool:
-    """Whether a distribution has the range, or the choices, that the space says."""
+    """Whether a distribution has the same range or choices as the space."""
     suggested = parameter_of(name, distribution)
     if name in space.constants:
         return suggested.size == 1 and suggested.value(suggested.lower) == space.constants[name]
@@ -330,7 +330,7 @@ def is_same(space: SearchSpace, name: str, distribution: BaseDistribution) -> bo
 
 
 def _lacks(params: Mapping[str, object], space: SearchSpace) -> bool:
-    """Whether a hyperparameter is active, given the others, and not among the parameters."""
+    """Whether an active hyperparameter of the space is missing from the parameters."""
     coded = [math.nan] * space.dimension
     for j, condition in space.ordered_conditions.items():
         parameter = space.parameters[j]
@@ -345,7 +345,7 @@ def _lacks(params: Mapping[str, object], space: SearchSpace) -> bool:
 
 
 def _common(trials: Mapping[str, Sequence[FrozenTrial]]) -> SearchSpace | None:
-    """The search space that all studies have in common, None if they have none."""
+    """The common search space of all studies, None if there is none."""
     distributions = {
         (name, repr(d))
         for of_study in trials.values()
@@ -357,7 +357,7 @@ def _common(trials: Mapping[str, Sequence[FrozenTrial]]) -> SearchSpace | None:
         return None
     for name in set(names):
         shares = [sum(name in t.params for t in of) / len(of) for of in trials.values()]
-        if set(shares) == {0.0, 1.0}:  # no condition: a parameter that some of the studies have
+        if set(shares) == {0.0, 1.0}:  # only some studies have it: not a condition
             return None
     try:
         return _own("", [trial for of_study in trials.values() for trial in of_study])
@@ -366,11 +366,7 @@ def _common(trials: Mapping[str, Sequence[FrozenTrial]]) -> SearchSpace | None:
 
 
 def _own(study: str, trials: Sequence[FrozenTrial]) -> SearchSpace:
-    """The search space that a study's complete trials suggest from.
-
-    Raises:
-        EvaluationsError: It cannot be told.
-    """
+    """The search space inferred from a study's complete trials."""
     distributions: dict[str, BaseDistribution] = {}
     try:
         for trial in trials:
@@ -389,12 +385,12 @@ def _own(study: str, trials: Sequence[FrozenTrial]) -> SearchSpace:
         return SearchSpace(tuned, conditions=conditions, constants=constants)
     except InvalidSpaceError as error:
         raise EvaluationsError(
-            f"the search space of study {study!r} cannot be told: {error}; give it: space=..."
+            f"the search space of study {study!r} cannot be inferred: {error}; give it: space=..."
         ) from None
 
 
 def _codes(parameter: Parameter, trials: Iterable[FrozenTrial]) -> set[float]:
-    """Codes of the values that a parameter has in trials, but for those out of range."""
+    """Codes of the in-range values of a parameter in trials."""
     values = [trial.params[parameter.name] for trial in trials]
     return {parameter.code(value) for value in values if allows(parameter, value)}
 
@@ -402,11 +398,7 @@ def _codes(parameter: Parameter, trials: Iterable[FrozenTrial]) -> set[float]:
 def _condition(
     child: str, parameters: Sequence[Parameter], trials: Sequence[FrozenTrial]
 ) -> Condition:
-    """The condition under which a parameter is suggested.
-
-    Raises:
-        InvalidSpaceError: No other parameter's value tells.
-    """
+    """Infer the condition under which a parameter is suggested."""
     having = [trial for trial in trials if child in trial.params]
     for j, parent in enumerate(parameters):
         others = [t for t in trials if parent.name in t.params and child not in t.params]
@@ -423,5 +415,5 @@ def _condition(
             return Compare(j, Comparison.LESS, (min(absent),))
     raise InvalidSpaceError(
         f"{child!r} was suggested in {len(having)} of {len(trials)} trials, and the value of no "
-        "other parameter tells in which"
+        "other parameter determines in which"
     )

@@ -1,6 +1,6 @@
 """Perrone et al. (2018), "Scalable Hyperparameter Transfer Learning": supplement, figures 1 to 10.
 
-Which methods a figure shows beside those that its text names is our choice.
+Where the text does not name the methods of a figure, they are our choice.
 """
 
 from functools import partial
@@ -19,9 +19,9 @@ NEAREST = "nearest"
 TRIALS, EARLY = 50, 10
 SEEDS = tuple(range(5))
 EACH = 100
-"""Evaluations of each other data set; the paper has all that OpenML has, thousands of them."""
+"""Evaluations per source data set; the paper has thousands, all in OpenML."""
 TARGETS = 10
-"""Quadratic functions that are optimised, of the 30; the others are source tasks all the same."""
+"""Number of targets among the 30 quadratic functions; the others are source tasks as well."""
 
 NO_TRANSFER = ("random-search", "bo", "ablr")
 GP_TRANSFER = ("gp-transfer-closest", "gp-transfer-subsample")

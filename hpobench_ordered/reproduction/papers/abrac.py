@@ -23,12 +23,12 @@ from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting
 FORRESTER, QUADRATIC, FCNET, SVM = "forrester", "quadratic", "fcnet", "openml-svm"
 TRIALS, EARLY = 50, 5
 AFTERWARDS = (8, 20)
-"""Trials chosen when the results were known: after 50 most methods are at the optimum."""
+"""Trials chosen after seeing the results: by trial 50 most methods are at the optimum."""
 SEEDS = tuple(range(5))
 EACH = 100
-"""Evaluations of each other data set in `openml-svm`; the paper has all that OpenML has."""
+"""Evaluations per source data set in `openml-svm`; the paper has all of OpenML."""
 TARGETS = 10
-"""Quadratic functions that are optimised, of the 30; the others are source tasks all the same."""
+"""Number of targets among the 30 quadratic functions; the others are source tasks as well."""
 
 ABRAC, ABLR, RANDOM, MT_GP = "abrac", "ablr-transfer", "random-search", "mt-gp-bo"
 BOHAMIANN = "bohamiann-mt"
@@ -46,10 +46,10 @@ SAYS_WORSE = "Variants with a fixed network and without nested dropout are worse
 
 
 class RandomFirst(MultiTask):
-    """As every run of the paper: three random trials first, history or not."""
+    """Starts every run with three random trials, with or without history, as in the paper."""
 
     def prepare(self) -> None:
-        """Keep the random trials that methods with a history leave out."""
+        """Keep the random trials that methods with a history skip."""
         super().prepare()
         self.random_trials = type(self).random_trials
 
@@ -59,7 +59,7 @@ class MTGP(RandomFirst, GPTransferSubsample):
 
 
 class MTBohamiann(RandomFirst, ContextBohamiann):
-    """BOHAMIANN, which is told the context."""
+    """MT-BOHAMIANN: BOHAMIANN with the context as input."""
 
 
 def _best_in_rank(rivals: Sequence[str]) -> tuple[Claim, ...]:

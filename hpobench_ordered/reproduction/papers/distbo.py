@@ -1,7 +1,7 @@
 """Law et al. (2019), "Hyperparameter Learning via Distributional Transfer": all its figures.
 
-Its generated benchmarks are drawn anew for every seed: data, and so the source runs, too. Which
-methods a figure shows beside those that its text names is our choice.
+Generated benchmarks draw data, and so source runs, anew for every seed. Where the text does not
+name the methods of a figure, they are our choice.
 """
 
 from collections.abc import Sequence
@@ -27,10 +27,10 @@ SIMILAR, OTHER = "distbo-classification-a", "distbo-classification-b"
 PARKINSONS = "distbo-parkinsons"
 PROTEINS = SVM, FOREST = "distbo-protein-svm", "distbo-protein-forest"
 TARGET = "target"
-"""The task of a generated benchmark that is optimised; all others are sources."""
+"""The target of a generated benchmark; all other tasks are sources."""
 
 PATIENTS = 14
-"""Patients whose model is tuned, of the 42; the others are source tasks all the same."""
+"""Number of targets among the 42 patients; the others are source tasks as well."""
 
 SETTINGS = {
     TOY: Setting(LeaveOneOut(trials=15, tasks=(TARGET,)), tuple(range(10))),
@@ -62,12 +62,12 @@ GPS = ("dist-gp", "manual-gp", "multi-gp")
 
 
 def pooled(values: FloatArray) -> FloatArray:
-    """Every run, a task and a seed, as a seed of one task, shape (A, S T, 1, M)."""
+    """Treat every run, a task and a seed, as a seed of one task, shape (A, S T, 1, M)."""
     return values.reshape(len(values), -1, 1, values.shape[-1])
 
 
 def drawn_by_seed(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Of a generated benchmark, seed 0 is on NAME itself and seed S on NAME-seed-S."""
+    """Runs on a generated benchmark: seed 0 on NAME, seed S on NAME-seed-S."""
     if benchmark not in GENERATED:
         return {benchmark: tuple(seeds)}
     return {f"{benchmark}-seed-{seed}" if seed else benchmark: (seed,) for seed in seeds}
@@ -92,13 +92,13 @@ def _joint(model: str, benchmark: str) -> Comparison:
 
 @dataclass(frozen=True)
 class StartedAtRandom:
-    """Makes a method that starts with more or fewer random trials than it does by default."""
+    """Makes a method with another number of random trials at the start."""
 
     method: type[ModelBased]
     trials: int
 
     def __call__(self, **setting: Any) -> Method:
-        """Make it."""
+        """Make the method."""
         made = self.method(**setting)
         made.random_trials = self.trials
         return made

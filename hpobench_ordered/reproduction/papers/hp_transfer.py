@@ -1,7 +1,7 @@
 """Stoll et al. (2020), "Hyperparameter Transfer Across Developer Adjustments": figures 2 to 8.
 
-These are the figures of the appendix; figure 1 is a sketch. TPE, its twin and random search do not
-use the old step: they are run once, and compared with all old budgets.
+These are the figures of the appendix; figure 1 is a sketch. TPE, TPE with other random numbers and
+random search do not use the old step: they are run once, and compared for all old budgets.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ class TPETwin(TPE):
     """TPE with other random numbers."""
 
     def prepare(self) -> None:
-        """Take a generator that is independent of the one given."""
+        """Use a random number generator independent of the given one."""
         self.rng = self.rng.spawn(1)[0]
         super().prepare()
 
@@ -53,12 +53,12 @@ def _after(old_budget: int) -> Adjustment:
 
 
 def _without_transfer(*methods: str) -> tuple[Comparison, ...]:
-    """Methods for which the old budget makes no difference."""
+    """Methods that do not use the old step."""
     return tuple(Comparison(name, methods, _after(OLD_BUDGETS[0])) for name in BENCHMARKS)
 
 
 def _needs(*methods: str, old_budgets: tuple[int, ...] = OLD_BUDGETS) -> tuple[Comparison, ...]:
-    """Methods after each old budget, and the reference."""
+    """Methods for each old budget, and the reference."""
     return (
         *_without_transfer(REFERENCE),
         *(Comparison(name, methods, _after(old)) for old in old_budgets for name in BENCHMARKS),

@@ -61,7 +61,7 @@ OTHERS = (
 MAIN = tuple(Comparison(name, TEN) for name in THREE)
 YAHPO = (Comparison(SVM, TEN), *(Comparison(name, FIVE) for name in OTHERS))
 WITH_DRE = tuple(Comparison(name, ELEVEN) for name in THREE)
-"""With dre-ordered, which the paper added later: the other figures' scores do not depend on it."""
+"""The methods with dre-ordered, which does not enter the scores of other figures."""
 DOWNSTREAM = tuple(Comparison(name, ("simple-ordered", "cts")) for name in THREE)
 
 SHOWN = {
@@ -103,15 +103,12 @@ def _yahpo(name: str) -> Slice:
 
 
 def with_history(values: FloatArray) -> FloatArray:
-    """A quantity without its first task, which has no history, shape (A, S, T - 1, M)."""
+    """Drop the first task, which has no history, shape (A, S, T - 1, M)."""
     return values[:, :, 1:]
 
 
 def shown(benchmark: Benchmark) -> Landscape:
-    """Of XGBoost the 1000 configurations that the authors evaluated, where the surrogate has them.
-
-    Appendix B.
-    """
+    """For XGBoost the 1000 configurations of appendix B where the surrogate has them."""
     if benchmark.name != XGBOOST or benchmark.surrogate not in ("nearest", "nearest-log"):
         return Landscape.of(benchmark)
     values, _ = xgboost_mnist.read_published(xgboost_mnist.PUBLISHED.open_path())
