@@ -37,7 +37,7 @@ def test_bad_requests(tmp_path, monkeypatch):
     monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path / "cache"))
     result = call("othpo", "--figure", "3")
     assert isinstance(result.exception, ExperimentError)
-    assert "no figure 3 to reproduce; there are 1, 4, 5" in str(result.exception)
+    assert "no figure 3 to reproduce, only 1, 4, 5" in str(result.exception)
     result = call("othpo", "--table", "4", "--surrogate", "nearest")
     assert isinstance(result.exception, NotFetchedError)
     assert "hpobench-ordered fetch xgboost-mnist" in str(result.exception)

@@ -113,9 +113,9 @@ def test_one_seed(small_paper, tmp_path):
 
 
 def test_bad_requests(small_paper, tmp_path):
-    with pytest.raises(ExperimentError, match="no figure 4 to reproduce; there are 1, 2, 3, 5, 6"):
+    with pytest.raises(ExperimentError, match="no figure 4 to reproduce, only 1, 2, 3, 5, 6"):
         reproduce(small_paper, folder=tmp_path, figures=[2, 4])
-    with pytest.raises(ExperimentError, match="no table 2 to reproduce; there are 1"):
+    with pytest.raises(ExperimentError, match="no table 2 to reproduce, only 1"):
         reproduce(small_paper, folder=tmp_path, tables=[2])
     with pytest.raises(UnknownNameError, match="'tabel' of the benchmarks of small; did you mean"):
         reproduce(small_paper, folder=tmp_path, surrogate="tabel")
