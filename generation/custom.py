@@ -125,7 +125,9 @@ def _check_results(plan: Plan, results: Results) -> None:
         has_no_worst = bool(np.isnan(results.values[:, j]).all())
         if has_no_worst or plan.trainer.failures is Failures.STOP:
             where = str(plan.sizes[j])
-            raise TrainingError(described(plan.trainer.model, plan.configs[i], where, failure))
+            raise TrainingError(
+                described(plan.trainer.model, plan.configs[i], f"{where} rows", failure)
+            )
 
 
 def _limits(plan: Plan, results: Results) -> tuple[str, ...]:

@@ -180,7 +180,7 @@ def test_what_is_no_sampler_is_refused():
         as_method_spec(type("Unseeded", (GridSampler,), {"__init__": lambda self: None}))
     with pytest.raises(ExperimentError, match="got 3"):
         optuna_method(3)
-    with pytest.raises(MethodError, match="got 3"):
+    with pytest.raises(MethodError, match="but returned 3"):
         made(numeric_space(), sampler=no_sampler)
 
 

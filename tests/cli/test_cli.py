@@ -131,7 +131,7 @@ def test_constants_are_read_as_they_are_written():
         (["newsvendor", "--task", "0", *PRICES[:2], "price_2=inf"], ["an integer", "inf"]),
         (["newsvendor", "--task", "0", *PRICES[:2], "price_2=low"], ["an integer", "'low'"]),
         (["newsvendor", "--task", "0", *PRICES[:2], "price_2"], ["HYPERPARAMETER=VALUE"]),
-        (["newsvendor", "--task", "0", *PRICES, PRICES[0]], ["there twice"]),
+        (["newsvendor", "--task", "0", *PRICES, PRICES[0]], ["given twice"]),
         (["newsvendor", *PRICES], ["--task"]),
         (["newsvendor", "--task", "0", "--surrogate", "x", *PRICES], ["'table'"]),
     ],

@@ -52,4 +52,4 @@ def test_help_teaches():
     text = call("--help").output
     for example in ("reproduce othpo --workers 2", "--figure 5", "--table 4 --surrogate nearest"):
         assert f"  hpobench-ordered {example}" in text or example in text
-    assert "not run again" in " ".join(text.split())
+    assert "runs only what is missing" in " ".join(text.split())
