@@ -110,9 +110,7 @@ def test_what_is_no_stream_is_refused(prices, tmp_path):
     table.to_csv(tmp_path / "gaps.csv", index=False)
     with pytest.raises(ArtifactError, match="1 rows have no 'date'"):
         _stream(tmp_path / "gaps.csv")
-    with pytest.raises(
-        ExperimentError, match=r"6 periods; .* trained on 1 to 4 of them, but got 5"
-    ):
+    with pytest.raises(ExperimentError, match=r"6 periods; .* on 1 to 4 of them, but got 5"):
         _trainer(_stream(prices), longest=5)
 
 
