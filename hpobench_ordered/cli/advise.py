@@ -123,13 +123,14 @@ def _show(advice: "Advice", evaluations: dict[str, int]) -> None:
     )
     trials = counted(advice.trials, "trial")
     rows = zip(*(advice.methods[name] for name in COLUMNS), strict=True)
+    click.echo()
     print_table(
         ("method", "1 trial", trials, "from", "to", "within error"),
         [
             (m, *("-" if math.isnan(x) else f"{x:.2f}" for x in numbers), "yes" if w else "no")
             for m, *numbers, w in rows
         ],
-        title="\nShare of the distance from the median to the best that methods leave:",
+        title="Share of the distance from the median to the best that methods leave:",
     )
     click.echo("\n" + "\n".join(advice.sentences))
 

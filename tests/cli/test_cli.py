@@ -282,8 +282,8 @@ def test_generate_what_a_suite_lacks(cli, shared, tmp_path, monkeypatch):
     assert (result.returncode, result.stdout) == (0, "")
     assert "nothing to generate" in result.stderr
     fails(cli("generate", "--suite", "wid"), 2, "did you mean 'wide'")
-    fails(cli("generate", "--suite", "wide", "newsvendor"), 2, "NAME of a benchmark, or --suite")
-    fails(cli("generate", "--seed", "0"), 2, "NAME of a benchmark, or --suite")
+    fails(cli("generate", "--suite", "wide", "newsvendor"), 2, "NAME of a benchmark or --suite")
+    fails(cli("generate", "--seed", "0"), 2, "NAME of a benchmark or --suite")
 
 
 @pytest.mark.slow
@@ -328,7 +328,7 @@ def test_run_leaving_one_task_out(cli, tmp_path):
     more = ["--seeds", "1", "--trials", "4", "--tasks", "2", "--method", "simple-previous"]
     result = cli("run", *words, *more, "--workers", "1")
     assert result.returncode == 0, result.stderr
-    assert "leave-one-out, 4 trials, history=9, tasks=2: after trial 4, 1 seed" in result.stdout
+    assert "leave-one-out, 4 trials, history=9, tasks=2, after trial 4, 1 seed" in result.stdout
     assert all(measure in result.stdout for measure in ("score", "regret", "rank"))
     assert cli("report", "results").stdout == result.stdout
 

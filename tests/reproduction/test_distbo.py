@@ -145,7 +145,7 @@ class Generating:
     def home(self) -> Path:
         return self.folder
 
-    def generate(self, folder: Path) -> None:
+    def generate(self, folder: Path, *, workers: int) -> None:
         self.names.append(folder.name)
 
 
