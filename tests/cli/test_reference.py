@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import own_method
@@ -33,6 +34,24 @@ def test_a_method_s_place_among_those_of_the_reference(cli, folder: Path) -> Non
     assert "random-search runs too" not in result.stderr
     board = cli("leaderboard", "results", "--reference", "--trial", "5")
     assert "mine.Mine" in board.stdout and "ordered-gp" in board.stdout
+
+
+@pytest.mark.slow
+def test_the_comparison_runs_on_its_small_part(cli, folder: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(sys.modules["hpobench_ordered.cli.compare"], "SMALL", ("newsvendor",))
+    shutil.copy(own_method.__file__, folder / "mine.py")
+    result = cli("compare", "mine.py:Mine", "--workers", "1")
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"mine.Mine is number \d+ of \d+ methods", result.stdout)
+    runs = hbo.run(  # the same runs, so that none is made
+        benchmarks=["newsvendor"],
+        methods=["mine.py:Mine"],
+        seeds=range(SEEDS),
+        protocol=hbo.Ordered(tasks=TASKS),
+        folder="comparison",
+        progress=False,
+    )
+    assert len(runs.timings()) == SEEDS
 
 
 def test_what_cannot_be_compared_is_said(cli) -> None:  # type: ignore[no-untyped-def]
