@@ -97,6 +97,9 @@ def show_scores(
     _print_agreement(scores)
     for verdict in verdicts(scores):
         print_text(verdict.sentence)
+    left_out = [item.benchmark for item in scores if item.left_out]
+    if 0 < len(left_out) < len(scores):
+        say(f"left out of means, plateaus or implausible: {', '.join(left_out)}")
     if scores:
         again = f"{folder} --reference" if own else str(folder)
         say(
