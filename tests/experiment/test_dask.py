@@ -33,6 +33,13 @@ def cluster():
         yield started
 
 
+@pytest.fixture(scope="module")
+def client(cluster):
+    """One connection: each new one starts a thread, which a busy machine may delay too long."""
+    with Client(cluster) as connected:
+        yield connected
+
+
 def pids(client: Client) -> list[int]:
     return list(client.run(os.getpid).values())
 
@@ -49,22 +56,21 @@ def test_a_cluster_gives_what_one_process_does(cluster, tmp_path):
     ] * 2
 
 
-def test_a_worker_that_is_killed_loses_nothing(cluster, tmp_path):
+def test_a_worker_that_is_killed_loses_nothing(client, tmp_path):
     alone = hbo.run(**SMALL, seeds=range(15), folder=tmp_path / "alone")
-    with Client(cluster) as client:
-        victim = pids(client)[0]
+    victim = pids(client)[0]
 
-        def kill() -> None:
-            while len(list((tmp_path / "there" / "runs").glob("*.parquet"))) < 5:
-                time.sleep(0.01)
-            os.kill(victim, signal.SIGKILL)
+    def kill() -> None:
+        while len(list((tmp_path / "there" / "runs").glob("*.parquet"))) < 5:
+            time.sleep(0.01)
+        os.kill(victim, signal.SIGKILL)
 
-        killer = threading.Thread(target=kill)
-        killer.start()
-        there = hbo.run(**SMALL, seeds=range(15), folder=tmp_path / "there", dask=client)
-        killer.join()
-        client.wait_for_workers(2)
-        assert victim not in pids(client)
+    killer = threading.Thread(target=kill)
+    killer.start()
+    there = hbo.run(**SMALL, seeds=range(15), folder=tmp_path / "there", dask=client)
+    killer.join()
+    client.wait_for_workers(2)
+    assert victim not in pids(client)
     assert there.store.digest() == alone.store.digest()
 
 
@@ -72,10 +78,10 @@ def test_a_worker_that_is_killed_loses_nothing(cluster, tmp_path):
     ("method", "reason"),
     [(bad.Raises, Reason.RAISED), (bad.Interrupts, Reason.RAISED), (bad.Sleeps, Reason.TIMED_OUT)],
 )
-def test_a_bad_method_fails_alone(cluster, tmp_path, method, reason):
+def test_a_bad_method_fails_alone(client, tmp_path, method, reason):
     settings = SMALL | {"methods": ["random-search", method], "seeds": [0], "time_limit": 0.5}
     with pytest.warns(FailedRunsWarning, match="1 of 2 runs failed"):
-        result = hbo.run(**settings, folder=tmp_path, dask=cluster.scheduler_address)
+        result = hbo.run(**settings, folder=tmp_path, dask=client)
     (failure,) = result.failures()
     assert failure.reason is reason
     assert "bad_methods.py" in failure.traceback
@@ -101,12 +107,12 @@ def test_one_worker_with_one_thread_is_used(tmp_path, processes):
     assert failures["bad_methods.Dies"].reason is Reason.DIED
 
 
-def test_a_worker_of_other_versions_is_refused(cluster, tmp_path, monkeypatch):
+def test_a_worker_of_other_versions_is_refused(client, tmp_path, monkeypatch):
     """Whenever it joins: each run looks at the versions."""
     here = {**package_versions(), "hpobench-ordered": "0.0.1"}
     monkeypatch.setattr("hpobench_ordered.experiment._dask.package_versions", lambda: here)
     with pytest.raises(ExperimentError, match=r"has hpobench-ordered .* instead of 0.0.1"):
-        hbo.run(**SMALL, seeds=[0], folder=tmp_path, dask=cluster.scheduler_address)
+        hbo.run(**SMALL, seeds=[0], folder=tmp_path, dask=client)
     assert not list((tmp_path / "runs").iterdir())
 
 
@@ -171,12 +177,12 @@ def test_no_cluster(tmp_path, monkeypatch):
         hbo.run(**settings, dask="nonsense://x")
 
 
-def test_a_folder_that_workers_do_not_see(cluster, tmp_path, monkeypatch):
+def test_a_folder_that_workers_do_not_see(client, tmp_path, monkeypatch):
     monkeypatch.setattr("hpobench_ordered.experiment.store.Store.prepare", lambda self: None)
     monkeypatch.setattr("hpobench_ordered.experiment.records.Records.write_experiment", _nothing)
     monkeypatch.setattr("hpobench_ordered.experiment.records.Records.write_session", _nothing)
     with pytest.raises(StoreError, match="must be on a file system that all workers share"):
-        hbo.run(**SMALL, seeds=[0], folder=tmp_path / "mine", dask=cluster.scheduler_address)
+        hbo.run(**SMALL, seeds=[0], folder=tmp_path / "mine", dask=client)
 
 
 def _nothing(self: object, content: object) -> str:

@@ -243,7 +243,7 @@ def test_observations_are_at_most_so_many(extra):
 
 @pytest.mark.slow
 def test_a_suggestion_costs_no_more_with_many_more_evaluations():
-    def seconds(evaluations: int) -> float:
+    def once(evaluations: int) -> float:
         method = make(PLAIN)
         values = PLAIN.decode(PLAIN.sample_unit(np.random.default_rng(2), evaluations))
         for config in PLAIN.configs(values):
@@ -252,5 +252,8 @@ def test_a_suggestion_costs_no_more_with_many_more_evaluations():
         begun = time.process_time()
         optimise(method, bowl, trials=2 * EVERY)
         return time.process_time() - begun
+
+    def seconds(evaluations: int) -> float:  # other work only ever adds to it
+        return min(once(evaluations) for _ in range(5))
 
     assert seconds(5 * MAX_CONDITIONED) < 3 * seconds(MAX_CONDITIONED)
