@@ -1,7 +1,7 @@
 """Commands on experiments: run and report."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +36,7 @@ from hpobench_ordered.registry import suites
 
 if TYPE_CHECKING:
     from hpobench_ordered.experiment.api import Results
+    from hpobench_ordered.methods.base import MethodSpec
 
 METHODS = (RANDOM_SEARCH, "bo", "simple-ordered")
 
@@ -158,16 +159,9 @@ def run(
     """
     from hpobench_ordered.experiment import api
 
-    names = list(dict.fromkeys(_to_run(methods, against)))
-    given = [as_method_spec(name) for name in names]
-    if check:
-        from hpobench_ordered.cli._checking import check_own
-
-        check_own(names, time_limit=time_limit)
+    given = _specs(_to_run(methods, against), check=check, time_limit=time_limit)
     listed = () if benchmarks and suite_name is None else _listed(suite_name or "othpo")
     chosen = tuple(dict.fromkeys([*listed, *benchmarks]))
-    if any(spec.name != RANDOM_SEARCH for spec in given):
-        announce_compiling()
     with progress_bar() as move, warnings.catch_warnings():
         warnings.simplefilter("ignore", FailedRunsWarning)  # printed below
         results = api.run(
@@ -192,8 +186,7 @@ def run(
         _report(shown, output / "report", folder=output)
     else:
         show_scores(*shown.scored(), folder=output, own=_own(results))
-    failures = results.failures()
-    if failures:
+    if failures := results.failures():
         say(f"{len(failures)} of {len(results.cells)} runs failed, such as: {failures[0].message}")
         say(f"all of them, with tracebacks: hpobench-ordered status {output} --failures")
         click.get_current_context().exit(1)
@@ -218,6 +211,19 @@ def report(
     chosen = chosen_results(results, with_reference=with_reference, suite_name=suite_name)
     target = output or (results or Path()) / "report"
     _report(chosen, target, folder=results or Path("--reference"), measured_only=measured_only)
+
+
+def _specs(names: Iterable[str], *, check: bool, time_limit: float | None) -> list["MethodSpec"]:
+    """The methods, those of the user checked first if asked, and the numerics compiled."""
+    names = list(dict.fromkeys(names))
+    given = [as_method_spec(name) for name in names]
+    if check:
+        from hpobench_ordered.cli._checking import check_own
+
+        check_own(names, time_limit=time_limit)
+    if any(spec.name != RANDOM_SEARCH for spec in given):
+        announce_compiling()
+    return given
 
 
 def _listed(name: str) -> tuple[str, ...]:

@@ -3,9 +3,8 @@
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +20,6 @@ from hpobench_ordered.experiment.reference import BEST_ONLY, reference_store
 from hpobench_ordered.experiment.scored import families, known_limits, left_out, measured, scored
 from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.protocols import Ordered, Protocol
-from hpobench_ordered.runtime.machine import describe_machine
 from hpobench_ordered.runtime.progress import watched
 
 if TYPE_CHECKING:
@@ -223,14 +221,12 @@ def run(
     store = Store(Path(folder or tempfile.mkdtemp(prefix="hpobench_ordered-")))
     store.prepare()
     session = {
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
         # All shards are recorded, so that the others count as missing until stores are merged.
         "experiment": store.records.write_experiment(grid(planned)),
         "shard": shard and "{}/{}".format(*shard),
         "workers": workers,
         "backend": "processes" if dask is None else "dask",
         "time_limit": time_limit,
-        **describe_machine(),
     }
     if retry_failed:
         store.records.forget_failures(cell.key for cell in cells)
@@ -245,14 +241,18 @@ def run(
             progress=report_progress,
         )
     results = Results(store, tuple(cells), other)
-    if failures := results.failures():
+    _warn_of(results.failures(), len(cells))
+    return results
+
+
+def _warn_of(failures: Sequence[Failure], runs: int) -> None:
+    if failures:
         warnings.warn(
-            f"{len(failures)} of {len(cells)} runs failed, such as: {failures[0].message}. "
+            f"{len(failures)} of {runs} runs failed, such as: {failures[0].message}. "
             "Results.failures() has the tracebacks",
             FailedRunsWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return results
 
 
 def reference(*names: str, methods: Iterable[str] | None = None) -> Results:

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.experiment.watchdog import ENDED, can_interrupt
 from hpobench_ordered.runtime.child import Children
+from hpobench_ordered.runtime.machine import describe_machine
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -39,7 +41,7 @@ def run_cells(
     workers: int = 1,
     time_limit: float | None = TIME_LIMIT,
     dask: "Client | str | None" = None,
-    session: Mapping[str, Any] | None = None,
+    session: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
     """Run all cells that the store has neither finished nor recorded as failed.
@@ -58,23 +60,20 @@ def run_cells(
         raise ExperimentError(f"a time limit must be above 0 s, but got {time_limit}")
     store = Store(Path(store.folder).absolute())  # workers may have another current folder
     store.prepare()
-    if moved := store.set_aside_damaged():
-        warnings.warn(
-            f"{len(moved)} damaged files were moved to {moved[0].parent}, such as {moved[0].name}; "
-            "their runs are repeated",
-            DamagedFilesWarning,
-            stacklevel=3,
-        )
+    _set_aside_damaged(store)
     over = store.keys() | store.records.failures().keys()
     left = [cell for cell in cells if cell.key not in over]
     if workers > 1 or dask is not None:
         left.sort(key=lambda cell: cell.apart)  # starts fewer processes
     report = progress or (lambda done, total: None)
     report(len(cells) - len(left), len(cells))
-    died, job = {}, Job(store, time_limit)
+    died: dict[Cell, str] = {}
+    job = Job(store, time_limit)
     with _pool(job, workers, dask) as (pool, machines):
         if session is not None:
-            store.records.write_session({**session, **machines})
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            here = {"started": now, **describe_machine(), **machines}
+            store.records.write_session(session | here)
         for done, (cell, crash) in enumerate(pool(left), start=len(cells) - len(left) + 1):
             if crash is not None:
                 died[cell] = crash
@@ -82,6 +81,16 @@ def run_cells(
         for cell, crash in died.items():
             _settle(cell, crash, pool, job)
     store.compact(at_least=MANY)
+
+
+def _set_aside_damaged(store: Store) -> None:
+    if moved := store.set_aside_damaged():
+        warnings.warn(
+            f"{len(moved)} damaged files were moved to {moved[0].parent}, such as {moved[0].name}; "
+            "their runs are repeated",
+            DamagedFilesWarning,
+            stacklevel=4,
+        )
 
 
 Pool = Callable[[Sequence[Cell]], Iterator[tuple[Cell, str | None]]]
