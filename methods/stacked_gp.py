@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._sources import FromSources, Predict, in_units_of
+from hpobench_ordered.methods._sources import FromSources, Predict
 from hpobench_ordered.methods.base import MethodSpec
 
 if TYPE_CHECKING:
@@ -59,10 +59,6 @@ class StackedGP(FromSources):
     The process of the oldest task is that of its losses; each later task's is that of what the
     stack below does not predict. Standard deviations are weighted geometric means, in which each
     level counts by its share of the evaluations of its task and of the task below.
-
-    What a standardised loss means differs from task to task, above all where few configurations
-    were evaluated, or good ones alone. The losses of every task but the oldest are therefore given
-    the mean and the variance that the stack expects of them.
     """
 
     @cached_property
@@ -71,17 +67,15 @@ class StackedGP(FromSources):
         levels: list[Level] = []
         below = 0
         for X, y in self.sources:
-            mean, sd = stacked(levels, X)
-            residuals = in_units_of(mean, np.diag(sd**2), y) - mean if levels else y
+            residuals = y - stacked(levels, X)[0]
             levels.append(Level.over(below, self.of_source(X, residuals), len(y)))
             below = len(y)
         return levels
 
     def posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
         """Fit the level of this task."""
-        mean, sd = stacked(self.levels, X)
-        y = in_units_of(mean, np.diag(sd**2), y)
-        top = Level.over(len(self.sources[-1][1]), self.of_target(X, y - mean), len(y))
+        residuals = y - stacked(self.levels, X)[0]
+        top = Level.over(len(self.sources[-1][1]), self.of_target(X, residuals), len(y))
         self._stack = [*self.levels, top]
         return self._predict, y
 
@@ -104,5 +98,6 @@ SPECS = (
         source="Golovin et al. (2017), section 3.3 and algorithm 2: residuals, alpha = 1",
         min_history=1,
         changed_spaces=True,
+        version=2,
     ),
 )
