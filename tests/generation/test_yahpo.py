@@ -25,7 +25,6 @@ from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentErro
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.files.remote import CACHE_VARIABLE
-from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.generation import yahpo
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.generation.yahpo import (
@@ -111,21 +110,25 @@ def test_without_a_local_copy_says_where_the_evaluations_are(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_refuses_evaluations_in_another_order(data, tmp_path):
-    space = define(data, "glmnet", "375").space
-    frame = pd.read_parquet(evaluations_path(data, "glmnet", "375")).head(50)
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda frame: frame.sort_values("train_frac"), "follow one another"),
+        (lambda frame: frame.iloc[1:], "follow one another"),
+        (lambda frame: frame[::-1], "follow one another"),
+        (lambda frame: frame.drop(columns="auc"), "does not hold evaluations"),
+        (None, "does not hold evaluations"),
+    ],
+)
+def test_refuses_other_evaluations(data, tmp_path, damage, message):
     path = tmp_path / "375.parquet"
-    broken = [frame.sort_values("train_frac"), frame.iloc[1:], frame[::-1]]
-    for frame_of_wrong_form in broken:
-        frame_of_wrong_form.to_parquet(path)
-        with pytest.raises(ArtifactError, match="follow one another"):
-            read_evaluations(path, space)
-    frame.drop(columns="auc").to_parquet(path)
-    with pytest.raises(ArtifactError, match="does not hold evaluations"):
-        read_evaluations(path, space)
-    path.write_text("no parquet")
-    with pytest.raises(ArtifactError, match="does not hold evaluations"):
-        read_evaluations(path, space)
+    if damage is None:
+        path.write_text("no parquet")
+    else:
+        frame = pd.read_parquet(evaluations_path(data, "glmnet", "375")).head(50)
+        damage(frame).to_parquet(path)
+    with pytest.raises(ArtifactError, match=message):
+        read_evaluations(path, define(data, "glmnet", "375").space)
 
 
 def test_refuses_a_changed_search_space(data, tmp_path):
@@ -163,17 +166,13 @@ def test_samples_the_network_at_all_fractions(data, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["yahpo-ranger-4154", "yahpo-svm-1220", "yahpo-xgboost-458"])
 def test_the_same_seed_gives_the_same_bytes(name, data, tmp_path, quick):
-    first, second, other = (
+    folders = [
         generate(name, tmp_path / part, data, seed=seed)
         for part, seed in (("a", 0), ("b", 0), ("c", 1))
-    )
-    hashes = [
-        {path.name: file_sha256(path) for path in folder.iterdir()}
-        for folder in (first, second, other)
     ]
-    assert hashes[0] == hashes[1]
-    assert hashes[0] != hashes[2]
-    bench = load(str(first))
+    digests = [Artifact(folder).digest for folder in folders]
+    assert digests[0] == digests[1] != digests[2]
+    bench = load(str(folders[0]))
     assert [task.name for task in bench.tasks] == [f"{k}%" for k in range(5, 101, 5)]
     config = bench.space.sample(np.random.default_rng(0))
     for task in bench.tasks:
@@ -238,8 +237,13 @@ def test_generates_what_the_wide_suite_has_beyond_the_package(
     check_benchmark(name)
 
 
-def test_refuses_more_configurations_than_there_are(data, tmp_path):
-    with pytest.raises(ExperimentError, match="holds 3000 configurations, not 3001"):
-        generate("yahpo-svm-1220", tmp_path, data, n=3001)
-    with pytest.raises(ExperimentError, match="at least 10 configurations, got 9"):
-        generate("yahpo-svm-1220", tmp_path, data, n=9)
+@pytest.mark.parametrize(
+    ("n", "message"),
+    [
+        (3001, "holds 3000 configurations, not 3001"),
+        (9, "at least 10 configurations, got 9"),
+    ],
+)
+def test_refuses_other_numbers_of_configurations(data, tmp_path, n, message):
+    with pytest.raises(ExperimentError, match=message):
+        generate("yahpo-svm-1220", tmp_path, data, n=n)
