@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 from sklearn.metrics import r2_score
+from toy_artifacts import card_of
 
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.card import (
     Card,
     Figures,
@@ -83,17 +83,9 @@ def test_names_and_shapes_must_fit():
         figures(truth, truth[1:], names=["a", "b"], direction=Direction.MINIMIZE)
 
 
-CARD = Card(
-    benchmark="toy",
-    surrogate=SurrogateType.FOREST,
-    source="nowhere",
-    licence="CC0",
+CARD = card_of(
     evaluations=200,
-    configurations=100,
-    folds=10,
     figures=(Figures("a", 0.9, 0.8, 0.7), Figures("b", 0.7, 1.0, 0.9)),
-    limits=("A toy.",),
-    command="hpobench-ordered generate toy",
     versions={"numpy": "2"},
     comparisons={"training": {"sizes": [1, 2]}},
 )
