@@ -1,4 +1,3 @@
-import json
 import shutil
 from functools import partial
 from pathlib import Path
@@ -7,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import r2_score
+from yahpo_files import define, defined_network
 
 from hpobench_ordered.benchmarks.yahpo import (
     FRACTIONS,
@@ -14,12 +14,9 @@ from hpobench_ordered.benchmarks.yahpo import (
     GENERATED_BENCHMARKS,
     PAPER_BENCHMARKS,
     SPECS,
-    definition,
     name_of,
-    network,
     remote_files,
 )
-from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
 from hpobench_ordered.files.artifact import Artifact
@@ -54,13 +51,6 @@ def data(shared, tmp_path, monkeypatch):
     return shared / "data" / "yahpo"
 
 
-def define(data: Path, scenario: str, instance: str) -> Definition:
-    folder = data / "yahpo_data-1.0.2" / f"rbv2_{scenario}"
-    config_space = json.loads((folder / "config_space.json").read_text())
-    encoding = json.loads((folder / "encoding.json").read_text())
-    return definition(scenario, instance, config_space, encoding)
-
-
 def generate(name: str, folder: Path, local: Path | None, *, n: int = 60, seed: int = 0) -> Path:
     generator = next(g for g in GENERATORS if g.name == name)
     return generator.generate(folder / name, local=local, seed=seed, configurations=n)
@@ -82,8 +72,8 @@ def test_what_is_bundled_and_what_is_to_be_generated_has_a_generator():
 
 
 @pytest.mark.parametrize(("scenario", "instance"), PUBLISHED + FURTHER)
-def test_reads_the_published_evaluations(data, scenario, instance):
-    space = define(data, scenario, instance).space
+def test_reads_the_published_evaluations(shared, data, scenario, instance):
+    space = define(shared, scenario, instance).space
     path = evaluations_path(data, scenario, instance)
     evaluations = read_evaluations(path, space)
     assert evaluations.values.shape == (3000, space.dimension)
@@ -120,7 +110,7 @@ def test_without_a_local_copy_says_where_the_evaluations_are(tmp_path):
         (None, "does not hold evaluations"),
     ],
 )
-def test_refuses_other_evaluations(data, tmp_path, damage, message):
+def test_refuses_other_evaluations(shared, data, tmp_path, damage, message):
     path = tmp_path / "375.parquet"
     if damage is None:
         path.write_text("no parquet")
@@ -128,7 +118,7 @@ def test_refuses_other_evaluations(data, tmp_path, damage, message):
         frame = pd.read_parquet(evaluations_path(data, "glmnet", "375")).head(50)
         damage(frame).to_parquet(path)
     with pytest.raises(ArtifactError, match=message):
-        read_evaluations(path, define(data, "glmnet", "375").space)
+        read_evaluations(path, define(shared, "glmnet", "375").space)
 
 
 def test_refuses_a_changed_search_space(data, tmp_path):
@@ -141,16 +131,8 @@ def test_refuses_a_changed_search_space(data, tmp_path):
         generate("yahpo-svm-458", tmp_path / "out", tmp_path)
 
 
-def test_samples_the_network_at_all_fractions(data, tmp_path):
-    defined = define(data, "rpart", "4154")
-    folder = data / "yahpo_data-1.0.2" / "rbv2_rpart"
-    model = network(
-        (folder / "model.onnx").read_bytes(),
-        definition=defined,
-        scenario="rpart",
-        instance="4154",
-        encoding=json.loads((folder / "encoding.json").read_text()),
-    )
+def test_samples_the_network_at_all_fractions(shared, tmp_path):
+    defined, model = defined_network(shared, "rpart", "4154")
     request = Request(tmp_path, configurations=30)
     samples = [
         sample_network(model, defined.space, request, np.random.default_rng(seed))

@@ -1,13 +1,13 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+from yahpo_files import define, files
 
-from hpobench_ordered.benchmarks.yahpo import FRACTIONS, SCENARIOS, TARGETS, definition
+from hpobench_ordered.benchmarks.yahpo import FRACTIONS, SCENARIOS, TARGETS
 from hpobench_ordered.core.benchmark import Benchmark, Definition
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates import onnx
@@ -17,21 +17,10 @@ from hpobench_ordered.surrogates.onnx import BLOCK, GROUP, OnnxSurrogate
 TASK = 6
 
 
-@cache
-def files(shared: Path, scenario: str) -> tuple[dict, dict, bytes]:
-    folder = shared / "data" / "yahpo" / "yahpo_data-1.0.2" / f"rbv2_{scenario}"
-    return (
-        json.loads((folder / "config_space.json").read_text()),
-        json.loads((folder / "encoding.json").read_text()),
-        (folder / "model.onnx").read_bytes(),
-    )
-
-
 def build(
     shared: Path, scenario: str, instance: str = "1220", target: str = "auc"
 ) -> tuple[Definition, OnnxSurrogate]:
-    config_space, encoding, model = files(shared, scenario)
-    defined = definition(scenario, instance, config_space, encoding)
+    defined, (_, encoding, model) = define(shared, scenario, instance), files(shared, scenario)
     surrogate = OnnxSurrogate.for_space(
         model,
         space=defined.space,
@@ -132,8 +121,8 @@ def test_another_network_is_refused(shared, content):
 
 
 def test_files_that_do_not_belong_together_are_refused(shared):
-    config_space, encoding, model = files(shared, "rpart")
-    space = definition("rpart", "1220", config_space, encoding).space
+    _, encoding, model = files(shared, "rpart")
+    space = define(shared, "rpart").space
     layout = SCENARIOS["rpart"].layout
     varied = {"trainsize": FRACTIONS}
 
