@@ -50,6 +50,13 @@ def points(method: ZeroShot, count: int = 25) -> FloatArray:
 # -- portfolio -------------------------------------------------------------------------------------
 
 
+def test_when_nothing_helps_another_portfolio_is_begun():
+    R = np.array([[1.0, 2, 3, 4, 5, 6], [6, 4, 3, 2, 5, 1]])
+    # 2 and 1 have the lowest mean, 3; after 1 (2, 4) come 5 (2, 1) and 0 (1, 1). Of what is left,
+    # 2 has the lowest mean, 3 lowers task 1's rank; 4 is the last.
+    assert portfolio(R, count=9) == [1, 5, 0, 2, 3, 4]
+
+
 @given(arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 8)), elements=st.integers(0, 5)))
 def test_every_member_is_the_best_choice(L):
     R = ranks(L)
