@@ -2,17 +2,17 @@
 
 import re
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from multiprocessing import get_context
 
 import numpy as np
 import pytest
+from by_hand import clipped
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.benchmarks._adjustment import Steps
-from hpobench_ordered.benchmarks._published_tables import EXTRA
 from hpobench_ordered.benchmarks.adjustments import FINITE, SEARCHED
 from hpobench_ordered.benchmarks.tabular import FCNET_TABLES
 from hpobench_ordered.core.benchmark import Benchmark
@@ -20,12 +20,8 @@ from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.files.bundle import read_card, read_definition
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Kind, Parameter
+from hpobench_ordered.space.parameters import Kind
 from hpobench_ordered.testing import check_benchmark
-
-needs_tables = pytest.mark.skipif(
-    not EXTRA.is_installed, reason="needs the extra: pip install '.[tables]'"
-)
 
 
 @pytest.fixture(scope="module")
@@ -247,20 +243,16 @@ def parse(steps: str, hyperparameter: str, allowed: str, prior: str) -> Line:
     return Line(steps, name, value(allowed, name))
 
 
-def lines(space: SearchSpace, steps: str) -> set[Line]:
+def lines(space: SearchSpace) -> set[Line]:
     """What a search space consists of, as lines of a table."""
-    constants = {Line(steps, name, fixed) for name, fixed in space.constants.items()}
-    return constants | {line(parameter, steps) for parameter in space.parameters}
-
-
-def line(parameter: Parameter, steps: str) -> Line:
-    if parameter.kind is Kind.CATEGORICAL:
-        return Line(steps, parameter.name, frozenset(parameter.choices))
-    assert parameter.kind is not Kind.ORDINAL
-    is_integer = parameter.kind is Kind.INTEGER
-    return Line(
-        steps, parameter.name, (parameter.lower, parameter.upper), is_integer, parameter.log
-    )
+    found = {Line("", name, fixed) for name, fixed in space.constants.items()}
+    for p in space.parameters:
+        assert p.kind is not Kind.ORDINAL
+        if p.choices:
+            found.add(Line("", p.name, frozenset(p.choices)))
+        else:
+            found.add(Line("", p.name, (p.lower, p.upper), p.kind is Kind.INTEGER, p.log))
+    return found
 
 
 ADJUSTMENTS = {a.name: a for a in (*FINITE, *SEARCHED)}
@@ -273,9 +265,7 @@ def test_search_spaces_are_those_of_the_tables(adjustment):
     for step, number in ((Steps.STEP_1, "1"), (Steps.STEP_2, "2")):
         space = adjustment.space(step)
         listed = [entry for entry in table if number in entry.steps]
-        assert lines(space, "") == {
-            Line("", e.name, e.allowed, e.is_integer, e.is_log) for e in listed
-        }
+        assert lines(space) == {replace(entry, steps="") for entry in listed}
         assert len(space.constants) + space.dimension == len(listed)
         assert not space.conditions
 
@@ -346,7 +336,6 @@ def natively(config: Config, base: Benchmark, unlisted: Config) -> Config:
 
 
 @pytest.mark.slow
-@needs_tables
 @pytest.mark.parametrize("adjustment", FINITE, ids=lambda a: a.name)
 def test_values_are_those_of_the_whole_table(adjustment):
     base = hbo.load(adjustment.base.name)
@@ -360,7 +349,6 @@ def test_values_are_those_of_the_whole_table(adjustment):
 
 
 @pytest.mark.slow
-@needs_tables
 @pytest.mark.parametrize("adjustment", FINITE, ids=lambda a: a.name)
 def test_best_values_are_optima(adjustment):
     for benchmark in (b for b in loaded(adjustment.name) if b.space.size < 5000):
@@ -374,7 +362,6 @@ def test_best_values_are_optima(adjustment):
             assert task.regret(task.evaluate_many(configs)).min() == 0
 
 
-@needs_tables
 @pytest.mark.parametrize("name", ["nas-a", "nas-b"])
 def test_the_new_space_of_cells_is_the_whole_space(name):
     best = [task.best_value for task in hbo.load("nas201").tasks]
@@ -382,7 +369,6 @@ def test_the_new_space_of_cells_is_the_whole_space(name):
 
 
 @pytest.mark.slow
-@needs_tables
 @pytest.mark.parametrize("adjustment", FINITE, ids=lambda a: a.name)
 def test_networks_conform(adjustment, executor):
     for benchmark in loaded(adjustment.name):
@@ -423,18 +409,11 @@ def test_values_are_those_of_the_flows_forest(adjustment):
 
 def unchecked_row(space: SearchSpace, config: Config) -> np.ndarray:
     """Code a configuration whose numbers may lie beyond the bounds of the space."""
-    within = {name: nearest_within(space[name], v) for name, v in config.items()}
-    row = space.row(within)
+    row = space.row(clipped(space, config))
     for j, parameter in enumerate(space.parameters):
         if not (parameter.choices or np.isnan(row[j])):
             row[j] = float(config[parameter.name])
     return row
-
-
-def nearest_within(parameter: Parameter, value: Value) -> Value:
-    if parameter.choices:
-        return value
-    return parameter.value(min(max(float(value), parameter.lower), parameter.upper))
 
 
 @pytest.mark.parametrize("name", ["xgb-a", "xgb-b"])

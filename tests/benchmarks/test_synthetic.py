@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from itertools import product
 
 import numpy as np
 import pytest
@@ -35,6 +36,10 @@ MARGINALS = {
     FORRESTER: (stats.norm(6, 1), stats.norm(12, 2), stats.uniform(0, 10)),
     QUADRATIC: (stats.uniform(0.1, 0.9),) * 3,
 }
+
+EVERY_FAMILY = pytest.mark.parametrize(
+    ("function", "ordered"), list(product(MARGINALS, [False, True]))
+)
 
 
 def formula(benchmark: Benchmark, task: int, x: np.ndarray) -> np.ndarray:
@@ -153,8 +158,7 @@ def test_quadratic_minimum_is_that_of_scipy(seed, ordered):
 
 
 @given(seed=SEEDS, fewer=st.integers(1, 20), more=st.integers(0, 20))
-@pytest.mark.parametrize("ordered", [False, True])
-@pytest.mark.parametrize("function", MARGINALS, ids=lambda f: f.name)
+@EVERY_FAMILY
 def test_fewer_tasks_are_the_first_of_more(function, ordered, seed, fewer, more):
     few = Synthetic(function, ordered, seed, fewer).coefficients()
     many = Synthetic(function, ordered, seed, fewer + more).coefficients()
@@ -163,8 +167,7 @@ def test_fewer_tasks_are_the_first_of_more(function, ordered, seed, fewer, more)
     assert not np.isin(few, other).any()
 
 
-@pytest.mark.parametrize("ordered", [False, True])
-@pytest.mark.parametrize("function", MARGINALS, ids=lambda f: f.name)
+@EVERY_FAMILY
 def test_coefficients_follow_the_papers_distributions(function, ordered):
     coefficients = Synthetic(function, ordered, 1, MANY).coefficients()
     spacing = 100 if ordered else 1  # what is further apart is as good as independent
@@ -176,8 +179,7 @@ def test_coefficients_follow_the_papers_distributions(function, ordered):
         assert low <= column.min() <= column.max() <= high
 
 
-@pytest.mark.parametrize("ordered", [False, True])
-@pytest.mark.parametrize("function", MARGINALS, ids=lambda f: f.name)
+@EVERY_FAMILY
 def test_scores_are_correlated_as_documented(function, ordered):
     coefficients = Synthetic(function, ordered, 2, MANY).coefficients()
     shares = [m.cdf(column) for m, column in zip(MARGINALS[function], coefficients.T, strict=True)]
@@ -230,14 +232,8 @@ def test_one_benchmark_has_one_name():
 @pytest.mark.parametrize(
     "name",
     [
-        "forrester-seed-",
-        "forrester-seed-01",
-        "forrester-seed--1",
-        "forrester-seed-1-tasks-0",
-        "forrester-tasks-3",
-        "forrester-ordered-ordered-seed-1",
-        "branin-seed-1",
-        "forrester-seed-٣",
+        *(f"forrester-seed-{seed}" for seed in ("", "01", "-1", "1-tasks-0", "\u0663")),
+        *("forrester-tasks-3", "forrester-ordered-ordered-seed-1", "branin-seed-1"),
     ],
 )
 def test_other_names_are_unknown(name):

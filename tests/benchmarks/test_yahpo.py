@@ -1,10 +1,9 @@
-import json
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from yahpo_files import define
 
 from hpobench_ordered.benchmarks.yahpo import (
     FAMILIES,
@@ -15,10 +14,8 @@ from hpobench_ordered.benchmarks.yahpo import (
     SATURATED,
     SCENARIOS,
     SPECS,
-    definition,
     remote_files,
 )
-from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError, UnknownNameError
@@ -45,13 +42,6 @@ def fetched(shared, cache):
         for file in remote_files(scenario).values():
             file.store(shared / "data" / "yahpo" / file.name)
     return cache
-
-
-def define(shared: Path, scenario: str, instance: str = "1220") -> Definition:
-    folder = shared / "data" / "yahpo" / "yahpo_data-1.0.2" / f"rbv2_{scenario}"
-    config_space = json.loads((folder / "config_space.json").read_text())
-    encoding = json.loads((folder / "encoding.json").read_text())
-    return definition(scenario, instance, config_space, encoding)
 
 
 def family_spec(name: str) -> BenchmarkSpec:

@@ -1,5 +1,6 @@
 """Training data of tasks: checked, read-only, and loaded only for methods that ask."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -33,14 +34,14 @@ def spec_of(uses_data: bool) -> MethodSpec:
 
 
 def runs(
-    uses_data: bool, tasks: int = 3
+    uses_data: bool, data: Callable[[int], hbo.TaskData] = toy_data, tasks: int = 3
 ) -> tuple[list[int], list[tuple[hbo.TaskData | None, ...]]]:
     """Indices of the tasks whose data were read, and what the method was given."""
     reads: list[int] = []
 
     def counted(task: int) -> hbo.TaskData:
         reads.append(task)
-        return toy_data(task)
+        return data(task)
 
     bench = toy_benchmark(numeric_space(), tasks=tasks)
     bench = replace(bench, tasks=tuple(replace(task, _data=counted) for task in bench.tasks))
@@ -50,13 +51,8 @@ def runs(
     return reads, [data for _, data in Looking.seen]
 
 
-def test_methods_that_do_not_ask_for_data_read_none():
-    reads, given = runs(uses_data=False)
-    assert reads == []
-    assert given == [()] * 3
-
-
-def test_methods_that_ask_get_the_data_of_history_and_task():
+def test_data_are_read_for_methods_that_ask_alone():
+    assert runs(uses_data=False) == ([], [()] * 3)
     reads, given = runs(uses_data=True)
     assert reads == [0, 0, 1, 0, 1, 2]
     for position, data in enumerate(given):
@@ -68,12 +64,7 @@ def test_methods_that_ask_get_the_data_of_history_and_task():
 
 def test_what_a_method_does_to_its_data_reaches_no_other_run():
     shared = toy_data(0)
-    bench = toy_benchmark(numeric_space(), tasks=1)
-    bench = replace(bench, tasks=(replace(bench.tasks[0], _data=lambda _: shared),))
-    Looking.seen = []
-    rng = np.random.default_rng
-    list(follow(hbo.Ordered(trials=1), bench, spec_of(True), rng=rng, protocol_rng=rng))
-    ((_, (given,)),) = Looking.seen
+    _, ((given,),) = runs(True, lambda _: shared, tasks=1)
     assert given is not None
     assert not np.shares_memory(given.features, shared.features)
     with pytest.raises(ValueError, match="read-only"):
@@ -127,6 +118,7 @@ def own_benchmark(**changes: Any) -> hbo.Benchmark:
 
 def test_a_benchmark_of_ones_own_may_carry_data(tmp_path):
     bench = own_benchmark()
+    check_benchmark(bench)
     assert bench.task("ccc").data is None
     given = bench.task("bb").data
     assert given is not None
@@ -142,17 +134,17 @@ def test_a_benchmark_of_ones_own_may_carry_data(tmp_path):
     assert set(first.frame()["benchmark"]) != set(second.frame()["benchmark"])
 
 
-def test_a_benchmark_of_ones_own_with_data_conforms():
-    check_benchmark(own_benchmark())
-
-
-def test_data_of_unknown_tasks_are_refused():
-    with pytest.raises(EvaluationsError, match="data of an unknown task 'aa'"):
-        own_benchmark(data={"aa": own_data("a")})
-    with pytest.raises(EvaluationsError, match="must be a TaskData, but got list"):
-        own_benchmark(data={"a": [1.0]})
-    with pytest.raises(EvaluationsError, match="map tasks to TaskData, but got a list"):
-        own_benchmark(data=[own_data("a")])
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"aa": own_data("a")}, "data of an unknown task 'aa'"),
+        ({"a": [1.0]}, "must be a TaskData, but got list"),
+        ([own_data("a")], "map tasks to TaskData, but got a list"),
+    ],
+)
+def test_data_of_other_forms_are_refused(data, message):
+    with pytest.raises(EvaluationsError, match=message):
+        own_benchmark(data=data)
 
 
 def test_an_optimiser_takes_data():

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from toy_artifacts import definition
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.benchmark import Benchmark, Definition, Provenance, TaskDefinition
+from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.marks import FILE, Marks, write_marks
-from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.files.local import LOCAL_VARIABLE
@@ -34,20 +34,10 @@ class Functions:
 
 
 def benchmark(*functions: Function, best: float | None = 0.0) -> Benchmark:
-    tasks = tuple(TaskDefinition(f"t{i}", {"task": float(i)}) for i in range(len(functions)))
-    defined = Definition(
-        name="functions",
-        version=1,
-        summary="Functions.",
-        space=hbo.SearchSpace([hbo.Parameter.number("x", 0, 1)]),
-        objective=Objective("loss", "", Direction.MINIMIZE),
-        tasks=tasks,
-        provenance=Provenance("", "", ""),
-    )
-    values = [best] * len(functions)
-    return Benchmark.build(
-        defined, surrogate="exact", model=Functions(functions), best_values=values
-    )
+    space = hbo.SearchSpace([hbo.Parameter.number("x", 0, 1)])
+    defined = definition(space, {f"t{i}": {"task": float(i)} for i in range(len(functions))})
+    model, values = Functions(functions), [best] * len(functions)
+    return Benchmark.build(defined, surrogate="exact", model=model, best_values=values)
 
 
 def rising(x: FloatArray) -> FloatArray:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from by_hand import clipped
+from toy_artifacts import card_of, definition
 
-from hpobench_ordered._typing import Value
 from hpobench_ordered.benchmarks._adjustment import SpaceAdjustment, Steps
 from hpobench_ordered.benchmarks.adjustments import SEARCHED
 from hpobench_ordered.benchmarks.openml_flows import SVM, XGBOOST, svm_space, xgboost_space
-from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError, ExperimentError
@@ -27,10 +27,7 @@ from hpobench_ordered.files.bundle import (
 from hpobench_ordered.generation import adjustments
 from hpobench_ordered.generation.adjustments import GENERATORS, generate
 from hpobench_ordered.generation.base import Request
-from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.best import best_known
-from hpobench_ordered.surrogates.card import Card, Figures
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.testing import check_benchmark
@@ -46,36 +43,16 @@ def write_flow(folder: Path, adjustment: SpaceAdjustment, *, shift: float = 0.0)
     unit = space.sample_unit(np.random.default_rng(0), 400)
     losses = np.nansum((unit - 0.3 - shift) ** 2, axis=1)
     targets = np.stack([1 / (1 + losses + k) for k in range(len(TASKS))], axis=1)
-    forest = fit_forest(
-        space.decode(unit),
-        targets,
-        coding=space_coding(space),
-        recipe=ForestRecipe(trees=5),
-        seed=0,
-    )
-    defined = Definition(
+    recipe, coding = ForestRecipe(trees=5), space_coding(space)
+    forest = fit_forest(space.decode(unit), targets, coding=coding, recipe=recipe, seed=0)
+    defined = definition(
+        space,
+        {task: {"n_rows": 10.0 * int(task)} for task in TASKS},
         name=name,
-        version=1,
-        summary="Made up.",
-        space=space,
         objective=Objective("auc", "", Direction.MAXIMIZE),
-        tasks=tuple(TaskDefinition(task, {"n_rows": 10.0 * int(task)}) for task in TASKS),
-        provenance=Provenance("nobody (2000)", "made up", "none"),
     )
     surrogate = BundledSurrogate("forest", "Made up.", forest, [1.0] * 4)
-    card = Card(
-        benchmark=defined.name,
-        surrogate=SurrogateType.FOREST,
-        source="made up",
-        licence="none",
-        evaluations=1600,
-        configurations=400,
-        folds=10,
-        figures=tuple(Figures(task, 0.9, 0.9, 0.5) for task in TASKS),
-        limits=("Nothing was trained.",),
-        command="none",
-        versions={},
-    )
+    card = card_of(TASKS, benchmark=name, limits=("Nothing was trained.",))
     write_bundle(folder, defined, [surrogate], card)
     return folder_spec(folder)
 
@@ -100,9 +77,7 @@ def test_every_searched_adjustment_has_a_generator():
 @pytest.mark.slow
 def test_a_generated_artifact_makes_the_benchmark(adjustment, tmp_path):
     folder = generate(adjustment, Request(tmp_path / adjustment.name, seed=3))
-    assert sorted(path.name for path in folder.iterdir()) == sorted(
-        ["SHA256SUMS", "benchmark.json", "card.json"]
-    )
+    assert {path.name for path in folder.iterdir()} == {"SHA256SUMS", "benchmark.json", "card.json"}
     spec = adjustment.spec()
     assert spec.previous is not None
     benchmark = spec.load()
@@ -117,24 +92,16 @@ def test_a_generated_artifact_makes_the_benchmark(adjustment, tmp_path):
 
 
 def test_values_are_those_of_the_forest(adjustment, tmp_path):
+    """Beyond all evaluations trees are constant."""
     generate(adjustment, Request(tmp_path / adjustment.name))
     base, benchmark = adjustment.base.load(), adjustment.spec().load()
     assert benchmark.previous is not None
     rng = np.random.default_rng(1)
     for one in (benchmark.previous, benchmark):
         for config in (one.space.sample(rng) for _ in range(100)):
-            whole = {**adjustment.unlisted, **config}
-            within = {name: nearest_within(base.space[name], v) for name, v in whole.items()}
+            within = clipped(base.space, {**adjustment.unlisted, **config})
             for task in one.tasks:
                 assert task.evaluate(config) == base.task(task.name).evaluate(within)
-
-
-def nearest_within(parameter: Parameter, value: Value) -> Value:
-    """The value itself, or the nearest bound: beyond all evaluations trees are constant."""
-    if parameter.choices:
-        return value
-    assert isinstance(value, (int, float))
-    return parameter.value(min(max(float(value), parameter.lower), parameter.upper))
 
 
 def test_the_same_seed_gives_the_same_bytes(adjustment, tmp_path):

@@ -11,62 +11,57 @@ from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.registry import generators
 
 
-class Recorder:
-    """Remembers what it was asked for."""
+@pytest.fixture
+def recorded():
+    """A generator, and what its sources were asked for."""
+    requests: list[Request] = []
 
-    def __init__(self) -> None:
-        self.requests: list[Request] = []
-
-    def __call__(self, request: Request) -> Path:
-        self.requests.append(request)
+    def record(request: Request) -> Path:
+        requests.append(request)
         return request.folder
 
-
-@pytest.fixture
-def recorder():
-    return Recorder()
-
-
-@pytest.fixture
-def generator(recorder):
     sources = {
-        "exact": Source("Takes nothing.", frozenset(), recorder),
-        "sampled": Source("Takes two.", frozenset({Option.SEED, Option.SIZES}), recorder),
-        "any": Source("Takes all.", frozenset(Option), recorder, fewest=10),
+        "exact": Source("Takes nothing.", frozenset(), record),
+        "sampled": Source("Takes two.", frozenset({Option.SEED, Option.SIZES}), record),
+        "any": Source("Takes all.", frozenset(Option), record, fewest=10),
     }
-    return Generator("mine", sources)
+    return Generator("mine", sources), requests
 
 
-def test_a_source_gets_what_is_asked_for(generator, recorder, tmp_path):
+def test_a_source_gets_what_is_asked_for(recorded, tmp_path):
+    generator, requests = recorded
     folder = tmp_path / "mine"
     assert generator.generate(folder) == folder
     generator.generate(folder, source="sampled", seed=3, sizes=[433, 56, 155, 56])
     generator.generate(folder, source="any", tasks=["49", "37", "49"])
-    assert recorder.requests == [
+    assert requests == [
         Request(folder),
         Request(folder, seed=3, sizes=(56, 155, 433)),
         Request(folder, tasks=("49", "37")),
     ]
 
 
-def test_an_option_without_use_is_refused(generator, recorder, tmp_path):
-    with pytest.raises(ExperimentError, match=r"'exact' of mine .* --seed; it takes no options"):
-        generator.generate(tmp_path / "x", seed=0)
-    message = "does not take --workers, --configs; it takes --seed, --sizes"
-    with pytest.raises(ExperimentError, match=message):
-        generator.generate(tmp_path / "x", source="sampled", workers=2, configurations=1, seed=1)
-    assert not recorder.requests
-
-
-def test_nothing_is_started_that_cannot_be_finished(generator, recorder, tmp_path):
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"seed": 0}, ExperimentError, r"'exact' of mine .* --seed; it takes no options"),
+        (
+            {"source": "sampled", "workers": 2, "configurations": 1, "seed": 1},
+            ExperimentError,
+            "does not take --workers, --configs; it takes --seed, --sizes",
+        ),
+        ({"source": "any", "configurations": 9}, ExperimentError, "at least 10 configurations"),
+        ({"source": "exat"}, UnknownNameError, "did you mean 'exact'"),
+        ({"folder": "file/x"}, ArtifactError, "file"),
+    ],
+)
+def test_nothing_is_started_that_cannot_be_finished(recorded, tmp_path, options, error, message):
+    generator, requests = recorded
     (tmp_path / "file").touch()
-    with pytest.raises(ArtifactError):
-        generator.generate(tmp_path / "file" / "x")
-    with pytest.raises(ExperimentError, match="at least 10 configurations, got 9"):
-        generator.generate(tmp_path / "x", source="any", configurations=9)
-    with pytest.raises(UnknownNameError, match="did you mean 'exact'"):
-        generator.generate(tmp_path / "x", source="exat")
-    assert not recorder.requests
+    options = {"folder": "x"} | options
+    with pytest.raises(error, match=message):
+        generator.generate(tmp_path / options.pop("folder"), **options)
+    assert not requests
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

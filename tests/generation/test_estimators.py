@@ -91,7 +91,6 @@ def test_for_other_classes_the_example_can_be_followed(tmp_path):
     space = read_space(file)
     assert space.names == ("alpha", "max_iter", "penalty")
     assert space["alpha"].log and space["max_iter"].upper == 500
-    ConfigurationSpace.from_serialized_dict(space.to_json())
 
 
 def test_reads_what_configspace_writes(tmp_path):

@@ -6,9 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_score
@@ -18,7 +15,6 @@ from sklearn.svm import SVC
 from hpobench_ordered.benchmarks._openml_data import ClassificationData, monks
 from hpobench_ordered.benchmarks.openml_flows import svm_space, xgboost_space
 from hpobench_ordered.errors import MissingExtraError
-from hpobench_ordered.generation._flows import designs
 from hpobench_ordered.generation._flows import training as flow
 from hpobench_ordered.generation._flows.datasets import folds
 from hpobench_ordered.space import SearchSpace
@@ -196,13 +192,8 @@ class TestDesigns:
         assert len(large) == 130
         for n in (0, 1, 2, 31, 64, 129):
             assert design(space, n, 0, "37") == large[:n]
-
-    @DESIGNS
-    def test_seed_and_task_decide(self, design, space):
-        first = design(space, 4, 0, "37")
-        assert first == design(space, 4, 0, "37")
-        assert first != design(space, 4, 1, "37")
-        assert first != design(space, 4, 0, "3")
+        for other in (design(space, 4, 1, "37"), design(space, 4, 0, "3")):
+            assert other != large[:4]
 
     def test_svm_configurations_fit_the_space_and_spread(self):
         design = flow.svm_design(svm_space(), 256, 0, "3")
@@ -212,8 +203,9 @@ class TestDesigns:
         unit = svm_space().encode(values)[:, 1]
         assert np.all(np.abs(np.sort(unit) - (np.arange(256) + 0.5) / 256) < 0.01)
 
-    def test_xgboost_configurations_fit_the_space(self):
-        space = xgboost_space()
+    @pytest.mark.parametrize("most", [60, 5000])
+    def test_xgboost_configurations_fit_the_space(self, most):
+        space = boosting_space(most)
         design = flow.xgboost_design(space, 256, 0, "3")
         linear = [config["booster"] == "gblinear" for config in design]
         assert np.mean(linear) == pytest.approx(0.2, abs=0.01)
@@ -227,23 +219,12 @@ class TestDesigns:
                 space.validate(single | {"nrounds": count})
             assert len(config) == (5 if config["booster"] == "gblinear" else 10)
         largest = np.sort([config["rounds"][-1] for config in design])
-        np.testing.assert_allclose(largest, np.linspace(3, 5000, 256), atol=25)
-
-    @given(
-        hnp.arrays(np.float64, 5, elements=st.integers(3, 5000).map(float)),
-        hnp.arrays(np.float64, (5, 3), elements=st.floats(0, 1, exclude_max=True)),
-    )
-    def test_rounds_are_distinct_ascending_and_in_range(self, largest, below):
-        rounds = designs._round_counts(largest, below, 3)
-        assert np.all(np.diff(rounds, axis=1) >= 1)
-        assert rounds.min() >= 3
-        np.testing.assert_array_equal(rounds[:, -1], np.maximum(largest, 6))
-
-    def test_rounds_are_log_uniform(self):
-        below = (np.arange(999)[:, None] * [1, 2, 4] % 999 + 0.5) / 999
-        rounds = designs._round_counts(np.full(999, 3000.0), below, 3)[:, :-1].ravel()
-        share = np.mean(rounds < np.sqrt(3 * 3000))
-        assert share == pytest.approx(0.5, abs=0.02)
+        # The largest of four distinct counts from 3 on is at least 6.
+        spread = np.maximum(np.linspace(3, most, 256), 6)
+        np.testing.assert_allclose(largest, spread, atol=0.005 * most + 1)
+        if most > 60:  # few counts are rounded much, and moved apart
+            share = [c < np.sqrt(3 * r[-1]) for r in (d["rounds"] for d in design) for c in r[:-1]]
+            assert np.mean(share) == pytest.approx(0.5, abs=0.02)
 
 
 DATA = {"3492": monks(1), "37": toy()}
@@ -254,9 +235,10 @@ def svm_frame(folder: Path, **options: Any) -> pd.DataFrame:
     return flow.train_flow(flow.Learner.SVM, DATA, folder=folder, space=svm_space(), **settings)
 
 
-def few_rounds() -> SearchSpace:
+def boosting_space(most: int) -> SearchSpace:
+    """The space of XGBoost, with at most so many rounds."""
     parameters = [
-        Parameter.number("nrounds", 3, 60, integer=True) if p.name == "nrounds" else p
+        Parameter.number("nrounds", 3, most, integer=True) if p.name == "nrounds" else p
         for p in xgboost_space().parameters
     ]
     return SearchSpace(parameters, conditions=xgboost_space().conditions)
@@ -264,7 +246,13 @@ def few_rounds() -> SearchSpace:
 
 def xgboost_frame(folder: Path, workers: int = 1) -> pd.DataFrame:
     return flow.train_flow(
-        flow.Learner.XGBOOST, DATA, n=5, seed=1, folder=folder, workers=workers, space=few_rounds()
+        flow.Learner.XGBOOST,
+        DATA,
+        n=5,
+        seed=1,
+        folder=folder,
+        workers=workers,
+        space=boosting_space(60),
     )
 
 
@@ -292,7 +280,7 @@ class TestFlow:
         assert (frame["value"][6], frame["spread"][6]) == (alone["value"], alone["spread"])
 
     def test_xgboost_frame(self, xgboost, tmp_path):
-        space = few_rounds()
+        space = boosting_space(60)
         frame = xgboost_frame(tmp_path)
         assert frame["task"].tolist() == ["3492"] * 20 + ["37"] * 20
         assert frame["training"].tolist() == [k for k in range(5) for _ in range(4)] * 2

@@ -1,6 +1,7 @@
 import sys
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,8 @@ import pytest
 
 from hpobench_ordered.errors import ArtifactError, DownloadError, MissingExtraError
 from hpobench_ordered.generation import _mnist as mnist
+
+IMAGES = {"data": np.ones((30, 4), np.uint8), "target": np.ones(30)}
 
 
 class TestLoading:
@@ -18,35 +21,23 @@ class TestLoading:
         assert (data.dtype, data.shape, target.dtype) == (np.uint8, (3, 4), np.int64)
         assert target.tolist() == [1, 0, 9]
 
-    def test_names_a_missing_file(self, tmp_path):
-        with pytest.raises(ArtifactError, match=r"nowhere\.npz is not an npz file"):
-            mnist.load_mnist(tmp_path / "nowhere.npz")
-
-    def test_refuses_other_arrays_and_pickles(self, tmp_path):
-        file = tmp_path / "other.npz"
-        np.savez(file, x=np.ones(3))
-        with pytest.raises(ArtifactError, match="'data' and 'target'"):
-            mnist.load_mnist(file)
-        np.savez(file, data=np.array([{}]), target=np.ones(1), allow_pickle=True)
-        with pytest.raises(ArtifactError, match="'data' and 'target'"):
-            mnist.load_mnist(file)
-        np.savez(file, data=np.ones((3, 2)), target=np.ones(2))
-        with pytest.raises(ArtifactError, match=r"got \(3, 2\) and \(2,\)"):
-            mnist.load_mnist(file)
-
-    @pytest.mark.parametrize("kept", [0, 100, 500])
-    def test_refuses_truncated_files(self, tmp_path, kept):
-        file = tmp_path / "mnist.npz"
-        np.savez(file, data=np.ones((30, 4), np.uint8), target=np.ones(30))
-        file.write_bytes(file.read_bytes()[:kept])
-        with pytest.raises(ArtifactError, match="'data' and 'target'"):
-            mnist.load_mnist(file)
-
-    @pytest.mark.parametrize("factor", [1 / 255, 2.0, -1.0])
-    def test_refuses_pixels_that_are_not_bytes(self, tmp_path, factor):
-        file = tmp_path / "scaled.npz"
-        np.savez(file, data=np.full((3, 4), 200) * factor, target=np.ones(3))
-        with pytest.raises(ArtifactError, match=r"0\.\.255"):
+    @pytest.mark.parametrize(
+        ("arrays", "kept", "message"),
+        [
+            (None, None, r"x\.npz is not an npz file"),
+            ({"x": np.ones(3)}, None, "'data' and 'target'"),
+            ({"data": np.array([{}]), "target": np.ones(1)}, None, "'data' and 'target'"),
+            ({"data": np.ones((3, 2)), "target": np.ones(2)}, None, r"got \(3, 2\) and \(2,\)"),
+            *((IMAGES, kept, "'data' and 'target'") for kept in (0, 100, 500)),
+            *((IMAGES | {"data": np.full((30, 4), n)}, None, r"0\.\.255") for n in (0.5, 256, -1)),
+        ],
+    )
+    def test_refuses_other_files(self, tmp_path, arrays, kept, message):
+        file = tmp_path / "x.npz"
+        if arrays is not None:
+            np.savez(file, **arrays, allow_pickle=True)
+            file.write_bytes(file.read_bytes()[:kept])
+        with pytest.raises(ArtifactError, match=message):
             mnist.load_mnist(file)
 
     def test_names_the_extra_without_openml(self, monkeypatch):
@@ -70,10 +61,7 @@ class TestLoading:
         assert target.tolist() == [7, 1]
 
     def test_says_when_openml_cannot_be_reached(self, monkeypatch):
-        def get_dataset(number: int) -> Any:
-            raise ConnectionError("no network")
-
-        fake_openml(monkeypatch, get_dataset)
+        fake_openml(monkeypatch, Mock(side_effect=ConnectionError("no network")))
         with pytest.raises(DownloadError, match=r"no network.*local npz"):
             mnist.load_mnist()
 
@@ -97,7 +85,9 @@ class TestSplit:
             rng.shuffle(order)
             shuffles += 1
         assert shuffles > 1
+        before = np.random.get_state()[1].copy()  # noqa: NPY002
         split = mnist.split(data, target, pool_size=300, smallest=smallest)
+        np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
         np.testing.assert_array_equal(split.pool_labels, target[order[:300]])
         np.testing.assert_array_equal(split.validation_labels, target[order[300:]])
 
@@ -120,8 +110,3 @@ class TestSplit:
     def test_impossible_sizes_are_refused(self, images, sizes):
         with pytest.raises(ValueError, match="does not hold"):
             mnist.split(*images, pool_size=sizes[0], smallest=sizes[1])
-
-    def test_leaves_the_global_generator_alone(self, images):
-        before = np.random.get_state()[1].copy()  # noqa: NPY002
-        mnist.split(*images, pool_size=300, smallest=20)
-        np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002

@@ -49,22 +49,12 @@ def noise():
 
 
 def test_utilities_follow_the_authors_walk():
-    np.testing.assert_array_equal(newsvendor.utilities(), WALK)
-
-
-def test_utilities_of_more_tasks_continue_the_walk():
-    np.testing.assert_array_equal(newsvendor.utilities(40)[:9], WALK)
-    assert newsvendor.utilities(400).min() == 1
-    assert newsvendor.utilities(400).max() == 11
-
-
-def test_utilities_leave_the_global_generator_alone():
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    newsvendor.utilities()
+    walk = newsvendor.utilities(400)
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
-
-
-def test_no_tasks_are_refused():
+    np.testing.assert_array_equal(walk[:9], WALK)
+    np.testing.assert_array_equal(newsvendor.utilities(), WALK)
+    assert (walk.min(), walk.max()) == (1, 11)
     with pytest.raises(ValueError, match="at least 1"):
         newsvendor.utilities(0)
 
@@ -99,11 +89,6 @@ def test_batch_equals_single_in_any_order(noise):
     single = [newsvendor.simulate(row[None], worth, noise).item() for row in prices]
     np.testing.assert_array_equal(batch, single)
     np.testing.assert_array_equal(newsvendor.simulate(prices[::-1], worth, noise), batch[::-1])
-
-
-def test_unsold_stock_costs_its_price(noise):
-    free = newsvendor.simulate(np.array([[0, 0, 0]]), np.array(WALK[0]), noise)
-    assert free.item() == -5 * 34
 
 
 def test_grid_holds_every_price_list_last_item_fastest():

@@ -64,10 +64,12 @@ def about(flow: Flow, tasks: Sequence[str] = TASKS) -> About:
     return About(flow.name, "dice, thrown twice", "none", ("Nothing is real.",), contexts)
 
 
-def raw_file(folder: Path, flow: Flow, frame: Any = None) -> Path:
-    path = folder / f"{flow.name}.parquet"
-    write_raw(path, evaluations(flow) if frame is None else frame, about(flow))
-    return path
+def from_evaluations(folder: Path, *, flow: Flow = SVM, frame: Any = None, **options: Any) -> Path:
+    """An artifact of made-up evaluations."""
+    raw = folder / f"{flow.name}.parquet"
+    write_raw(raw, evaluations(flow) if frame is None else frame, about(flow))
+    options = {"source": "evaluations", "local": raw} | options
+    return GENERATORS[flow.name].generate(folder / "x" / flow.name, **options)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -81,11 +83,7 @@ def less_work():
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory):
-    """An artifact of made-up evaluations."""
-    folder = tmp_path_factory.mktemp("generated")
-    return SVMS.generate(
-        folder / "x" / SVM.name, source="evaluations", local=raw_file(folder, SVM), workers=2
-    )
+    return from_evaluations(tmp_path_factory.mktemp("generated"), workers=2)
 
 
 # -- artifacts -------------------------------------------------------------------------------------
@@ -148,15 +146,16 @@ def arrays_of(folder: Path, surrogate: str, task: int) -> dict[str, bytes]:
 
 
 def test_a_task_generated_alone_is_the_same_to_the_byte(generated, tmp_path):
-    raw = raw_file(tmp_path, SVM)
-    alone = SVMS.generate(tmp_path / "x", source="evaluations", local=raw, tasks=["3"], workers=1)
+    for part in ("one", "other"):
+        (tmp_path / part).mkdir()
+    alone = from_evaluations(tmp_path / "one", tasks=["3"], workers=1)
     assert [task.name for task in read_definition(Artifact(alone)).tasks] == ["3"]
     for surrogate in ("forest", "nearest"):
         assert arrays_of(alone, surrogate, 0) == arrays_of(generated, surrogate, 1)
         best = [hbo.load(f, surrogate=surrogate).task("3").best_value for f in (alone, generated)]
         assert best[0] == best[1]
     assert read_card(Artifact(alone)).figures == read_card(Artifact(generated)).figures[1:2]
-    other = SVMS.generate(tmp_path / "y", source="evaluations", local=raw, tasks=["3"], seed=1)
+    other = from_evaluations(tmp_path / "other", tasks=["3"], seed=1)
     assert arrays_of(other, "forest", 0) != arrays_of(alone, "forest", 0)
     assert arrays_of(other, "nearest", 0) == arrays_of(alone, "nearest", 0)
 
@@ -175,64 +174,58 @@ def test_a_training_is_never_on_both_sides(groups, folds):
 
 def test_evaluations_of_one_training_do_not_help_each_other(tmp_path):
     """Noise that the evaluations of a training share cannot be predicted from the others."""
-    frame = evaluations(SVM, ["3"], n=80)
-    half = frame.iloc[:40]
-    rng = np.random.default_rng(0)
-    twins = pd.concat([half.assign(training=np.arange(40)) for _ in range(2)], ignore_index=True)
-    noise = rng.normal(size=40)
-    twins["value"] = np.concatenate([noise, noise])
-    raw = raw_file(tmp_path, SVM, twins)
-    folder = SVMS.generate(tmp_path / "x", source="evaluations", local=raw)
+    half = evaluations(SVM, ["3"], n=80).iloc[:40]
+    noisy = half.assign(training=np.arange(40), value=np.random.default_rng(0).normal(size=40))
+    folder = from_evaluations(tmp_path, frame=pd.concat([noisy, noisy], ignore_index=True))
     assert read_card(Artifact(folder)).figures[0].r2 < 0.3
 
 
 def test_at_most_so_many_evaluations_are_fitted_to(tmp_path):
-    folder = SVMS.generate(
-        tmp_path / "x", source="evaluations", local=raw_file(tmp_path, SVM), configurations=40
-    )
+    folder = from_evaluations(tmp_path, configurations=40)
+    frame = evaluations(SVM)
     for task, raw in zip(TASKS, read_evaluations(Artifact(folder)), strict=True):
         assert len(raw) == 40
-        frame = evaluations(SVM)
         assert set(raw.objective) < set(frame[frame["task"] == task]["value"])
-    assert (
-        "40 random evaluations alone of tasks 37, 3, 10101"
-        in read_card(Artifact(folder)).describe()
-    )
+    told = "40 random evaluations alone of tasks 37, 3, 10101"
+    assert told in read_card(Artifact(folder)).describe()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("generator", [BOOSTINGS, FORESTS])
-def test_the_other_flows(generator, tmp_path):
-    flow = XGBOOST if generator is BOOSTINGS else RANGER
-    raw = raw_file(tmp_path, flow, evaluations(flow, ["3"]))
-    folder = generator.generate(tmp_path / "x", source="evaluations", local=raw)
-    check_benchmark(hbo.load(folder))
+@pytest.mark.parametrize("flow", [XGBOOST, RANGER])
+def test_the_other_flows(flow, tmp_path):
+    check_benchmark(hbo.load(from_evaluations(tmp_path, flow=flow, frame=evaluations(flow, ["3"]))))
 
 
 # -- refusals --------------------------------------------------------------------------------------
 
 
-def test_evaluations_need_a_file(tmp_path):
-    with pytest.raises(ExperimentError, match="--from"):
-        SVMS.generate(tmp_path / "x", source="evaluations")
-    with pytest.raises(ArtifactError, match="of 'openml-xgboost', not 'openml-svm'"):
-        SVMS.generate(tmp_path / "x", source="evaluations", local=raw_file(tmp_path, XGBOOST))
-    assert not (tmp_path / "x").exists()
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"local": None}, ExperimentError, "--from"),
+        ({"tasks": ["31"]}, UnknownNameError, "evaluations '31' of openml-svm"),
+        (
+            {"frame": evaluations(SVM, ["3", "31"])},
+            ArtifactError,
+            r"task 31 need the context n_rows, .* have none",
+        ),
+        (
+            {"frame": evaluations(SVM, ["3"], n=18)},
+            ExperimentError,
+            "task 3 has evaluations of 9 trainings; at least 10",
+        ),
+    ],
+)
+def test_evaluations_that_make_no_artifact_are_refused(tmp_path, options, error, message):
+    with pytest.raises(error, match=message):
+        from_evaluations(tmp_path, **options)
+    assert not list(tmp_path.rglob("benchmark.json"))
 
 
-def test_tasks_need_evaluations_and_a_context(tmp_path):
-    raw = raw_file(tmp_path, SVM)
-    with pytest.raises(UnknownNameError, match="evaluations '31' of openml-svm"):
-        SVMS.generate(tmp_path / "x", source="evaluations", local=raw, tasks=["31"])
-    raw = raw_file(tmp_path, SVM, evaluations(SVM, ["3", "31"]))
-    with pytest.raises(ArtifactError, match=r"task 31 need the context n_rows, .* have none"):
-        SVMS.generate(tmp_path / "x", source="evaluations", local=raw)
-
-
-def test_a_task_needs_as_many_trainings_as_there_are_folds(tmp_path):
-    raw = raw_file(tmp_path, SVM, evaluations(SVM, ["3"], n=18))
-    with pytest.raises(ExperimentError, match="task 3 has evaluations of 9 trainings; at least 10"):
-        SVMS.generate(tmp_path / "x", source="evaluations", local=raw)
+def test_evaluations_of_another_flow_are_refused(generated, tmp_path):
+    raw = generated.parents[1] / "openml-svm.parquet"
+    with pytest.raises(ArtifactError, match="of 'openml-svm', not 'openml-xgboost'"):
+        BOOSTINGS.generate(tmp_path / "x", source="evaluations", local=raw)
 
 
 # -- training --------------------------------------------------------------------------------------
@@ -371,9 +364,6 @@ def test_openml_s_records(downloaded, tmp_path):
         tmp_path / "openml-svm-evaluations.parquet", benchmark=SVM.name, space=SVM.space()
     )
     assert raw.about.dropped["out of bounds"] == 7
-
-
-def test_records_that_are_too_few(downloaded, tmp_path):
     with pytest.raises(ExperimentError, match="no task has 10 setups"):
         SVMS.generate(tmp_path / "x", source="openml", tasks=["31"])
 

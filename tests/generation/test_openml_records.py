@@ -1,13 +1,14 @@
 """Downloading OpenML's records, against a server on the loopback interface through its client."""
 
-import importlib.util
 import sys
-from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import openml_server as fake
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -26,28 +27,10 @@ from hpobench_ordered.generation._openml.setups import (
 )
 from hpobench_ordered.space import SearchSpace
 
-SERVER = Path(__file__).with_name("openml_server.py")
 FLOW = 5891
 PAGE_SIZE = 4
 TASKS = (37, 3485, 10101, 9946)
 RUNS = dict(zip(TASKS, (10, 8, 0, 3), strict=True))  # several pages, full pages, none, one page
-
-needs_openml = pytest.mark.skipif(
-    importlib.util.find_spec("openml") is None,
-    reason="the package openml is not installed: pip install '.[test]'",
-)
-
-
-def load_server() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("openml_server", SERVER)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-fake = load_server()
 
 
 def as_r(value: Any) -> str:
@@ -99,24 +82,24 @@ def nothing_outside(tmp_path_factory):
         yield
 
 
-class Undisturbed(NamedTuple):
-    """What a download gives, and asks for, if nothing happens to it."""
-
-    records: Records
-    requests: list[str]
-
-
 @pytest.fixture(scope="module")
 def undisturbed(content, tmp_path_factory):
+    """What a download gives, and asks for, if nothing happens to it."""
     with fake.serving(content) as server:
         records = download(server, tmp_path_factory.mktemp("undisturbed") / "raw")
-    return Undisturbed(records, server.requests)
+    return SimpleNamespace(frame=records.frame, dropped=records.dropped, requests=server.requests)
 
 
 @pytest.fixture
 def server(content):
     with fake.serving(content) as server:
         yield server
+
+
+@pytest.fixture
+def fetch(server, tmp_path):
+    """Downloads from the server, always into the same folder."""
+    return partial(download, server, tmp_path / "raw")
 
 
 class Clock:
@@ -134,41 +117,42 @@ class Clock:
         self.now += seconds
 
 
-def download(server: Any, folder: Path, clock: Clock | None = None, **options: Any) -> Records:
+def download(
+    server: Any,
+    folder: Path,
+    clock: Clock | None = None,
+    *,
+    attempts: int = 3,
+    timeout: float = 20.0,
+    requests_per_second: float = 1.0,
+    **options: Any,
+) -> Records:
     """Download with a clock that does not wait, all tasks unless told otherwise."""
     clock = clock or Clock()
     connection = Connection(
         server=server.address,
-        attempts=options.pop("attempts", 3),
-        timeout=options.pop("timeout", 20.0),
-        requests_per_second=options.pop("requests_per_second", 1.0),
+        attempts=attempts,
+        timeout=timeout,
+        requests_per_second=requests_per_second,
         clock=clock.time,
         sleep=clock.sleep,
     )
     space = svm_space()
-    settings = {"tasks": TASKS, "page_size": PAGE_SIZE} | options
-    return download_records(
-        flow_id=FLOW,
-        space=space,
-        folder=folder,
-        setups=MlrSetups(space, MLR_DEFAULTS[FLOW]),
-        connection=connection,
-        **settings,
-    )
+    settings = {
+        "flow_id": FLOW,
+        "tasks": TASKS,
+        "page_size": PAGE_SIZE,
+        "space": space,
+        "setups": MlrSetups(space, MLR_DEFAULTS[FLOW]),
+    }
+    return download_records(folder=folder, connection=connection, **(settings | options))
 
 
-def without(content: Any, **changes: Any) -> Any:
-    return fake.Content(**(vars(content) | changes))
-
-
-@needs_openml
 class TestDownload:
-    def test_all_evaluations_are_rows(self, server, content, tmp_path):
+    def test_all_evaluations_are_rows(self, fetch, content):
         space = svm_space()
         told: list[tuple[str, int, int]] = []
-        frame, dropped = download(
-            server, tmp_path / "raw", progress=lambda *progress: told.append(progress)
-        )
+        frame, dropped = fetch(progress=lambda *progress: told.append(progress))
         assert list(frame["task"]) == [str(task) for task in TASKS for _ in range(RUNS[task])]
         listed = [e for task in TASKS for e in content.evaluations[task]]
         assert list(frame["run"]) == [e.run for e in listed]
@@ -187,106 +171,90 @@ class TestDownload:
         ]
         assert told[-1] == ("setups", len(listed), len(listed))
 
-    def test_another_task_may_be_added(self, server, undisturbed, tmp_path):
-        part = download(server, tmp_path / "raw", tasks=TASKS[:1]).frame
-        assert set(part["task"]) == {"37"}
+    def test_another_task_may_be_added(self, server, fetch, undisturbed):
+        assert set(fetch(tasks=TASKS[:1]).frame["task"]) == {"37"}
         server.requests.clear()
-        frame = download(server, tmp_path / "raw").frame
-        pd.testing.assert_frame_equal(frame, undisturbed.records.frame)
+        pd.testing.assert_frame_equal(fetch().frame, undisturbed.frame)
         assert not any("task/37/" in path for path in server.requests)
 
-    def test_many_setups_are_asked_in_parts(self, server, undisturbed, tmp_path, monkeypatch):
+    def test_many_setups_are_asked_in_parts(self, server, fetch, undisturbed, monkeypatch):
         monkeypatch.setattr(openml_client, "IDS_A_REQUEST", 3)
-        server.requests.clear()
-        frame = download(server, tmp_path / "raw").frame
-        pd.testing.assert_frame_equal(frame, undisturbed.records.frame)
+        pd.testing.assert_frame_equal(fetch().frame, undisturbed.frame)
         assert server.count("setup/list") == 7  # 21 setups
 
 
-@needs_openml
 class TestResume:
-    def test_server_stopped_midway(self, server, undisturbed, tmp_path):
+    def test_server_stopped_midway(self, server, fetch, undisturbed):
         server.before_page = lambda page: server.stop() if page == 2 else None
         with pytest.raises(DownloadError, match=r"evaluations 8 to 11 .* task 37 .*3 attempts.*"):
-            download(server, tmp_path / "raw")
+            fetch()
         with pytest.raises(DownloadError, match="start again to continue"):
-            download(server, tmp_path / "raw")  # still away
+            fetch()  # still away
         before = list(server.requests)
         assert len(server.pages) == 3
         server.requests.clear()
         server.before_page = lambda page: None
         server.start()
-        resumed = download(server, tmp_path / "raw")
-        pd.testing.assert_frame_equal(resumed.frame, undisturbed.records.frame)
-        assert resumed.dropped == undisturbed.records.dropped
+        resumed = fetch()
+        pd.testing.assert_frame_equal(resumed.frame, undisturbed.frame)
+        assert resumed.dropped == undisturbed.dropped
         done = before[: before.index(server.requests[0])]  # all but the page in flight
         assert done + server.requests == undisturbed.requests
 
     @pytest.mark.slow
-    def test_a_damaged_page_is_named(self, server, undisturbed, tmp_path):
-        download(server, tmp_path / "raw")
+    def test_a_damaged_page_is_named(self, server, fetch, undisturbed, tmp_path):
+        fetch()
         paths = [p for p in (tmp_path / "raw").rglob("*.json") if p.name != "manifest.json"]
         assert len(paths) == 12  # 6 with evaluations, 4 empty, setups, defaults
         for path in paths:
             intact = path.read_bytes()
-            half = intact[: len(intact) // 2]
-            for damaged in (b"", half, b"[]", b"NaN"):
+            for damaged in (b"", intact[: len(intact) // 2], b"[]", b"NaN"):
                 path.write_bytes(damaged)
                 with pytest.raises(StoreError, match=f"{path.name} is damaged.*delete it"):
-                    download(server, tmp_path / "raw")
+                    fetch()
             path.unlink()
             server.requests.clear()
-            frame = download(server, tmp_path / "raw").frame
-            pd.testing.assert_frame_equal(frame, undisturbed.records.frame)
+            pd.testing.assert_frame_equal(fetch().frame, undisturbed.frame)
             assert len(server.requests) in {1, 4}  # with evaluations: users, folds, users
 
-    def test_a_page_of_another_request_is_refused(self, server, tmp_path):
-        download(server, tmp_path / "raw")
+    def test_a_page_of_another_request_is_refused(self, fetch, tmp_path):
+        fetch()
         path = tmp_path / "raw" / "evaluations-37" / "00000004.json"
         path.with_name("00000000.json").write_bytes(path.read_bytes())
         with pytest.raises(StoreError, match=r"00000000\.json is damaged"):
-            download(server, tmp_path / "raw")
+            fetch()
 
-    def test_another_download_is_refused(self, server, tmp_path):
-        download(server, tmp_path / "raw")
-        with pytest.raises(
-            StoreError, match=r"page_size.: 4}, not .*page_size.: 5}; choose another"
-        ):
-            download(server, tmp_path / "raw", page_size=5)
+    def test_another_download_is_refused(self, fetch, tmp_path):
+        fetch()
+        message = r"page_size.: 4}, not .*page_size.: 5}; choose another"
+        with pytest.raises(StoreError, match=message):
+            fetch(page_size=5)
         (tmp_path / "raw" / "manifest.json").write_text("{")
         with pytest.raises(StoreError, match=r"manifest\.json is damaged"):
-            download(server, tmp_path / "raw")
+            fetch()
 
-    def test_unwritable_folder(self, server, tmp_path):
+    def test_unwritable_folder(self, server, fetch, tmp_path):
         (tmp_path / "raw").write_text("in the way")
         with pytest.raises(StoreError, match="cannot store the download"):
-            download(server, tmp_path / "raw")
+            fetch()
         assert server.requests == []
 
 
-def test_without_openml(monkeypatch, tmp_path):
+def test_without_openml(monkeypatch, fetch):
     monkeypatch.setitem(sys.modules, "openml", None)
     with pytest.raises(MissingExtraError, match=r"\[train\]"):
-        download_records(
-            flow_id=FLOW, tasks=TASKS, space=svm_space(), folder=tmp_path, setups=unused_setups
-        )
+        fetch()
 
 
-def unused_setups(stated: Mapping[str, str], task: int) -> Dropped:
-    raise AssertionError
-
-
-@needs_openml
 class TestFaults:
     @pytest.mark.parametrize("part", ["evaluation/list", "user/list", "per_fold", "setup/list"])
-    def test_passing_faults(self, server, undisturbed, tmp_path, part):
+    def test_passing_faults(self, server, fetch, undisturbed, part):
         fault = fake.Fault
         faults = [fault.UNAVAILABLE, fault.RESET, fault.PROXY, fault.CUT, fault.BUSY]
         server.faults = {part: list(faults)}
         clock = Clock()
-        short = {"tasks": (9946,), "attempts": len(faults) + 1, "requests_per_second": 1e9}
-        frame = download(server, tmp_path / "raw", clock, **short).frame
-        whole = undisturbed.records.frame
+        frame = fetch(clock, tasks=(9946,), attempts=6, requests_per_second=1e9).frame
+        whole = undisturbed.frame
         expected = whole[whole["task"] == "9946"].reset_index(drop=True)
         pd.testing.assert_frame_equal(frame, expected)
         assert server.faults[part] == []
@@ -304,59 +272,47 @@ class TestFaults:
             ("flow", "HANG", r"no answer within 0\.1 s"),
         ],
     )
-    def test_lasting_faults(self, server, tmp_path, part, fault, reason):
+    def test_lasting_faults(self, server, fetch, part, fault, reason):
         server.faults = {part: [fake.Fault[fault]] * 3}
         with pytest.raises(DownloadError, match=f"in 3 attempts: .*{reason}.*start again"):
-            limit = {"timeout": 0.1} if fault == "HANG" else {}
-            download(server, tmp_path / "raw", tasks=(9946,), **limit)
+            fetch(tasks=(9946,), timeout=0.1 if fault == "HANG" else 20.0)
         assert server.faults[part] == []
 
-    def test_pauses_grow_up_to_a_limit(self, server, tmp_path):
+    def test_pauses_grow_up_to_a_limit(self, server, fetch):
         server.faults = {"flow": [fake.Fault.RESET] * 10}
         clock = Clock()
         with pytest.raises(DownloadError, match="10 attempts"):
-            download(server, tmp_path / "raw", clock, attempts=10, requests_per_second=1e9)
+            fetch(clock, attempts=10, requests_per_second=1e9)
         assert clock.slept == pytest.approx([2, 4, 8, 16, 32, 60, 60, 60, 60])
 
-    def test_the_pace_is_kept(self, server, tmp_path):
+    def test_the_pace_is_kept(self, server, fetch):
         clock = Clock()
-        download(server, tmp_path / "raw", clock, requests_per_second=0.5)
+        fetch(clock, requests_per_second=0.5)
         pages = len(server.pages) - len(TASKS)
         listed = 2 * len(server.pages) + 2 * pages  # empty ones count as if they had uploaders
         assert clock.now == pytest.approx(2 * (listed + 1))  # and the flow; nothing follows setups
 
-    def test_errors_of_openml_end_the_download(self, server, tmp_path):
+    def test_errors_of_openml_end_the_download(self, server, fetch):
         with pytest.raises(DownloadError, match=r"refuses to give flow 1: .*Function not valid"):
-            other = Connection(server=server.address)
-            download_records(
-                flow_id=1,
-                tasks=TASKS,
-                space=svm_space(),
-                folder=tmp_path / "raw",
-                setups=unused_setups,
-                connection=other,
-            )
+            fetch(flow_id=1)
         assert len(server.requests) == 1
 
-    def test_evaluations_of_another_task(self, server, content, tmp_path):
-        server.content = without(content, ignores_task=True)
+    def test_evaluations_of_another_task(self, server, fetch, content):
+        server.content = replace(content, ignores_task=True)
         with pytest.raises(DownloadError, match=r"task 3485, OpenML answered with others"):
-            download(server, tmp_path / "raw", tasks=(3485,))
+            fetch(tasks=(3485,))
 
-    def test_a_listing_without_entries_ends_a_task(self, server, undisturbed, tmp_path):
+    def test_a_listing_without_entries_ends_a_task(self, server, fetch, undisturbed):
         server.faults = {"offset/12/task/37": [fake.Fault.EMPTY]}
-        frame = download(server, tmp_path / "raw").frame
-        pd.testing.assert_frame_equal(frame, undisturbed.records.frame)
+        pd.testing.assert_frame_equal(fetch().frame, undisturbed.frame)
         assert server.faults["offset/12/task/37"] == []
 
-    def test_folds_may_be_refused(self, server, undisturbed, content, tmp_path):
-        server.content = without(content, refuses_folds=True)
-        frame, _ = download(server, tmp_path / "raw")
-        assert frame["spread"].isna().all()
-        columns = frame.columns.drop("spread")
-        pd.testing.assert_frame_equal(frame[columns], undisturbed.records.frame[columns])
+    def test_folds_may_be_refused(self, server, fetch, undisturbed, content):
+        server.content = replace(content, refuses_folds=True)
+        expected = undisturbed.frame.assign(spread=np.nan)
+        pd.testing.assert_frame_equal(fetch().frame, expected)
 
-    def test_the_clients_configuration_is_put_back(self, server, tmp_path):
+    def test_the_clients_configuration_is_put_back(self, server, fetch, tmp_path):
         import openml
 
         config, cache = openml.config, tmp_path / "cache"
@@ -365,7 +321,7 @@ class TestFaults:
             config.apikey, config.connection_n_retries = "secret", 7
             config.set_root_cache_directory(cache)
             before = config.get_config_as_dict()
-            download(server, tmp_path / "raw")
+            fetch()
             assert config.get_config_as_dict() == before
             server.faults = {"flow": [fake.Fault.RESET] * 3}
             with pytest.raises(DownloadError):
@@ -379,7 +335,6 @@ class TestFaults:
         assert not cache.exists()
 
 
-@needs_openml
 class TestRecords:
     """What becomes of records that are no use."""
 
@@ -421,36 +376,30 @@ class TestRecords:
             ),
         ],
     )
-    def test_are_dropped_and_counted(self, server, content, tmp_path, evaluations, setups, dropped):
+    def test_are_dropped_and_counted(self, server, content, fetch, evaluations, setups, dropped):
         listed = [
             fake.Evaluation(run, s, 0.5, raw=next(iter(r), None)) for run, s, *r in evaluations
         ]
         setups = dict(content.setups) | setups
-        server.content = without(content, evaluations={37: tuple(listed)}, setups=setups)
-        counts = download(server, tmp_path / "raw", tasks=(37,)).dropped
+        server.content = replace(content, evaluations={37: tuple(listed)}, setups=setups)
+        counts = fetch(tasks=(37,)).dropped
         assert {reason: count for reason, count in counts.items() if count} == dropped
 
-    def test_the_flows_defaults_come_before_the_learners(self, server, content, tmp_path):
-        server.content = without(
+    def test_the_flows_defaults_come_before_the_learners(self, server, content, fetch):
+        server.content = replace(
             content,
             evaluations={37: (fake.Evaluation(0, 600, 0.5),)},
             setups={600: {"degree": "NA"}},
             defaults={"kernel": "polynomial", "gamma": "0.25", "cost": None},
         )
-        frame, _ = download(server, tmp_path / "raw", tasks=(37,))
-        row = frame.filter(like="config.").iloc[0].to_dict()
-        assert row == {
-            "config.kernel": "polynomial",
-            "config.cost": 1.0,
-            "config.gamma": 0.25,
-            "config.degree": 3,
-        }
+        row = fetch(tasks=(37,)).frame.filter(like="config.").iloc[0]
+        assert row.tolist() == ["polynomial", 1.0, 0.25, 3]
 
-    def test_answers_that_the_client_cannot_read_at_all(self, server, content, tmp_path):
+    def test_answers_that_the_client_cannot_read_at_all(self, server, content, fetch):
         setups = dict.fromkeys(content.setups, "<oml:parameter>text</oml:parameter>")
-        server.content = without(content, setups=setups)
+        server.content = replace(content, setups=setups)
         with pytest.raises(DownloadError, match="cannot read any of 21 setups"):
-            download(server, tmp_path / "raw")
+            fetch()
 
 
 POLYNOMIAL = {"kernel": "polynomial", "cost": "1", "gamma": "1"}

@@ -42,14 +42,14 @@ class StubTrainer:
 
 
 @pytest.fixture
-def stub(tmp_path):
+def folder(tmp_path):
     (tmp_path / "marks").mkdir()
-    return StubTrainer(tmp_path / "marks")
+    return tmp_path / "kept"
 
 
 @pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "kept"
+def stub(folder):
+    return StubTrainer(folder.with_name("marks"))
 
 
 def test_outcomes_are_in_the_order_of_the_jobs(stub, folder):
@@ -79,46 +79,42 @@ def test_workers_do_not_matter(stub, tmp_path):
     assert one == two
 
 
-def test_finished_trainings_are_not_done_again(stub, folder):
+@given(st.sets(st.integers(0, 5)))
+def test_trainings_that_are_missing_are_done(tmp_path_factory, lost):
+    """Whichever they are; so folders of several machines merge by copying."""
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "marks").mkdir()
+    stub = StubTrainer(folder / "marks")
+    whole = run_trainings(stub, JOBS, folder)
+    files = sorted(folder.rglob("*.json"))
+    for index in lost:
+        files[index].unlink()
     seen: list[tuple[int, int]] = []
-    run_trainings(stub, JOBS[:4], folder)
-    assert stub.calls() == 4
-    first = run_trainings(stub, JOBS, folder, progress=lambda _, done, n: seen.append((done, n)))
-    assert stub.calls() == 6
-    assert seen == [(4, 6), (5, 6), (6, 6)]
-    assert run_trainings(stub, JOBS, folder) == first
-    assert stub.calls() == 6
+    again = run_trainings(stub, JOBS, folder, progress=lambda _, *done: seen.append(done))
+    assert again == whole
+    assert stub.calls() == len(JOBS) + len(lost)
+    assert seen == [(done, len(JOBS)) for done in range(len(JOBS) - len(lost), len(JOBS) + 1)]
 
 
-def test_equal_jobs_are_done_once(stub, folder):
-    seen: list[tuple[int, int]] = []
-    outcomes = run_trainings(
-        stub, JOBS[:2] + JOBS[:1], folder, progress=lambda _, done, n: seen.append((done, n))
-    )
-    assert stub.calls() == 2
-    assert outcomes[0] == outcomes[2] != outcomes[1]
-    assert seen[-1] == (2, 2)
-
-
-def test_the_order_of_a_configuration_does_not_matter(stub, folder):
-    run_trainings(stub, [Job("4", {"x": 1, "mode": "a"})], folder)
-    run_trainings(stub, [Job("4", {"mode": "a", "x": 1})], folder)
-    assert stub.calls() == 1
+FIRST = JOBS[0]
 
 
 @pytest.mark.parametrize(
-    "other", [Job("38", {"x": 1, "mode": "a"}), Job("37", {"x": 1.5, "mode": "a"})]
+    ("job", "name", "trained"),
+    [
+        (FIRST, "stub", 1),
+        (Job("37", {"mode": "a", "x": 1}), "stub", 1),
+        (Job("38", {"x": 1, "mode": "a"}), "stub", 2),
+        (Job("37", {"x": 1.5, "mode": "a"}), "stub", 2),
+        (FIRST, "other", 2),
+    ],
 )
-def test_another_job_is_trained_apart(stub, folder, other):
-    run_trainings(stub, JOBS[:1], folder)
-    run_trainings(stub, [other], folder)
-    assert stub.calls() == 2
-
-
-def test_another_trainer_starts_anew(stub, folder):
-    run_trainings(stub, JOBS, folder)
-    run_trainings(replace(stub, name="other"), JOBS, folder)
-    assert stub.calls() == 12
+def test_place_configuration_and_trainer_tell_trainings_apart(stub, folder, job, name, trained):
+    first, again = run_trainings(stub, [FIRST, FIRST], folder)
+    assert stub.calls() == 1
+    assert first == again
+    run_trainings(replace(stub, name=name), [job], folder)
+    assert stub.calls() == trained
 
 
 def test_a_failing_training_keeps_the_finished_ones(stub, folder):
@@ -149,54 +145,23 @@ def test_damage_is_found_before_anything_is_trained(stub, folder, damage):
 
 @pytest.mark.parametrize("outcome", [{"loss": float("nan")}, {"loss": np.int64(1)}])
 def test_what_json_cannot_hold_is_refused(folder, outcome):
-    class Trainer:
-        identity: Mapping[str, Any] = {}
-
+    class Trainer(StubTrainer):
         def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
             return outcome
 
     with pytest.raises(StoreError, match="cannot hold"):
-        run_trainings(Trainer(), JOBS, folder)
+        run_trainings(Trainer(folder), JOBS, folder)
     assert not list(folder.rglob("*.json"))
 
 
-def test_an_unusable_folder_is_refused(stub, tmp_path):
+def test_what_cannot_be_stored_is_refused(stub, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="cannot store"):
         run_trainings(stub, JOBS, tmp_path / "file")
     assert stub.calls() == 0
-
-
-@pytest.mark.parametrize("where", ["", ".", "..", "a/b", "../a", "a b", "-a"])
-def test_a_place_that_is_no_plain_name_is_refused(where):
-    with pytest.raises(ValueError, match="place"):
-        Job(where, {})
-
-
-@given(st.sets(st.integers(0, 5)))
-@pytest.mark.slow
-def test_any_trainings_may_be_missing(tmp_path_factory, lost):
-    folder = tmp_path_factory.mktemp("run")
-    (folder / "marks").mkdir()
-    stub = StubTrainer(folder / "marks")
-    whole = run_trainings(stub, JOBS, folder)
-    files = sorted(folder.rglob("*.json"))
-    for index in lost:
-        files[index].unlink()
-    assert run_trainings(stub, JOBS, folder) == whole
-    assert stub.calls() == len(JOBS) + len(lost)
-
-
-def test_folders_of_two_machines_merge_by_copying(stub, tmp_path):
-    first, second = tmp_path / "first", tmp_path / "second"
-    run_trainings(stub, JOBS[:4], first)
-    run_trainings(stub, JOBS[4:], second)
-    for file in second.rglob("*.json"):
-        target = first / file.relative_to(second)
-        target.parent.mkdir(exist_ok=True)
-        target.write_bytes(file.read_bytes())
-    run_trainings(stub, JOBS, first)
-    assert stub.calls() == 6
+    for where in ("", ".", "..", "a/b", "../a", "a b", "-a"):
+        with pytest.raises(ValueError, match="place"):
+            Job(where, {})
 
 
 @pytest.mark.slow

@@ -1,4 +1,3 @@
-import json
 import shutil
 from functools import partial
 from pathlib import Path
@@ -7,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import r2_score
+from yahpo_files import define, defined_network
 
 from hpobench_ordered.benchmarks.yahpo import (
     FRACTIONS,
@@ -14,18 +14,14 @@ from hpobench_ordered.benchmarks.yahpo import (
     GENERATED_BENCHMARKS,
     PAPER_BENCHMARKS,
     SPECS,
-    definition,
     name_of,
-    network,
     remote_files,
 )
-from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.files.remote import CACHE_VARIABLE
-from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.generation import yahpo
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.generation.yahpo import (
@@ -55,13 +51,6 @@ def data(shared, tmp_path, monkeypatch):
     return shared / "data" / "yahpo"
 
 
-def define(data: Path, scenario: str, instance: str) -> Definition:
-    folder = data / "yahpo_data-1.0.2" / f"rbv2_{scenario}"
-    config_space = json.loads((folder / "config_space.json").read_text())
-    encoding = json.loads((folder / "encoding.json").read_text())
-    return definition(scenario, instance, config_space, encoding)
-
-
 def generate(name: str, folder: Path, local: Path | None, *, n: int = 60, seed: int = 0) -> Path:
     generator = next(g for g in GENERATORS if g.name == name)
     return generator.generate(folder / name, local=local, seed=seed, configurations=n)
@@ -83,8 +72,8 @@ def test_what_is_bundled_and_what_is_to_be_generated_has_a_generator():
 
 
 @pytest.mark.parametrize(("scenario", "instance"), PUBLISHED + FURTHER)
-def test_reads_the_published_evaluations(data, scenario, instance):
-    space = define(data, scenario, instance).space
+def test_reads_the_published_evaluations(shared, data, scenario, instance):
+    space = define(shared, scenario, instance).space
     path = evaluations_path(data, scenario, instance)
     evaluations = read_evaluations(path, space)
     assert evaluations.values.shape == (3000, space.dimension)
@@ -111,21 +100,25 @@ def test_without_a_local_copy_says_where_the_evaluations_are(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_refuses_evaluations_in_another_order(data, tmp_path):
-    space = define(data, "glmnet", "375").space
-    frame = pd.read_parquet(evaluations_path(data, "glmnet", "375")).head(50)
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda frame: frame.sort_values("train_frac"), "follow one another"),
+        (lambda frame: frame.iloc[1:], "follow one another"),
+        (lambda frame: frame[::-1], "follow one another"),
+        (lambda frame: frame.drop(columns="auc"), "does not hold evaluations"),
+        (None, "does not hold evaluations"),
+    ],
+)
+def test_refuses_other_evaluations(shared, data, tmp_path, damage, message):
     path = tmp_path / "375.parquet"
-    broken = [frame.sort_values("train_frac"), frame.iloc[1:], frame[::-1]]
-    for frame_of_wrong_form in broken:
-        frame_of_wrong_form.to_parquet(path)
-        with pytest.raises(ArtifactError, match="follow one another"):
-            read_evaluations(path, space)
-    frame.drop(columns="auc").to_parquet(path)
-    with pytest.raises(ArtifactError, match="does not hold evaluations"):
-        read_evaluations(path, space)
-    path.write_text("no parquet")
-    with pytest.raises(ArtifactError, match="does not hold evaluations"):
-        read_evaluations(path, space)
+    if damage is None:
+        path.write_text("no parquet")
+    else:
+        frame = pd.read_parquet(evaluations_path(data, "glmnet", "375")).head(50)
+        damage(frame).to_parquet(path)
+    with pytest.raises(ArtifactError, match=message):
+        read_evaluations(path, define(shared, "glmnet", "375").space)
 
 
 def test_refuses_a_changed_search_space(data, tmp_path):
@@ -138,16 +131,8 @@ def test_refuses_a_changed_search_space(data, tmp_path):
         generate("yahpo-svm-458", tmp_path / "out", tmp_path)
 
 
-def test_samples_the_network_at_all_fractions(data, tmp_path):
-    defined = define(data, "rpart", "4154")
-    folder = data / "yahpo_data-1.0.2" / "rbv2_rpart"
-    model = network(
-        (folder / "model.onnx").read_bytes(),
-        definition=defined,
-        scenario="rpart",
-        instance="4154",
-        encoding=json.loads((folder / "encoding.json").read_text()),
-    )
+def test_samples_the_network_at_all_fractions(shared, tmp_path):
+    defined, model = defined_network(shared, "rpart", "4154")
     request = Request(tmp_path, configurations=30)
     samples = [
         sample_network(model, defined.space, request, np.random.default_rng(seed))
@@ -163,17 +148,13 @@ def test_samples_the_network_at_all_fractions(data, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["yahpo-ranger-4154", "yahpo-svm-1220", "yahpo-xgboost-458"])
 def test_the_same_seed_gives_the_same_bytes(name, data, tmp_path, quick):
-    first, second, other = (
+    folders = [
         generate(name, tmp_path / part, data, seed=seed)
         for part, seed in (("a", 0), ("b", 0), ("c", 1))
-    )
-    hashes = [
-        {path.name: file_sha256(path) for path in folder.iterdir()}
-        for folder in (first, second, other)
     ]
-    assert hashes[0] == hashes[1]
-    assert hashes[0] != hashes[2]
-    bench = load(str(first))
+    digests = [Artifact(folder).digest for folder in folders]
+    assert digests[0] == digests[1] != digests[2]
+    bench = load(str(folders[0]))
     assert [task.name for task in bench.tasks] == [f"{k}%" for k in range(5, 101, 5)]
     config = bench.space.sample(np.random.default_rng(0))
     for task in bench.tasks:
@@ -238,8 +219,13 @@ def test_generates_what_the_wide_suite_has_beyond_the_package(
     check_benchmark(name)
 
 
-def test_refuses_more_configurations_than_there_are(data, tmp_path):
-    with pytest.raises(ExperimentError, match="holds 3000 configurations, not 3001"):
-        generate("yahpo-svm-1220", tmp_path, data, n=3001)
-    with pytest.raises(ExperimentError, match="at least 10 configurations, got 9"):
-        generate("yahpo-svm-1220", tmp_path, data, n=9)
+@pytest.mark.parametrize(
+    ("n", "message"),
+    [
+        (3001, "holds 3000 configurations, not 3001"),
+        (9, "at least 10 configurations, got 9"),
+    ],
+)
+def test_refuses_other_numbers_of_configurations(data, tmp_path, n, message):
+    with pytest.raises(ExperimentError, match=message):
+        generate("yahpo-svm-1220", tmp_path, data, n=n)

@@ -115,7 +115,7 @@ def test_of_a_very_long_history_a_random_part_is_learned_from(monkeypatch):
 
 def test_a_change_of_choice_is_no_farther_than_the_range_of_a_number():
     space = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b", "c"))])
-    method = ABLR(space=space, rng=np.random.default_rng(0), history=[], context={}, budget=5)
+    method = by_hand.make(ABLR, space=space)
     configs = [{"x": 0, "c": "a"}, {"x": 1, "c": "a"}, {"x": 0, "c": "b"}]
     X = method.inputs(space.encode(space.values(configs)))
     a_range, a_choice = np.linalg.norm(X[1:] - X[0], axis=1)

@@ -143,24 +143,6 @@ def test_logistic_loss_as_a_naive_implementation(data, min_weight):
 # -- properties ------------------------------------------------------------------------------------
 
 
-@given(coarse_data())
-def test_only_the_order_of_feature_values_counts(data):
-    X, y = data
-    stretched = X**3 + 0.1 * X
-    assert_array_equal(
-        BoostedTrees.fitted(X, y).predict(X), BoostedTrees.fitted(stretched, y).predict(stretched)
-    )
-
-
-@given(coarse_data(), st.randoms(use_true_random=False))
-def test_order_of_observations_does_not_count(data, random):
-    X, y = data
-    order = list(range(len(y)))
-    random.shuffle(order)
-    shuffled = BoostedTrees.fitted(X[order], y[order])
-    assert_allclose(BoostedTrees.fitted(X, y).predict(X), shuffled.predict(X), atol=1e-9)
-
-
 def test_predictions_do_not_depend_on_the_batch():
     trees = BoostedTrees.fitted(*observations(100, 4))
     new, _ = observations(150, 4, seed=1)
@@ -190,17 +172,6 @@ def test_constant_classes(constant):
     assert math.isfinite(odds[0])
 
 
-def test_one_observation():
-    trees = BoostedTrees.fitted(np.array([[0.5, 0.5]]), np.array([3.0]))
-    assert_array_equal(trees.predict(np.array([[0.0, 1.0], [0.5, 0.5]])), 3.0)
-
-
-def test_repeated_rows_get_their_mean_of_targets_in_the_end():
-    X = np.repeat([[0.0], [1.0]], 50, axis=0)
-    y = np.concatenate([np.arange(50.0), 100 + np.arange(50.0)])
-    assert_allclose(BoostedTrees.fitted(X, y).predict(X[[0, -1]]), [24.5, 124.5], rtol=1e-5)
-
-
 def test_neighbouring_numbers_are_told_apart():
     X = np.array([[1.0], [np.nextafter(1.0, 2.0)]])
     low, high = BoostedTrees.fitted(X, np.array([0.0, 1.0])).predict(X)
@@ -211,10 +182,3 @@ def test_neighbouring_numbers_are_told_apart():
 def test_thresholds_lie_in_the_middle():
     trees = BoostedTrees.fitted(np.array([[0.0], [0.5], [2.0]]), np.array([0.0, 0.0, 9.0]))
     assert trees.thresholds[0, 0] == 1.25
-
-
-def test_what_is_constant_is_not_split_on():
-    X, y = observations(50, 3)
-    X[:, 0] = 0.5
-    trees = BoostedTrees.fitted(X, y)
-    assert set(trees.columns[np.isfinite(trees.thresholds)]) == {1, 2}

@@ -96,9 +96,7 @@ def test_features_span_the_unit_interval_within_the_box():
 
 def test_the_same_optimum_everywhere_leaves_the_whole_space_to_bo():
     tasks = history(*[(1, 0.1, 0.5, 3)] * 3)
-    plain = BayesianOptimisation(
-        space=SPACE, rng=np.random.default_rng(0), history=(), context={}, budget=25
-    )
+    plain = by_hand.make(BayesianOptimisation, space=SPACE)
     np.testing.assert_array_equal(play(make(tasks), 12), play(plain, 12))
 
 

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from by_hand import make
 from histories import minimised
 
 from hpobench_ordered import Evaluations, SearchSpace
@@ -95,8 +96,7 @@ def test_methods_start_with_the_best_ones_carried_over(kind):
     before = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("removed", 0, 1)])
     after = SearchSpace([Parameter.number("new", 0, 1), Parameter.number("x", 0, 1)])
     old = evaluated(before)  # the first is the best
-    rng = np.random.default_rng(0)
-    method = kind(space=after, rng=rng, history=[old], context={}, budget=8)
+    method = make(kind, [old], space=after, budget=8)
     asked = [method.ask() for _ in range(5)]
     assert [config["x"] for config in asked] == old.values[:5, 0].tolist()
     assert len({config["new"] for config in asked}) == 5

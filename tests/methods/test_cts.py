@@ -133,16 +133,13 @@ def test_few_evaluations(n):
     assert math.isfinite(method._sd)
 
 
-def test_nothing_finite_means_random_suggestions():
-    method = make([minimised("", {}, finished(3).values, np.full(3, math.nan), SQUARE)])
+@pytest.mark.parametrize(
+    "history", [[], [minimised("", {}, finished(3).values, np.full(3, math.nan), SQUARE)]]
+)
+def test_without_a_finite_loss_suggestions_are_random(history):
+    method = make(history)
     assert len({tuple(c.items()) for c in suggestions(method, 5)}) == 5
     assert method.fallbacks == 5
-
-
-def test_no_history_means_random_suggestions():
-    method = make([])
-    suggestions(method, 3)
-    assert method.fallbacks == 3
 
 
 def test_only_so_many_evaluations_are_fitted(monkeypatch):

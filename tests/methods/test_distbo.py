@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from by_hand import make
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
@@ -229,9 +230,7 @@ def test_what_another_choice_makes_active_has_a_value():
         [hbo.Parameter.choice("kind", [*"abcdefgh"]), hbo.Parameter.number("x", 0, 1)],
         conditions={"x": hbo.Compare(0, hbo.Comparison.EQUAL, (3.0,))},
     )
-    method = method_spec("none-gp").method(
-        space=space, rng=np.random.default_rng(0), history=[], context={}, budget=20
-    )
+    method = make(method_spec("none-gp").method, space=space)
     for index in range(6):
         method.tell(method.ask(), float(index))
     method.scorer()
@@ -245,9 +244,7 @@ def test_what_another_choice_makes_active_has_a_value():
 def test_in_networks_choices_are_closer(name, width):
     """A one-hot column is that wide, as part of the range of a number, sqrt(12)."""
     space = hbo.SearchSpace([hbo.Parameter.choice("kind", "abc"), hbo.Parameter.number("x", 0, 1)])
-    method = method_spec(name).method(
-        space=space, rng=np.random.default_rng(0), history=[], context={}, budget=20
-    )
+    method = make(method_spec(name).method, space=space)
     a, b, far = method.features(space.encode(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])))
     assert np.linalg.norm(a - far) == pytest.approx(np.sqrt(12.0))
     assert np.linalg.norm(a - b) == pytest.approx(width * np.sqrt(24.0))

@@ -1,9 +1,11 @@
 """After a search space was changed: each line of algorithm 1, and the other strategies."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from by_hand import make
 from histories import minimised
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import kstest
@@ -46,14 +48,14 @@ def old_step(n: int = 40, *, best: float = 0.2, seed: int = 0) -> hbo.Evaluation
     return minimised("before", {}, values, losses, OLD)
 
 
+def rows(past: hbo.Evaluations, chosen: Any) -> hbo.Evaluations:
+    return replace(past, values=past.values[chosen], objective=past.objective[chosen])
+
+
 def made(
     name: str, past: hbo.Evaluations, *, seed: int = 0, space: hbo.SearchSpace = NEW
 ) -> Method:
-    method = method_spec(name).method(
-        space=space, rng=np.random.default_rng(seed), history=[past], context={}, budget=100
-    )
-    assert isinstance(method, Method)
-    return method
+    return make(method_spec(name).method, [past], space=space, seed=seed, budget=100)
 
 
 def asked(method: Method, count: int) -> FloatArray:
@@ -72,10 +74,9 @@ def always(name: str, past: hbo.Evaluations, *, seed: int = 0) -> Method:
 def test_line_2_configurations_with_values_that_are_gone_are_discarded(name):
     a = asked(always(name, old_step()), 100)[:, 0]
     assert np.abs(np.median(a) - 0.2) < 0.15
-    kept = old_step()
-    without = replace(kept, values=kept.values[kept.values[:, 2] != 0],
-                      objective=kept.objective[kept.values[:, 2] != 0])  # fmt: skip
-    assert_array_equal(asked(always(name, without), 20), asked(always(name, kept), 20))
+    past = old_step()
+    without = rows(past, past.values[:, 2] != 0)
+    assert_array_equal(asked(always(name, without), 20), asked(always(name, past), 20))
 
 
 @pytest.mark.parametrize("name", TRANSFER)
@@ -200,23 +201,21 @@ def test_spaces_that_share_nothing_are_said_to(name):
     with pytest.warns(UserWarning, match="shares no hyperparameter with the one of 'before'"):
         method = made(name, past)
     if "gp" not in name:
-        plain = TPE(space=NEW, rng=np.random.default_rng(0), history=(), context={}, budget=100)
+        plain = make(TPE, space=NEW, budget=100)
         assert_array_equal(asked(method, 8), NEW.values([plain.ask() for _ in range(8)]))
 
 
 def test_a_history_that_lies_outside_is_of_no_use():
     past = old_step()
-    past = replace(past, values=past.values[past.values[:, 2] == 0],
-                   objective=past.objective[past.values[:, 2] == 0])  # fmt: skip
-    plain = TPE(space=NEW, rng=np.random.default_rng(0), history=(), context={}, budget=100)
+    past = rows(past, past.values[:, 2] == 0)
+    plain = make(TPE, space=NEW, budget=100)
     expected = NEW.values([plain.ask() for _ in range(8)])
     assert_array_equal(asked(made("transfer-tpe-best-first", past), 8), expected)
 
 
 def test_a_single_old_configuration_is_no_ranking_but_comes_first():
     past = old_step()
-    one = np.flatnonzero(past.values[:, 2] != 0)[:1]
-    past = replace(past, values=past.values[one], objective=past.objective[one])
+    past = rows(past, np.flatnonzero(past.values[:, 2] != 0)[:1])
     method = made("transfer-tpe-best-first", past)
     assert method.ask()["a"] == past.values[0, 0]
     method.ask()

@@ -1,12 +1,16 @@
 """The method over tasks: what it sees of them, where it begins, what changes nothing."""
 
 import math
+from functools import partial
 
+import by_hand
 import numpy as np
 import pytest
+from bowls import bowl, played, source
+from by_hand import SQUARE
 from histories import minimised
 
-from hpobench_ordered import Evaluations, SearchSpace
+from hpobench_ordered import Evaluations
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.ordered_gp import (
     FIT_SOURCES,
@@ -17,37 +21,13 @@ from hpobench_ordered.methods.ordered_gp import (
     task_distances,
     units_of,
 )
-from hpobench_ordered.space.parameters import Parameter
-
-SPACE = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
-
-
-def loss(values: np.ndarray, place: float) -> np.ndarray:
-    """The optimum is at (place, 1 - place)."""
-    return ((values - [place, 1 - place]) ** 2).sum(axis=1)
-
-
-def task(
-    place: float, *, trials: int = 20, factor: float = 1.0, offset: float = 0.0, **context: float
-) -> Evaluations:
-    rng = np.random.default_rng([trials, int(1000 * place)])
-    values = rng.random((trials, 2))
-    losses = factor * loss(values, place) + offset
-    return minimised(f"{place}", context, values, losses, SPACE)
 
 
 def make(history: list[Evaluations], *, seed: int = 0, **context: float) -> OrderedGP:
-    rng = np.random.default_rng(seed)
-    return OrderedGP(space=SPACE, rng=rng, history=history, context=context, budget=25)
+    return by_hand.make(OrderedGP, history, seed=seed, context=context)
 
 
-def play(method: BayesianOptimisation, place: float, trials: int, *, offset: float = 0.0):
-    values = np.empty((trials, 2))
-    for i in range(trials):
-        config = method.ask()
-        values[i] = SPACE.row(config)
-        method.tell(config, float(loss(values[i : i + 1], place)[0]) + offset)
-    return values
+task = partial(source, trials=20)
 
 
 PLACES = (0.2, 0.3, 0.4, 0.5)
@@ -56,47 +36,46 @@ PLACES = (0.2, 0.3, 0.4, 0.5)
 def test_it_begins_with_bests_of_earlier_tasks():
     history = [task(p) for p in (0.05, 0.1, *PLACES)]
     bests = {tuple(t.values[t.losses.argmin()]) for t in history}
-    first = play(make(history), 0.6, OrderedGP.early)
+    first = played(make(history), 0.6, OrderedGP.early)
     assert {tuple(row) for row in first} <= bests
 
 
 def test_where_tasks_drift_it_begins_with_the_last_one():
-    history = [task(p, trials=40) for p in np.arange(0.0, 0.9, 0.1)]
+    history = [source(p, trials=40) for p in np.arange(0.0, 0.9, 0.1)]
     latest = history[-1].values[history[-1].losses.argmin()]
-    assert np.abs(play(make(history), 0.9, 1)[0] - latest).max() < 0.15
+    assert np.abs(played(make(history), 0.9, 1)[0] - latest).max() < 0.15
 
 
 def test_it_finds_a_smooth_optimum_that_drifts():
     history = [task(p) for p in PLACES]
-    assert loss(play(make(history), 0.6, 15), 0.6).min() < 1e-4
+    assert bowl(played(make(history), 0.6, 15), 0.6).min() < 1e-4
 
 
-FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), SPACE)
+FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), SQUARE)
 
 
 @pytest.mark.parametrize("history", [[], [FAILED]])
 def test_without_a_finite_history_it_is_bo(history):
-    rng = np.random.default_rng(0)
-    bo = BayesianOptimisation(space=SPACE, rng=rng, history=(), context={}, budget=25)
-    np.testing.assert_array_equal(play(make(history), 0.3, 8), play(bo, 0.3, 8))
+    bo = by_hand.make(BayesianOptimisation)
+    np.testing.assert_array_equal(played(make(history), 0.3, 8), played(bo, 0.3, 8))
 
 
 def test_levels_of_tasks_change_nothing():
-    plain = play(make([task(p) for p in PLACES]), 0.6, 12)
+    plain = played(make([task(p) for p in PLACES]), 0.6, 12)
     raised = [task(p, offset=100.0 * p) for p in PLACES]
-    np.testing.assert_allclose(play(make(raised), 0.6, 12, offset=64.0), plain, atol=1e-6)
+    np.testing.assert_allclose(played(make(raised), 0.6, 12, offset=64.0), plain, atol=1e-6)
 
 
 def test_scales_of_earlier_tasks_change_nothing():
     history = [task(p) for p in PLACES]
     scaled = [task(p, factor=2.0**k) for k, p in zip((7, -3, 2), PLACES[:3], strict=True)]
     np.testing.assert_allclose(
-        play(make([*scaled, history[-1]]), 0.6, 12), play(make(history), 0.6, 12), atol=1e-6
+        played(make([*scaled, history[-1]]), 0.6, 12), played(make(history), 0.6, 12), atol=1e-6
     )
 
 
 def test_the_model_sees_the_nearest_tasks_and_a_part_of_many_evaluations():
-    history = [task(p / 20, trials=1000) for p in range(20)]
+    history = [source(p / 20, trials=1000) for p in range(20)]
     method = make(history)
     sources = method.sources
     assert sources.counts.tolist() == [MAX_SOURCES // OrderedGP.nearest] * OrderedGP.nearest
@@ -111,7 +90,7 @@ def test_of_many_evaluations_of_this_task_it_sees_a_part():
     method = make([task(0.5)])
     rng = np.random.default_rng(0)
     for row in rng.random((2 * MAX_HERE, 2)):
-        method.tell(SPACE.configs(row[None])[0], float(loss(row[None], 0.6)[0]))
+        method.tell(SQUARE.configs(row[None])[0], float(bowl(row[None], 0.6)[0]))
     method.ask()
     assert method._process.observed.counts.tolist() == [20, MAX_HERE]
 
@@ -120,7 +99,7 @@ def test_a_model_that_grew_is_one_that_was_made_anew():
     from hpobench_ordered.methods._gp.tasks import TaskProcess
 
     method = make([task(p) for p in PLACES])
-    play(method, 0.6, 9)
+    played(method, 0.6, 9)
     method.ask()
     grown = method._process
     C = np.random.default_rng(0).random((30, 2))
@@ -143,9 +122,7 @@ def test_without_contexts_they_are_those_of_places():
 
 def test_the_nearest_tasks_by_context_are_seen():
     history = [task(p, size=s) for p, s in zip((0.1, 0.2, 0.3, 0.4), (1, 9, 8, 7), strict=True)]
-    method = type("Two", (OrderedGP,), {"nearest": 2})(
-        space=SPACE, rng=np.random.default_rng(0), history=history, context={"size": 0}, budget=25
-    )
+    method = by_hand.make(type("Two", (OrderedGP,), {"nearest": 2}), history, context={"size": 0})
     nearest = [history[i].values[history[i].losses.argmin()] for i in (0, 3)]
     np.testing.assert_array_equal(method.sources.best_values, nearest)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from by_hand import make, optimise
 from histories import minimised
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,44 +34,33 @@ def task(losses_by_configuration: list[tuple[int, float]]) -> Evaluations:
 
 
 def chosen(history: list[Evaluations], count: int = 5) -> list[int]:
-    return ordered_configurations(history, count=count)[:, 0].astype(int).tolist()
+    found = ordered_configurations(history, count=count)
+    return found[:, 0].astype(int).tolist() if len(found) else []
 
 
-def test_top_configuration_of_each_task_the_most_recent_first():
-    history = [task([(10 * t, 1), (10 * t + 1, 0), (10 * t + 2, 5)]) for t in range(8)]
-    assert chosen(history) == [71, 61, 51, 41, 31]
-
-
-def test_fewer_tasks_than_needed_give_their_second_best_and_so_on():
-    history = [task([(1, 0), (2, 1), (3, 2)]), task([(11, 2), (12, 0), (13, 1)])]
-    assert chosen(history) == [12, 1, 13, 2, 11]
-
-
-def test_a_repeated_optimum_is_skipped_for_an_earlier_task():
-    history = [task([(t, 0), (90 + t, 1)]) for t in (1, 2, 3, 3, 5, 6)]
-    assert chosen(history) == [6, 5, 3, 2, 1]
-
-
-def test_joint_optima_go_to_the_back_of_the_list():
-    # Both 11 and 12 are optimal on the last task: 12 comes after the other task's optimum, and
-    # before any second-best.
-    history = [task([(1, 0), (2, 1)]), task([(11, 0), (12, 0), (13, 1)])]
-    assert chosen(history) == [11, 1, 12, 13, 2]
-
-
-def test_several_joint_optima_take_turns():
-    history = [task([(21, 0), (22, 0), (23, 0)]), task([(11, 0), (12, 0), (13, 0)])]
-    assert chosen(history) == [11, 21, 12, 22, 13]
-
-
-def test_the_first_joint_optimum_is_skipped_if_it_is_a_repeat():
-    # Task 1's first optimum, 11, was chosen from task 2 already; 5 waits at the back.
-    history = [task([(7, 0)]), task([(11, 0), (5, 0)]), task([(11, 0)])]
-    assert chosen(history, count=3) == [11, 7, 5]
-
-
-def test_a_configuration_evaluated_twice_counts_once():
-    assert chosen([task([(1, 0), (1, 0), (2, 3)])]) == [1, 2]
+@pytest.mark.parametrize(
+    ("tasks", "expected"),
+    [
+        ([], []),
+        # The best of each task, the most recent first.
+        ([[(10 * t, 1), (10 * t + 1, 0), (10 * t + 2, 5)] for t in range(8)], [71, 61, 51, 41, 31]),
+        # Fewer tasks than needed give their second best, and so on.
+        ([[(1, 0), (2, 1), (3, 2)], [(11, 2), (12, 0), (13, 1)]], [12, 1, 13, 2, 11]),
+        # A repeated optimum is skipped for an earlier task.
+        ([[(t, 0), (90 + t, 1)] for t in (1, 2, 3, 3, 5, 6)], [6, 5, 3, 2, 1]),
+        # Joint optima go to the back of the list: 12 comes before any second best.
+        ([[(1, 0), (2, 1)], [(11, 0), (12, 0), (13, 1)]], [11, 1, 12, 13, 2]),
+        # Several joint optima take turns.
+        ([[(21, 0), (22, 0), (23, 0)], [(11, 0), (12, 0), (13, 0)]], [11, 21, 12, 22, 13]),
+        # Task 1's first optimum, 11, was chosen from task 2 already; 5 waits at the back.
+        ([[(7, 0)], [(11, 0), (5, 0)], [(11, 0)]], [11, 7, 5]),
+        # A configuration that was evaluated twice counts once; one that failed never does.
+        ([[(1, 0), (1, 0), (2, 3)]], [1, 2]),
+        ([[(1, np.nan), (3, 0.5), (4, np.nan)], [(7, np.nan)]], [3]),
+    ],
+)
+def test_the_order_of_configurations(tasks, expected):
+    assert chosen([task(evaluations) for evaluations in tasks]) == expected
 
 
 def in_full(history: list[Evaluations], count: int) -> list[int]:
@@ -99,10 +89,6 @@ def test_only_the_best_of_each_task_are_looked_at_and_that_changes_nothing(tasks
     assert chosen(history, count) == in_full(history, count)
 
 
-def test_no_history_gives_nothing():
-    assert len(ordered_configurations([], count=5)) == 0
-
-
 def test_inactive_hyperparameters_compare_equal():
     values = np.array([[1.0, np.nan], [1.0, np.nan], [2.0, np.nan]])
     history = [minimised("", {}, values, np.array([0.0, 0.0, 1.0]), CONDITIONAL)]
@@ -113,27 +99,15 @@ TASKS = [task([(10 * t + i, float(i)) for i in range(10)]) for t in range(8)]
 
 
 def suggestions(kind: type[Method], trials: int, *, seed: int = 0) -> list[int]:
-    rng = np.random.default_rng(seed)
-    method = kind(space=SPACE, rng=rng, history=TASKS, context={}, budget=25)
-    asked = []
-    for _ in range(trials):
-        config = method.ask()
-        method.tell(config, abs(config["k"] - 33.0))
-        asked.append(int(config["k"]))
-    return asked
+    method = make(kind, TASKS, space=SPACE, seed=seed)
+    return [int(c["k"]) for c in optimise(method, lambda c: abs(c["k"] - 33.0), trials)]
 
 
-def test_simple_ordered_starts_with_one_of_each_task_in_reverse_order():
+def test_what_the_methods_start_with():
     assert suggestions(SimpleOrdered, 5) == [70, 60, 50, 40, 30]
-
-
-def test_simple_previous_starts_with_the_best_of_the_last_task():
     assert suggestions(SimplePrevious, 5) == [70, 71, 72, 73, 74]
-
-
-def test_simple_previous_no_bo_takes_them_all_and_nothing_else_before():
     asked = suggestions(SimplePreviousNoBO, 14)
-    assert asked[:10] == list(range(70, 80))
+    assert asked[:10] == list(range(70, 80))  # all of the last task
     assert len(set(asked)) == 14
 
 
@@ -150,8 +124,3 @@ def test_shuffled_takes_the_same_in_an_order_that_depends_on_the_seed_alone():
 @pytest.mark.parametrize("kind", [SimpleOrdered, SimpleOrderedShuffled, SimplePrevious])
 def test_bayesian_optimisation_follows(kind):
     assert min(abs(k - 33) for k in suggestions(kind, 20)) <= 1
-
-
-def test_failed_evaluations_are_never_a_start():
-    broken = task([(1, np.nan), (3, 0.5), (4, np.nan)])
-    assert chosen([broken, task([(7, np.nan)])]) == [3]

@@ -4,6 +4,7 @@ import math
 import warnings
 
 import numpy as np
+from by_hand import make
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -117,7 +118,7 @@ def test_candidates_come_from_truncated_normals_around_the_good():
 
 
 def made(space: hbo.SearchSpace, *, fraction: float = 1 / 3, seed: int = 0) -> TPE:
-    method = TPE(space=space, rng=np.random.default_rng(seed), history=(), context={}, budget=99)
+    method = make(TPE, space=space, seed=seed)
     method.random_fraction = fraction
     return method
 

@@ -96,13 +96,7 @@ def test_improvement_is_measured_on_the_current_task():
 )
 def test_tasks_that_nothing_tells_apart(contexts):
     previous = minimised("p", contexts[0], task(10).values, task(10).losses, WITH_CHOICE)
-    method = TransferBO(
-        space=WITH_CHOICE,
-        rng=np.random.default_rng(0),
-        history=[previous],
-        context=contexts[1],
-        budget=5,
-    )
+    method = by_hand.make(TransferBO, [previous], space=WITH_CHOICE, context=contexts[1])
     assert np.abs(play(method, 10, 3)[:, 0] - 0.25).min() < 0.1
     assert method.fallbacks == 0
 

@@ -2,24 +2,15 @@
 
 import numpy as np
 import pytest
-from bowls import bowl, played, source
+from bowls import beside_bo, played, source
 from by_hand import make
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
-from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.tst import BANDWIDTH, TAFR, TSTR, discordance, epanechnikov
 
 BOTH = pytest.mark.parametrize("kind", [TSTR, TAFR])
 UNLIKE = [source(0.4, factor=-1.0), source(0.95), source(0.05)]
-
-
-def test_distances_by_hand():
-    y = np.array([1.0, 2.0, 3.0, 4.0])
-    assert discordance(np.array([1.0, 2.0, 4.0, 3.0]), y) == 1 / 6
-    assert discordance(-y, y) == 1.0
-    assert discordance(5.0 * y + 1.0, y) == 0.0
-    assert discordance(np.array([1.0]), np.array([0.3])) == 0.0
 
 
 def test_distances_are_the_papers_double_sums():
@@ -28,6 +19,9 @@ def test_distances_are_the_papers_double_sums():
     pairs = [(j, k) for j in range(11) for k in range(11) if j != k]
     wrong = sum((mean[j] > mean[k]) != (y[j] > y[k]) for j, k in pairs)
     assert discordance(mean, y) == wrong / (11 * 10)
+    assert discordance(-y, y) == 1.0
+    assert discordance(5.0 * y + 1.0, y) == 0.0
+    assert discordance(mean[:1], y[:1]) == 0.0  # without a pair
 
 
 def test_the_kernel_by_hand():
@@ -84,12 +78,6 @@ def test_the_acquisition_function_is_the_weighted_mean_of_improvements():
 
 @BOTH
 def test_unlike_tasks_leave_bo(kind):
-    regrets = []
-    for seed in range(5):
-        misled = make(kind, UNLIKE, seed=seed)
-        found = played(misled, 0.4, 15)
-        assert_array_equal(misled.used_weights, [1.0])
-        alone = played(make(BayesianOptimisation, seed=seed), 0.4, 15)
-        regrets.append([bowl(found, 0.4).min(), bowl(alone, 0.4).min()])
-    ours, of_bo = np.median(regrets, axis=0)
+    methods, ours, of_bo = beside_bo(kind, UNLIKE, trials=15)
+    assert all(method.used_weights.tolist() == [1.0] for method in methods)
     assert ours < max(10 * of_bo, 1e-3)

@@ -50,19 +50,6 @@ def points(method: ZeroShot, count: int = 25) -> FloatArray:
 # -- portfolio -------------------------------------------------------------------------------------
 
 
-def test_first_the_lowest_mean_rank_then_what_complements_it():
-    R = np.array([[3.0, 1, 4, 5, 2], [3, 5, 1, 4, 2], [2, 4, 5, 1, 3]])
-    # Means: 2.67, 3.33, 3.33, 3.33, 2.33. With 4 (2, 2, 3) column 3 gives 5/3, 1 and 2 give 6/3.
-    assert portfolio(R, count=2) == [4, 3]
-
-
-def test_among_equally_good_ones_the_lower_mean_rank_then_the_first():
-    R = np.array([[1.0, 4, 2, 3], [4, 1, 3, 2]])
-    assert portfolio(R, count=2) == [0, 1]
-    R = np.array([[1.0, 3, 2, 4], [2, 4, 3, 1]])
-    assert portfolio(R, count=2) == [0, 3]
-
-
 def test_when_nothing_helps_another_portfolio_is_begun():
     R = np.array([[1.0, 2, 3, 4, 5, 6], [6, 4, 3, 2, 5, 1]])
     # 2 and 1 have the lowest mean, 3; after 1 (2, 4) come 5 (2, 1) and 0 (1, 1). Of what is left,
@@ -150,12 +137,6 @@ def test_results_of_this_task_do_not_matter():
 
 
 # -- histories -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("tasks", [1, 2, 5])
-def test_one_evaluation_a_task(tasks):
-    method = make([finished(1, seed=s) for s in range(tasks)])
-    assert len(np.unique(points(method), axis=0)) == 25
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,14 @@
 """Evaluations a second on YAHPO's networks: one at a time by dict, and in batches of 1000."""
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from yahpo_files import defined_network
 
-from hpobench_ordered.benchmarks.yahpo import FRACTIONS, definition, network
+from hpobench_ordered.benchmarks.yahpo import FRACTIONS
 from hpobench_ordered.core.benchmark import Benchmark, Task
 
 AT_LEAST = {"rpart": (6000, 60_000), "xgboost": (3500, 60_000)}
@@ -20,17 +20,7 @@ ROUNDS = 60
 
 
 def task_of(shared: Path, scenario: str) -> Task:
-    folder = shared / "data" / "yahpo" / "yahpo_data-1.0.2" / f"rbv2_{scenario}"
-    config_space = json.loads((folder / "config_space.json").read_text())
-    encoding = json.loads((folder / "encoding.json").read_text())
-    defined = definition(scenario, "1220", config_space, encoding)
-    model = network(
-        (folder / "model.onnx").read_bytes(),
-        definition=defined,
-        scenario=scenario,
-        instance="1220",
-        encoding=encoding,
-    )
+    defined, model = defined_network(shared, scenario)
     none_known = [None] * len(FRACTIONS)
     built = Benchmark.build(defined, surrogate="onnx", model=model, best_values=none_known)
     return built.tasks[9]

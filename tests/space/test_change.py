@@ -35,7 +35,7 @@ def between(old: Parameter, new: Parameter) -> SpaceChange:
     return SpaceChange.between(SearchSpace([old]), SearchSpace([new]))
 
 
-def integers(lower: int, upper: int, *, log: bool = False) -> Parameter:
+def ints(lower: int, upper: int, *, log: bool = False) -> Parameter:
     return number(lower, upper, log=log, integer=True)
 
 
@@ -44,30 +44,22 @@ def ordered(*values):
 
 
 GREW, SHRANK, MOVED, SCALE = Change.GREW, Change.SHRANK, Change.MOVED, Change.SCALE
-ADDED, GONE, TYPE = Change.CHOICES_ADDED, Change.CHOICES_REMOVED, Change.TYPE
-REORDERED = Change.REORDERED
-NEW_OF_LOG = math.log(8.5 / 4.5) / math.log(8.5 / 0.5)
+REPLACED, TYPE = [Change.CHOICES_ADDED, Change.CHOICES_REMOVED], Change.TYPE
 # Both, the intersection (None: not shared), the share that is new, changes, and the sentence.
+# Both, the intersection (None: not shared), the share that is new, changes, and what is said.
 PAIRS = [
-    (number(0, 1), number(0, 1), number(0, 1), 0, [], "nothing changed"),
-    (number(0, 1), number(-1, 3), number(0, 1), 3 / 4, [GREW], "x: from 0 to 1, now from -1 to 3"),
-    (number(0, 4), number(1, 3), number(1, 3), 0, [SHRANK], "x: from 0 to 4, now from 1 to 3"),
-    (number(0, 4), number(3, 5), number(3, 4), 1 / 2, [MOVED], "x: from 0 to 4, now from 3 to 5"),
-    (
-        number(0, 1),
-        number(1, 2),
-        None,
-        None,
-        [MOVED],
-        "x: from 0 to 1, now from 1 to 2 (counted as new)",
-    ),
+    (number(0, 1), number(0, 1), number(0, 1), 0, [], None),
+    (number(0, 1), number(-1, 3), number(0, 1), 3 / 4, [GREW], "from 0 to 1, now from -1 to 3"),
+    (number(0, 4), number(1, 3), number(1, 3), 0, [SHRANK], "from 0 to 4, now from 1 to 3"),
+    (number(0, 4), number(3, 5), number(3, 4), 1 / 2, [MOVED], "from 0 to 4, now from 3 to 5"),
+    (number(0, 1), number(1, 2), None, None, [MOVED], "from 0 to 1, now from 1 to 2"),
     (
         number(0, 1),
         number(0.01, 100, log=True),
         number(0.01, 1, log=True),
         1 / 2,
         [MOVED, SCALE],
-        "x: from 0 to 1 on a linear scale, now from 0.01 to 100 on a log scale",
+        "from 0 to 1 on a linear scale, now from 0.01 to 100 on a log scale",
     ),
     (
         number(0.5, 1, log=True),
@@ -75,104 +67,69 @@ PAIRS = [
         number(0.5, 1),
         3 / 4,
         [GREW, SCALE],
-        "x: from 0.5 to 1 on a log scale, now from 0 to 2 on a linear scale",
+        "from 0.5 to 1 on a log scale, now from 0 to 2 on a linear scale",
     ),
+    (ints(1, 3), ints(3, 6), ints(3, 3), 3 / 4, [MOVED], "from 1 to 3, now from 3 to 6"),
+    (ints(1, 3), ints(4, 6), None, None, [MOVED], "from 1 to 3, now from 4 to 6"),
     (
-        integers(1, 3),
-        integers(3, 6),
-        integers(3, 3),
-        3 / 4,
-        [MOVED],
-        "x: from 1 to 3, now from 3 to 6",
-    ),
-    (
-        integers(1, 3),
-        integers(4, 6),
-        None,
-        None,
-        [MOVED],
-        "x: from 1 to 3, now from 4 to 6 (counted as new)",
-    ),
-    (
-        integers(1, 4, log=True),
-        integers(1, 8, log=True),
-        integers(1, 4, log=True),
-        NEW_OF_LOG,
+        ints(1, 4, log=True),
+        ints(1, 8, log=True),
+        ints(1, 4, log=True),
+        math.log(8.5 / 4.5) / math.log(8.5 / 0.5),
         [GREW],
-        "x: from 1 to 4, now from 1 to 8",
+        "from 1 to 4, now from 1 to 8",
     ),
     (
-        integers(1, 4),
+        ints(1, 4),
         number(0, 8),
         number(1, 4),
         5 / 8,
         [TYPE, GREW],
-        "x: from 1 to 4 (an integer), now from 0 to 8 (a number)",
+        "from 1 to 4 (an integer), now from 0 to 8 (a number)",
     ),
     (
         number(0, 8),
-        integers(1, 8),
+        ints(1, 8),
         None,
         None,
         [TYPE, SHRANK],
-        "x: from 0 to 8 (a number), now from 1 to 8 (an integer) (counted as new)",
+        "from 0 to 8 (a number), now from 1 to 8 (an integer)",
     ),
     (
-        integers(1, 2),
+        ints(1, 2),
         choices(1, 2),
         None,
         None,
         [TYPE],
-        "x: from 1 to 2 (an integer), now 1 or 2 (without an order) (counted as new)",
+        "from 1 to 2 (an integer), now 1 or 2 (without an order)",
     ),
-    (
-        choices(*"abc"),
-        choices(*"dca"),
-        choices(*"ca"),
-        1 / 3,
-        [ADDED, GONE],
-        "x: now also d, no longer b",
-    ),
-    (choices(*"ab"), choices(*"ba"), choices(*"ba"), 0, [], "nothing changed"),
-    (
-        choices(*"ab"),
-        choices(*"cd"),
-        None,
-        None,
-        [ADDED, GONE],
-        "x: a or b, now c or d (counted as new)",
-    ),
-    (
-        choices(1, 2),
-        choices(True, 2),
-        choices(2),
-        1 / 2,
-        [ADDED, GONE],
-        "x: now also True, no longer 1",
-    ),
+    (choices(*"abc"), choices(*"dca"), choices(*"ca"), 1 / 3, REPLACED, "now also d, no longer b"),
+    (choices(*"ab"), choices(*"ba"), choices(*"ba"), 0, [], None),
+    (choices(*"ab"), choices(*"cd"), None, None, REPLACED, "a or b, now c or d"),
+    (choices(1, 2), choices(True, 2), choices(2), 1 / 2, REPLACED, "now also True, no longer 1"),
     (
         ordered(1, 10, 100),
         ordered(0, 1, 100, 1000),
         ordered(1, 100),
         1 / 2,
-        [ADDED, GONE],
-        "x: now also 0 and 1000, no longer 10",
+        REPLACED,
+        "now also 0 and 1000, no longer 10",
     ),
     (
-        ordered("low", "high"),
-        ordered("high", "low"),
-        ordered("high", "low"),
+        ordered(*"lh"),
+        ordered(*"hl"),
+        ordered(*"hl"),
         0,
-        [REORDERED],
-        "x: low or high (in this order), now high or low (in this order)",
+        [Change.REORDERED],
+        "l or h (in this order), now h or l (in this order)",
     ),
     (
-        choices("low", "high"),
-        ordered("low", "high"),
-        ordered("low", "high"),
+        choices(*"lh"),
+        ordered(*"lh"),
+        ordered(*"lh"),
         0,
         [TYPE],
-        "x: low or high (without an order), now low or high (in this order)",
+        "l or h (without an order), now l or h (in this order)",
     ),
 ]
 
@@ -180,7 +137,8 @@ PAIRS = [
 @pytest.mark.parametrize(("old", "new", "both", "share", "became", "said"), PAIRS)
 def test_one_hyperparameter(old, new, both, share, became, said):
     change = between(old, new)
-    assert change.describe() == [said]
+    said = f"x: {said}" if said else "nothing changed"
+    assert change.describe() == [said if both else f"{said} (counted as new)"]
     assert list(change.changes["x"]) == became
     if both is None:
         assert (change.shared, change.only_new) == ((), ("x",))
@@ -372,8 +330,8 @@ def test_draws_of_floats_follow_the_prior_outside_the_old_range(old, new):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (integers(3, 4), integers(1, 8)),
-        (integers(3, 4), integers(1, 8, log=True)),
+        (ints(3, 4), ints(1, 8)),
+        (ints(3, 4), ints(1, 8, log=True)),
         (choices("a", "b"), choices("c", "a", "d", "e")),
         (choices(4, 8, ordered=True), choices(2, 4, 8, 16, 32, ordered=True)),
     ],

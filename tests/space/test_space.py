@@ -75,12 +75,6 @@ class TestCodings:
         np.testing.assert_array_equal(space.values(values), values)
         np.testing.assert_array_equal(space.canonical(unit), unit)
 
-    def test_discrete_values_survive_the_unit_cube_exactly(self):
-        for log in (False, True):
-            parameter = Parameter.number("n", 1, 5000, integer=True, log=log)
-            numbers = np.arange(1.0, 5001.0)
-            np.testing.assert_array_equal(parameter.decode(parameter.encode(numbers)), numbers)
-
     def test_log_scale(self):
         parameter = Parameter.number("x", 1e-6, 1, log=True)
         np.testing.assert_allclose(parameter.encode(np.array([1e-6, 1e-3, 1])), [0, 0.5, 1])
@@ -93,10 +87,6 @@ class TestCodings:
             expected = math.log((n + 0.5) / (n - 0.5)) / span
             assert np.mean(drawn == n) == pytest.approx(expected, abs=0.004)
 
-    def test_bounds_are_never_left(self, space):
-        corners = np.array([np.zeros(space.dimension), np.ones(space.dimension)])
-        space.values(space.decode(corners))
-
     def test_features_are_finite_and_one_hot(self, space):
         unit = space.sample_unit(np.random.default_rng(0), 100)
         features = space.features(unit)
@@ -105,13 +95,6 @@ class TestCodings:
         assert features.shape == (100, choices + numbers)
         assert np.isfinite(features).all()
         assert features.min() >= 0 and features.max() <= 1
-
-    def test_inactive_values_do_not_change_features(self, space):
-        config = dict(TestValidation.config) | {"kernel": "linear"}
-        del config["gamma"]
-        other = config | {"gamma": 3.0, "alpha": 0.1}
-        np.testing.assert_array_equal(space.row(config), space.row(other))
-        assert np.isnan(space.row(other)).sum() == 2
 
 
 class TestValidation:
@@ -223,12 +206,13 @@ class TestValidation:
 
 
 class TestDescription:
-    def test_configspace_round_trip(self, space):
+    def test_round_trips(self, space):
         assert SearchSpace.from_configspace(space.to_configspace()) == space
         assert SearchSpace.from_json(space.to_json()) == space
-
-    def test_pickles(self, space):
         assert pickle.loads(pickle.dumps(space)) == space
+        made = SearchSpace([Parameter.number("x", 1, 100, log=True), Parameter.choice("c", (1, 2))])
+        assert [p.default for p in made.parameters] == [pytest.approx(10), 1]
+        assert SearchSpace.from_json(made.to_json()) == made
 
     def test_text_names_ranges(self, space):
         assert "gamma: a number in [0.001, 10.0] (log scale)" in repr(space)
@@ -251,22 +235,14 @@ class TestDescription:
         with pytest.raises(InvalidSpaceError, match=message):
             make()
 
-    def test_unsupported_configspace(self):
-        space = ConfigSpace.ConfigurationSpace()
-        space.add(ConfigSpace.NormalFloatHyperparameter("x", mu=0.5, sigma=0.1, lower=0, upper=1))
-        with pytest.raises(InvalidSpaceError, match="unsupported hyperparameter type"):
-            SearchSpace.from_configspace(space)
-
     @pytest.mark.parametrize(
         ("item", "message"),
         [
-            (
-                {"type": "categorical", "choices": [1, 2], "weights": [1, 3]},
-                r"x: weights.*\[1, 3\]",
-            ),
+            ({"type": "categorical", "choices": [1, 2], "weights": [1, 3]}, r"x: weights.*1, 3\]"),
             ({"type": "categorical", "choices": [1, 2], "probabilities": [0.4, 0.6]}, "x: weights"),
             ({"type": "uniform_float", "lower": 0, "upper": 1, "log": False, "q": 0.1}, "q = 0.1"),
             ({"type": "uniform_int", "lower": 0, "upper": 9, "log": False, "q": 3}, "q = 3"),
+            ({"type": "normal_float"}, "unsupported hyperparameter type"),
         ],
     )
     def test_unsupported_details(self, item, message):
@@ -288,41 +264,20 @@ class TestDescription:
         assert SearchSpace.from_json(space.to_json()) == space
 
     @pytest.mark.parametrize(
-        ("child", "parent", "message"),
+        ("pairs", "message"),
         [
-            ("a", "fixed", "condition of 'a' on constant 'fixed'"),
-            ("fixed", "a", "condition of constant 'fixed'"),
-            ("a", "z", "condition of 'a' on unknown hyperparameter 'z'"),
-            ("z", "a", "condition of unknown hyperparameter 'z'"),
+            ([("a", "fixed")], "condition of 'a' on constant 'fixed'"),
+            ([("fixed", "a")], "condition of constant 'fixed'"),
+            ([("a", "z")], "condition of 'a' on unknown hyperparameter 'z'"),
+            ([("z", "a")], "condition of unknown hyperparameter 'z'"),
+            ([("a", "b"), ("b", "a")], "depend on each other"),
         ],
     )
-    def test_unsupported_conditions(self, child, parent, message):
-        condition = {"type": "EQ", "child": child, "parent": parent, "value": 1}
-        description = {
-            "hyperparameters": [
-                {"type": "categorical", "name": "a", "choices": [1, 2]},
-                {"type": "constant", "name": "fixed", "value": 1},
-            ]
-        }
-        for joined in (condition, {"type": "AND", "child": child, "conditions": [condition] * 2}):
+    def test_unsupported_conditions(self, pairs, message):
+        items = [{"type": "categorical", "name": n, "choices": [1, 2], "default": 1} for n in "ab"]
+        items.append({"type": "constant", "name": "fixed", "value": 1})
+        plain = [{"type": "EQ", "child": c, "parent": p, "value": 1} for c, p in pairs]
+        joined = [{"type": "AND", "child": one["child"], "conditions": [one] * 2} for one in plain]
+        for conditions in (plain, joined):
             with pytest.raises(InvalidSpaceError, match=message):
-                SearchSpace.from_json({**description, "conditions": [joined]})
-
-    def test_defaults_of_numbers_made_here_survive_json(self):
-        number = Parameter.number("x", 1, 100, log=True)
-        space = SearchSpace([number, Parameter.choice("c", (1, 2))])
-        assert [p.default for p in space.parameters] == [pytest.approx(10), 1]
-        assert SearchSpace.from_json(space.to_json()) == space
-
-    def test_circular_conditions(self):
-        description = {
-            "hyperparameters": [
-                {"type": "categorical", "name": n, "choices": [1, 2], "default": 1} for n in "ab"
-            ],
-            "conditions": [
-                {"type": "EQ", "child": "a", "parent": "b", "value": 1},
-                {"type": "EQ", "child": "b", "parent": "a", "value": 1},
-            ],
-        }
-        with pytest.raises(InvalidSpaceError, match="depend on each other"):
-            SearchSpace.from_json(description)
+                SearchSpace.from_json({"hyperparameters": items, "conditions": conditions})

@@ -1,12 +1,19 @@
 """Tasks that are bowls on the unit square, with the optimum at (place, 1 - place)."""
 
+from collections.abc import Sequence
+from functools import cache
+from typing import TypeVar
+
 import numpy as np
-from by_hand import SQUARE, play
+from by_hand import SQUARE, make, play
 from histories import minimised
 
 from hpobench_ordered import Evaluations
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._model_based import ModelBased
+from hpobench_ordered.methods.bo import BayesianOptimisation
+
+M = TypeVar("M", bound=ModelBased)
 
 
 def bowl(values: FloatArray, place: float) -> FloatArray:
@@ -14,14 +21,32 @@ def bowl(values: FloatArray, place: float) -> FloatArray:
 
 
 def source(
-    place: float, *, trials: int = 25, factor: float = 1.0, offset: float = 0.0
+    place: float, *, trials: int = 25, factor: float = 1.0, offset: float = 0.0, **context: float
 ) -> Evaluations:
     """Random evaluations of a bowl; with a negative factor it is a hill."""
     values = np.random.default_rng([trials, int(1000 * place)]).random((trials, 2))
     losses = factor * bowl(values, place) + offset
-    return minimised(f"{place} {factor}", {}, values, losses, SQUARE)
+    return minimised(f"{place} {factor}", context, values, losses, SQUARE)
 
 
-def played(method: ModelBased, place: float, trials: int, factor: float = 1.0) -> FloatArray:
+def played(
+    method: ModelBased, place: float, trials: int, factor: float = 1.0, offset: float = 0.0
+) -> FloatArray:
     """What a method asks for on a bowl."""
-    return play(method, lambda values: factor * bowl(values, place), trials)
+    return play(method, lambda values: factor * bowl(values, place) + offset, trials)
+
+
+@cache
+def _regret_of_bo(seed: int, trials: int) -> float:
+    bo = make(BayesianOptimisation, seed=seed)
+    return float(bowl(played(bo, 0.4, trials), 0.4).min())
+
+
+def beside_bo(
+    kind: type[M], history: Sequence[Evaluations], *, trials: int
+) -> tuple[list[M], float, float]:
+    """Five methods that were played on the bowl at 0.4; their median regret, and that of `bo`."""
+    methods = [make(kind, history, seed=seed) for seed in range(5)]
+    regrets = [bowl(played(method, 0.4, trials), 0.4).min() for method in methods]
+    of_bo = [_regret_of_bo(seed, trials) for seed in range(5)]
+    return methods, float(np.median(regrets)), float(np.median(of_bo))

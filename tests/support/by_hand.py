@@ -34,6 +34,14 @@ def kernels(degree: int) -> SearchSpace:
     )
 
 
+def clipped(space: SearchSpace, config: Config) -> Config:
+    """A configuration with the nearest number that is allowed for each."""
+    return {
+        p.name: value if p.choices else p.value(min(max(float(value), p.lower), p.upper))
+        for p, value in ((space[name], value) for name, value in config.items())
+    }
+
+
 def make(
     kind: type[M],
     history: Sequence[Evaluations] = (),

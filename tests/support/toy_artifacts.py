@@ -3,7 +3,8 @@
 import json
 import shutil
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ SPACE = SearchSpace(
         Parameter.choice("kernel", ("linear", "radial")),
     ]
 )
-TASKS = ("early", "late")
+TASKS = {"early": {"age": 0}, "late": {"age": 1}}
 
 
 def values() -> NDArray[np.float64]:
@@ -74,22 +75,27 @@ def surrogates() -> dict[str, tuple[SurrogateType, Surrogate]]:
     }
 
 
-def write_artifact(folder: Path) -> Path:
-    """An artifact with surrogates of every kind, and raw evaluations."""
-    definition = Definition(
+def definition(
+    space: SearchSpace = SPACE,
+    tasks: Mapping[str, Mapping[str, float]] = TASKS,
+    **changes: Any,
+) -> Definition:
+    """A toy's definition, given the contexts of its tasks."""
+    made = Definition(
         name="toy",
         version=1,
         summary="A toy.",
-        space=SPACE,
+        space=space,
         objective=Objective("error", "%", Direction.MINIMIZE),
-        tasks=tuple(TaskDefinition(name, {"age": i}) for i, name in enumerate(TASKS)),
+        tasks=tuple(TaskDefinition(name, context) for name, context in tasks.items()),
         provenance=Provenance("none", "nowhere", "CC0"),
     )
-    bundled = []
-    for name, (_, model) in surrogates().items():
-        best = [float(model.predict(values(), task).min()) for task in range(2)]
-        bundled.append(BundledSurrogate(name, "One.", model, best))
-    card = Card(
+    return replace(made, **changes)
+
+
+def card_of(tasks: Iterable[str] = TASKS, **changes: Any) -> Card:
+    """A toy's quality card."""
+    made = Card(
         benchmark="toy",
         surrogate=SurrogateType.FOREST,
         source="nowhere",
@@ -97,13 +103,22 @@ def write_artifact(folder: Path) -> Path:
         evaluations=48,
         configurations=24,
         folds=2,
-        figures=tuple(Figures(name, -1e3, 0.5, 0.5) for name in TASKS),
+        figures=tuple(Figures(name, -1e3, 0.5, 0.5) for name in tasks),
         limits=("A toy.",),
         command="none",
         versions=versions_of("numpy"),
     )
+    return replace(made, **changes)
+
+
+def write_artifact(folder: Path) -> Path:
+    """An artifact with surrogates of every kind, and raw evaluations."""
+    bundled = []
+    for name, (_, model) in surrogates().items():
+        best = [float(model.predict(values(), task).min()) for task in range(2)]
+        bundled.append(BundledSurrogate(name, "One.", model, best))
     raw = RawEvaluations(values(), np.linspace(0, 1, 24), np.full(24, np.nan), np.arange(24))
-    write_bundle(folder, definition, bundled, card, evaluations=[raw, raw])
+    write_bundle(folder, definition(), bundled, card_of(), evaluations=[raw, raw])
     return folder
 
 

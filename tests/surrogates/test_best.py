@@ -1,10 +1,7 @@
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.objective import Direction, Objective
@@ -38,13 +35,6 @@ class Hill:
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         return float(self.predict(row[None], task)[0])
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        raise NotImplementedError
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        raise NotImplementedError
 
 
 def search(direction: Direction, *, seed: int = 0, **known: FloatArray) -> list[float]:

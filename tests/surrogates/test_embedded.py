@@ -118,37 +118,37 @@ def test_what_the_whole_space_makes_inactive_has_no_effect(forest):
     )
 
 
+LINEAR = part(WHOLE["cost"], kernel="linear")
+CONDITIONAL = SearchSpace(
+    [Parameter.choice("kernel", ("linear", "polynomial")), WHOLE["cost"]],
+    conditions={"cost": Compare(0, Comparison.EQUAL, (0.0,))},
+)
+
+
 @pytest.mark.parametrize(
-    ("space", "fixed", "message"),
+    ("space", "fixed", "error", "message"),
     [
-        (part(WHOLE["cost"], kernel="linear"), {"coef0": 0.5, "degree": 3}, "see .'units'"),
-        (part(WHOLE["cost"], kernel="linear", gamma=1), REST, "see .'gamma'"),
-        (part(WHOLE["cost"], kernel="linear"), {**REST, "cost": 1.0}, "see .'cost'"),
-        (part(WHOLE["cost"], Parameter.number("kernel", 0, 1)), REST, "got a number"),
+        (LINEAR, {"coef0": 0.5, "degree": 3}, InvalidSpaceError, "see .'units'"),
+        (LINEAR, {**REST, "cost": 1.0}, InvalidSpaceError, "see .'cost'"),
+        (part(WHOLE["cost"], kernel="linear", gamma=1), REST, InvalidSpaceError, "see .'gamma'"),
         (
-            SearchSpace(
-                [Parameter.choice("kernel", ("linear", "polynomial")), WHOLE["cost"]],
-                conditions={"cost": Compare(0, Comparison.EQUAL, (0.0,))},
-            ),
+            part(WHOLE["cost"], Parameter.number("kernel", 0, 1)),
             REST,
-            "must not have conditions",
+            InvalidSpaceError,
+            "a number",
+        ),
+        (CONDITIONAL, REST, InvalidSpaceError, "must not have conditions"),
+        (part(WHOLE["cost"], kernel="laplacian"), REST, InvalidConfigError, "laplacian"),
+        (LINEAR, {**REST, "degree": "3"}, InvalidConfigError, "degree"),
+        (LINEAR, {**REST, "units": 1}, InvalidConfigError, "units"),
+        (
+            part(WHOLE["cost"], Parameter.choice("kernel", ("linear", "laplacian"))),
+            REST,
+            InvalidConfigError,
+            "laplacian",
         ),
     ],
 )
-def test_spaces_that_do_not_fit_are_refused(space, fixed, message):
-    with pytest.raises(InvalidSpaceError, match=message):
-        EmbeddedSurrogate(Checksum(), WHOLE, space, fixed, (0,))
-
-
-@pytest.mark.parametrize(
-    ("space", "fixed"),
-    [
-        (part(WHOLE["cost"], kernel="laplacian"), REST),
-        (part(WHOLE["cost"], kernel="linear"), {**REST, "degree": "3"}),
-        (part(WHOLE["cost"], kernel="linear"), {**REST, "units": 1}),
-        (part(WHOLE["cost"], Parameter.choice("kernel", ("linear", "laplacian"))), REST),
-    ],
-)
-def test_unknown_choices_are_refused(space, fixed):
-    with pytest.raises(InvalidConfigError):
+def test_spaces_that_do_not_fit_are_refused(space, fixed, error, message):
+    with pytest.raises(error, match=message):
         EmbeddedSurrogate(Checksum(), WHOLE, space, fixed, (0,))

@@ -46,11 +46,6 @@ def test_equals_brute_force(seed, m, p, tied):
     assert predicted.tolist() == expected.tolist()
 
 
-def test_among_equally_near_points_the_first_counts():
-    model = surrogate_of(np.array([[1.0], [-1.0], [1.0], [-1.0]]))
-    assert model.predict(np.array([[0.0], [-1.0], [5.0]]), 0).tolist() == [0, 1, 0]
-
-
 def test_bad_input_is_refused():
     model = surrogate_of(np.zeros((3, 2)))
     with pytest.raises(ValueError, match="values need shape"):

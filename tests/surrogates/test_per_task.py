@@ -1,5 +1,3 @@
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.surrogates.nearest import NearestSurrogate
 from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
-from hpobench_ordered.surrogates.table import TableSurrogate
 
 CODING = Coding((Feature(FeatureKind.IDENTITY, 0), Feature(FeatureKind.LOG, 1)))
 KINDS = (SurrogateType.FOREST, SurrogateType.NEAREST)
@@ -44,32 +41,17 @@ def test_every_task_is_predicted_by_its_own_surrogate(kind):
     assert len(seen) == 12
 
 
-def test_it_cannot_be_changed():
-    surrogate = per_task(SurrogateType.NEAREST, 2)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        surrogate.models = ()
-
-
 def test_surrogates_that_do_not_go_together_are_refused():
     forest, nearest = (single(kind, 0) for kind in KINDS)
     narrow = single(SurrogateType.NEAREST, 0, Coding(CODING.features[:1]))
-    nested = PerTaskSurrogate((forest,))
     for models, message in (
         ((), "at least one"),
         ((forest, nearest), "one kind"),
         ((nearest, narrow), r"one dimension, but got \[1, 2\]"),
-        ((nested,), "PER_TASK"),
+        ((PerTaskSurrogate((forest,)),), "PER_TASK"),
     ):
         with pytest.raises(ValueError, match=message):
             PerTaskSurrogate(models)
-
-
-def test_tables_can_be_combined_as_well():
-    tables = tuple(
-        TableSurrogate.from_values(np.full((1, 3), float(task)), lower=[0]) for task in range(2)
-    )
-    surrogate = PerTaskSurrogate(tables)
-    assert surrogate.predict_one(np.array([2.0]), 1) == 1.0
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -42,23 +42,27 @@ def mixed():
     return replace(forest(TARGETS[:, :3]), tasks=mixes)
 
 
+def table(tasks, seed=0):
+    values = np.random.default_rng(seed).random((tasks, 9, 9))
+    return TableSurrogate.from_values(values, lower=(1, 1))
+
+
 def apart(kind):
     return PerTaskSurrogate(tuple(kind(TARGETS[:, [task]]) for task in range(TASKS)))
 
 
 MADE = {
-    "table": lambda: TableSurrogate.from_values(
-        np.random.default_rng(0).random((TASKS, 9, 9)), lower=(1, 1)
-    ),
+    "table": lambda: table(TASKS),
     "nearest": lambda: nearest(TARGETS),
     "forest": mixed,
     "forests apart": lambda: apart(forest),
     "nearest apart": lambda: apart(nearest),
+    "tables apart": lambda: PerTaskSurrogate(tuple(table(1, task) for task in range(TASKS))),
     "embedded": lambda: EmbeddedSurrogate(forest(), SPACE, PART, {}, (*range(TASKS),)),
     "forrester": lambda: ForresterSurrogate(np.random.default_rng(0).random((TASKS, 3))),
     "quadratic": lambda: QuadraticSurrogate(np.random.default_rng(0).random((TASKS, 3))),
 }
-STORED = {"table", "nearest", "forest", "forests apart", "nearest apart"}
+STORED = {"table", "nearest", "forest", "forests apart", "nearest apart", "tables apart"}
 
 
 @pytest.fixture(scope="module", params=MADE)

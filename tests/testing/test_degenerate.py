@@ -5,9 +5,9 @@ import warnings
 
 import numpy as np
 import pytest
+from bad_methods import Good
 from by_speed import METHODS, by_speed
 
-import hpobench_ordered as hbo
 from hpobench_ordered.testing import ConformanceError, check_degenerate_input
 
 
@@ -17,75 +17,62 @@ def test_every_method(name):
     check_degenerate_input(name)
 
 
-class Random(hbo.Method):
-    def ask(self):
-        return self.space.sample(self.rng)
-
-    def tell(self, config, loss):
-        pass
-
-
-class NeedsTwoTrials(Random):
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
+class NeedsTwoTrials(Good):
+    def prepare(self):
         self.rng.choice(self.budget - 1, 1)
 
 
-class NeedsHistory(Random):
+class NeedsHistory(Good):
     def ask(self):
         last = self.history[-1]
         return self.space.configs(last.values[[last.losses.argmin()]])[0]
 
 
-class NeedsTwoEvaluations(Random):
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
+class NeedsTwoEvaluations(Good):
+    def prepare(self):
         for evaluations in self.history:
             np.var(evaluations.losses, ddof=1)
 
 
-class NeedsDistinctEvaluations(Random):
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
+class NeedsDistinctEvaluations(Good):
+    def prepare(self):
         for evaluations in self.history:
             1 / np.diff(np.sort(evaluations.values[:, 0]))
 
 
-class NeedsDifferentOptima(Random):
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
+class NeedsDifferentOptima(Good):
+    def prepare(self):
         optima = [e.values[e.losses.argmin()].tobytes() for e in self.history]
         if len(set(optima)) == 1 < len(optima):
             raise ValueError("an empty box")
 
 
-class NeedsDifferentLosses(Random):
+class NeedsDifferentLosses(Good):
     def tell(self, config, loss):
         self.losses = [*getattr(self, "losses", []), np.clip(np.nan_to_num(loss), -1e9, 1e9)]
         if len(self.losses) > 1 and self.losses[-2:] == [1.0, 1.0]:
             warnings.warn("cannot standardise", RuntimeWarning, stacklevel=2)
 
 
-class NeedsModerateLosses(Random):
+class NeedsModerateLosses(Good):
     def tell(self, config, loss):
         if math.isfinite(loss):
             np.square(loss)
 
 
-class NeedsFiniteLosses(Random):
+class NeedsFiniteLosses(Good):
     def tell(self, config, loss):
         if not math.isfinite(loss):
             raise ValueError(f"a loss of {loss}")
 
 
-class NeedsFiniteHistory(Random):
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
+class NeedsFiniteHistory(Good):
+    def prepare(self):
         for evaluations in self.history:
             np.nanmin(evaluations.losses)
 
 
-class NeedsSomethingNew(Random):
+class NeedsSomethingNew(Good):
     def ask(self):
         self.asked = getattr(self, "asked", [])
         for _ in range(1000):
