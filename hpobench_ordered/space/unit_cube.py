@@ -9,7 +9,6 @@ Notation:
     p   number of model features
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
@@ -100,13 +99,7 @@ class UnitCube:
 
     def active(self, values: FloatArray) -> BoolArray:
         """Tell which hyperparameters of each configuration are active, shape (n, d)."""
-        active = np.ones(values.shape, dtype=np.bool_)
-        if len(values) == 1:  # without the overhead of arrays
-            row = values[0].tolist()
-            for j, condition in self._conditions.items():
-                if not condition.holds_for(row):
-                    active[0, j], row[j] = False, math.nan
-            return active
+        active = np.ones_like(values, dtype=np.bool_)
         for j, condition in self._conditions.items():
             active[:, j] = condition.holds(values, active)
         return active
