@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,11 +11,14 @@ from hpobench_ordered._typing import BoolArray, FloatArray
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind
 
+if TYPE_CHECKING:
+    from hpobench_ordered.methods._coding import Coder
+
 CANDIDATES = 1000  # suggestions get no better with more
 NEAR = 200
 """Candidates near the best configuration."""
-STEPS = (0.03, 0.5)
-"""Their steps in the unit cube: standard deviations between these, log-uniform."""
+LOG_STEPS = (math.log(0.03), math.log(0.5))
+"""Logs of their steps in the unit cube: standard deviations between these, log-uniform."""
 FEW_MOVED = 1.0 / 3.0
 """Share of the hyperparameters that half of them move; the others move all."""
 REDRAWN = 0.2
@@ -21,6 +26,7 @@ REDRAWN = 0.2
 CLEARLY = math.log(4.0)
 """Log of how many times the expected improvement of the best random candidate one near the best
 configuration must have to be chosen: see `near`."""
+MANY = 100  # configurations from which on they are coded by compiled functions
 RANDOM_BLOCKS = 10  # drawn before a region is suspected to be exhausted
 GRID_LIMIT = 2**20  # configurations; larger regions are not searched one by one for an untried one
 
@@ -34,6 +40,8 @@ class Region:
         free: Which hyperparameters take more than one value, shape (d,).
         is_categorical: Which are categorical, shape (d,).
         middle: Unit vector of the middle of the region, (d,): the value of those that are not free.
+        lowest: Least unit value of those that are not categorical, shape (d,).
+        highest: Their largest unit value, shape (d,).
     """
 
     def __init__(self, space: SearchSpace) -> None:
@@ -42,22 +50,34 @@ class Region:
         self.free: BoolArray = np.array([p.size > 1 for p in space.parameters])
         self.is_categorical = np.array([p.kind is Kind.CATEGORICAL for p in space.parameters])
         self.middle: FloatArray = np.full(space.dimension, 0.5)
+        self.lowest, self.highest = np.zeros(space.dimension), np.ones(space.dimension)
+
+    @cached_property
+    def _coder(self) -> "Coder":
+        from hpobench_ordered.methods._coding import Coder
+
+        return Coder(self.space)
 
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n configurations uniformly, canonical unit vectors of the space, shape (n, d)."""
-        return self.space.canonical(self.draw(rng, n))
+        drawn = self.draw(rng, n)
+        return self.canonical(drawn) if n >= MANY else self.space.canonical(drawn)
+
+    def canonical(self, unit: FloatArray) -> FloatArray:
+        """`SearchSpace.canonical` of many unit vectors (n, d)."""
+        return self._coder.canonical(unit)
 
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n unit vectors uniformly, (n, d), before inactive hyperparameters are NaN."""
         return rng.random((n, self.space.dimension))
 
-    def clip(self, unit: FloatArray) -> FloatArray:
-        """Move unit vectors (n, d) into the region, NaN where that is not a matter of distance."""
-        return np.minimum(np.maximum(unit, 0.0), 1.0)  # faster than clip
+    def choices_within(self, unit: FloatArray) -> FloatArray:
+        """Unit vectors (n, d), NaN where a categorical's choice is not in the region."""
+        return unit
 
     def features(self, unit: FloatArray) -> FloatArray:
         """Features for a model, numbers in [0, 1], shape (n, p), of canonical unit vectors."""
-        return np.ascontiguousarray(self.space.features(unit))
+        return self._coder.features(np.ascontiguousarray(unit))
 
     def levels(self) -> Sequence[FloatArray]:
         """Coded values of each hyperparameter in the region, where all of them are discrete."""
@@ -115,15 +135,16 @@ def near(
         Canonical unit vectors, shape (count, d). What is inactive in the configuration, and a
         categorical that a step changes, is drawn uniformly.
     """
-    shape, is_categorical = (count, region.space.dimension), region.is_categorical
-    low, high = np.log(STEPS)
-    sd = np.exp(rng.uniform(low, high, (count, 1)))
-    share = np.where(rng.random((count, 1)) < 0.5, FEW_MOVED, 1.0)
-    moved = (rng.random(shape) < share) & ~is_categorical
-    centre = centres[np.arange(count) % len(centres)]
-    unit = region.clip(centre + np.where(moved, sd * rng.standard_normal(shape), 0.0))
-    drawn = np.isnan(unit) | (is_categorical & (rng.random(shape) < REDRAWN))
-    return region.space.canonical(np.where(drawn, region.draw(rng, count), unit))
+    from hpobench_ordered.methods._coding import moved
+
+    shape = count, region.space.dimension
+    sd = np.exp(rng.uniform(*LOG_STEPS, count))
+    share = np.where(rng.random(count) < 0.5, FEW_MOVED, 1.0)
+    chances, normal, redrawn = rng.random(shape), rng.standard_normal(shape), rng.random(shape)
+    centres, drawn = region.choices_within(centres), region.draw(rng, count)
+    bounds = region.lowest, region.highest, region.is_categorical
+    steps = sd, share, chances, normal, redrawn < REDRAWN
+    return region.canonical(moved(centres, *steps, *bounds, drawn))
 
 
 class Tried:

@@ -45,6 +45,8 @@ class Box(Region):
         self.size = math.prod(side.size for side in sides)
         self.free = np.array([side.size > 1 for side in sides])
         self.middle = np.array([side.middle for side in sides])
+        inside = WITHIN * self._width
+        self.lowest, self.highest = self._lower + inside, self._lower + self._width - inside
 
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n unit vectors uniformly from the box, (n, d)."""
@@ -54,16 +56,13 @@ class Box(Region):
                 unit[:, j] = side.choices[(unit[:, j] * len(side.choices)).astype(np.int64)]
         return unit
 
-    def clip(self, unit: FloatArray) -> FloatArray:
-        """Move numbers of unit vectors (n, d) into the box; choices that are not in it are NaN."""
-        inside = WITHIN * self._width
-        clipped: FloatArray = np.clip(
-            unit, self._lower + inside, self._lower + self._width - inside
-        )
+    def choices_within(self, unit: FloatArray) -> FloatArray:
+        """Unit vectors (n, d), NaN where a categorical's choice is not in the box."""
+        unit = unit.copy()
         for j, side in enumerate(self._sides):
             if side.choices is not None:
-                clipped[~np.isin(unit[:, j], side.choices), j] = np.nan
-        return clipped
+                unit[~np.isin(unit[:, j], side.choices), j] = np.nan
+        return unit
 
     def features(self, unit: FloatArray) -> FloatArray:
         """Features, numbers in [0, 1] within the box, shape (n, p)."""

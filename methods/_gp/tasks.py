@@ -36,8 +36,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from scipy.linalg.blas import dtrsm  # made by f2py
-from scipy.linalg.lapack import dpotri, dtrtrs
+from scipy.linalg.lapack import dpotri, dtrtrs  # made by f2py
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.methods._gp import compiled, lapack
@@ -297,7 +296,7 @@ class TaskProcess:
         """
         cross = self._cross(X)
         mean = self._alpha @ cross
-        solved = dtrsm(1.0, self._L, cross.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+        solved = lapack.forward_solved(self._L, cross)
         variance = self._B[-1, -1] + self.observed.level - np.einsum("ji,ji->j", solved, solved)
         return mean, np.sqrt(np.maximum(variance, 0.0))
 

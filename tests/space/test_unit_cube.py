@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hpobench_ordered import SearchSpace
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._coding import Coder
 from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.space.conditions import Compare, Comparison, Condition, Connective, Joined
 from hpobench_ordered.space.parameters import Kind, Parameter
@@ -126,6 +127,9 @@ def test_arrays_are_coded_as_each_hyperparameter_says(space, seed, n):
     encoded = [p.encode(values[:, j]) for j, p in enumerate(space.parameters)]
     same_bits(space.encode(values), np.stack(encoded, axis=1))
     same_bits(space.features(unit), features_by_hand(space, unit))
+    coder = Coder(space)
+    same_bits(coder.canonical(drawn), unit)
+    same_bits(coder.features(unit), space.features(unit))
 
 
 @given(spaces(), st.integers(0, 2**32 - 1))
