@@ -12,7 +12,8 @@ import numpy as np
 
 from hpobench_ordered._typing import Config, ConfigLike
 from hpobench_ordered.adapters._journal import FORMAT, Journal, plain
-from hpobench_ordered.adapters._rows import contexts_of, warn
+from hpobench_ordered.adapters._rows import warn
+from hpobench_ordered.adapters._tables import contexts_of
 from hpobench_ordered.adapters.factory import as_method_spec
 from hpobench_ordered.adapters.identity import ONCE, method_version
 from hpobench_ordered.analysis.labels import counted

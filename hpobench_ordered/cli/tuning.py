@@ -12,24 +12,23 @@ from typing import TYPE_CHECKING
 import click
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.adapters._rows import Reader, Rows, number_of
+from hpobench_ordered.adapters._rows import Reader, number_of
+from hpobench_ordered.adapters._tables import Columns, read_table
 from hpobench_ordered.adapters.optimiser import BUDGET, METHOD, Optimiser, optimiser
 from hpobench_ordered.cli._completion import complete_method
 from hpobench_ordered.cli._files import INPUT, space_of, table_of
 from hpobench_ordered.cli._history import Earlier, earlier_options, pairs
 from hpobench_ordered.cli._show import warnings_said
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.errors import (
-    EvaluationsError,
-    ExperimentError,
-    UnknownNameError,
-)
+from hpobench_ordered.errors import EvaluationsError, ExperimentError
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+ONE_TASK = "task of --results"
+"""Column of the task where --results has none."""
 EXAMPLES = """\b
 Example: a model that is tuned every month. space.json says what is tuned:
   {"hyperparameters": [
@@ -144,7 +143,7 @@ def suggest(
             if earlier.objective is None:
                 raise click.UsageError("--results needs --objective COLUMN")
             told = _results(
-                table_of(results), described, earlier.objective, Direction(direction), earlier.task
+                table_of(results), described, earlier.objective, direction, earlier.task
             )
         make = partial(
             optimiser,
@@ -214,32 +213,27 @@ def _context(words: Sequence[str]) -> dict[str, float]:
 
 
 def _results(
-    table: "DataFrame", space: SearchSpace, objective: str, direction: Direction, task: str | None
+    table: "DataFrame", space: SearchSpace, objective: str, direction: str, task: str | None
 ) -> list[tuple[Config, float | None]]:
     """The configurations and values in a table of one task."""
-    if task in table.columns and task not in space.names:
-        if table[task].nunique() > 1:
-            raise EvaluationsError(
-                f"--results must be of one task, but {task!r} has {sorted(set(table[task]))}"
-            )
-        table = table.drop(columns=task)
-    names = [*space.names, *space.constants]
-    if objective not in table.columns:
-        raise UnknownNameError("column of --results", objective, table.columns)
-    for name in table.columns:
-        if name not in (*names, objective):
-            raise UnknownNameError("hyperparameter as column of --results", name, names)
-    columns = {name: table[name].tolist() for name in table.columns}
-    where = [f"line {line}" for line in table.index]
+    if task is None or task not in table.columns:
+        task = ONE_TASK
+        table = table.assign(**{task: "this task"})
     reader = Reader(drop_invalid=False, clip=False, source="--results")
-    read = reader.read(
-        Rows("this task", where, columns, columns.pop(objective)), space, direction=direction
-    )
+    columns = Columns(task, objective)
+    found = read_table(table, space, columns, reader, direction=Direction(direction))
     reader.refuse()
-    if read is None:
-        return []
-    values = [None if math.isnan(value) else value for value in read.objective.tolist()]
-    return [*zip(space.configs(read.values), values, strict=True)]
+    reader.warn_of_ignored()
+    read = [e for e in found if e is not None]
+    if len(read) > 1:
+        raise EvaluationsError(
+            f"--results must be of one task, but {task!r} has {[e.task for e in read]}"
+        )
+    return [
+        (config, None if math.isnan(value) else value)
+        for e in read
+        for config, value in zip(space.configs(e.values), e.objective.tolist(), strict=True)
+    ]
 
 
 def _written(configs: Sequence[Config], space: SearchSpace, form: str) -> str:
