@@ -1,7 +1,7 @@
-"""Options for the history: a table in a file, or studies in an Optuna storage."""
+"""Options of what is tuned, and of its history: a table, or studies in an Optuna storage."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,15 @@ from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.space import SearchSpace
 
 _OPTIONS = (
+    click.option(
+        "--space", required=True, type=INPUT, help="File of the search space in ConfigSpace's JSON."
+    ),
+    click.option(
+        "--direction",
+        required=True,
+        type=click.Choice([direction.value for direction in Direction]),
+        help="Whether to minimise or maximise the objective.",
+    ),
     click.option(
         "--history", type=INPUT, help="CSV of earlier tasks, oldest first, one row per trial."
     ),
@@ -49,8 +58,10 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class Earlier:
-    """Values of the options of the history."""
+    """Values of the options of what is tuned, and of the history."""
 
+    space: Path
+    direction: str
     history: Path | None
     task: str | None
     objective: str | None
@@ -60,10 +71,8 @@ class Earlier:
     drop_invalid: bool
     clip: bool
 
-    def read(
-        self, space: SearchSpace, direction: str, *, context: Mapping[str, float]
-    ) -> tuple[Evaluations, ...]:
-        """Read the history, empty without options; contexts have the names of `context`."""
+    def read(self, space: SearchSpace, context: Sequence[str] = ()) -> tuple[Evaluations, ...]:
+        """Read the history, empty without options, with contexts of these names."""
         if self.storage is not None and (self.history is not None or context):
             raise click.UsageError("--storage cannot be combined with --history or --context")
         if self.storage is None and self.studies is not None:
@@ -93,9 +102,9 @@ class Earlier:
         read = read_table(
             table_of(self.history),
             space,
-            Columns(self.task, self.objective, tuple(context)),
+            Columns(self.task, self.objective, context),
             reader,
-            direction=Direction(direction),
+            direction=Direction(self.direction),
             rename=rename,
             refuses_repeated=True,
         )

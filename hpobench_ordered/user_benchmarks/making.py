@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,7 @@ FEWEST_TO_JUDGE = 50
 """Fewest different configurations per task for judging the quality of a surrogate."""
 LARGEST = 1e150
 """Largest objective value: surrogates square it."""
+OF_THE_USER = Provenance("not stated", "evaluations of the user", "not stated")
 CHANCE = 0.1
 """Expected top-decile overlap of a random surrogate."""
 
@@ -146,7 +148,7 @@ def from_evaluations(
         0.1
     """
     _check_contexts(context, ordered)
-    kind, described, of = _kind(surrogate), search_space(space), Direction.of(direction)
+    kind, described, of = surrogate_type(surrogate), search_space(space), Direction.of(direction)
     columns = Columns(task, objective, tuple(context))
     reader = Reader(drop_invalid, clip=False, source="the table", allows_failed=False)
     read = reader.usable(read_table(frame, described, columns, reader, direction=of))
@@ -159,18 +161,35 @@ def from_evaluations(
         space=described,
         objective=Objective(objective, unit, of),
         tasks=tuple(TaskDefinition(one.task, one.context) for one in read),
-        provenance=provenance or Provenance("not stated", "evaluations of the user", "not stated"),
+        provenance=provenance or OF_THE_USER,
     )
-    _check_data(definition, data or {})
-    fit = _fitted(definition, read, kind, seed=seed, workers=workers)
-    built = Benchmark.build(
+    return built(definition, read, kind=kind, data=data or {}, seed=seed, workers=workers)
+
+
+def built(
+    definition: Definition,
+    evaluations: tuple[Evaluations, ...],
+    *,
+    kind: SurrogateType,
+    data: Mapping[str, TaskData] = MappingProxyType({}),
+    seed: int = 0,
+    workers: int = 1,
+) -> Benchmark:
+    """Make a benchmark from finite evaluations of its tasks; repeated ones are averaged."""
+    averages = [averaged(one.values, one.objective) for one in evaluations]
+    _check_data(definition, data)
+    _check_enough(definition, averages, kind)
+    fit = fit_benchmark(kind, definition, averages, seed=seed, workers=workers)
+    if kind is SurrogateType.NEAREST and min(map(len, averages)) >= FEWEST_TO_JUDGE:
+        _warn_if_poor(fit)
+    made = Benchmark.build(
         definition,
         surrogate=kind.name.lower(),
         model=fit.model,
         best_values=fit.best_values,
         data=tuple(data.get(t.name) for t in definition.tasks).__getitem__ if data else None,
     )
-    return replace(built, recorded=MadeFrom(read, fit))
+    return replace(made, recorded=MadeFrom(evaluations, fit))
 
 
 def _check_contexts(context: Sequence[str], ordered: str | None) -> None:
@@ -181,23 +200,6 @@ def _check_contexts(context: Sequence[str], ordered: str | None) -> None:
     if ordered is not None and ordered not in context:
         hint = suggestion(ordered, context)
         raise EvaluationsError(f"ordered must be one of the contexts, but got {ordered!r}{hint}")
-
-
-def _fitted(
-    definition: Definition,
-    read: Sequence[Evaluations],
-    kind: SurrogateType,
-    *,
-    seed: int,
-    workers: int,
-) -> "BenchmarkFit":
-    """The surrogate of the evaluations; repeated ones are averaged."""
-    averages = [averaged(one.values, one.objective) for one in read]
-    _check_enough(definition, averages, kind)
-    fit = fit_benchmark(kind, definition, averages, seed=seed, workers=workers)
-    if kind is SurrogateType.NEAREST and min(map(len, averages)) >= FEWEST_TO_JUDGE:
-        _warn_if_poor(fit)
-    return fit
 
 
 def _warn_if_poor(fit: "BenchmarkFit") -> None:
@@ -213,7 +215,8 @@ def _warn_if_poor(fit: "BenchmarkFit") -> None:
         )
 
 
-def _kind(choice: SurrogateType | str) -> SurrogateType:
+def surrogate_type(choice: SurrogateType | str) -> SurrogateType:
+    """The type of a surrogate by its name, one of `FEWEST`."""
     by_name = {kind.name.lower(): kind for kind in FEWEST}
     name = choice.name.lower() if isinstance(choice, SurrogateType) else choice
     if name not in by_name:

@@ -269,7 +269,7 @@ def test_every_type_a_table_may_hold():
         (lambda f: f.rename(columns={"level": "Level"}), {}, "did you mean 'Level'"),
         (lambda f: f, {"objective": "eror"}, "no column 'eror' for the objective; .* 'error'"),
         (lambda f: f, {"task": "tsk"}, "no column 'tsk' for the task; did you mean 'task'"),
-        (lambda f: f, {"context": ["sizes"]}, "no column 'sizes' for a context; .* 'size'"),
+        (lambda f: f, {"context": ["sizes"], "ordered": None}, "for a context; .* 'size'"),
         (lambda f: f, {"ordered": "host"}, "one of the contexts, but got 'host'; .*'size'"),
         (lambda f: f, {"context": "size"}, r"a list, such as \['size'\]"),
         (lambda f: f, {"task": "kind"}, "'kind' is a hyperparameter; it cannot be the task"),
