@@ -202,7 +202,7 @@ class Optimiser:
         self.space, self.direction = space, direction
         settings = {
             "method": spec.name,
-            "version": _version(spec),
+            "version": "" if (v := method_version(spec)).startswith(ONCE) else v,
             "direction": direction.value,
             "seed": seed,
             "budget": budget,
@@ -396,9 +396,3 @@ def _number(value: float | None) -> float:
     raise EvaluationsError(
         f"an objective value must be a number, or None for a failure, but got {value!r}"
     )
-
-
-def _version(spec: MethodSpec) -> str:
-    """Version of a method; "" if it cannot be determined."""
-    version = method_version(spec)
-    return "" if version.startswith(ONCE) else version

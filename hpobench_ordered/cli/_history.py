@@ -11,9 +11,9 @@ import click
 from hpobench_ordered.adapters._rows import Reader
 from hpobench_ordered.adapters._tables import Columns, read_table
 from hpobench_ordered.cli._files import INPUT, table_of
+from hpobench_ordered.cli._options import pairs
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.space import SearchSpace
 
 _OPTIONS = (
@@ -122,14 +122,3 @@ def earlier_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_OPTIONS):
         called = option(called)
     return called
-
-
-def pairs(words: Sequence[str], option: str, form: str) -> dict[str, str]:
-    """Read words such as NAME=VALUE, each name once."""
-    read: dict[str, str] = {}
-    for word in words:
-        name, _, value = word.partition("=")
-        if not (name and value) or name in read:
-            raise ExperimentError(f"{option} must be {form}, each name once, but got {word!r}")
-        read[name] = value
-    return read

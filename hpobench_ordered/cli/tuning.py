@@ -17,7 +17,8 @@ from hpobench_ordered.adapters._tables import Columns, read_table
 from hpobench_ordered.adapters.optimiser import BUDGET, METHOD, Optimiser, optimiser
 from hpobench_ordered.cli._completion import complete_method
 from hpobench_ordered.cli._files import INPUT, space_of, table_of
-from hpobench_ordered.cli._history import Earlier, earlier_options, pairs
+from hpobench_ordered.cli._history import Earlier, earlier_options
+from hpobench_ordered.cli._options import pairs
 from hpobench_ordered.cli._show import warnings_said
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, ExperimentError
