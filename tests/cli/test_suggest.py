@@ -234,7 +234,7 @@ OLD = "month,x,y,loss\nMay,1,0.5,3\nMay,2,0.1,\nJune,3,0.2,1\n"
             1,
             "line 4 of old.csv has 3 values, but its header has 4",
         ),
-        ({}, OLD.replace(",y,", ",x,"), None, 1, "several columns 'x'"),
+        ({}, OLD.replace(",y,", ",x,"), None, 1, "old.csv cannot be read:\n- two columns 'x'"),
         ({}, OLD.replace(",", ";"), None, 1, "separated by commas, not ';'"),
         ({}, "", None, 1, "old.csv is empty"),
         ({}, OLD, "x,loss\n1,2\n", 1, "--results cannot be read:\n- no column 'y'"),

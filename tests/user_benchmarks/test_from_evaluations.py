@@ -259,6 +259,16 @@ def test_every_type_a_table_may_hold():
         assert [task.evaluate(c) for c in ({"bagged": True, "k": 7}, {"bagged": False})] == [2, 3]
 
 
+def test_numbers_may_be_text_as_in_a_history():
+    space = numeric_space()
+    frame = evaluations(space)
+    texts = make(frame.astype({"x": str, "error": str, "size": str}), space)
+    for ours, theirs in zip(recorded(texts), recorded(make(frame, space)), strict=True):
+        assert ours.values.tolist() == theirs.values.tolist()
+        assert ours.objective.tolist() == theirs.objective.tolist()
+        assert ours.context == theirs.context
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 
