@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from hpobench_ordered._typing import IntArray
+from hpobench_ordered.adapters._rows import Reader
+from hpobench_ordered.adapters._tables import Columns, read_table
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import ArtifactError, EvaluationsError, UnknownNameError
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.space import Kind, Parameter, SearchSpace
-from hpobench_ordered.user_benchmarks.reading import Columns, numbers, read_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,24 +142,26 @@ def coded_tasks(frame: "pd.DataFrame", space: SearchSpace) -> dict[str, RawEvalu
     """Check and code the rows of a table by task, as `from_evaluations` does."""
     named = frame.rename(columns=lambda column: column.removeprefix(PREFIX))
     known = {PREFIX + name for name in (*space.names, *space.constants)}
-    columns = Columns("task", "value", (), None)
+    reader = Reader(drop_invalid=False, clip=False, source="the table", allows_failed=False)
     if unknown := [c for c in frame if c.startswith(PREFIX) and c not in known]:
         raise ArtifactError(f"columns of unknown hyperparameters: {', '.join(unknown)}")
     try:
-        tasks = read_frame(named, space, columns, drop_invalid=False)
-        spread, training = numbers(named, "spread"), _whole(named, "training")
-        return {
-            task.name: RawEvaluations(
-                task.values, task.objective, spread[task.rows], training[task.rows]
-            )
-            for task in tasks
-        }
+        columns, of = Columns("task", "value"), Direction.MINIMIZE  # objectives stay as they are
+        tasks = reader.usable(read_table(named, space, columns, reader, direction=of))
     except EvaluationsError as error:
         raise ArtifactError(str(error)) from None
-
-
-def _whole(frame: "pd.DataFrame", column: str) -> IntArray:
-    values = numbers(frame, column)
-    if not np.isfinite(values).all():
-        raise EvaluationsError(f"column {column!r} must hold whole numbers")
-    return values.astype(np.int64)
+    for name in ("spread", "training"):
+        if name not in named:
+            raise ArtifactError(f"the table has no column {name!r}")
+    if not named["training"].notna().all():
+        raise ArtifactError("column 'training' must hold whole numbers")
+    rows = named.groupby("task").indices
+    return {
+        one.task: RawEvaluations(
+            one.values,
+            one.objective,
+            named["spread"].to_numpy(dtype=np.float64)[rows[one.task]],
+            named["training"].to_numpy(dtype=np.int64)[rows[one.task]],
+        )
+        for one in tasks
+    }

@@ -16,10 +16,10 @@ over the tasks: Fisher's, one-sided at 5 %, with the pooled error of all methods
 
 import os
 import warnings
-from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -31,9 +31,9 @@ from hpobench_ordered.analysis.labels import counted, listed
 from hpobench_ordered.analysis.samples import Resampling, samples_of
 from hpobench_ordered.analysis.scores import best_met, normalised_regrets
 from hpobench_ordered.analysis.significance import least_significant_difference
-from hpobench_ordered.core.benchmark import Benchmark
+from hpobench_ordered.core.benchmark import Benchmark, Definition, TaskDefinition
 from hpobench_ordered.core.history import Evaluations, aligned, check_history
-from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.errors import EvaluationsError, ExperimentError, PoorSurrogateWarning
 from hpobench_ordered.experiment.api import Results, run
 from hpobench_ordered.experiment.plan import several_of
@@ -41,7 +41,7 @@ from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.space.given import search_space
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.card import Figures
-from hpobench_ordered.user_benchmarks.making import MadeFrom, from_evaluations
+from hpobench_ordered.user_benchmarks.making import OF_THE_USER, MadeFrom, built, surrogate_type
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +78,6 @@ class Advice:
 
     Attributes:
         benchmark: The surrogate of the tasks.
-        quality: Its cross-validated quality on each task.
         methods: A row per method, the best first: `method`; whether it `needs_history`; the share
             left after the `first` trial and after all of them (`left`, from `lower` to `upper`);
             how much more than the best it leaves (`behind`), and whether that is at most the
@@ -108,12 +107,16 @@ class Advice:
     """
 
     benchmark: Benchmark
-    quality: tuple[Figures, ...]
     methods: "pd.DataFrame"
     margin: float
     trials: int
     copied: FloatArray
     results: Results
+
+    @property
+    def quality(self) -> tuple[Figures, ...]:
+        """The cross-validated quality of the surrogate on each task."""
+        return cast("MadeFrom", self.benchmark.recorded).fit.figures
 
     @property
     def best(self) -> str:
@@ -250,10 +253,9 @@ def advise(
     specs = [as_method_spec(method) for method in several_of(methods, "method")]
     protocol = Ordered(trials=trials)
     benchmark = replayed(history, search_space(space), direction, surrogate=surrogate)
-    made_from = benchmark.recorded
-    assert isinstance(made_from, MadeFrom)
     best, losses = scale(benchmark)
-    if np.isnan(copying(losses, best=best)).all():
+    copied = copying(losses, best=best)
+    if np.isnan(copied).all():
         raise EvaluationsError("no configuration is better than another on any task but the first")
     results = run(
         benchmarks=[benchmark],
@@ -269,17 +271,9 @@ def advise(
         raise ExperimentError(f"no method could be replayed: {unscored[0]}")
     best = np.fmin(best, best_met(scores[0].losses))
     left = normalised_regrets(scores[0].losses, best, np.median(losses, axis=0))
-    needs = {spec.name: spec.min_history > 0 for spec in specs}
     table, margin = compared(left, scores[0].methods)
-    advice = Advice(
-        benchmark,
-        made_from.fit.figures,
-        table.assign(needs_history=table["method"].map(needs)),
-        margin,
-        trials,
-        copying(losses, best=best),
-        results,
-    )
+    table["needs_history"] = table["method"].map({s.name: s.min_history > 0 for s in specs})
+    advice = Advice(benchmark, table, margin, trials, copied, results)
     if advice.warning:
         warnings.warn(advice.warning, PoorSurrogateWarning, stacklevel=2)
     return advice
@@ -293,38 +287,32 @@ def replayed(
     surrogate: SurrogateType | str,
 ) -> Benchmark:
     """Make a benchmark from a history; errors are those of `advise`."""
-    import pandas as pd
-
-    history = [e for e in aligned(history, space) if np.isfinite(e.losses).any()]
-    check_history(history, space, direction)
+    kind, wanted = surrogate_type(surrogate), Direction.of(direction)
+    history = [e for e in map(_finite, aligned(history, space)) if len(e)]
+    check_history(history, space, wanted)
     if len(history) < FEWEST_TASKS:
         raise EvaluationsError(
             f"advice needs evaluations of at least {FEWEST_TASKS} tasks, but got "
             f"{len(history)}: {', '.join(repr(e.task) for e in history) or 'none'}"
         )
-    contexts = sorted(set.intersection(*(set(e.context) for e in history)))
-    taken = {*space.names, *space.constants, *contexts}
-    task, objective = (_free(name, taken) for name in ("task", "objective"))
-    frames = [
-        e.frame(task=task, objective=objective).assign(**{c: e.context[c] for c in contexts})
-        for e in history
-    ]
-    return from_evaluations(
-        pd.concat(frames, ignore_index=True).dropna(subset=[objective]),
-        space,
+    shared = sorted(set.intersection(*(set(e.context) for e in history)))
+    history = [replace(e, context={name: e.context[name] for name in shared}) for e in history]
+    definition = Definition(
         name="history",
-        objective=objective,
-        direction=direction,
-        task=task,
-        context=contexts,
-        surrogate=surrogate,
+        version=1,
+        summary="Earlier tasks.",
+        space=space,
+        objective=Objective("objective", "", wanted),
+        tasks=tuple(TaskDefinition(e.task, e.context) for e in history),
+        provenance=OF_THE_USER,
     )
+    return built(definition, tuple(history), kind=kind)
 
 
-def _free(name: str, taken: Container[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
+def _finite(evaluations: Evaluations) -> Evaluations:
+    """The evaluations that did not fail."""
+    ok = np.isfinite(evaluations.objective)
+    return replace(evaluations, values=evaluations.values[ok], objective=evaluations.objective[ok])
 
 
 def scale(benchmark: Benchmark) -> tuple[FloatArray, FloatArray]:

@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hpobench_ordered.core.history import Evaluations, differences
 from hpobench_ordered.errors import StoreError
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.reading import MALFORMED
 
 FORMAT = 2
 """Version of the format, in the header."""
@@ -44,6 +47,23 @@ class Journal:
                 file.truncate(len(finished))
         self._size = len(finished)
         self._failed = ""
+
+    def begin(self, settings: Mapping[str, Any]) -> None:
+        """Write the header of a new journal, or check that this one has the same settings."""
+        if not self.lines:
+            self.append({"journal": FORMAT, **settings})
+            return
+        before = self.lines[0]
+        try:
+            said = [_difference(name, before[name], now) for name, now in settings.items()]
+        except MALFORMED as error:
+            raise StoreError(f"line 1 of {self.path} cannot be read: {error!r}") from error
+        if any(said):
+            raise StoreError(
+                f"{self.path} is the journal of another optimiser: "
+                f"{'; '.join(filter(None, said))}. Use the settings that it was created with, or "
+                "another file"
+            )
 
     def append(self, line: Mapping[str, Any]) -> None:
         """Write one line and sync it to disk; a StoreError if another process wrote meanwhile."""
@@ -108,3 +128,28 @@ def plain(content: Mapping[str, Any]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """Convert NumPy numbers to Python numbers."""
     return value.item()
+
+
+def _difference(name: str, before: Any, now: Any) -> str:
+    """Describe how a setting differs, "" if it does not."""
+    if name == "space":
+        old, new = SearchSpace.from_json(before), SearchSpace.from_json(now)
+        changes = "; ".join(differences(old, new))
+        return "" if new.codes_as(old) else f"the search space differs ({changes})"
+    if before == now:
+        return ""
+    if name == "history":
+        old_tasks, new_tasks = ([task for task, _ in tasks] for tasks in (before, now))
+        if old_tasks == new_tasks:
+            changed = [a[0] for a, b in zip(before, now, strict=True) if a != b]
+            return f"the evaluations of {', '.join(map(repr, changed))} in the history differ"
+        return f"the history was of {old_tasks}, now of {new_tasks}"
+    return f"{name} was {before!r}, now {now!r}"
+
+
+def digest_of(evaluations: Evaluations) -> str:
+    """Hash of all that a method sees of an earlier task."""
+    described = [evaluations.space.to_json(), dict(evaluations.context)]
+    digest = hashlib.sha256(json.dumps(described, default=float).encode())
+    digest.update(evaluations.values.tobytes() + evaluations.losses.tobytes())
+    return digest.hexdigest()[:16]

@@ -5,17 +5,17 @@ Notation:
     d   number of hyperparameters
 """
 
-import difflib
 import math
 import numbers
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpobench_ordered._typing import BoolArray, FloatArray, Value
 from hpobench_ordered.core.history import Evaluations
@@ -25,7 +25,6 @@ from hpobench_ordered.errors import (
     HistoryWarning,
     InvalidConfigError,
     enumerated,
-    suggestion,
 )
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
@@ -60,9 +59,14 @@ class Rows:
 
     task: str
     where: Sequence[str]
-    columns: Mapping[str, Sequence[object]]
+    columns: Mapping[str, Sequence[object] | NDArray[Any]]
     objective: Sequence[object]
     refuses_repeated: bool = False
+
+    def column(self, name: str) -> NDArray[Any]:
+        """The values of a hyperparameter, (n,), None if there is no such column."""
+        values = self.columns.get(name, [None] * len(self.where))
+        return values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
 
 
 @dataclass
@@ -70,13 +74,16 @@ class Reader:
     """Converts rows to evaluations and collects problems.
 
     `drop_invalid` leaves out unusable rows, `clip` moves numbers that are out of range to the
-    nearest bound, `source` names the input in messages. `wrong` has the rows of every problem,
-    `empty` the tasks without any evaluation.
+    nearest bound, `source` names the input in messages, `allows_failed` takes rows without an
+    objective value. `wrong` has the rows of every problem, `empty` the tasks without any
+    evaluation, `ignored` the columns that are not read.
     """
 
     drop_invalid: bool
     clip: bool
     source: str
+    allows_failed: bool = True
+    ignored: list[str] = field(default_factory=list)
     wrong: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     empty: list[str] = field(default_factory=list)
     _dropped: int = 0
@@ -121,16 +128,35 @@ class Reader:
     def refuse(self, hint: str = "") -> None:
         """Raise an EvaluationsError if there are any problems."""
         if self.wrong:
-            raise EvaluationsError(f"{self.source} cannot be read:{self._problems()}{hint}")
+            count = f"{self._dropped} of {self._read} evaluations"
+            raise EvaluationsError(
+                f"{self.source} cannot be read, because of {count}:{self._problems()}{hint}"
+            )
 
     def _problems(self) -> str:
         return "".join(f"\n- {what}: {enumerated(where)}" for what, where in self.wrong.items())
 
     def finish(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
-        """The history, after all tasks were read; warns of rows left out and numbers moved.
+        """The history, after all tasks were read, with the warnings of `usable` and its own.
 
-        Raises an EvaluationsError for problems unless `drop_invalid`, for an empty history, and for
-        two tasks with the same evaluations.
+        Raises an EvaluationsError as `usable`, and for two tasks with the same evaluations.
+        """
+        read = self.usable(history)
+        _check_different(read)
+        _check_order([e.task for e in read])
+        self.warn_of_ignored()
+        return read
+
+    def warn_of_ignored(self) -> None:
+        """Warn of columns that are not read: the space may lack a hyperparameter."""
+        if self.ignored:
+            names = enumerated(map(repr, self.ignored))
+            warn(f"columns that are not hyperparameters of the search space are ignored: {names}")
+
+    def usable(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
+        """The usable evaluations by task; warns of rows left out and numbers moved.
+
+        Raises an EvaluationsError for problems unless `drop_invalid`, and if nothing is usable.
         """
         if not self.drop_invalid:
             self.refuse("\ndrop_invalid=True leaves these evaluations out")
@@ -138,8 +164,6 @@ class Reader:
         read = tuple(e for e in history if e is not None)
         if not any(np.isfinite(e.objective).any() for e in read):
             raise EvaluationsError(f"no usable evaluation with a value in {self.source}{problems}")
-        _check_different(read)
-        _check_order([e.task for e in read])
         if self._dropped:
             empty = f"; nothing is left of {enumerated(self.empty)}" * bool(self.empty)
             count = f"{self._dropped} of {self._read} evaluations"
@@ -159,10 +183,14 @@ class Reader:
             p = space.parameters[j]
             if condition is not None:
                 active[:, j] = condition.holds(coded, active)
-            column = rows.columns.get(p.name, [None] * len(is_good))
-            scale = _scale_hint(rows.task, p, column, active[:, j])
             # Whether a conditional one is active is unknown where its parent is wrong.
             asked = active[:, j] if condition is None else active[:, j] & is_good
+            given = rows.column(p.name)
+            if (whole := _coded(p, given, asked)) is not None:
+                coded[:, j] = whole
+                continue
+            column = given.tolist()
+            scale = _scale_hint(rows.task, p, column, active[:, j])
             for i in np.flatnonzero(asked).tolist():
                 number, said = self._code(p, column[i], scale)
                 if said:
@@ -170,7 +198,7 @@ class Reader:
                     is_good[i] = False
                 coded[i, j] = number
         for name, constant in space.constants.items():
-            for i, value in enumerate(rows.columns.get(name, ())):
+            for i, value in enumerate(rows.column(name).tolist()):
                 if not is_missing(value) and value != constant and not _is_alike(value, constant):
                     self.wrong[f"{name!r} must be {constant!r}"].append(
                         f"{rows.where[i]} ({value!r})"
@@ -207,16 +235,14 @@ class Reader:
 
     def _objective(self, rows: Rows, is_good: BoolArray) -> FloatArray:
         """The objective values, (n,); sets `is_good` to False for invalid rows."""
-        objective = np.full(len(is_good), np.nan)
-        for i, value in enumerate(rows.objective):
-            if is_missing(value):
-                continue
-            objective[i] = number_of(value)
-            if math.isfinite(objective[i]):
-                continue
-            said = "the objective must be a finite number, or empty where the evaluation failed"
-            self.wrong[said].append(f"{rows.where[i]} ({value!r})")
-            is_good[i] = False
+        objective = np.array([number_of(value) for value in rows.objective], dtype=np.float64)
+        said = "the objective must be a finite number"
+        if self.allows_failed:
+            said += ", or empty where the evaluation failed"
+        for i in np.flatnonzero(~np.isfinite(objective)).tolist():
+            if not (self.allows_failed and is_missing(rows.objective[i])):
+                self.wrong[said].append(f"{rows.where[i]} ({rows.objective[i]!r})")
+                is_good[i] = False
         return objective
 
     def _check_repeated(
@@ -233,69 +259,6 @@ class Reader:
                 )
                 is_good[i] = False
             first.setdefault(content, i)
-
-
-def contexts_of(
-    contexts: Mapping[str, Mapping[str, float]] | None,
-    tasks: Sequence[str],
-    *,
-    others: Sequence[str] = (),
-) -> Mapping[str, Mapping[str, float]]:
-    """Check contexts by task and return them; without any, every task has an empty one.
-
-    Every task needs one, with finite numbers under the same names; `others` may have one.
-    """
-    if contexts is None:
-        return {task: {} for task in tasks}
-    if not isinstance(contexts, Mapping) or not all(
-        isinstance(context, Mapping) for context in contexts.values()
-    ):
-        raise EvaluationsError(
-            "contexts must be a dict of numbers for each task, such as "
-            f"{{'May': {{'rows': 52e3}}}}, but got {contexts!r}"
-        )
-    for name in contexts:
-        if name not in {*tasks, *others}:
-            raise EvaluationsError(
-                f"contexts of the unknown task {name!r}{suggestion(name, tasks)}"
-            )
-    if without := [task for task in tasks if task not in contexts]:
-        raise EvaluationsError(f"no context of {enumerated(map(repr, without))}")
-    expected = list(contexts[tasks[0]]) if tasks else []
-    for task in tasks:
-        context = contexts[task]
-        if set(context) != set(expected):
-            raise EvaluationsError(
-                f"the context of task {task!r} has {sorted(context)}, that of {tasks[0]!r} "
-                f"{sorted(expected)}"
-            )
-        for name, value in context.items():
-            if isinstance(value, str) or not math.isfinite(number_of(value)):
-                raise EvaluationsError(
-                    f"context {name!r} of task {task!r} must be a finite number, but got {value!r}"
-                )
-    return contexts
-
-
-def check_renaming(rename: Mapping[str, str], *sources: Collection[str]) -> None:
-    """Check that renaming from old to new names is valid and gives unique names in each source."""
-    if not isinstance(rename, Mapping) or not all(isinstance(n, str) for n in rename.values()):
-        raise EvaluationsError(f"rename must be a mapping of old to new names, but got {rename!r}")
-    for old in rename:
-        if not any(old in names for names in sources):
-            known = dict.fromkeys(str(name) for names in sources for name in names)
-            raise EvaluationsError(f"{old!r} cannot be renamed{suggestion(str(old), known)}")
-    for names in sources:
-        if len({rename.get(name, name) for name in names}) < len(set(names)):
-            raise EvaluationsError(
-                f"renaming by {dict(rename)} gives two of {sorted(names)} the same name"
-            )
-
-
-def near(name: str, names: Iterable[str]) -> str:
-    """Hint at the most similar name, "" if none is similar."""
-    found = difflib.get_close_matches(name, list(names), n=1)
-    return f"; is it {found[0]!r}?" if found else ""
 
 
 def is_missing(value: object) -> bool:
@@ -327,6 +290,15 @@ def _is_alike(value: object, choice: Value) -> bool:
         return True
     is_number = not isinstance(choice, str)
     return is_number and math.isclose(number_of(value), number_of(choice), rel_tol=ROUNDING)
+
+
+def _coded(parameter: Parameter, column: NDArray[Any], asked: BoolArray) -> FloatArray | None:
+    """A column coded where asked, NaN elsewhere; None if any value there is invalid."""
+    try:
+        coded = parameter.code_column(column, asked)
+    except InvalidConfigError:
+        return None
+    return coded if parameter.allows(coded[asked]).all() else None
 
 
 def _fits(parameter: Parameter, x: FloatArray) -> bool:

@@ -13,18 +13,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.adapters._rows import (
-    Reader,
-    Rows,
-    check_renaming,
-    contexts_of,
-    is_missing,
-    near,
-)
+from hpobench_ordered.adapters._rows import Reader
+from hpobench_ordered.adapters._tables import Columns, read_table
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.errors import EvaluationsError
-from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.given import search_space
 
 if TYPE_CHECKING:
@@ -48,9 +40,11 @@ def history_from_frame(
     """Read a table of earlier evaluations, one row each, as history.
 
     Columns are identified by name, not by order: the task, the objective, and native values of
-    each hyperparameter; constants may be left out. A conditional hyperparameter may be empty where
-    it is inactive; a value there is ignored. An empty objective marks an evaluation that failed.
-    Numbers may be text, as pandas reads every cell of a column in which any is not a number.
+    each hyperparameter; constants may be left out. Other columns are ignored, with a warning, as
+    one of them may be a hyperparameter that the space lacks. A conditional hyperparameter may be
+    empty where it is inactive; a value there is ignored. An empty objective marks an evaluation
+    that failed. Numbers may be text, as pandas reads every cell of a column in which any is not a
+    number.
 
     Args:
         frame: The table.
@@ -72,13 +66,13 @@ def history_from_frame(
         The evaluations of each task.
 
     Raises:
-        EvaluationsError: A column is missing, repeated, or not a hyperparameter; its values
-            are out of range, of another type, empty, or on another scale; a row repeats another;
-            or a context is not as described. The message lists all of it by row and column.
+        EvaluationsError: A column is missing or repeated; its values are out of range, of another
+            type, empty, or on another scale; a row repeats another; or a context is not as
+            described. The message lists all of it by row and column.
 
     Warns:
-        HistoryWarning: Rows are left out, numbers were moved, or the tasks, by the numbers in their
-            names, are not in order.
+        HistoryWarning: Rows are left out, numbers were moved, columns are ignored, or the tasks, by
+            the numbers in their names, are not in order.
 
     Examples:
         >>> import pandas as pd
@@ -94,83 +88,15 @@ def history_from_frame(
         >>> [(one.task, len(one)) for one in history]
         [('May', 2), ('June', 1)]
     """
-    described, wanted = search_space(space), Direction.of(direction)
-    _check_table(frame)
-    if not (isinstance(task, str) and isinstance(objective, str)):
-        raise EvaluationsError(f"column names must be text, but got {task!r} and {objective!r}")
-    check_renaming(rename, list(frame.columns))
-    frame = frame.rename(columns=rename)
-    _check_columns(frame, described, task=task, objective=objective)
     reader = Reader(drop_invalid, clip, "the table")
-    tasks = _rows_by_task(frame, described, reader, task=task, objective=objective)
-    context = contexts_of(contexts, [rows.task for rows in tasks])
-    read = [
-        reader.read(rows, described, direction=wanted, context=context[rows.task]) for rows in tasks
-    ]
+    read = read_table(
+        frame,
+        search_space(space),
+        Columns(task, objective),
+        reader,
+        direction=Direction.of(direction),
+        contexts=contexts,
+        rename=rename,
+        refuses_repeated=True,
+    )
     return reader.finish(read)
-
-
-def _check_table(frame: object) -> None:
-    import pandas as pd
-
-    if not isinstance(frame, pd.DataFrame):
-        raise EvaluationsError(f"the table must be a DataFrame, but got {type(frame).__name__}")
-
-
-def _check_columns(frame: "DataFrame", space: SearchSpace, *, task: str, objective: str) -> None:
-    """Check that the columns are the task, the objective and the hyperparameters, each once."""
-    present = list(frame.columns)
-    needed = {task: "of the task", objective: "of the objective"}
-    needed |= dict.fromkeys(space.names, "of a hyperparameter")
-    if len(needed) < 2 + space.dimension or task in space.constants or objective in space.constants:
-        raise EvaluationsError(
-            f"task {task!r} and objective {objective!r} must be two columns, but not those of "
-            f"hyperparameters ({', '.join(map(repr, space.names))})"
-        )
-    known = [*needed, *space.constants]
-    extra = [name for name in dict.fromkeys(present) if name not in known]
-    missing = [name for name in needed if name not in present]
-    wrong = [f"two columns {name!r}" for name in known if present.count(name) > 1]
-    for name in missing:
-        wrong.append(f"no column {name!r} {needed[name]}{near(name, map(str, extra))}")
-    for name in extra:
-        hint = near(str(name), missing)
-        if len(missing) == len(extra) == 1 and missing[0] in space.names:
-            hint = f"; is it now called {missing[0]!r}? (rename={{{name!r}: {missing[0]!r}}})"
-        wrong.append(f"column {name!r} is not a hyperparameter: rename or drop it{hint}")
-    if wrong:
-        raise EvaluationsError(
-            "the table cannot be read as history:" + "".join(f"\n- {text}" for text in wrong)
-        )
-
-
-def _rows_by_task(
-    frame: "DataFrame", space: SearchSpace, reader: Reader, *, task: str, objective: str
-) -> list[Rows]:
-    """The rows of each task, in the order in which tasks first appear."""
-    members: dict[str, list[int]] = {}
-    is_named = frame.index.name is not None
-    labels = frame.index if is_named else range(len(frame))
-    where = [f"{frame.index.name if is_named else 'row'} {label}" for label in labels]
-    for i, label in enumerate(frame[task].tolist()):
-        if is_missing(label) and not (isinstance(label, str) and label.strip()):
-            reader.leave_out(f"column {task!r} names no task", where[i])
-        else:
-            members.setdefault(_text(label), []).append(i)
-    names = [n for n in (*space.names, *space.constants) if n in frame.columns]
-    columns = {name: frame[name].tolist() for name in (*names, objective)}
-    return [
-        Rows(
-            name,
-            [where[i] for i in rows],
-            {column: [columns[column][i] for i in rows] for column in names},
-            [columns[objective][i] for i in rows],
-            refuses_repeated=True,
-        )
-        for name, rows in members.items()
-    ]
-
-
-def _text(label: object) -> str:
-    """A task's name; whole numbers lose the .0 that pandas adds where some are missing."""
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

@@ -1,18 +1,18 @@
 """Methods on the user's own tasks: ask for a configuration, evaluate it, tell its value."""
 
-import hashlib
-import json
 import math
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from hpobench_ordered._typing import Config, ConfigLike
-from hpobench_ordered.adapters._journal import FORMAT, Journal, plain
-from hpobench_ordered.adapters._rows import contexts_of, warn
+from hpobench_ordered.adapters._journal import Journal, digest_of, plain
+from hpobench_ordered.adapters._rows import warn
+from hpobench_ordered.adapters._tables import contexts_of
 from hpobench_ordered.adapters.factory import as_method_spec
 from hpobench_ordered.adapters.identity import ONCE, method_version
 from hpobench_ordered.analysis.labels import counted
@@ -33,7 +33,6 @@ from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.runtime.threads import Lock, one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.given import search_space
-from hpobench_ordered.space.reading import MALFORMED
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -115,7 +114,8 @@ def optimiser(
     spec, given, described = as_method_spec(method), listed(history), search_space(space)
     checked = _checked_data(spec, data, len(given))
     check_use(spec, given, described)
-    return Optimiser(
+    journal = None if file is None else Journal(file)
+    made = Optimiser(
         spec,
         space=described,
         direction=Direction.of(direction),
@@ -124,8 +124,8 @@ def optimiser(
         data=checked,
         budget=budget,
         seed=seed,
-        journal=None if file is None else Journal(file),
     )
+    return made if journal is None else made._resumed(journal)
 
 
 def _checked_data(spec: MethodSpec, data: object, earlier: int) -> tuple[TaskData | None, ...]:
@@ -193,7 +193,6 @@ class Optimiser:
         data: tuple[TaskData | None, ...] = (),
         budget: int,
         seed: int,
-        journal: Journal | None = None,
     ) -> None:
         check_count("trial", budget)
         check_seed(seed)
@@ -201,47 +200,35 @@ class Optimiser:
         history = aligned(history, space)
         check_history(history, space, direction, changed_spaces=spec.changed_spaces)
         self.space, self.direction = space, direction
-        settings: dict[str, Any] = {
+        settings = {
             "method": spec.name,
-            "version": _version(spec),
+            "version": "" if (v := method_version(spec)).startswith(ONCE) else v,
             "direction": direction.value,
             "seed": seed,
             "budget": budget,
             "context": context,
-            "history": [[e.task, _digest(e)] for e in history],
+            "history": [[e.task, digest_of(e)] for e in history],
             "space": space.to_json(),
         }
-        if data:
-            settings["data"] = [None if d is None else d.digest for d in data]
-        self.settings = plain(settings)
+        digests = {"data": [None if d is None else d.digest for d in data]} if data else {}
+        self.settings = plain(settings | digests)
         self._lock = Lock()
         self._trials: list[Trial] = []
-        self._asked: list[
-            tuple[bytes, int, Config]
-        ] = []  # in flight: coded row, index of the trial, as asked
-        self._journal = None
-        if journal is not None:
-            self._check_header(journal)
+        # In flight, by coded row: index of the trial, as asked.
+        self._asked: dict[bytes, list[tuple[int, Config]]] = defaultdict(list)
+        self._journal: Journal | None = None
+        task: dict[str, Any] = {"space": space, "history": history, "context": context}
+        if spec.uses_data:
+            task["data"] = data
         with one_thread():
-            self._method = spec.method(
-                space=space,
-                rng=np.random.default_rng(seed),
-                history=history,
-                context=context,
-                budget=budget,
-                **({"data": data} if spec.uses_data else {}),
-            )
-        if journal is not None:
-            self._replay(journal)
-            self._journal = journal
+            self._method = spec.method(rng=np.random.default_rng(seed), budget=budget, **task)
 
     def __repr__(self) -> str:
-        history, trials = len(self.settings["history"]), len(self._trials)
         told = [t.value for t in self._trials if t.value is not None and math.isfinite(t.value)]
         best = min(told, key=lambda value: self.direction.sign * value, default=None)
         return (
-            f"Optimiser({self.settings['method']!r}, {self.direction.value}, history of {history} "
-            f"tasks, {trials} trials, best {best})"
+            f"Optimiser({self.settings['method']!r}, {self.direction.value}, history of "
+            f"{len(self.settings['history'])} tasks, {len(self._trials)} trials, best {best})"
         )
 
     def ask(self) -> Config:
@@ -260,7 +247,7 @@ class Optimiser:
                 raise InvalidSuggestionError(f"{name} suggested {asked!r}: {error}") from error
             config = self.space.configs(row[None])[0]
             self._write({"ask": config})
-            self._asked.append((row.tobytes(), len(self._trials), asked))
+            self._asked[row.tobytes()].append((len(self._trials), asked))
             self._trials.append(Trial(config, None))
             return dict(config)
 
@@ -280,13 +267,9 @@ class Optimiser:
         with self._lock:
             known = self.space.configs(row[None])[0]
             self._write({"tell": known, "value": None if math.isnan(number) else number})
-            match = next((i for i, (key, *_) in enumerate(self._asked) if key == row.tobytes()), -1)
-            if match < 0:
-                asked = known
-                self._trials.append(Trial(known, number))
-            else:
-                _, trial, asked = self._asked.pop(match)
-                self._trials[trial] = replace(self._trials[trial], value=number)
+            waiting = self._asked[row.tobytes()]
+            trial, asked = waiting.pop(0) if waiting else (len(self._trials), known)
+            self._trials[trial : trial + 1] = [Trial(known, number)]
             with one_thread():
                 self._method.tell(asked, self.direction.sign * number)
 
@@ -336,25 +319,9 @@ class Optimiser:
         if self._journal is not None:
             self._journal.append(event)
 
-    def _check_header(self, journal: Journal) -> None:
-        """Begin a new journal, or check that an existing one has the same settings."""
-        if not journal.lines:
-            journal.append({"journal": FORMAT, **self.settings})
-            return
-        before = journal.lines[0]
-        try:
-            said = [_difference(name, before[name], now) for name, now in self.settings.items()]
-        except MALFORMED as error:
-            raise StoreError(f"line 1 of {journal.path} cannot be read: {error!r}") from error
-        if any(said):
-            raise StoreError(
-                f"{journal.path} is the journal of another optimiser: "
-                f"{'; '.join(filter(None, said))}. Use the settings that it was created with, or "
-                "another file"
-            )
-
-    def _replay(self, journal: Journal) -> None:
-        """Repeat the events of a journal in order."""
+    def _resumed(self, journal: Journal) -> Self:
+        """This optimiser after the events of a journal, in order; it writes there from now on."""
+        journal.begin(self.settings)
         for number, event in enumerate(journal.lines[1:], start=2):
             where = f"line {number} of {journal.path}"
             try:
@@ -371,6 +338,8 @@ class Optimiser:
                     f"{where}: the method suggested {event['ask']}, but now suggests {again}; "
                     "has it, or a library that it uses, changed?"
                 )
+        self._journal = journal
+        return self
 
 
 def check_use(spec: MethodSpec, history: Sequence[Evaluations], space: SearchSpace | None) -> None:
@@ -420,41 +389,10 @@ def _number(value: float | None) -> float:
     """Convert an objective value; NaN for a failure."""
     try:
         number = math.nan if value is None else float(value)
+        if not isinstance(value, str):  # float() accepts text
+            return number if math.isfinite(number) else math.nan
     except (TypeError, ValueError, OverflowError):
-        number = None
-    if number is None or isinstance(value, str):  # float() accepts text
-        raise EvaluationsError(
-            f"an objective value must be a number, or None for a failure, but got {value!r}"
-        )
-    return number if math.isfinite(number) else math.nan
-
-
-def _version(spec: MethodSpec) -> str:
-    """Version of a method; "" if it cannot be determined."""
-    version = method_version(spec)
-    return "" if version.startswith(ONCE) else version
-
-
-def _digest(evaluations: Evaluations) -> str:
-    """Hash of all that a method sees of an earlier task."""
-    described = [evaluations.space.to_json(), dict(evaluations.context)]
-    digest = hashlib.sha256(json.dumps(described, default=float).encode())
-    digest.update(evaluations.values.tobytes() + evaluations.losses.tobytes())
-    return digest.hexdigest()[:16]
-
-
-def _difference(name: str, before: Any, now: Any) -> str:
-    """Describe how a setting differs, "" if it does not."""
-    if name == "space":
-        old, new = SearchSpace.from_json(before), SearchSpace.from_json(now)
-        changes = "; ".join(differences(old, new))
-        return "" if new.codes_as(old) else f"the search space differs ({changes})"
-    if before == now:
-        return ""
-    if name == "history":
-        old_tasks, new_tasks = ([task for task, _ in tasks] for tasks in (before, now))
-        if old_tasks == new_tasks:
-            changed = [a[0] for a, b in zip(before, now, strict=True) if a != b]
-            return f"the evaluations of {', '.join(map(repr, changed))} in the history differ"
-        return f"the history was of {old_tasks}, now of {new_tasks}"
-    return f"{name} was {before!r}, now {now!r}"
+        pass
+    raise EvaluationsError(
+        f"an objective value must be a number, or None for a failure, but got {value!r}"
+    )

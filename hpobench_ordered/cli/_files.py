@@ -56,8 +56,6 @@ def table_of(path: Path) -> "DataFrame":
         raise EvaluationsError(
             f"the columns of {path} must be separated by commas, not {other[0]!r}"
         )
-    if twice := {name for name in header if header.count(name) > 1}:
-        raise EvaluationsError(f"{path} has several columns {', '.join(map(repr, sorted(twice)))}")
     for number, row in rows.items():
         if len(row) != len(header):
             raise EvaluationsError(

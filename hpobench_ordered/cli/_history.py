@@ -1,25 +1,31 @@
-"""Options for the history: a table in a file, or studies in an Optuna storage."""
+"""Options of what is tuned, and of its history: a table, or studies in an Optuna storage."""
 
 import functools
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from hpobench_ordered.adapters._rows import number_of
-from hpobench_ordered.adapters.history import history_from_frame
+from hpobench_ordered.adapters._rows import Reader
+from hpobench_ordered.adapters._tables import Columns, read_table
 from hpobench_ordered.cli._files import INPUT, table_of
+from hpobench_ordered.cli._options import pairs
 from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.errors import EvaluationsError, ExperimentError, UnknownNameError
+from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.space import SearchSpace
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 _OPTIONS = (
+    click.option(
+        "--space", required=True, type=INPUT, help="File of the search space in ConfigSpace's JSON."
+    ),
+    click.option(
+        "--direction",
+        required=True,
+        type=click.Choice([direction.value for direction in Direction]),
+        help="Whether to minimise or maximise the objective.",
+    ),
     click.option(
         "--history", type=INPUT, help="CSV of earlier tasks, oldest first, one row per trial."
     ),
@@ -52,8 +58,10 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class Earlier:
-    """Values of the options of the history."""
+    """Values of the options of what is tuned, and of the history."""
 
+    space: Path
+    direction: str
     history: Path | None
     task: str | None
     objective: str | None
@@ -63,10 +71,8 @@ class Earlier:
     drop_invalid: bool
     clip: bool
 
-    def read(
-        self, space: SearchSpace, direction: str, *, context: Mapping[str, float]
-    ) -> tuple[Evaluations, ...]:
-        """Read the history, empty without options; contexts have the names of `context`."""
+    def read(self, space: SearchSpace, context: Sequence[str] = ()) -> tuple[Evaluations, ...]:
+        """Read the history, empty without options, with contexts of these names."""
         if self.storage is not None and (self.history is not None or context):
             raise click.UsageError("--storage cannot be combined with --history or --context")
         if self.storage is None and self.studies is not None:
@@ -76,27 +82,33 @@ class Earlier:
             raise click.UsageError(
                 "--rename, --drop-invalid and --clip need --history or --storage"
             )
-        how: dict[str, Any] = {"drop_invalid": self.drop_invalid, "clip": self.clip}
-        how["rename"] = pairs(self.rename, "--rename", "OLD=NEW")
+        rename = pairs(self.rename, "--rename", "OLD=NEW")
         if self.storage is not None:
             from hpobench_ordered.adapters import history_from_storage
 
-            return history_from_storage(self.storage, self.studies or "*", space=space, **how)
+            return history_from_storage(
+                self.storage,
+                self.studies or "*",
+                space=space,
+                drop_invalid=self.drop_invalid,
+                clip=self.clip,
+                rename=rename,
+            )
         if self.history is None:
             return ()
         if self.task is None or self.objective is None:
             raise click.UsageError("--history needs --task COLUMN and --objective COLUMN")
-        table = table_of(self.history)
-        if context:
-            how["contexts"] = _contexts(table, self.task, context, self.history)
-        return history_from_frame(
-            table.drop(columns=[*context], errors="ignore"),
+        reader = Reader(self.drop_invalid, self.clip, str(self.history))
+        read = read_table(
+            table_of(self.history),
             space,
-            objective=self.objective,
-            direction=direction,
-            task=self.task,
-            **how,
+            Columns(self.task, self.objective, context),
+            reader,
+            direction=Direction(self.direction),
+            rename=rename,
+            refuses_repeated=True,
         )
+        return reader.finish(read)
 
 
 def earlier_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -110,34 +122,3 @@ def earlier_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_OPTIONS):
         called = option(called)
     return called
-
-
-def pairs(words: Sequence[str], option: str, form: str) -> dict[str, str]:
-    """Read words such as NAME=VALUE, each name once."""
-    read: dict[str, str] = {}
-    for word in words:
-        name, _, value = word.partition("=")
-        if not (name and value) or name in read:
-            raise ExperimentError(f"{option} must be {form}, each name once, but got {word!r}")
-        read[name] = value
-    return read
-
-
-def _contexts(
-    table: "DataFrame", task: str, context: Mapping[str, float], path: Path
-) -> dict[str, dict[str, float]]:
-    """The context of each earlier task from columns of the table, one number per task."""
-    for name in (*context, task):
-        if name not in table.columns:
-            raise UnknownNameError(f"column of {path}", name, table.columns)
-    contexts: dict[str, dict[str, float]] = {}
-    for line, texts in table[[task, *context]].iterrows():
-        numbers = {name: number_of(texts[name]) for name in context}
-        known = contexts.setdefault(texts[task], {})
-        for name, number in numbers.items():
-            if not math.isfinite(number) or known.setdefault(name, number) != number:
-                raise EvaluationsError(
-                    f"column {name!r} of {path} must hold one number for each task, but "
-                    f"{texts[task]!r} has {texts[name]!r} in line {line}"
-                )
-    return contexts

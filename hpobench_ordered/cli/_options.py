@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import click
 
+from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
 
 CHECK_LIMIT = 30.0
@@ -72,3 +73,23 @@ def shard_of(
         raise click.BadParameter(
             f"a part must be such as 0/4, the first of four, but got {text!r}"
         ) from None
+
+
+def sizes_of(context: click.Context, option: click.Parameter, text: str | None) -> list[int] | None:
+    """Read training-set sizes from a list such as 56,155,433."""
+    try:
+        return None if text is None else [int(part) for part in text.split(",")]
+    except ValueError:
+        message = f"must be a list such as 56,155,433, but got {text!r}"
+        raise click.BadParameter(message) from None
+
+
+def pairs(words: Sequence[str], option: str, form: str) -> dict[str, str]:
+    """Read words such as NAME=VALUE, each name once."""
+    read: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not (name and equals) or name in read:
+            raise ExperimentError(f"{option} must be {form}, each name once, but got {word!r}")
+        read[name] = value
+    return read

@@ -4,16 +4,15 @@ import ast
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from hpobench_ordered.cli._options import workers_option
+from hpobench_ordered.cli._options import pairs, sizes_of, workers_option
 from hpobench_ordered.cli._show import progress_bar, say
-from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.generation import custom as making
 from hpobench_ordered.generation import retrain as retraining
@@ -50,6 +49,30 @@ Examples:
       the methods on it; `list`, `info` and hpobench_ordered.load know its name too
 """
 
+
+def _window(context: click.Context, option: click.Parameter, text: str) -> tuple[int, int]:
+    """Read a number of periods, or a range."""
+    least, _, most = text.partition("-")
+    try:
+        numbers = int(least), int(most or least)
+    except ValueError:
+        numbers = 0, 0
+    if not 1 <= numbers[0] <= numbers[1]:
+        raise click.BadParameter(f"must be a number or range such as 3 or 1-6, but got {text!r}")
+    return numbers
+
+
+def _settings(
+    context: click.Context, option: click.Parameter, words: tuple[str, ...]
+) -> dict[str, Any]:
+    """Read KEYWORD=VALUE words; a value is a Python literal, otherwise text."""
+    settings: dict[str, Any] = dict(pairs(words, "--set", "KEYWORD=VALUE"))
+    for name, text in settings.items():
+        with suppress(ValueError, SyntaxError):
+            settings[name] = ast.literal_eval(text)
+    return settings
+
+
 _COMMON: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
     click.option("--name", required=True, help="Name of the benchmark."),
     click.option(
@@ -60,6 +83,7 @@ _COMMON: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
     ),
     click.option(
         "--configs",
+        "configurations",
         type=click.IntRange(1),
         default=making.CONFIGURATIONS,
         show_default=True,
@@ -72,8 +96,9 @@ _COMMON: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
     ),
     click.option(
         "--set",
-        "settings",
+        "fixed",
         multiple=True,
+        callback=_settings,
         metavar="KEYWORD=VALUE",
         help="A keyword of the class that every configuration gets; not tuned then. Repeat.",
     ),
@@ -83,6 +108,7 @@ _COMMON: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
     click.option(
         "--kind",
         type=click.Choice([kind.value for kind in Kind]),
+        callback=lambda _, __, text: text and Kind(text),
         help="What is predicted.  [default: told from the model, or else the target]",
     ),
     click.option(
@@ -93,6 +119,7 @@ _COMMON: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
     click.option(
         "--failures",
         type=click.Choice([failures.value for failures in Failures]),
+        callback=lambda _, __, text: Failures(text),
         default=Failures.STOP.value,
         show_default=True,
         help="What becomes of a configuration that cannot be trained: everything stops, or it "
@@ -133,7 +160,12 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
     help="What it learns from: a .csv, .parquet or .npz file, or sklearn:NAME (breast_cancer, "
     "diabetes, digits, iris, wine).",
 )
-@click.option("--sizes", required=True, help="Training-set sizes, such as 60,141,332,782.")
+@click.option(
+    "--sizes",
+    required=True,
+    callback=sizes_of,
+    help="Training-set sizes, such as 60,141,332,782.",
+)
 @click.option(
     "--validation",
     type=float,
@@ -141,7 +173,7 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
     show_default=True,
     help="Share of the rows that is held out to validate.",
 )
-def custom(sizes: str, **options: Any) -> None:
+def custom(**options: Any) -> None:
     """Make a benchmark of your own: any model on any data over growing training sets.
 
     The rows are shuffled once; some are held out to validate, and a training set of size s is the
@@ -152,7 +184,7 @@ def custom(sizes: str, **options: Any) -> None:
     Each finished training is stored at once: stop it whenever you like, even by `kill -9`, and the
     same command continues. More --configs or other --sizes (with --replace) train only what is new.
     """
-    _generate(generate_custom, Custom, sizes=sizes_of(sizes) or [], **options)
+    _generate(generate_custom, Custom, **options)
 
 
 @click.command(retraining.COMMAND, epilog=RETRAIN_EXAMPLES)
@@ -176,9 +208,10 @@ def custom(sizes: str, **options: Any) -> None:
     "--window",
     default="1",
     show_default=True,
+    callback=_window,
     help="Periods that a model is trained on; a range such as 1-6 makes it a hyperparameter.",
 )
-def retrain(window: str, **options: Any) -> None:
+def retrain(**options: Any) -> None:
     """Make a benchmark of your own: any model trained again every period of your data.
 
     Rows are sorted by the column of times and cut into periods. For every period the model is
@@ -190,7 +223,7 @@ def retrain(window: str, **options: Any) -> None:
     Each finished configuration is stored at once: stop it whenever you like, even by `kill -9`, and
     the same command continues.
     """
-    _generate(generate_retrain, Retrain, window=_window(window), **options)
+    _generate(generate_retrain, Retrain, **options)
 
 
 COMMANDS = (custom, retrain)
@@ -200,23 +233,13 @@ def _generate(
     generate: Callable[..., Path],
     described: Callable[..., Any],
     *,
-    configs: int,
-    settings: tuple[str, ...],
-    kind: str | None,
-    failures: str,
     workers: int,
     output: Path | None,
     replace: bool,
     **options: Any,
 ) -> None:
     """Generate the benchmark and print its path."""
-    asked = described(
-        configurations=configs,
-        fixed=_settings(settings),
-        kind=None if kind is None else Kind(kind),
-        failures=Failures(failures),
-        **options,
-    )
+    asked = described(**options)
     with _trainings() as move:
         written = generate(asked, output=output, replace=replace, workers=workers, progress=move)
     click.echo(str(written))
@@ -233,42 +256,3 @@ def _trainings() -> Iterator[Progress]:
     ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
     with progress_bar() as move, parallel_config("loky", initializer=ignore):
         yield move
-
-
-def _window(text: str) -> tuple[int, int]:
-    least, _, most = text.partition("-")
-    try:
-        numbers = int(least), int(most or least)
-    except ValueError:
-        numbers = 0, 0
-    if not 1 <= numbers[0] <= numbers[1]:
-        message = f"must be a number or range such as 3 or 1-6, but got {text!r}"
-        raise click.BadParameter(message, param_hint="--window")
-    return numbers
-
-
-def _settings(words: tuple[str, ...]) -> dict[str, Any]:
-    """Read KEYWORD=VALUE words; a value is a Python literal, otherwise text."""
-    settings: dict[str, Any] = {}
-    for word in words:
-        name, equals, text = word.partition("=")
-        if not (name and equals) or name in settings:
-            raise ExperimentError(
-                f"--set must be KEYWORD=VALUE, each keyword once, but got {word!r}"
-            )
-        try:
-            settings[name] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            settings[name] = text
-    return settings
-
-
-def sizes_of(text: str | None) -> list[int] | None:
-    """Read training-set sizes from a list such as 56,155,433."""
-    if text is None:
-        return None
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        message = f"must be a list such as 56,155,433, but got {text!r}"
-        raise click.BadParameter(message, param_hint="--sizes") from None

@@ -10,12 +10,11 @@ import click
 from hpobench_ordered.advice import METHODS, TRIALS, advise
 from hpobench_ordered.analysis.labels import counted
 from hpobench_ordered.cli._completion import complete_method
-from hpobench_ordered.cli._files import INPUT, space_of
+from hpobench_ordered.cli._files import space_of
 from hpobench_ordered.cli._history import Earlier, earlier_options
 from hpobench_ordered.cli._options import seeds_of, workers_option
 from hpobench_ordered.cli._show import print_table, progress_bar, say, warnings_said
 from hpobench_ordered.cli.experiments import announce_compiling
-from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import PoorSurrogateWarning
 
 if TYPE_CHECKING:
@@ -31,15 +30,6 @@ Example: old.csv and space.json are those of `hpobench-ordered suggest --help`
 
 @click.command("advise", epilog=EPILOG)
 @earlier_options
-@click.option(
-    "--space", required=True, type=INPUT, help="File of the search space in ConfigSpace's JSON."
-)
-@click.option(
-    "--direction",
-    required=True,
-    type=click.Choice([direction.value for direction in Direction]),
-    help="Whether to minimise or maximise the objective.",
-)
 @click.option(
     "--trials",
     type=click.IntRange(1),
@@ -71,8 +61,6 @@ Example: old.csv and space.json are those of `hpobench-ordered suggest --help`
 )
 def advise_(
     earlier: Earlier,
-    space: Path,
-    direction: str,
     trials: int,
     seeds: list[int],
     methods: tuple[str, ...],
@@ -85,9 +73,9 @@ def advise_(
     has what it found on the tasks before as its history. Nothing is trained. At least three tasks
     are needed, with ten different configurations each.
     """
-    described = space_of(space)
+    described = space_of(earlier.space)
     with warnings_said():
-        history = earlier.read(described, direction, context={})
+        history = earlier.read(described)
         if not history:
             raise click.UsageError("give earlier tasks: --history FILE, or --storage URL")
         warnings.simplefilter("ignore", PoorSurrogateWarning)  # part of the advice
@@ -97,7 +85,7 @@ def advise_(
             advice = advise(
                 history,
                 space=described,
-                direction=direction,
+                direction=earlier.direction,
                 methods=methods,
                 trials=trials,
                 seeds=seeds,

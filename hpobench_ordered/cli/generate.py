@@ -1,12 +1,14 @@
 """The command that generates artifacts of this package's and the user's benchmarks."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from hpobench_ordered.cli._completion import complete_suite
 from hpobench_ordered.cli._marks import marks
-from hpobench_ordered.cli._own_trainings import COMMANDS, sizes_of
+from hpobench_ordered.cli._options import sizes_of
+from hpobench_ordered.cli._own_trainings import COMMANDS
 from hpobench_ordered.cli._reference import reference
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.errors import UnknownNameError
@@ -125,20 +127,21 @@ def generate() -> None:
 )
 @click.option("--seed", type=click.IntRange(0), help="Seed of everything random.  [default: 0]")
 @click.option("--workers", type=click.IntRange(1), help="Number of processes.  [default: 1]")
-@click.option("--sizes", help="Training-set sizes, such as 56,155,433 (sources that train).")
-@click.option("--configs", type=click.IntRange(1), help="Number of configurations.")
+@click.option(
+    "--sizes",
+    callback=sizes_of,
+    help="Training-set sizes, such as 56,155,433 (sources that train).",
+)
+@click.option(
+    "--configs", "configurations", type=click.IntRange(1), help="Number of configurations."
+)
 @click.option("--tasks", help="Names of tasks, such as 37,49.  [default: all]")
 def named(
     name: str | None,
     suite_name: str | None,
-    source: str | None,
-    local: Path | None,
     output: Path | None,
-    seed: int | None,
-    workers: int | None,
-    sizes: str | None,
-    configs: int | None,
     tasks: str | None,
+    **options: Any,
 ) -> None:
     """Regenerate a benchmark's artifact: surrogate, best known values and quality card.
 
@@ -149,14 +152,9 @@ def named(
         with progress_bar() as move:
             written = chosen.generate(
                 (chosen.home() if output is None else output) / one,
-                source=source,
-                local=local,
-                seed=seed,
-                workers=workers,
-                sizes=sizes_of(sizes),
-                configurations=configs,
                 tasks=None if tasks is None else tasks.split(","),
                 progress=move,
+                **options,
             )
         click.echo(str(written))
 

@@ -7,29 +7,26 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.adapters._rows import Reader, Rows, number_of
+from hpobench_ordered.adapters._rows import Reader, number_of
+from hpobench_ordered.adapters._tables import Columns, read_table
 from hpobench_ordered.adapters.optimiser import BUDGET, METHOD, Optimiser, optimiser
 from hpobench_ordered.cli._completion import complete_method
 from hpobench_ordered.cli._files import INPUT, space_of, table_of
-from hpobench_ordered.cli._history import Earlier, earlier_options, pairs
+from hpobench_ordered.cli._history import Earlier, earlier_options
+from hpobench_ordered.cli._options import pairs
 from hpobench_ordered.cli._show import warnings_said
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.errors import (
-    EvaluationsError,
-    ExperimentError,
-    UnknownNameError,
-)
+from hpobench_ordered.errors import EvaluationsError, ExperimentError
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.space import SearchSpace
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
+ONE_TASK = "task of --results"
+"""Column of the task where --results has none."""
 EXAMPLES = """\b
 Example: a model that is tuned every month. space.json says what is tuned:
   {"hyperparameters": [
@@ -55,15 +52,7 @@ old.csv holds what was evaluated in earlier months, oldest first:
 
 
 @click.command(epilog=EXAMPLES)
-@click.option(
-    "--space", required=True, type=INPUT, help="File of the search space in ConfigSpace's JSON."
-)
-@click.option(
-    "--direction",
-    required=True,
-    type=click.Choice([direction.value for direction in Direction]),
-    help="Whether to minimise or maximise the objective.",
-)
+@earlier_options
 @click.option(
     "--method",
     default=METHOD,
@@ -71,7 +60,6 @@ old.csv holds what was evaluated in earlier months, oldest first:
     shell_complete=complete_method,
     help="A name, package.module:Class or file.py:Class; `methods` lists the names.",
 )
-@earlier_options
 @click.option(
     "--results",
     type=INPUT,
@@ -114,17 +102,13 @@ old.csv holds what was evaluated in earlier months, oldest first:
     help="File to write instead of printing.",
 )
 def suggest(
-    space: Path,
-    direction: str,
-    method: str,
     earlier: Earlier,
     results: Path | None,
     trials: int,
     contexts: tuple[str, ...],
-    budget: int,
-    seed: int,
     form: str,
     output: Path | None,
+    **settings: Any,
 ) -> None:
     """Suggest which configurations of your own model to evaluate next.
 
@@ -133,30 +117,23 @@ def suggest(
     `hpobench_ordered.optimiser`. Results are assumed to have come --trials at a time, so do not
     change that between calls. They may include configurations of your own.
     """
-    for option, path in ("space", space), ("history", earlier.history), ("results", results):
+    files = {"space": earlier.space, "history": earlier.history, "results": results}
+    for option, path in files.items():
         if output is not None and path is not None and output.resolve() == path.resolve():
             raise click.UsageError(f"--output must not be the file of --{option}")
-    described, context = space_of(space), _context(contexts)
+    space, context = space_of(earlier.space), _context(contexts)
     with warnings_said():
-        history = earlier.read(described, direction, context=context)
-        told: list[tuple[Config, float | None]] = []
-        if results is not None:
-            if earlier.objective is None:
-                raise click.UsageError("--results needs --objective COLUMN")
-            told = _results(
-                table_of(results), described, earlier.objective, Direction(direction), earlier.task
-            )
+        history = earlier.read(space, tuple(context))
+        told = [] if results is None else _results(results, space, earlier)
         make = partial(
             optimiser,
-            method,
-            space=described,
-            direction=direction,
+            space=space,
+            direction=earlier.direction,
             history=history,
             context=context,
-            budget=budget,
-            seed=seed,
+            **settings,
         )
-        text = _written(suggestions(make, told, trials), described, form)
+        text = _written(suggestions(make, told, trials), space, form)
     if output is None:
         click.echo(text, nl=False)
         return
@@ -167,39 +144,32 @@ def suggest(
 
 
 def suggestions(
-    make: Callable[[], Optimiser], results: Sequence[tuple[Config, float | None]], trials: int
+    make: Callable[[], Optimiser],
+    results: Sequence[tuple[Config, float | None]],
+    trials: int,
+    *,
+    matching: int | None = None,
 ) -> list[Config]:
     """Suggestions of an optimiser after results, assumed to have come `trials` at a time.
 
-    From the first result on that it would not have suggested, results are told without asking.
+    From the first result on that it would not have suggested, the one after `matching`, results are
+    told without asking.
     """
     tuner = make()
-    matching = _taken_back(tuner, results, trials, len(results))
-    if matching == len(results):
+    for start in range(0, len(results), trials):
+        batch = results[start : start + trials]
+        if matching is None or start < matching:
+            asked = [tuner.ask() for _ in batch]
+            if any(config not in asked for config, _ in batch):
+                # Again, so that nothing stays in flight that was not evaluated.
+                return suggestions(make, results, trials, matching=start)
+        for config, value in batch:
+            tuner.tell(config, value)
+    if matching is None:
         return [tuner.ask() for _ in range(trials)]
-    tuner = make()  # without the unmatched configurations in flight
-    _taken_back(tuner, results, trials, matching)
     known = [config for config, _ in results]
     drawn = [tuner.ask() for _ in range(trials + len(results))]
     return ([config for config in drawn if config not in known] + drawn)[:trials]
-
-
-def _taken_back(
-    tuner: Optimiser, results: Sequence[tuple[Config, float | None]], trials: int, matching: int
-) -> int:
-    """Ask for and tell the first `matching` results, `trials` at a time; tell the rest.
-
-    Stops before a batch with a result that was not suggested; returns the number told until then.
-    """
-    for start in range(0, len(results), trials):
-        batch = results[start : start + trials]
-        if start < matching:
-            asked = [tuner.ask() for _ in batch]
-            if any(config not in asked for config, _ in batch):
-                return start
-        for config, value in batch:
-            tuner.tell(config, value)
-    return matching
 
 
 def _context(words: Sequence[str]) -> dict[str, float]:
@@ -213,33 +183,29 @@ def _context(words: Sequence[str]) -> dict[str, float]:
     return context
 
 
-def _results(
-    table: "DataFrame", space: SearchSpace, objective: str, direction: Direction, task: str | None
-) -> list[tuple[Config, float | None]]:
+def _results(path: Path, space: SearchSpace, earlier: Earlier) -> list[tuple[Config, float | None]]:
     """The configurations and values in a table of one task."""
-    if task in table.columns and task not in space.names:
-        if table[task].nunique() > 1:
-            raise EvaluationsError(
-                f"--results must be of one task, but {task!r} has {sorted(set(table[task]))}"
-            )
-        table = table.drop(columns=task)
-    names = [*space.names, *space.constants]
-    if objective not in table.columns:
-        raise UnknownNameError("column of --results", objective, table.columns)
-    for name in table.columns:
-        if name not in (*names, objective):
-            raise UnknownNameError("hyperparameter as column of --results", name, names)
-    columns = {name: table[name].tolist() for name in table.columns}
-    where = [f"line {line}" for line in table.index]
+    if earlier.objective is None:
+        raise click.UsageError("--results needs --objective COLUMN")
+    table, task = table_of(path), earlier.task
+    if task is None or task not in table.columns:
+        task = ONE_TASK
+        table = table.assign(**{task: "this task"})
     reader = Reader(drop_invalid=False, clip=False, source="--results")
-    read = reader.read(
-        Rows("this task", where, columns, columns.pop(objective)), space, direction=direction
-    )
+    columns, direction = Columns(task, earlier.objective), Direction(earlier.direction)
+    found = read_table(table, space, columns, reader, direction=direction)
     reader.refuse()
-    if read is None:
-        return []
-    values = [None if math.isnan(value) else value for value in read.objective.tolist()]
-    return [*zip(space.configs(read.values), values, strict=True)]
+    reader.warn_of_ignored()
+    read = [e for e in found if e is not None]
+    if len(read) > 1:
+        raise EvaluationsError(
+            f"--results must be of one task, but {task!r} has {[e.task for e in read]}"
+        )
+    return [
+        (config, None if math.isnan(value) else value)
+        for e in read
+        for config, value in zip(space.configs(e.values), e.objective.tolist(), strict=True)
+    ]
 
 
 def _written(configs: Sequence[Config], space: SearchSpace, form: str) -> str:

@@ -3,10 +3,13 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hpobench_ordered.adapters._rows import Reader
+from hpobench_ordered.adapters._tables import Columns, read_table
 from hpobench_ordered.core.benchmark import Benchmark, Definition, Provenance, TaskDefinition
 from hpobench_ordered.core.data import TaskData
 from hpobench_ordered.core.history import Evaluations
@@ -16,7 +19,6 @@ from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.space.given import search_space
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.user_benchmarks.fitting import averaged, fit_benchmark
-from hpobench_ordered.user_benchmarks.reading import Columns, TaskEvaluations, read_frame
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -28,6 +30,9 @@ FEWEST = {SurrogateType.NEAREST: 2, SurrogateType.FOREST: 10}
 """Fewest different configurations per task, by kind of surrogate."""
 FEWEST_TO_JUDGE = 50
 """Fewest different configurations per task for judging the quality of a surrogate."""
+LARGEST = 1e150
+"""Largest objective value: surrogates square it."""
+OF_THE_USER = Provenance("not stated", "evaluations of the user", "not stated")
 CHANCE = 0.1
 """Expected top-decile overlap of a random surrogate."""
 
@@ -115,6 +120,7 @@ def from_evaluations(
         MissingExtraError: A forest is asked for, and scikit-learn is not installed.
 
     Warns:
+        HistoryWarning: Rows are left out.
         PoorSurrogateWarning: In cross-validation nearest neighbours do not tell good configurations
             from others.
 
@@ -141,48 +147,59 @@ def from_evaluations(
         >>> bench.task("large").evaluate({"depth": 9})
         0.1
     """
-    if isinstance(context, str):
-        raise EvaluationsError(
-            f"context must be a list, such as [{context!r}], but got {context!r}"
-        )
-    kind = _kind(surrogate)
-    described = search_space(space)
-    columns = Columns(task, objective, tuple(context), ordered)
-    read = read_frame(frame, described, columns, drop_invalid=drop_invalid)
+    _check_contexts(context, ordered)
+    kind, described, of = surrogate_type(surrogate), search_space(space), Direction.of(direction)
+    columns = Columns(task, objective, tuple(context))
+    reader = Reader(drop_invalid, clip=False, source="the table", allows_failed=False)
+    read = reader.usable(read_table(frame, described, columns, reader, direction=of))
+    if ordered is not None:
+        read = tuple(sorted(read, key=lambda e: e.context[ordered]))
     definition = Definition(
         name=name,
         version=version,
         summary=summary or f"{sum(map(len, read))} evaluations of {len(read)} tasks.",
         space=described,
-        objective=Objective(objective, unit, Direction.of(direction)),
-        tasks=tuple(TaskDefinition(one.name, one.context) for one in read),
-        provenance=provenance or Provenance("not stated", "evaluations of the user", "not stated"),
+        objective=Objective(objective, unit, of),
+        tasks=tuple(TaskDefinition(one.task, one.context) for one in read),
+        provenance=provenance or OF_THE_USER,
     )
-    averages = [averaged(one.values, one.objective) for one in read]
-    _check_data(definition, data or {})
+    return built(definition, read, kind=kind, data=data or {}, seed=seed, workers=workers)
+
+
+def built(
+    definition: Definition,
+    evaluations: tuple[Evaluations, ...],
+    *,
+    kind: SurrogateType,
+    data: Mapping[str, TaskData] = MappingProxyType({}),
+    seed: int = 0,
+    workers: int = 1,
+) -> Benchmark:
+    """Make a benchmark from finite evaluations of its tasks; repeated ones are averaged."""
+    averages = [averaged(one.values, one.objective) for one in evaluations]
+    _check_data(definition, data)
     _check_enough(definition, averages, kind)
     fit = fit_benchmark(kind, definition, averages, seed=seed, workers=workers)
     if kind is SurrogateType.NEAREST and min(map(len, averages)) >= FEWEST_TO_JUDGE:
         _warn_if_poor(fit)
-    return _built(fit, read, data or {})
-
-
-def _built(
-    fit: "BenchmarkFit", read: Sequence[TaskEvaluations], data: Mapping[str, TaskData]
-) -> Benchmark:
-    definition = fit.defined
-    built = Benchmark.build(
+    made = Benchmark.build(
         definition,
-        surrogate=fit.model.kind.name.lower(),
+        surrogate=kind.name.lower(),
         model=fit.model,
         best_values=fit.best_values,
         data=tuple(data.get(t.name) for t in definition.tasks).__getitem__ if data else None,
     )
-    history = (
-        task.evaluated(of_task.values, of_task.objective)
-        for task, of_task in zip(built.tasks, read, strict=True)
-    )
-    return replace(built, recorded=MadeFrom(tuple(history), fit))
+    return replace(made, recorded=MadeFrom(evaluations, fit))
+
+
+def _check_contexts(context: Sequence[str], ordered: str | None) -> None:
+    if isinstance(context, str):
+        raise EvaluationsError(
+            f"context must be a list, such as [{context!r}], but got {context!r}"
+        )
+    if ordered is not None and ordered not in context:
+        hint = suggestion(ordered, context)
+        raise EvaluationsError(f"ordered must be one of the contexts, but got {ordered!r}{hint}")
 
 
 def _warn_if_poor(fit: "BenchmarkFit") -> None:
@@ -194,11 +211,12 @@ def _warn_if_poor(fit: "BenchmarkFit") -> None:
             'on average over the tasks; try from_evaluations(..., surrogate="forest"), or more '
             "evaluations",
             PoorSurrogateWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
-def _kind(choice: SurrogateType | str) -> SurrogateType:
+def surrogate_type(choice: SurrogateType | str) -> SurrogateType:
+    """The type of a surrogate by its name, one of `FEWEST`."""
     by_name = {kind.name.lower(): kind for kind in FEWEST}
     name = choice.name.lower() if isinstance(choice, SurrogateType) else choice
     if name not in by_name:
@@ -222,6 +240,12 @@ def _check_data(definition: Definition, data: Mapping[str, TaskData]) -> None:
 def _check_enough(
     definition: Definition, averages: Sequence[RawEvaluations], kind: SurrogateType
 ) -> None:
+    largest = max(np.abs(average.objective).max() for average in averages)
+    if largest > LARGEST:
+        raise EvaluationsError(
+            f"column {definition.objective.name!r} has values up to {largest:g}, whose squares "
+            "overflow: give them in other units"
+        )
     needed, tasks = FEWEST[kind], definition.tasks
     few = [(len(t), task.name) for task, t in zip(tasks, averages, strict=True) if len(t) < needed]
     if few:

@@ -4,6 +4,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -122,13 +123,14 @@ def renamed(**names: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
 
 
 WRONG_COLUMNS: dict[str, tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = {
-    "renamed": (renamed(rate="rates"), r"no column 'rate' of a hyperparameter; is it 'rates'\?"),
-    "missing": (lambda f: f.drop(columns="depth"), "no column 'depth' of a hyperparameter"),
+    "renamed": (
+        renamed(rate="rates"),
+        r"no column 'rate' for .*; is 'rates' now called 'rate'\?",
+    ),
+    "missing": (lambda f: f.drop(columns="depth"), "no column 'depth' for a hyperparameter"),
     "conditional missing": (lambda f: f.drop(columns="gamma"), "no column 'gamma'"),
-    "extra": (lambda f: f.assign(run=1), "column 'run' is not a hyperparameter"),
-    "no task": (lambda f: f.drop(columns="month"), "no column 'month' of the task"),
-    "no objective": (renamed(accuracy="Accuracy"), r"of the objective; is it 'Accuracy'\?"),
-    "duplicate": (lambda f: f.assign(copy=f.rate).rename(columns={"copy": "rate"}), "rate"),
+    "no task": (lambda f: f.drop(columns="month"), "no column 'month' for the task"),
+    "no objective": (renamed(accuracy="Accuracy"), r"for the objective; is 'Accuracy' now"),
     "empty": (lambda f: f.iloc[:0], "no usable evaluation with a value in the table"),
     "no objective at all": (
         lambda f: f.assign(accuracy=np.nan),
@@ -143,6 +145,18 @@ def test_wrong_columns_are_refused_whatever_the_options(read, what, options):
     spoil, said = WRONG_COLUMNS[what]
     with pytest.raises(EvaluationsError, match=said):
         read(spoil(table()), **options)
+
+
+def test_other_columns_are_ignored_with_a_warning_as_from_evaluations_ignores_them(read):
+    with pytest.warns(HistoryWarning, match="hyperparameters .* are ignored: 'run', 'momentum'"):
+        same(read(table().assign(run=range(18), momentum=0.9)), tuning())
+
+
+def test_a_column_that_comes_twice_is_refused():
+    twice = table().assign(copy=lambda f: f.rate).rename(columns={"copy": "rate"})
+    for read in (hbo.history_from_frame, partial(hbo.from_evaluations, name="mine")):
+        with pytest.raises(EvaluationsError, match="two columns 'rate'"):
+            read(twice, SPACE, objective="accuracy", direction="maximize", task="month")
 
 
 WRONG_CELLS: dict[str, tuple[str, object, str]] = {
@@ -340,7 +354,7 @@ def test_other_things_than_tables_and_spaces_are_refused():
         hbo.history_from_frame([], SPACE, **columns)  # type: ignore[arg-type]
     with pytest.raises(EvaluationsError, match="the search space is a SearchSpace, Conf"):
         hbo.history_from_frame(table(), [], **columns)  # type: ignore[arg-type]
-    with pytest.raises(EvaluationsError, match="must be two columns"):
+    with pytest.raises(EvaluationsError, match="'month' is the objective; it cannot be the task"):
         hbo.history_from_frame(
             table(), SPACE, objective="month", direction="minimize", task="month"
         )

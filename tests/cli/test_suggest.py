@@ -194,6 +194,7 @@ def test_choices_that_look_like_something_else_are_read_as_they_are(cli, folder)
     ]
 
 
+SIZES = "month,x,y,loss,size\nMay,1,0.5,3,3\nMay,2,0.1,,4\n"
 OLD = "month,x,y,loss\nMay,1,0.5,3\nMay,2,0.1,\nJune,3,0.2,1\n"
 
 
@@ -205,8 +206,14 @@ OLD = "month,x,y,loss\nMay,1,0.5,3\nMay,2,0.1,\nJune,3,0.2,1\n"
         ({"direction": "maximise"}, OLD, None, 2, "maximise"),
         ({"method": "simple-orderd"}, OLD, None, 2, "did you mean 'simple-ordered'"),
         ({"context": "size"}, OLD, None, 2, "NAME=NUMBER"),
-        ({"context": "size=2"}, OLD, None, 2, "unknown column 'size' of old.csv"),
-        ({"context": "y=2"}, OLD.replace("0.1", "z"), None, 1, "one number for each task"),
+        ({"context": "size=2"}, OLD, None, 1, "old.csv cannot be read:\n- no column 'size'"),
+        (
+            {"context": "size=2"},
+            SIZES,
+            None,
+            1,
+            "number for each task, but task 'May' has '4' in l",
+        ),
         ({"space": "other.json"}, OLD, None, 2, "unknown file 'other.json'"),
         ({"space": "old.csv"}, OLD, None, 1, "no search space in old.csv"),
         (
@@ -227,12 +234,13 @@ OLD = "month,x,y,loss\nMay,1,0.5,3\nMay,2,0.1,\nJune,3,0.2,1\n"
             1,
             "line 4 of old.csv has 3 values, but its header has 4",
         ),
-        ({}, OLD.replace(",y,", ",x,"), None, 1, "several columns 'x'"),
+        ({}, OLD.replace(",y,", ",x,"), None, 1, "old.csv cannot be read:\n- two columns 'x'"),
         ({}, OLD.replace(",", ";"), None, 1, "separated by commas, not ';'"),
         ({}, "", None, 1, "old.csv is empty"),
-        ({}, OLD, "x,loss\n1,2\n", 1, "but is empty: line 2"),
-        ({}, OLD, "x,y,los\n1,0.5,2\n", 2, "column 'loss' of --results; did you mean 'los'"),
-        ({}, OLD, "x,Y,loss\n1,0.5,2\n", 2, "did you mean 'y'"),
+        ({}, OLD, "x,loss\n1,2\n", 1, "--results cannot be read:\n- no column 'y'"),
+        ({}, OLD, "x,y,loss\n1,,2\n", 1, "but is empty: line 2"),
+        ({}, OLD, "x,y,los\n1,0.5,2\n", 1, "'loss' for the objective; did you mean 'los'"),
+        ({}, OLD, "x,Y,loss\n1,0.5,2\n", 1, "no column 'y' for a hyperparameter; did you mean 'Y'"),
         ({}, OLD, "x,y,loss\n1,0.5,2\n\n1,5,2\n", 1, "(log scale): line 4 ('5')"),
         ({}, OLD, "x,y,loss\n1,0.5,low\n", 1, "the evaluation failed: line 2 ('low')"),
         ({}, OLD, "month,x,y,loss\nMay,1,0.5,2\nJune,1,0.5,3\n", 1, "results must be of one task"),

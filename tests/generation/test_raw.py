@@ -106,16 +106,16 @@ def test_what_is_no_such_file_is_refused(tmp_path):
     ("damage", "message"),
     [
         (lambda f: f.drop(columns="value"), "no column 'value' for the objective"),
-        (lambda f: f.drop(columns="config.cost"), "no column 'cost' for hyperparameter cost"),
+        (lambda f: f.drop(columns="config.cost"), "no column 'cost' for a hyperparameter"),
         (lambda f: f.drop(columns="spread"), "no column 'spread'"),
         (lambda f: f.assign(**{"config.C": 1.0}), "unknown hyperparameters: config.C"),
-        (lambda f: f[:0], "no rows"),
-        (lambda f: f.assign(task=None), "names no task in 40 of 40 rows"),
-        (lambda f: f.assign(value=f["value"].where(f.index > 4)), "not finite in 5 of 40 rows"),
-        (lambda f: f.assign(value="high"), "'value' must hold numbers"),
+        (lambda f: f[:0], "no usable evaluation"),
+        (lambda f: f.assign(task=None), "(?s)40 of 40 .*names no task"),
+        (lambda f: f.assign(value=f["value"].where(f.index > 4)), "(?s)5 of 40 .*a finite number"),
+        (lambda f: f.assign(value="high"), "must be a finite number: row 0 \\('high'\\)"),
         (lambda f: f.assign(training=np.nan), "'training' must hold whole numbers"),
-        (first("config.cost", [1e6, 1e6]), "cost must be a number .* 2 of 40 rows"),
-        (first("config.kernel", ["rbf"]), "kernel must be one of 'linear', .* 1 of 40 rows"),
+        (first("config.cost", [1e6, 1e6]), "(?s)2 of 40 .*'cost' must be a number "),
+        (first("config.kernel", ["rbf"]), "(?s)1 of 40 .*'kernel' must be one of 'linear', "),
     ],
 )
 def test_what_is_wrong_is_counted_and_named(damage, message, tmp_path):
@@ -123,5 +123,6 @@ def test_what_is_wrong_is_counted_and_named(damage, message, tmp_path):
     with pytest.raises(ArtifactError, match=message):
         coded_tasks(damaged, svm_space())
     write_raw(tmp_path / "x", damaged, ABOUT)
-    with pytest.raises(ArtifactError, match=f"x: .*{message}"):
+    with pytest.raises(ArtifactError, match=message) as error:
         read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
+    assert str(error.value).startswith(f"{tmp_path / 'x'}: ")

@@ -31,7 +31,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from hpobench_ordered._typing import Value
 from hpobench_ordered.adapters._optuna_space import joined, parameter_of
-from hpobench_ordered.adapters._rows import Reader, Rows, check_renaming, contexts_of
+from hpobench_ordered.adapters._rows import Reader, Rows
+from hpobench_ordered.adapters._tables import check_renaming, contexts_of
 from hpobench_ordered.adapters.optuna.methods import quiet
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
