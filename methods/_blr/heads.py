@@ -18,7 +18,7 @@ With n <= d, E = R^T R:     w = beta V^T R^-T y,          C = I - beta V^T V,
                             mean = phi~*^T w,             variance = |phi~*|^2 - beta |V phi~*|^2.
 The last formula follows from Woodbury's identity: K^-1 = (I + beta Phi~^T Phi~)^-1
 = I - beta Phi~^T (I + beta Phi~ Phi~^T)^-1 Phi~ = I - beta V^T V, and phi~*^T K^-1 phi~* is what is
-stated. The supplement prints |y|^2 in the place of |phi~*|^2: a variance that does not depend on
+stated. The supplement prints |y|^2 instead of |phi~*|^2: a variance that does not depend on
 the losses cannot contain them.
 """
 

@@ -53,7 +53,7 @@ class FeatureMap(Hashable, Protocol):
         ...
 
     def initial(self, rng: np.random.Generator, inputs: int) -> FloatArray:
-        """Draw parameters (size,) for so many inputs that are not padding."""
+        """Draw parameters (size,), given the number of inputs without padding."""
         ...
 
     def __call__(self, z: Any, X: Any) -> Any:
